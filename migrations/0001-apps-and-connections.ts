@@ -1,0 +1,49 @@
+import { type Kysely, sql } from 'kysely'
+
+/**
+ * Who may ask, and for whom: apps, their bearer tokens, and the connections that belong to them.
+ * Neither kind of token is stored, only its SHA-256 (sections 5.1 to 5.3 of the specification).
+ */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`create domain sha256 as bytea check (octet_length(value) = 32)`.execute(db)
+
+  await sql`
+    create table app (
+      id uuid primary key default gen_random_uuid(),
+      name text not null unique check (name <> '' and char_length(name) <= 255),
+      -- The client id by which an identity provider knows this app; null where it has none.
+      client_id text unique check (client_id <> '' and char_length(client_id) <= 255),
+      created_at timestamptz not null default now()
+    )`.execute(db)
+
+  // Several tokens of an app may be valid at once, so that they can be rotated.
+  await sql`
+    create table app_token (
+      id uuid primary key default gen_random_uuid(),
+      app_id uuid not null references app on delete cascade,
+      token_hash sha256 not null unique,
+      created_at timestamptz not null default now(),
+      -- Null never expires.
+      expires_at timestamptz,
+      revoked_at timestamptz
+    )`.execute(db)
+  await sql`create index app_token_app on app_token (app_id)`.execute(db)
+
+  await sql`
+    create table connection (
+      id bigint generated always as identity primary key,
+      app_id uuid not null references app on delete cascade,
+      token_hash sha256 not null,
+      label text check (char_length(label) <= 255),
+      created_at timestamptz not null default now(),
+      -- The books, kept by the triggers of migration 0003: never written by hand.
+      portfolio_transactions bigint not null default 0 check (portfolio_transactions >= 0),
+      account_transactions bigint not null default 0 check (account_transactions >= 0),
+      -- Grows with every change of the connection's rows; with changed_at it makes the ETag.
+      data_version bigint not null default 0,
+      changed_at timestamptz not null default now(),
+      -- The one look-up of a request. It begins with the app, so that a token of another app is no
+      -- different from one that does not exist.
+      unique (app_id, token_hash)
+    ) with (fillfactor = 70)`.execute(db)
+}

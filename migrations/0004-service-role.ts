@@ -1,0 +1,60 @@
+import { type Kysely, sql } from 'kysely'
+
+/**
+ * The role that the service connects as, and the second wall behind its statements. It may read what
+ * it serves and nothing else; and of that, row-level security shows it only what the running statement
+ * has earned: the app token whose hash it was given, then the connections of that token's app, then
+ * the rows of that connection. Each step announces itself with set_config() for its own transaction;
+ * a statement that skips a step, or forgets its WHERE, sees no row.
+ */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  // Roles belong to the whole server: another database of it may have made this one already.
+  await sql`
+    do $$ begin
+      create role investment_service nologin;
+    exception when duplicate_object or unique_violation then null;
+    end $$`.execute(db)
+  await grantReading(db)
+  await sql`
+    create policy look_up_by_hash on app_token for select to investment_service
+      using (token_hash = decode(current_setting('service.token_hash', true), 'hex'))`.execute(db)
+  await sql`
+    create policy look_up_by_client_id on app for select to investment_service
+      using (client_id = current_setting('service.client_id', true))`.execute(db)
+  await sql`
+    create policy of_the_calling_app on connection for select to investment_service
+      using (app_id = nullif(current_setting('service.app_id', true), '')::uuid)`.execute(db)
+  for (const table of rowTables) {
+    await sql`
+      create policy of_the_connection on ${sql.id(table)} for select to investment_service
+        using (connection_id = nullif(current_setting('service.connection_id', true), '')::bigint)
+    `.execute(db)
+  }
+}
+
+const rowTables = [
+  'portfolio_transaction',
+  'portfolio_transaction_day',
+  'account_transaction',
+  'account_transaction_day',
+  'assets_transfer_order',
+]
+
+async function grantReading(db: Kysely<unknown>): Promise<void> {
+  const readable = {
+    app: 'id, client_id',
+    app_token: 'id, app_id, token_hash, expires_at, revoked_at',
+    connection:
+      'id, app_id, token_hash, portfolio_transactions, account_transactions, data_version, changed_at',
+  }
+  for (const [table, columns] of Object.entries(readable)) {
+    await sql`grant select (${sql.raw(columns)}) on ${sql.id(table)} to investment_service`.execute(db)
+    await sql`alter table ${sql.id(table)} enable row level security`.execute(db)
+  }
+  for (const table of rowTables) {
+    await sql`grant select on ${sql.id(table)} to investment_service`.execute(db)
+    await sql`alter table ${sql.id(table)} enable row level security`.execute(db)
+  }
+  // What the service compares with its own migrations before it calls itself ready.
+  await sql`grant select on kysely_migration to investment_service`.execute(db)
+}
