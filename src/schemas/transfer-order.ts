@@ -1,0 +1,123 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Component, Reference } from './component.ts'
+import { Currency } from './currency.ts'
+import { DECIMAL_RULE, Decimal } from './decimal.ts'
+import { Described } from './described.ts'
+import { Nullable } from './nullable.ts'
+import { ShortText } from './text.ts'
+import { Uuid } from './uuid.ts'
+
+const Company = Type.Object(
+  {
+    name: Described(ShortText, {
+      title: 'Name',
+      description: 'Name of the company.',
+      examples: ['Banco Ejemplo, S.A.'],
+    }),
+    cif: Described(ShortText, {
+      title: 'CIF',
+      description: 'Tax identification code of the company.',
+      examples: ['A00000000'],
+    }),
+  },
+  { additionalProperties: false },
+)
+
+/**
+ * An order to transfer assets that the user completed (section 2.7). Its 12 fields are always
+ * present, in this order, and null where they are not known; the identifier always is.
+ */
+export const AssetsTransferOrder = Component(
+  'AssetsTransferOrder',
+  Type.Object(
+    {
+      id: Described(Uuid, {
+        title: 'Order',
+        description: 'Identifier of the order.',
+        examples: ['d80f5b36-7a19-4ce2-b4f8-6e2c9d01a57b'],
+      }),
+      portfolio: Nullable(ShortText, {
+        title: 'Portfolio',
+        description: 'Portfolio that holds the assets, by the name or number that the order gives.',
+        examples: ['ES-4471-0093'],
+      }),
+      investment: Nullable(Uuid, {
+        title: 'Investment',
+        description: 'Identifier of the investment to transfer.',
+        examples: ['c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645'],
+      }),
+      name: Nullable(ShortText, {
+        title: 'Name',
+        description: 'Name of the asset to transfer.',
+        examples: ['Fondo Ejemplo Renta Variable FI'],
+      }),
+      isin: Nullable(ShortText, {
+        title: 'ISIN',
+        description: 'International securities identification number of the asset (ISO 6166).',
+        examples: ['ES0100000001'],
+      }),
+      currency: Nullable(Currency, {
+        title: 'Currency',
+        description:
+          'Currency of `amount`: an ISO 4217 code as a rule. Null where the order names none.',
+        examples: ['EUR'],
+      }),
+      assetType: Nullable(ShortText, {
+        title: 'Asset type',
+        description:
+          'Kind of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT have ' +
+          'been seen, and others may come.',
+        examples: ['FUND'],
+      }),
+      titles: Nullable(Decimal, {
+        title: 'Shares',
+        description: 'Number of shares or other units to transfer, fractions included.',
+        examples: [104.3391],
+      }),
+      amount: Nullable(Decimal, {
+        title: 'Amount',
+        description: 'Value to transfer, in `currency`.',
+        examples: [1846.2],
+      }),
+      total: Nullable(Type.Boolean(), {
+        title: 'Total',
+        description: 'True when the whole position is to be transferred, false for a part of it.',
+        examples: [true],
+      }),
+      marketer: Nullable(Company, {
+        title: 'Marketer',
+        description:
+          'Company that markets the asset. Both members are given, or the whole is null.',
+        examples: [{ name: 'Banco Ejemplo, S.A.', cif: 'A00000000' }],
+      }),
+      managementCompany: Nullable(Company, {
+        title: 'Management company',
+        description:
+          'Company that manages the asset. Both members are given, or the whole is null.',
+        examples: [{ name: 'Gestora Ejemplo, S.G.I.I.C.', cif: 'A00000018' }],
+      }),
+    },
+    {
+      additionalProperties: false,
+      title: 'Assets transfer order',
+      description: [
+        'An order to transfer assets, which the end user has filled in to the end.',
+        'Every field is present; null says that it is not known.',
+        DECIMAL_RULE,
+      ].join(' '),
+    },
+  ),
+)
+export type AssetsTransferOrder = Static<typeof AssetsTransferOrder>
+
+/** Every completed order of a connection, newest first (section 4.3, contract items 8 and 15). */
+export const AssetsTransferOrderList = Component(
+  'AssetsTransferOrderList',
+  Type.Array(Reference(AssetsTransferOrder), {
+    title: 'Assets transfer orders',
+    description:
+      'All orders that the user completed for the connection, the latest completed first. An ' +
+      'order that was begun and not completed is not among them.',
+  }),
+)
+export type AssetsTransferOrderList = Static<typeof AssetsTransferOrderList>
