@@ -1,0 +1,65 @@
+import { Type } from '@sinclair/typebox'
+
+/** Every header that an answer may carry, by name; a route picks those of each status. */
+export const ResponseHeaders = {
+  'X-Request-ID': Type.String({
+    description: 'Identifier that the service gave the request. Quote it when you report a fault.',
+    examples: ['6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'],
+  }),
+  'X-Client-Trace-ID': Type.String({
+    maxLength: 128,
+    description: 'The `X-Client-Trace-ID` of the request, where it sent one that can be used.',
+    examples: ['sync-2025-03-14-0042'],
+  }),
+  ETag: Type.String({
+    description:
+      'Names this state of the answer, as a weak validator. Send it as `If-None-Match` next time.',
+    examples: ['W/"184-3f9c0a7d"'],
+  }),
+  'Last-Modified': Type.String({
+    description: 'When the data of the connection last changed, as an HTTP date.',
+    examples: ['Fri, 14 Mar 2025 15:42:07 GMT'],
+  }),
+  'Cache-Control': Type.String({
+    description:
+      'The answer is for one app only, and a stored copy must be checked before it is used again.',
+    examples: ['private, no-cache'],
+  }),
+  Link: Type.String({
+    description:
+      'Where the other pages are (RFC 8288): `first`, `prev`, `next` and `last`. The last page ' +
+      'has no `next`.',
+    examples: ['<?limit=1000&page=1>; rel="next"'],
+  }),
+  'Content-Encoding': Type.String({
+    description: 'Compression of the body; absent where it is not compressed.',
+    examples: ['gzip'],
+  }),
+  Vary: Type.String({
+    description: 'Request headers that the form of the answer depends on.',
+    examples: ['accept-encoding'],
+  }),
+  'WWW-Authenticate': Type.String({
+    description:
+      'Scheme to authenticate with (RFC 6750). With `error="invalid_token"` where a token was ' +
+      'sent and not accepted.',
+    examples: ['Bearer realm="investment data", error="invalid_token"'],
+  }),
+  Allow: Type.String({
+    description: 'Methods that this address answers.',
+    examples: ['GET, HEAD'],
+  }),
+  'Retry-After': Type.Integer({
+    minimum: 0,
+    description: 'Seconds to wait before the next attempt.',
+    examples: [2],
+  }),
+  RateLimit: Type.String({
+    description: 'What is left of the quota: `r` requests, until it is renewed in `t` seconds.',
+    examples: ['"app";r=412;t=37'],
+  }),
+  'RateLimit-Policy': Type.String({
+    description: 'The quota: `q` requests in a window of `w` seconds.',
+    examples: ['"app";q=600;w=60'],
+  }),
+}
