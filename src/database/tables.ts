@@ -1,4 +1,6 @@
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
+import type { AccountTransactionType } from '../schemas/account-transaction-type.ts'
+import type { PortfolioTransactionType } from '../schemas/portfolio-transaction-type.ts'
 
 /**
  * The tables as the migrations leave them. Decimals and days are text on this side of the wire: no
@@ -75,7 +77,7 @@ interface PortfolioTransactionTable extends DateColumns {
   connection_id: BigInteger
   transaction_id: string
   portfolio_id: string
-  type: string
+  type: PortfolioTransactionType
   exchange_rate: Decimal | null
   titles: Decimal | null
   amount: Decimal | null
@@ -96,7 +98,7 @@ interface AccountTransactionTable extends DateColumns {
   connection_id: BigInteger
   movement_id: string
   account_id: string
-  type: string
+  type: AccountTransactionType
   amount: Decimal
   exchange_rate: Decimal | null
   commission: Decimal | null

@@ -1,0 +1,39 @@
+import {
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type RawBuilder,
+  sql,
+} from 'kysely'
+import type { ReadonlyKysely } from 'kysely/readonly'
+import type { Statement } from './statement.ts'
+import type { Tables } from './tables.ts'
+
+const offline = new Kysely<Tables>({
+  dialect: {
+    createAdapter: () => new PostgresAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  },
+})
+
+/** Builds SELECTs, and nothing else, over our tables; it is connected to no database. */
+export const build = offline as unknown as ReadonlyKysely<Tables>
+
+/**
+ * The place of a parameter, `$1` and so on, in a statement that is compiled once and run with other
+ * values each time. One parameter may stand in many places.
+ */
+export function parameter<T>(position: number, type: string): RawBuilder<T> {
+  return sql.raw<T>(`$${position}::${type}`)
+}
+
+/** Compiles a SELECT, whose values must all be parameters, under a name that is unique to it. */
+export function compile(name: string, select: RawBuilder<unknown>): Statement {
+  const { sql: text, parameters } = select.compile(offline)
+  if (parameters.length > 0) throw new Error(`${name} holds values that are no parameters`)
+  return { name, text }
+}

@@ -1,0 +1,50 @@
+import pg from 'pg'
+import { tapRows } from './row-tap.ts'
+
+export interface PoolOptions {
+  /** postgres://user:password@host:port/database */
+  url: string
+  /** Server connections at most. */
+  size: number
+  /** How long a request may wait for a free connection, or for a new one to open, in ms. */
+  waitMs: number
+  /** How long the server may work on one statement, in ms. */
+  statementTimeoutMs: number
+  /**
+   * Whether a pooler that shares server connections between transactions (PgBouncer) stands between.
+   * It refuses startup options, so that the role's own settings must do (`operator migrate` makes them).
+   */
+  pooler: boolean
+}
+
+/** A pool of sessions that can only read, and that keep the plan of a prepared statement. */
+export function createPool(options: PoolOptions): pg.Pool {
+  const settings = {
+    default_transaction_read_only: 'on',
+    statement_timeout: options.statementTimeoutMs,
+    plan_cache_mode: 'force_generic_plan',
+    jit: 'off',
+  }
+  const startup = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.size,
+    connectionTimeoutMillis: options.waitMs,
+    idleTimeoutMillis: 60_000,
+    keepAlive: true,
+    application_name: 'investment-data-query-service',
+    ...(options.pooler ? {} : { options: startup.join(' ') }),
+    Client: TappedClient,
+  })
+  // A connection that breaks is told to whoever uses it; the pool itself only has to drop it.
+  pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
+  return pool
+}
+
+class TappedClient extends pg.Client {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config)
+    tapRows(this)
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Rows as PostgreSQL sent them: each one a DataRow message without its type byte, that is an int32 of
+ * its length (which counts itself), an int16 of its fields, and per field an int32 length (-1 is null)
+ * with as many bytes of text. They are kept in blocks in which no row is split, a third of the size of
+ * the JSON that is made of them; no value becomes a JavaScript string or number on its way.
+ */
+export class RawRows {
+  readonly blocks: Buffer[] = []
+  count = 0
+  byteLength = 0
+  #block: Buffer = Buffer.alloc(0)
+  #end = 0
+
+  /** Makes room for a row of `length` bytes, which arrive through append(). */
+  begin(length: number): void {
+    if (this.#end + length > this.#block.length) {
+      this.#seal()
+      const size = Math.min(FIRST_BLOCK * 4 ** this.blocks.length, LAST_BLOCK)
+      this.#block = Buffer.allocUnsafe(Math.max(size, length))
+      this.#end = 0
+    }
+    this.count += 1
+    this.byteLength += length
+  }
+
+  append(chunk: Buffer, start: number, end: number): void {
+    this.#end += chunk.copy(this.#block, this.#end, start, end)
+  }
+
+  /** Called once, when the last row has arrived. */
+  finish(): this {
+    this.#seal()
+    this.#block = Buffer.alloc(0)
+    return this
+  }
+
+  /** Takes the first row out and returns its fields as text. */
+  shift(): (string | null)[] | undefined {
+    const block = this.blocks[0]
+    if (block === undefined) return undefined
+    const length = block.readInt32BE(0)
+    if (length === block.length) this.blocks.shift()
+    else this.blocks[0] = block.subarray(length)
+    this.count -= 1
+    this.byteLength -= length
+    return fieldsOf(block)
+  }
+
+  #seal(): void {
+    if (this.#end > 0) this.blocks.push(this.#block.subarray(0, this.#end))
+  }
+}
+
+// Sized for a daily sync of a dozen rows; the blocks of a full page grow from there.
+const FIRST_BLOCK = 4_096
+const LAST_BLOCK = 65_536
+
+function fieldsOf(row: Buffer): (string | null)[] {
+  const fields: (string | null)[] = []
+  let at = 6
+  for (let left = row.readInt16BE(4); left > 0; left -= 1) {
+    const length = row.readInt32BE(at)
+    at += 4
+    fields.push(length < 0 ? null : row.toString('utf8', at, at + length))
+    if (length > 0) at += length
+  }
+  return fields
+}

@@ -1,0 +1,74 @@
+import { sql } from 'kysely'
+import { build, parameter } from '../database/builder.ts'
+
+/**
+ * How a caller is known: by the SHA-256 of an app token of ours, or by the client id in a token that
+ * an identity provider signed and that was verified before.
+ */
+export type Caller = { tokenHash: Buffer } | { clientId: string }
+
+export const CALLERS = ['tokenHash', 'clientId'] as const
+export type CallerKind = (typeof CALLERS)[number]
+
+export function kindOf(caller: Caller): CallerKind {
+  return 'tokenHash' in caller ? 'tokenHash' : 'clientId'
+}
+
+/** The value of parameter $1 of every statement. */
+export function callerParameter(caller: Caller): string | Buffer {
+  return 'tokenHash' in caller ? caller.tokenHash : caller.clientId
+}
+
+/**
+ * The first step of every statement: who is calling? One row { app_id, expired }, or none for a token
+ * that is unknown or revoked. `app_id` is what set_config() returned, so that the next step, which needs
+ * it as its key, cannot run before row-level security has been told of it.
+ */
+export function callingApp(kind: CallerKind) {
+  return kind === 'tokenHash' ? appOfToken() : appOfClientId()
+}
+
+function appOfToken() {
+  const hash = sql<string>`encode(${parameter(1, 'bytea')}, 'hex')`
+  const given = build.selectNoFrom(
+    sql<string>`set_config('service.token_hash', ${hash}, true)`.as('token_hash'),
+  )
+  return build
+    .selectFrom(given.as('given'))
+    .innerJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom('app_token as t')
+          .where('t.token_hash', '=', sql<Buffer>`decode(given.token_hash, 'hex')`)
+          .where('t.revoked_at', 'is', null)
+          .select([
+            sql<string>`set_config('service.app_id', t.app_id::text, true)::uuid`.as('app_id'),
+            sql<boolean>`coalesce(t.expires_at <= now(), false)`.as('expired'),
+          ])
+          .as('app'),
+      (join) => join.onTrue(),
+    )
+    .select(['app.app_id', 'app.expired'])
+}
+
+function appOfClientId() {
+  const given = build.selectNoFrom(
+    sql<string>`set_config('service.client_id', ${parameter(1, 'text')}, true)`.as('client_id'),
+  )
+  return build
+    .selectFrom(given.as('given'))
+    .innerJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom('app as a')
+          .where('a.client_id', '=', sql<string>`given.client_id`)
+          .select([
+            sql<string>`set_config('service.app_id', a.id::text, true)::uuid`.as('app_id'),
+            // The identity provider's token carries its own expiry, checked with its signature.
+            sql<boolean>`false`.as('expired'),
+          ])
+          .as('app'),
+      (join) => join.onTrue(),
+    )
+    .select(['app.app_id', 'app.expired'])
+}

@@ -1,0 +1,60 @@
+import type { Readable } from 'node:stream'
+import type { TObject } from '@sinclair/typebox'
+import type { Database } from '../database/database.ts'
+import type { Parameter, Statement } from '../database/statement.ts'
+import { type Caller, type CallerKind, callerParameter, kindOf } from './calling-app.ts'
+import { HEAD_COLUMNS, type Head, takeHead } from './head.ts'
+import { type Frame, jsonArray } from './json-array.ts'
+import { compileRowWriter, type RowWriter } from './json-writer.ts'
+import { replyStatements, type StatementParts } from './reply-statement.ts'
+
+/** What every request says. */
+export interface ConnectionFacts {
+  caller: Caller
+  /** SHA-256 of the connection's token. */
+  connection: Buffer
+  /** The versions of the data that the client has; `*` stands for any. */
+  knownVersions: string[]
+}
+
+/** An answer as it goes out, but for HTTP. */
+export interface Reply extends Head {
+  /** JSON, or undefined where the client has this version already. */
+  body: Buffer | Readable | undefined
+  /** Rows in the body. */
+  items: number
+}
+
+export interface ReplyQuery {
+  statements: Record<CallerKind, Statement>
+  writer: RowWriter
+}
+
+/** Compiles, once, the statements of a query and the writer of their rows. */
+export function replyQuery<Item extends TObject>(parts: StatementParts<Item>): ReplyQuery {
+  return {
+    statements: replyStatements(parts),
+    writer: compileRowWriter(parts.item, HEAD_COLUMNS.length),
+  }
+}
+
+/**
+ * Asks the database once, and writes what it says as JSON.
+ * @param values the parameters from $4 on
+ * @param frame what stands around the rows
+ */
+export async function answer(
+  db: Database,
+  { statements, writer }: ReplyQuery,
+  { caller, connection, knownVersions }: ConnectionFacts,
+  values: Parameter[],
+  frame: (head: Head) => Frame,
+): Promise<Reply> {
+  const known = `{${knownVersions.map((version) => JSON.stringify(version)).join()}}`
+  const parameters = [callerParameter(caller), connection, known, ...values]
+  const rows = await db.read(statements[kindOf(caller)], parameters)
+  const head = takeHead(rows)
+  const items = rows.count
+  const body = head.unmodified ? undefined : jsonArray(rows, writer, frame(head))
+  return { ...head, items, body }
+}

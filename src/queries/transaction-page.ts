@@ -1,0 +1,82 @@
+import { type Expression, type SelectQueryBuilder, sql } from 'kysely'
+import { build, parameter } from '../database/builder.ts'
+import type { CallerKind } from './calling-app.ts'
+import { connectionOfApp } from './connection.ts'
+import { headColumns } from './head.ts'
+
+/** The two tables whose rows are listed by day, and in pages. */
+export type TransactionTable = 'portfolio_transaction' | 'account_transaction'
+
+const KEYS = { portfolio_transaction: 'transaction_id', account_transaction: 'movement_id' }
+
+// Behind $1, the caller, $2, the connection, and $3, the versions that the client has.
+const from = parameter<string>(4, 'date')
+const to = parameter<string>(5, 'date')
+const length = parameter<number>(6, 'bigint')
+const offset = parameter<number>(7, 'bigint')
+
+/**
+ * The head of a list, and where in it the page starts. Both come from the books of migration 0003: the
+ * total is a sum over days, not over rows, and the day in which the page starts is found the same way,
+ * so that the depth of a page costs next to nothing.
+ */
+export function transactionHead(kind: CallerKind, table: TransactionTable) {
+  return connectionOfApp(kind)
+    .leftJoinLateral(pageStart(table).as('start'), (join) => join.onTrue())
+    .select([
+      ...headColumns(totalItems(table)),
+      sql<string>`coalesce(start.effective_day, ${to})`.as('newest_day'),
+      sql<number>`coalesce(start.skipped, 0)`.as('skipped'),
+      sql<boolean>`${offset} = 0 or start.effective_day is not null`.as('within'),
+    ])
+}
+
+/** The connection's own row counts all of them; a range of days is summed. */
+function totalItems(table: TransactionTable) {
+  const sum = daysInRange(table).select(sql`coalesce(sum(d.row_count), 0)`.as('rows'))
+  return sql<string>`
+    case when ${from} = '-infinity' and ${to} = 'infinity' then ${sql.ref(`c.${table}s`)}
+      when c.id is not null then ${sum} end`
+}
+
+/** The day that holds the row at the offset, and how many rows of that day the page leaves out. */
+function pageStart(table: TransactionTable) {
+  const days = daysInRange(table)
+    .select(['d.effective_day', 'd.row_count'])
+    .select(sql<number>`sum(d.row_count) over (order by d.effective_day desc)`.as('up_to'))
+  return build
+    .selectFrom(days.as('days'))
+    .select('days.effective_day')
+    .select(sql<number>`${offset} - (days.up_to - days.row_count)`.as('skipped'))
+    .where(sql<boolean>`${offset} > 0 and days.up_to > ${offset}`)
+    .orderBy('days.effective_day', 'desc')
+    .limit(sql.lit(1))
+}
+
+function daysInRange(table: TransactionTable) {
+  // The two books are alike, so the type of one stands for both.
+  return build
+    .selectFrom(`${table}_day as d` as 'portfolio_transaction_day as d')
+    .where(sql<boolean>`
+      d.connection_id = c.id and d.effective_day >= ${from} and d.effective_day <= ${to}`)
+}
+
+/**
+ * Cuts the page out of a table's rows `t`, in the published order: newest first by effective day, then
+ * by hour with the unknown ones last, then by id (contract 8).
+ */
+export function pageOf<DB, TB extends keyof DB, Columns>(
+  rows: SelectQueryBuilder<DB, TB, Columns>,
+  table: TransactionTable,
+): Expression<Columns> {
+  return rows
+    .where(sql<boolean>`
+      head.within and not head.unmodified
+      and t.connection_id = head.connection_id
+      and t.effective_day >= ${from} and t.effective_day <= head.newest_day`)
+    .orderBy(sql`t.effective_day`, 'desc')
+    .orderBy(sql`t.operation_date_hour`, (order) => order.desc().nullsLast())
+    .orderBy(sql.ref(`t.${KEYS[table]}`), 'desc')
+    .limit(length)
+    .offset(sql<number>`head.skipped`)
+}
