@@ -5,7 +5,7 @@ import { type Kysely, sql } from 'kysely'
  * Neither kind of token is stored, only its SHA-256 (sections 5.1 to 5.3 of the specification).
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  await sql`create domain sha256 as bytea check (octet_length(value) = 32)`.execute(db)
+  await sql`create domain token_hash as bytea check (octet_length(value) = 32)`.execute(db)
 
   await sql`
     create table app (
@@ -21,7 +21,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     create table app_token (
       id uuid primary key default gen_random_uuid(),
       app_id uuid not null references app on delete cascade,
-      token_hash sha256 not null unique,
+      token_hash token_hash not null unique,
       created_at timestamptz not null default now(),
       -- Null never expires.
       expires_at timestamptz,
@@ -33,7 +33,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     create table connection (
       id bigint generated always as identity primary key,
       app_id uuid not null references app on delete cascade,
-      token_hash sha256 not null,
+      token_hash token_hash not null,
       label text check (char_length(label) <= 255),
       created_at timestamptz not null default now(),
       -- The books, kept by the triggers of migration 0003: never written by hand.
