@@ -7,11 +7,15 @@ import { build, parameter } from '../database/builder.ts'
  */
 export type Caller = { tokenHash: Buffer } | { clientId: string }
 
-export const CALLERS = ['tokenHash', 'clientId'] as const
-export type CallerKind = (typeof CALLERS)[number]
+export type CallerKind = 'tokenHash' | 'clientId'
 
 export function kindOf(caller: Caller): CallerKind {
   return 'tokenHash' in caller ? 'tokenHash' : 'clientId'
+}
+
+/** One of each, for every way in which a caller can be known. */
+export function forEachCaller<T>(make: (kind: CallerKind) => T): Record<CallerKind, T> {
+  return { tokenHash: make('tokenHash'), clientId: make('clientId') }
 }
 
 /** The value of parameter $1 of every statement. */

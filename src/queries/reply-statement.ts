@@ -2,7 +2,7 @@ import type { Static, TObject } from '@sinclair/typebox'
 import { type Expression, sql } from 'kysely'
 import { compile } from '../database/builder.ts'
 import type { Statement } from '../database/statement.ts'
-import { CALLERS, type CallerKind } from './calling-app.ts'
+import { type CallerKind, forEachCaller } from './calling-app.ts'
 import { type Flat, flatFields } from './flat.ts'
 import { HEAD_COLUMNS, type HeadColumns } from './head.ts'
 
@@ -28,14 +28,13 @@ export function replyStatements<Item extends TObject>(
   const nothing = sql.join(fields.map(() => sql`null`))
   const head = sql.join(HEAD_COLUMNS.map((column) => sql.ref(`head.${column}`)))
   const noHead = sql.join(HEAD_COLUMNS.map(() => sql`null`))
-  const statement = (kind: CallerKind) =>
+  return forEachCaller((kind) =>
     compile(
       `${parts.name} by ${kind}`,
       sql`with head as materialized ${parts.head(kind)}
         select ${head}, ${nothing} from head
         union all
         select ${noHead}, ${sql.join(fields)} from head cross join lateral ${parts.rows} as rows`,
-    )
-  const entries = CALLERS.map((kind) => [kind, statement(kind)] as const)
-  return Object.fromEntries(entries) as Record<CallerKind, Statement>
+    ),
+  )
 }

@@ -1,0 +1,75 @@
+import fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
+import type { Config } from './config.ts'
+import type { Database } from './database/database.ts'
+import { accessLog } from './plugins/access-log.ts'
+import { authentication } from './plugins/authentication.ts'
+import { openapi } from './plugins/openapi.ts'
+import { otherMethods } from './plugins/other-methods.ts'
+import { problems } from './plugins/problems.ts'
+import { newRequestId, requestIdentity } from './plugins/request-identity.ts'
+import { refuseAddress, refuseConnection } from './plugins/unreadable.ts'
+import { accountTransactions } from './routes/account-transactions.ts'
+import { assetsTransferOrders } from './routes/assets-transfer-orders.ts'
+import type { RouteOptions } from './routes/connection-request.ts'
+import { health } from './routes/health.ts'
+import { portfolioTransactions } from './routes/portfolio-transactions.ts'
+import { components } from './schemas/components.ts'
+
+export interface AppOptions {
+  config: Config
+  db: Database
+  logger?: FastifyServerOptions['logger']
+}
+
+/** The application: what holds for every route, then the routes. It listens to nothing yet. */
+export async function buildApp({
+  config,
+  db,
+  logger = false,
+}: AppOptions): Promise<FastifyInstance> {
+  const app = fastify({
+    logger,
+    genReqId: newRequestId,
+    requestIdHeader: false,
+    // Fastify's own lines print the address, and with it the connection's token.
+    logController: new LogController({
+      disableRequestLogging: true,
+      requestIdLogLabel: 'requestId',
+    }),
+    frameworkErrors: refuseAddress,
+    clientErrorHandler: refuseConnection,
+    // A token of any length is looked up, and is then not found; Node limits the whole address.
+    routerOptions: { maxParamLength: MOST_HEADER_BYTES },
+    http: { maxHeaderSize: MOST_HEADER_BYTES },
+    ajv: {
+      customOptions: {
+        allErrors: true,
+        coerceTypes: false,
+        removeAdditional: false,
+        allowUnionTypes: true,
+        formats: { decimal: true },
+      },
+    },
+  })
+  for (const component of components) app.addSchema(component)
+
+  await app.register(problems)
+  await app.register(requestIdentity)
+  await app.register(accessLog)
+  await app.register(otherMethods)
+  await app.register(openapi)
+  await app.register(health, { prefix: '/health', db })
+  await app.register(api, { prefix: '/api/v1/queries', db, maximumLimit: config.MAX_LIMIT })
+  return app
+}
+
+/** Node refuses what is longer: the request line and all headers together, in bytes. */
+const MOST_HEADER_BYTES = 16_384
+
+async function api(app: FastifyInstance, { db, maximumLimit }: RouteOptions) {
+  const options = { db, maximumLimit }
+  await app.register(authentication)
+  await app.register(portfolioTransactions, options)
+  await app.register(accountTransactions, options)
+  await app.register(assetsTransferOrders, options)
+}

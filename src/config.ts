@@ -1,0 +1,83 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { envSchema } from 'env-schema'
+
+/**
+ * Every setting of the service, by the name of its environment variable. Nothing else reads the
+ * environment. A test holds that README.md and .env.example know each one.
+ */
+const Environment = Type.Object({
+  DATABASE_URL: Type.Optional(
+    Type.String({
+      pattern: '^postgres(ql)?://',
+      description: 'PostgreSQL to use; without it, an embedded one in DATA_DIR (development).',
+    }),
+  ),
+  DATA_DIR: Type.String({
+    default: '.data',
+    minLength: 1,
+    description: 'Folder of the embedded PostgreSQL.',
+  }),
+  DATABASE_POOL_SIZE: Type.Integer({
+    default: 10,
+    minimum: 1,
+    maximum: 1000,
+    description: 'Server connections that one instance opens at most.',
+  }),
+  DATABASE_POOLER: Type.Boolean({
+    default: false,
+    description: 'Whether PgBouncer, in transaction mode, stands before the database.',
+  }),
+  DATABASE_PREPARE: Type.Boolean({
+    default: true,
+    description: 'Prepare statements by name; false for PgBouncer before 1.21.',
+  }),
+  DATABASE_WAIT_MS: Type.Integer({
+    default: 1_000,
+    minimum: 10,
+    maximum: 60_000,
+    description: 'How long a request may wait for a server connection, in ms.',
+  }),
+  STATEMENT_TIMEOUT_MS: Type.Integer({
+    default: 5_000,
+    minimum: 100,
+    maximum: 600_000,
+    description: 'How long the database may work on one request, in ms.',
+  }),
+  HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'Address to listen on.' }),
+  PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65_535, description: 'Port.' }),
+  MAX_LIMIT: Type.Integer({
+    default: 10_000,
+    minimum: 1_000,
+    maximum: 100_000,
+    description: 'Largest `limit` that a request may ask for, in rows.',
+  }),
+  LOG_LEVEL: Type.Union(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'silent'].map((level) => Type.Literal(level)),
+    { default: 'info', description: 'What is logged: this and what is graver.' },
+  ),
+})
+
+export type Config = Static<typeof Environment>
+export const settings = Environment.properties
+
+/** The environment does not fit; the message tells every fault, one a line. */
+export class ConfigurationError extends Error {
+  override name = 'ConfigurationError'
+}
+
+/**
+ * Reads the settings.
+ * @throws ConfigurationError that names every setting which is not as it must be
+ */
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
+  // An empty variable is one that was not set: that is how compose files and shells leave them out.
+  const data = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  try {
+    return envSchema<Config>({ schema: Environment, data, env: false, dotenv: false })
+  } catch (error) {
+    const faults = (error as { errors?: { instancePath: string; message: string }[] }).errors
+    if (faults === undefined) throw error
+    const lines = faults.map(({ instancePath, message }) => `${instancePath.slice(1)} ${message}`)
+    throw new ConfigurationError(lines.join('\n'))
+  }
+}

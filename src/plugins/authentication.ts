@@ -1,0 +1,40 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { tokenHash } from '../database/token-hash.ts'
+import type { Caller } from '../queries/calling-app.ts'
+import { unauthorized } from './problems.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls, as far as the header tells: the database decides whether it is so. */
+    caller: Caller
+  }
+}
+
+// RFC 6750 and 7235: the scheme in any case, one or more spaces, one token68.
+const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
+
+/** Reads the Authorization header (section 5) of every route that is registered beside it. */
+export const authentication = fp(async (app: FastifyInstance) => {
+  app.decorateRequest('caller')
+  app.addHook('onRequest', async (request) => {
+    request.caller = { tokenHash: tokenHash(bearerToken(request)) }
+  })
+})
+
+function bearerToken(request: FastifyRequest): string {
+  const { authorization } = request.headers
+  if (authorization === undefined) {
+    throw unauthorized('missing_credentials', 'Send the header "Authorization: Bearer <token>".')
+  }
+  const token = BEARER.exec(authorization)?.[1]
+  // Node keeps the first of several such headers and drops the others without a word.
+  if (token === undefined || timesSent(request, 'authorization') > 1) {
+    throw unauthorized('malformed_credentials', 'Authorization must be "Bearer" and one token.')
+  }
+  return token
+}
+
+function timesSent({ raw }: FastifyRequest, name: string): number {
+  return raw.rawHeaders.filter((item, i) => i % 2 === 0 && item.toLowerCase() === name).length
+}

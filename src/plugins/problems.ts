@@ -1,0 +1,96 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { DatabaseUnavailable } from '../database/unavailable.ts'
+import { ConnectionNotFound, TokenExpired, TokenUnknown } from '../queries/refusals.ts'
+import type { ParameterFault } from '../schemas/parameter-fault.ts'
+import type { Problem } from '../schemas/problem.ts'
+import { type ProblemCode, ProblemCodes } from '../schemas/problem-code.ts'
+
+/** A request that is refused, with what the client is told. Thrown anywhere, answered here. */
+export class Refusal extends Error {
+  override name = 'Refusal'
+  readonly code: ProblemCode
+  readonly headers: Record<string, string>
+  readonly errors: ParameterFault[] | undefined
+
+  constructor(
+    code: ProblemCode,
+    detail: string,
+    extra: { headers?: Record<string, string>; errors?: ParameterFault[] } = {},
+  ) {
+    super(detail)
+    this.code = code
+    this.headers = extra.headers ?? {}
+    this.errors = extra.errors
+  }
+}
+
+/** Answers every error, of every route, with the one body of contract 16. */
+export const problems = fp(async (app: FastifyInstance) => {
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const refusal = refusalOf(error)
+    if (refusal.code === 'internal_error') request.log.error({ err: error }, 'request failed')
+    if (refusal.code === 'service_unavailable') {
+      request.log.warn({ err: error.cause ?? error }, 'request could not be served')
+    }
+    return sendProblem(request, reply, refusal)
+  })
+  app.setNotFoundHandler((request, reply) =>
+    sendProblem(request, reply, new Refusal('route_not_found', 'There is nothing here.')),
+  )
+})
+
+export function sendProblem(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { code, message, headers, errors }: Refusal,
+): FastifyReply {
+  const { status, title } = ProblemCodes[code]
+  const problem: Problem = {
+    status,
+    code,
+    title,
+    detail: message,
+    requestId: request.id,
+    ...(errors ? { errors } : {}),
+  }
+  return reply
+    .code(status)
+    .headers(headers)
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(problem))
+}
+
+function refusalOf(error: FastifyError): Refusal {
+  if (error instanceof Refusal) return error
+  if (error instanceof TokenUnknown) {
+    return unauthorized('invalid_token', 'The bearer token is not known, or it was revoked.')
+  }
+  if (error instanceof TokenExpired) {
+    return unauthorized('expired_token', 'The bearer token has expired.')
+  }
+  if (error instanceof ConnectionNotFound) {
+    return new Refusal('connection_not_found', 'This app has no connection with that token.')
+  }
+  if (error instanceof DatabaseUnavailable) return unavailable()
+  // What Fastify refuses by itself: an address that does not decode, a body that cannot be read.
+  if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
+    return new Refusal('malformed_request', 'The request cannot be read.')
+  }
+  return new Refusal('internal_error', 'The service failed. Its operators can look the request up.')
+}
+
+export function unavailable(): Refusal {
+  return new Refusal('service_unavailable', 'The service cannot answer now. Try again soon.', {
+    headers: { 'retry-after': '1' },
+  })
+}
+
+const REALM = 'Bearer realm="investment data"'
+
+/** A 401; that a token was sent and not accepted is told as RFC 6750 says. */
+export function unauthorized(code: ProblemCode, detail: string): Refusal {
+  const sent = code === 'invalid_token' || code === 'expired_token'
+  const challenge = sent ? `${REALM}, error="invalid_token"` : REALM
+  return new Refusal(code, detail, { headers: { 'www-authenticate': challenge } })
+}

@@ -1,0 +1,35 @@
+import type { Socket } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ProblemCodes } from '../schemas/problem-code.ts'
+import { Refusal, sendProblem } from './problems.ts'
+import { newRequestId } from './request-identity.ts'
+
+const detail = 'The request cannot be read.'
+
+/** For an address that the router cannot decode: it never gets as far as a route and its hooks. */
+export function refuseAddress(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id)
+  sendProblem(request, reply, new Refusal('malformed_request', detail))
+}
+
+/**
+ * For what Node cannot parse as HTTP, finds too long, or has waited for in vain: there is no request and
+ * no reply, only a socket, which gets the one error body and is closed.
+ */
+export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const requestId = newRequestId()
+  const { status, title } = ProblemCodes.malformed_request
+  const body = JSON.stringify({ status, code: 'malformed_request', title, detail, requestId })
+  const head = [
+    `HTTP/1.1 ${status} ${title}`,
+    `X-Request-ID: ${requestId}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}

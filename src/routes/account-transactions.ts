@@ -1,0 +1,28 @@
+import type { FastifyInstance } from 'fastify'
+import { readAccountTransactions } from '../queries/account-transactions.ts'
+import { AccountTransactionList } from '../schemas/account-transaction.ts'
+import { ListQuery } from '../schemas/list-query.ts'
+import type { RouteOptions } from './connection-request.ts'
+import { connectionSchema } from './connection-schema.ts'
+import { listHandler } from './list-request.ts'
+
+/** GET the account transactions of a connection (section 4.2). */
+export async function accountTransactions(
+  app: FastifyInstance,
+  options: RouteOptions,
+): Promise<void> {
+  app.get(
+    '/connections/:token/accounts/transactions',
+    {
+      schema: connectionSchema({
+        operationId: 'listAccountTransactions',
+        summary: 'List account transactions',
+        description: 'Every change of the cash balances of a connection, newest first, in pages.',
+        querystring: ListQuery(options.maximumLimit),
+        answer: AccountTransactionList,
+      }),
+      attachValidation: true,
+    },
+    listHandler(options, readAccountTransactions, JSON.stringify(AccountTransactionList)),
+  )
+}

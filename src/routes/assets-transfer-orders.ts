@@ -1,0 +1,35 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance } from 'fastify'
+import { readAssetsTransferOrders } from '../queries/assets-transfer-orders.ts'
+import { AssetsTransferOrderList } from '../schemas/transfer-order.ts'
+import { connectionFacts, type RouteOptions, refuseFaults } from './connection-request.ts'
+import { connectionSchema } from './connection-schema.ts'
+import { formFaults } from './list-faults.ts'
+import { sendReply } from './send-reply.ts'
+
+/** GET the completed assets transfer orders of a connection (section 4.3). */
+export async function assetsTransferOrders(
+  app: FastifyInstance,
+  { db }: RouteOptions,
+): Promise<void> {
+  const form = JSON.stringify(AssetsTransferOrderList)
+  app.get(
+    '/connections/:token/assets-transfer',
+    {
+      schema: connectionSchema({
+        operationId: 'listAssetsTransferOrders',
+        summary: 'List assets transfer orders',
+        description:
+          'Every transfer order that the end user completed, newest first, in one array.',
+        querystring: Type.Object({}, { additionalProperties: false }),
+        answer: AssetsTransferOrderList,
+      }),
+      attachValidation: true,
+    },
+    async (request, reply) => {
+      await refuseFaults(db, request, formFaults(request.validationError?.validation ?? [], {}))
+      const { facts, validators } = connectionFacts(request, form)
+      return sendReply(reply, validators, await readAssetsTransferOrders(db, facts))
+    },
+  )
+}

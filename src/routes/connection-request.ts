@@ -1,0 +1,45 @@
+import type { FastifyRequest } from 'fastify'
+import type { Database } from '../database/database.ts'
+import { tokenHash } from '../database/token-hash.ts'
+import { Refusal } from '../plugins/problems.ts'
+import { confirmCaller } from '../queries/confirm-caller.ts'
+import type { ConnectionFacts } from '../queries/reply.ts'
+import type { ConnectionParams } from '../schemas/connection-params.ts'
+import type { ParameterFault } from '../schemas/parameter-fault.ts'
+import { type Validators, validatorsOf } from './validators.ts'
+
+/** What a route gets to answer with. */
+export interface RouteOptions {
+  db: Database
+  /** The largest `limit`. */
+  maximumLimit: number
+}
+
+/** What a request asks about its connection, and the tags that its answer is held against. */
+export function connectionFacts(
+  request: FastifyRequest,
+  form: string,
+): { facts: ConnectionFacts; validators: Validators } {
+  const { token } = request.params as ConnectionParams
+  const validators = validatorsOf(request, form)
+  const { knownVersions } = validators
+  return {
+    facts: { caller: request.caller, connection: tokenHash(token), knownVersions },
+    validators,
+  }
+}
+
+/**
+ * Refuses a request whose parameters are at fault, but not before its caller is known (contract 1).
+ * @throws TokenUnknown, TokenExpired, or a Refusal that lists the faults
+ */
+export async function refuseFaults(
+  db: Database,
+  request: FastifyRequest,
+  errors: ParameterFault[],
+): Promise<void> {
+  if (errors.length === 0) return
+  await confirmCaller(db, request.caller)
+  const detail = 'Query parameters cannot be used; `errors` lists each one.'
+  throw new Refusal('invalid_request', detail, { errors })
+}

@@ -1,0 +1,31 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Database } from '../database/database.ts'
+import type { Reply } from '../queries/reply.ts'
+import type { ListFacts } from '../queries/transaction-list.ts'
+import { DEFAULT_LIMIT, DEFAULT_PAGE, type ListQuery } from '../schemas/list-query.ts'
+import { connectionFacts, type RouteOptions, refuseFaults } from './connection-request.ts'
+import { listFaults } from './list-faults.ts'
+import { pageLinks } from './page-links.ts'
+import { sendReply } from './send-reply.ts'
+
+/**
+ * Handles a request for one of the two lists: its parameters, one read, the answer with its links.
+ * @param form the response schema as text, see routes/validators.ts
+ */
+export function listHandler(
+  { db, maximumLimit }: RouteOptions,
+  read: (db: Database, facts: ListFacts) => Promise<Reply>,
+  form: string,
+) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const query = request.query as ListQuery
+    const found = request.validationError?.validation ?? []
+    await refuseFaults(db, request, listFaults(query, found, maximumLimit))
+    const { facts, validators } = connectionFacts(request, form)
+    const { from, to, limit = DEFAULT_LIMIT, page = DEFAULT_PAGE } = query
+    const list = { ...facts, from, to, limit: Number(limit), page: Number(page) }
+    const answer = await read(db, list)
+    reply.header('link', pageLinks(request.url, list, answer.totalItems))
+    return sendReply(reply, validators, answer)
+  }
+}

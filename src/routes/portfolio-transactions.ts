@@ -1,0 +1,28 @@
+import type { FastifyInstance } from 'fastify'
+import { readPortfolioTransactions } from '../queries/portfolio-transactions.ts'
+import { ListQuery } from '../schemas/list-query.ts'
+import { PortfolioTransactionList } from '../schemas/portfolio-transaction.ts'
+import type { RouteOptions } from './connection-request.ts'
+import { connectionSchema } from './connection-schema.ts'
+import { listHandler } from './list-request.ts'
+
+/** GET the portfolio transactions of a connection (section 4.1). */
+export async function portfolioTransactions(
+  app: FastifyInstance,
+  options: RouteOptions,
+): Promise<void> {
+  app.get(
+    '/connections/:token/portfolios/transactions',
+    {
+      schema: connectionSchema({
+        operationId: 'listPortfolioTransactions',
+        summary: 'List portfolio transactions',
+        description: 'Every movement of the investments of a connection, newest first, in pages.',
+        querystring: ListQuery(options.maximumLimit),
+        answer: PortfolioTransactionList,
+      }),
+      attachValidation: true,
+    },
+    listHandler(options, readPortfolioTransactions, JSON.stringify(PortfolioTransactionList)),
+  )
+}

@@ -1,0 +1,25 @@
+import type { FastifyReply } from 'fastify'
+import type { Reply } from '../queries/reply.ts'
+import { lastModified, type Validators } from './validators.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What the log tells of an answer. */
+    answered: { appId: string; items: number } | undefined
+  }
+}
+
+/**
+ * Sends what a query found, with the headers of contract 24: 200 with the JSON, or 304 where the
+ * client has it already.
+ */
+export function sendReply(reply: FastifyReply, validators: Validators, found: Reply): FastifyReply {
+  reply.request.answered = { appId: found.appId, items: found.items }
+  reply.headers({
+    etag: validators.etag(found.version),
+    'last-modified': lastModified(found.version),
+    'cache-control': 'private, no-cache',
+  })
+  if (found.body === undefined) return reply.code(304).send()
+  return reply.type('application/json; charset=utf-8').send(found.body)
+}
