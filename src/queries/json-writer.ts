@@ -1,11 +1,10 @@
-import type { TObject, TSchema } from '@sinclair/typebox'
-import { type FlatField, flatFields } from './flat.ts'
+import type { TObject } from '@sinclair/typebox'
+import { flatFields } from './flat.ts'
+import { BOOLEAN, COPIED, type Template, templateOf } from './json-template.ts'
 
-/**
- * Turns the bytes of one row, as RawRows keeps them, into the bytes of one JSON object.
- * @returns the position behind the object, in `target`
- */
+/** Turns the bytes of one row, as RawRows keeps them, into the bytes of one JSON object. */
 export interface RowWriter {
+  /** @returns the position behind the object, in `target` */
   write(row: Buffer, start: number, target: Buffer, at: number): number
   /** How many bytes a row of `length` bytes can become at most. */
   longest(length: number): number
@@ -13,160 +12,125 @@ export interface RowWriter {
   usual(rows: { count: number; byteLength: number }): number
 }
 
-/** How a value's text becomes JSON: digits as they are, text in quotes, booleans from `t` and `f`. */
-const BARE = 0
-const QUOTED = 1
-const ESCAPED = 2
-const BOOLEAN = 3
-
-interface Cell {
-  kind: number
-  /** What precedes the value, its opening quote included, such as `,"currency":"`. */
-  before: Buffer
-  /** What stands there instead when the value is null. */
-  absent: Buffer
-  /** Whether the value ends an inner object. */
-  closes: boolean
-}
+/** Sets of null columns whose templates are kept; real data has a few dozen. */
+const MOST_TEMPLATES = 1_000
 
 /**
- * Compiles the writer of an item from its response schema: the field names of the reply are copied from
- * here, the values from the row, in one pass. A decimal's digits are thus the very bytes that
- * PostgreSQL sent (contract 11).
+ * Compiles the writer of an item from its response schema. The field names come from the schema, the
+ * values from the row, in one pass: a decimal's digits are the very bytes that PostgreSQL sent
+ * (contract 11). Constant parts are merged over runs of nulls, because copying is what costs.
  * @param skipped how many columns of the row come before those of the item
  */
 export function compileRowWriter(item: TObject, skipped: number): RowWriter {
-  const cells = flatFields(item).map(cellOf)
-  const constant = cells.reduce(
-    (sum, { before, absent }) => sum + Math.max(before.length + 2, absent.length),
-    1,
-  )
+  const fields = flatFields(item)
+  if (fields.length > 31) throw new Error('the null columns of a row no longer fit in an integer')
+  const templates = new Map<number, Template>()
+  const starts = new Int32Array(fields.length)
+  const ends = new Int32Array(fields.length)
+
+  let lastNulls = 0
+  let last = templateOf(fields, () => false)
+
+  function templateFor(nulls: number): Template {
+    // Rows that follow each other are mostly alike.
+    if (nulls === lastNulls) return last
+    const template =
+      templates.get(nulls) ?? templateOf(fields, (column) => (nulls & (1 << column)) !== 0)
+    if (templates.size >= MOST_TEMPLATES) templates.clear()
+    templates.set(nulls, template)
+    lastNulls = nulls
+    last = template
+    return template
+  }
+
+  const constant = constantLength(last) + 8 * fields.length
   return {
-    write: (row, start, target, at) => writeRow(cells, skipped, row, start, target, at),
+    write: (row, start, target, at) => {
+      const nulls = locate(row, start, skipped, starts, ends)
+      return fill(templateFor(nulls), row, starts, ends, target, at)
+    },
     // A control character of one byte becomes an escape of six.
     longest: (length) => constant + 6 * length,
-    usual: ({ count, byteLength }) => count * (constant + 1) + byteLength,
+    usual: ({ count, byteLength }) => count * constant + byteLength,
   }
 }
 
-function cellOf({ name, schema, group }: FlatField, index: number): Cell {
-  const comma = index === 0 ? '{' : ','
-  const own = JSON.stringify(group ? name.slice(group.name.length + 1) : name)
-  const opening = group?.first ? `${JSON.stringify(group.name)}:{` : ''
-  const nothing = group ? JSON.stringify(group.name) : own
-  const kind = kindOf(schema)
-  const quote = kind === QUOTED || kind === ESCAPED ? '"' : ''
-  return {
-    kind,
-    before: Buffer.from(`${comma}${opening}${own}:${quote}`),
-    absent: Buffer.from(group && !group.first ? '' : `${comma}${nothing}:null`),
-    closes: group?.last ?? false,
-  }
+function constantLength({ before, after }: Template): number {
+  return before.reduce((sum, part) => sum + part.length, after.length)
 }
 
-function kindOf(schema: TSchema): number {
-  const types: unknown[] = [schema.type].flat()
-  if (types.includes('number')) return BARE
-  if (types.includes('boolean')) return BOOLEAN
-  const plain = schema.format === 'uuid' || schema.format === 'date' || schema.enum !== undefined
-  return plain ? QUOTED : ESCAPED
-}
-
-const QUOTE = 0x22
-const BRACE = 0x7d
-const LETTER_T = 0x74
-
-function writeRow(
-  cells: Cell[],
-  skipped: number,
+/** Finds where each value starts and ends. Returns the columns that are null, a bit for each. */
+function locate(
   row: Buffer,
   start: number,
-  target: Buffer,
-  begin: number,
+  skipped: number,
+  starts: Int32Array,
+  ends: Int32Array,
 ): number {
   // Behind the length of the row and its number of fields.
-  let from = start + 6
-  let at = begin
-  for (let left = skipped; left > 0; left -= 1) from += 4 + Math.max(0, row.readInt32BE(from))
-  for (const cell of cells) {
-    const length = readInt32(row, from)
-    from += 4
-    if (length < 0) {
-      target.set(cell.absent, at)
-      at += cell.absent.length
-      continue
-    }
-    target.set(cell.before, at)
-    at = writeValue(cell.kind, row, from, from + length, target, at + cell.before.length)
-    if (cell.closes) target[at++] = BRACE
-    from += length
+  let at = start + 6
+  for (let left = skipped; left > 0; left -= 1) at += 4 + Math.max(0, readInt32(row, at))
+  let nulls = 0
+  for (let column = 0; column < starts.length; column += 1) {
+    const length = readInt32(row, at)
+    at += 4
+    starts[column] = at
+    if (length < 0) nulls |= 1 << column
+    else at += length
+    ends[column] = at
   }
-  target[at] = BRACE
-  return at + 1
+  return nulls
 }
 
-function writeValue(
-  kind: number,
+function fill(
+  { before, columns, kinds, after }: Template,
   row: Buffer,
-  from: number,
-  end: number,
+  starts: Int32Array,
+  ends: Int32Array,
   target: Buffer,
   begin: number,
 ): number {
-  if (kind === BARE) return copy(row, from, end, target, begin)
-  if (kind === BOOLEAN) {
-    const word = row[from] === LETTER_T ? TRUE : FALSE
-    target.set(word, begin)
-    return begin + word.length
+  let at = begin
+  for (let value = 0; value < columns.length; value += 1) {
+    const constant = before[value] as Buffer
+    target.set(constant, at)
+    at += constant.length
+    const column = columns[value] as number
+    const from = starts[column] as number
+    const end = ends[column] as number
+    const kind = kinds[value] as number
+    if (kind === COPIED) at = copy(row, from, end, target, at)
+    else if (kind === BOOLEAN) at += target.write(row[from] === LETTER_T ? 'true' : 'false', at)
+    else at = writeEscaped(row, from, end, target, at)
   }
-  const at = (kind === QUOTED ? copy : escape)(row, from, end, target, begin)
-  target[at] = QUOTE
-  return at + 1
+  target.set(after, at)
+  return at + after.length
 }
 
-const TRUE = Buffer.from('true')
-const FALSE = Buffer.from('false')
+const LETTER_T = 0x74
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
 
 /** Up to some thirty bytes, which most values have, a loop beats a call into the runtime. */
 function copy(source: Buffer, from: number, end: number, target: Buffer, begin: number): number {
   if (end - from > 30) return begin + source.copy(target, begin, from, end)
   let at = begin
-  for (let i = from; i < end; i += 1) {
-    target[at] = source[i] as number
-    at += 1
-  }
+  for (let i = from; i < end; i += 1) target[at++] = source[i] as number
   return at
 }
 
-/** What follows the backslash, for the bytes that JSON does not take as they are; 0 for the others. */
-const ESCAPES = new Uint8Array(256)
-for (let byte = 0; byte < 0x20; byte += 1) ESCAPES[byte] = 0x75
-for (const [byte, letter] of ['""', '\\\\', '\bb', '\ff', '\nn', '\rr', '\tt']) {
-  ESCAPES[(byte as string).charCodeAt(0)] = (letter as string).charCodeAt(0)
-}
-
-const HEX = Buffer.from('0123456789abcdef')
-
-function escape(source: Buffer, from: number, end: number, target: Buffer, begin: number): number {
+function writeEscaped(
+  source: Buffer,
+  from: number,
+  end: number,
+  target: Buffer,
+  begin: number,
+): number {
   let at = begin
   for (let i = from; i < end; i += 1) {
     const byte = source[i] as number
-    const letter = ESCAPES[byte] as number
-    if (letter === 0) {
-      target[at] = byte
-      at += 1
-      continue
-    }
-    target[at] = 0x5c
-    target[at + 1] = letter
-    at += 2
-    if (letter === 0x75) {
-      target[at] = 0x30
-      target[at + 1] = 0x30
-      target[at + 2] = HEX[byte >> 4] as number
-      target[at + 3] = HEX[byte & 15] as number
-      at += 4
-    }
+    if (byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH) target[at++] = byte
+    else at += target.write(JSON.stringify(String.fromCharCode(byte)).slice(1, -1), at)
   }
   return at
 }

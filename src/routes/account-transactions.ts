@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import { readAccountTransactions } from '../queries/account-transactions.ts'
-import { AccountTransactionList } from '../schemas/account-transaction.ts'
+import { AccountTransaction, AccountTransactionList } from '../schemas/account-transaction.ts'
 import { ListQuery } from '../schemas/list-query.ts'
 import type { RouteOptions } from './connection-request.ts'
 import { connectionSchema } from './connection-schema.ts'
 import { listHandler } from './list-request.ts'
+import { formOf } from './validators.ts'
 
 /** GET the account transactions of a connection (section 4.2). */
 export async function accountTransactions(
@@ -23,6 +24,10 @@ export async function accountTransactions(
       }),
       attachValidation: true,
     },
-    listHandler(options, readAccountTransactions, JSON.stringify(AccountTransactionList)),
+    listHandler(
+      options,
+      readAccountTransactions,
+      formOf(AccountTransaction, AccountTransactionList),
+    ),
   )
 }

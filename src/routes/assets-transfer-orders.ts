@@ -1,18 +1,19 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { readAssetsTransferOrders } from '../queries/assets-transfer-orders.ts'
-import { AssetsTransferOrderList } from '../schemas/transfer-order.ts'
+import { AssetsTransferOrder, AssetsTransferOrderList } from '../schemas/transfer-order.ts'
 import { connectionFacts, type RouteOptions, refuseFaults } from './connection-request.ts'
 import { connectionSchema } from './connection-schema.ts'
 import { formFaults } from './list-faults.ts'
 import { sendReply } from './send-reply.ts'
+import { formOf } from './validators.ts'
 
 /** GET the completed assets transfer orders of a connection (section 4.3). */
 export async function assetsTransferOrders(
   app: FastifyInstance,
   { db }: RouteOptions,
 ): Promise<void> {
-  const form = JSON.stringify(AssetsTransferOrderList)
+  const form = formOf(AssetsTransferOrder, AssetsTransferOrderList)
   app.get(
     '/connections/:token/assets-transfer',
     {

@@ -10,7 +10,7 @@ import { sendReply } from './send-reply.ts'
 
 /**
  * Handles a request for one of the two lists: its parameters, one read, the answer with its links.
- * @param form the response schema as text, see routes/validators.ts
+ * @param form names the form of the answer, see routes/validators.ts
  */
 export function listHandler(
   { db, maximumLimit }: RouteOptions,

@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import { readPortfolioTransactions } from '../queries/portfolio-transactions.ts'
 import { ListQuery } from '../schemas/list-query.ts'
-import { PortfolioTransactionList } from '../schemas/portfolio-transaction.ts'
+import { PortfolioTransaction, PortfolioTransactionList } from '../schemas/portfolio-transaction.ts'
 import type { RouteOptions } from './connection-request.ts'
 import { connectionSchema } from './connection-schema.ts'
 import { listHandler } from './list-request.ts'
+import { formOf } from './validators.ts'
 
 /** GET the portfolio transactions of a connection (section 4.1). */
 export async function portfolioTransactions(
@@ -23,6 +24,10 @@ export async function portfolioTransactions(
       }),
       attachValidation: true,
     },
-    listHandler(options, readPortfolioTransactions, JSON.stringify(PortfolioTransactionList)),
+    listHandler(
+      options,
+      readPortfolioTransactions,
+      formOf(PortfolioTransaction, PortfolioTransactionList),
+    ),
   )
 }

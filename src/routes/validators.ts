@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
+import type { TSchema } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
 
 /** The entity tags of one request: which the client sent, and which the answer gets. */
@@ -8,16 +9,18 @@ export interface Validators {
   etag(version: string): string
 }
 
+/** Names the form of an answer: it changes when a field of it is added, renamed or described anew. */
+export function formOf(...schemas: TSchema[]): string {
+  return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8)
+}
+
 /**
  * A tag is `W/"<version>-<digest>"`. The version is the database's; the digest stands for the address
  * asked for and the form of the answer, so that a tag is never taken for that of another answer, or of
  * a release that answers with other fields.
  */
 export function validatorsOf(request: FastifyRequest, form: string): Validators {
-  const digest = createHash('sha256')
-    .update(`${form}\n${request.url}`)
-    .digest('base64url')
-    .slice(0, 22)
+  const digest = hash('sha256', `${form}\n${request.url}`, 'base64url').slice(0, 22)
   return {
     knownVersions: knownVersions(request.headers['if-none-match'], digest),
     etag: (version) => `W/"${version}-${digest}"`,
