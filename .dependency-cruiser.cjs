@@ -26,7 +26,10 @@ module.exports = {
       name: 'no-undeclared-package',
       severity: 'error',
       from: { path: '^src/', pathNot: development },
-      to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown', 'npm-dev'], dependencyTypesNot: ['type-only'] },
+      to: {
+        dependencyTypes: ['npm-no-pkg', 'npm-unknown', 'npm-dev'],
+        dependencyTypesNot: ['type-only'],
+      },
     },
     layer('schemas', schemas),
     {
@@ -53,14 +56,18 @@ module.exports = {
     {
       name: 'development-only-on-demand',
       severity: 'error',
-      comment: 'It is not in the production image: only the two entries reach it, by dynamic import.',
+      comment:
+        'It is not in the production image: only the two entries reach it, by dynamic import.',
       from: { path: '^src/', pathNot: development },
       to: { path: development, dependencyTypesNot: ['dynamic-import', 'type-only'] },
     },
     {
       name: 'development-from-the-entries',
       severity: 'error',
-      from: { path: '^src/', pathNot: [development, '^src/server[.]ts$', '^src/operator/main[.]ts$'] },
+      from: {
+        path: '^src/',
+        pathNot: [development, '^src/server[.]ts$', '^src/operator/main[.]ts$'],
+      },
       to: { path: development },
     },
     {
@@ -74,6 +81,9 @@ module.exports = {
     doNotFollow: { path: 'node_modules' },
     tsConfig: { fileName: 'tsconfig.json' },
     tsPreCompilationDeps: true,
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+    },
   },
 }
