@@ -1,0 +1,36 @@
+# The service and its operator command, without a shell, a package manager or development dependencies.
+#
+#   docker build -t investment-data-query-service .
+#   docker run --rm investment-data-query-service src/operator/main.ts --help
+
+FROM node:24-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# No dependency of production needs an install script, so none is run.
+RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
+# All that Node itself needs of the system: its libraries, and what resolves names and users.
+RUN mkdir -p /root-of-image/tmp /root-of-image/etc \
+ && chmod 1777 /root-of-image/tmp \
+ && cp /etc/nsswitch.conf /root-of-image/etc/ 2>/dev/null || true \
+ && echo 'node:x:1000:1000::/app:/usr/sbin/nologin' > /root-of-image/etc/passwd \
+ && echo 'node:x:1000:' > /root-of-image/etc/group \
+ && ldd "$(command -v node)" | grep -o '/[^ ]*' | sort -u \
+  | xargs -I '{}' cp -L --parents '{}' /root-of-image
+
+FROM scratch
+COPY --from=build /root-of-image /
+COPY --from=build /usr/local/bin/node /usr/local/bin/node
+COPY --from=build /app/node_modules /app/node_modules
+COPY package.json /app/
+COPY migrations /app/migrations
+COPY seeds /app/seeds
+# .dockerignore leaves src/development out: the embedded database is a convenience of developers.
+COPY src /app/src
+WORKDIR /app
+USER 1000:1000
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 PATH=/usr/local/bin
+EXPOSE 3000
+ENTRYPOINT ["/usr/local/bin/node", "--disable-warning=ExperimentalWarning"]
+CMD ["src/server.ts"]
+HEALTHCHECK --interval=2s --timeout=3s --start-period=20s \
+  CMD ["/usr/local/bin/node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/ready`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
