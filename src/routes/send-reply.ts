@@ -19,6 +19,7 @@ export function sendReply(reply: FastifyReply, validators: Validators, found: Re
     etag: validators.etag(found.version),
     'last-modified': lastModified(found.version),
     'cache-control': 'private, no-cache',
+    vary: 'accept-encoding',
   })
   if (found.body === undefined) return reply.code(304).send()
   return reply.type('application/json; charset=utf-8').send(found.body)
