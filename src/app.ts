@@ -3,6 +3,7 @@ import type { Config } from './config.ts'
 import type { Database } from './database/database.ts'
 import { accessLog } from './plugins/access-log.ts'
 import { authentication } from './plugins/authentication.ts'
+import { configuredProvider } from './plugins/identity-provider.ts'
 import { openapi } from './plugins/openapi.ts'
 import { otherMethods } from './plugins/other-methods.ts'
 import { problems } from './plugins/problems.ts'
@@ -59,16 +60,16 @@ export async function buildApp({
   await app.register(otherMethods)
   await app.register(openapi)
   await app.register(health, { prefix: '/health', db })
-  await app.register(api, { prefix: '/api/v1/queries', db, maximumLimit: config.MAX_LIMIT })
+  await app.register(api, { prefix: '/api/v1/queries', db, config })
   return app
 }
 
 /** Node refuses what is longer: the request line and all headers together, in bytes. */
 const MOST_HEADER_BYTES = 16_384
 
-async function api(app: FastifyInstance, { db, maximumLimit }: RouteOptions) {
-  const options = { db, maximumLimit }
-  await app.register(authentication)
+async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
+  const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT }
+  await app.register(authentication, { verify: configuredProvider(config, app.log) })
   await app.register(portfolioTransactions, options)
   await app.register(accountTransactions, options)
   await app.register(assetsTransferOrders, options)

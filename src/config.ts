@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
+import { jointFaults } from './config-faults.ts'
 
 /**
  * Every setting of the service, by the name of its environment variable. Nothing else reads the
@@ -51,6 +52,27 @@ const Environment = Type.Object({
     maximum: 100_000,
     description: 'Largest `limit` that a request may ask for, in rows.',
   }),
+  AUTH_ISSUER: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'Identity provider whose access tokens are taken beside our own: their `iss`.',
+    }),
+  ),
+  AUTH_AUDIENCE: Type.Optional(
+    Type.String({ minLength: 1, description: 'What their `aud` must name: this service.' }),
+  ),
+  AUTH_JWKS_URL: Type.Optional(
+    Type.String({
+      pattern: '^https?://',
+      description: 'Where the provider publishes its keys; https, but on this machine.',
+    }),
+  ),
+  AUTH_CLIENT_ID_CLAIM: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'Claim with the client id of the app; else `client_id`, or `azp`.',
+    }),
+  ),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'What is logged: this and what is graver.' },
@@ -72,12 +94,16 @@ export class ConfigurationError extends Error {
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   // An empty variable is one that was not set: that is how compose files and shells leave them out.
   const data = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  const lines: string[] = []
+  let config: Config | undefined
   try {
-    return envSchema<Config>({ schema: Environment, data, env: false, dotenv: false })
+    config = envSchema<Config>({ schema: Environment, data, env: false, dotenv: false })
   } catch (error) {
     const faults = (error as { errors?: { instancePath: string; message: string }[] }).errors
     if (faults === undefined) throw error
-    const lines = faults.map(({ instancePath, message }) => `${instancePath.slice(1)} ${message}`)
-    throw new ConfigurationError(lines.join('\n'))
+    lines.push(...faults.map(({ instancePath, message }) => `${instancePath.slice(1)} ${message}`))
   }
+  lines.push(...jointFaults(data))
+  if (config === undefined || lines.length > 0) throw new ConfigurationError(lines.join('\n'))
+  return config
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { tokenHash } from '../database/token-hash.ts'
 import type { Caller } from '../queries/calling-app.ts'
+import type { IdentityProvider } from './identity-provider.ts'
 import { unauthorized } from './problems.ts'
 
 declare module 'fastify' {
@@ -14,13 +15,26 @@ declare module 'fastify' {
 // RFC 6750 and 7235: the scheme in any case, one or more spaces, one token68.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 
-/** Reads the Authorization header (section 5) of every route that is registered beside it. */
-export const authentication = fp(async (app: FastifyInstance) => {
-  app.decorateRequest('caller')
-  app.addHook('onRequest', async (request) => {
-    request.caller = { tokenHash: tokenHash(bearerToken(request)) }
-  })
-})
+// The compact form of a signed token (RFC 7519). No token of ours has a dot in it.
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
+
+/**
+ * Reads the Authorization header (section 5) of every route that is registered beside it. Where an
+ * identity provider is configured, a token of the form that it issues is verified at once; without one,
+ * it is a token that nobody knows.
+ */
+export const authentication = fp(
+  async (app: FastifyInstance, { verify }: { verify: IdentityProvider | undefined }) => {
+    app.decorateRequest('caller')
+    app.addHook('onRequest', async (request) => {
+      const token = bearerToken(request)
+      request.caller =
+        verify !== undefined && JWT.test(token)
+          ? { clientId: await verify(token) }
+          : { tokenHash: tokenHash(token) }
+    })
+  },
+)
 
 function bearerToken(request: FastifyRequest): string {
   const { authorization } = request.headers

@@ -5,6 +5,7 @@ import { ConnectionNotFound, TokenExpired, TokenUnknown } from '../queries/refus
 import type { ParameterFault } from '../schemas/parameter-fault.ts'
 import type { Problem } from '../schemas/problem.ts'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem-code.ts'
+import { ProviderUnavailable } from './signing-keys.ts'
 
 /** A request that is refused, with what the client is told. Thrown anywhere, answered here. */
 export class Refusal extends Error {
@@ -72,7 +73,9 @@ function refusalOf(error: FastifyError): Refusal {
   if (error instanceof ConnectionNotFound) {
     return new Refusal('connection_not_found', 'This app has no connection with that token.')
   }
-  if (error instanceof DatabaseUnavailable) return unavailable()
+  if (error instanceof DatabaseUnavailable || error instanceof ProviderUnavailable) {
+    return unavailable()
+  }
   // What Fastify refuses by itself: an address that does not decode, a body that cannot be read.
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
     return new Refusal('malformed_request', 'The request cannot be read.')

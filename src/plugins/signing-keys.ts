@@ -1,0 +1,114 @@
+import type { FastifyBaseLogger } from 'fastify'
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  type FetchImplementation,
+  type JWTVerifyGetKey,
+} from 'jose'
+
+/** The identity provider's keys cannot be had now, or are of no use; asking again later may help. */
+export class ProviderUnavailable extends Error {
+  override name = 'ProviderUnavailable'
+}
+
+export interface SigningKeysOptions {
+  /** Where the provider publishes its keys, as a JSON Web Key Set (RFC 7517). */
+  url: string
+  log: Pick<FastifyBaseLogger, 'warn'>
+  /** How long a key that is not in the set is taken for one that does not exist, in ms. */
+  cooldownMs?: number
+  /** How long a failed fetch is not repeated, in ms. */
+  retryMs?: number
+  /** How long one fetch may take, in ms. */
+  timeoutMs?: number
+  /** How old the set may be before it is fetched again, in ms. Nobody waits for that. */
+  refreshMs?: number
+}
+
+/** A set that the provider has not confirmed for this long is no longer believed, in ms. */
+const OLDEST = 24 * 60 * 60 * 1000
+/** More than any provider's set; what is longer is not read to its end, in bytes. */
+const LARGEST = 262_144
+
+/**
+ * The public keys of an identity provider, fetched when they are first needed. While the provider is
+ * out of reach, the keys that are known go on to serve. At most one fetch is under way, however many
+ * requests wait for it, and made-up key ids do not cause more than one per cooldown.
+ * @throws ProviderUnavailable, or an error of jose when the set has no key for the token
+ */
+export function signingKeys(options: SigningKeysOptions): JWTVerifyGetKey {
+  const { url, cooldownMs = 10_000, timeoutMs = 3_000, refreshMs = 600_000 } = options
+  const source = guardedFetch(options)
+  const remote = createRemoteJWKSet(new URL(url), {
+    cooldownDuration: cooldownMs,
+    timeoutDuration: timeoutMs,
+    // Keys do not go stale by themselves here: with this, jose would refuse what it still has.
+    cacheMaxAge: Number.POSITIVE_INFINITY,
+    [customFetch]: source.fetch,
+  })
+  return async (header, token) => {
+    const age = Date.now() - source.fetchedAt()
+    if (age > refreshMs) {
+      const reload = remote.reload()
+      if (age > OLDEST) await reload
+      else reload.catch(() => {})
+    }
+    try {
+      return await remote(header, token)
+    } catch (error) {
+      if (isOfToken(error)) throw error
+      if (error instanceof ProviderUnavailable) throw error
+      throw new ProviderUnavailable('a key of the identity provider cannot be used', {
+        cause: error,
+      })
+    }
+  }
+}
+
+/** Whether the token is to blame for not having a key, and not the set. */
+function isOfToken(error: unknown): boolean {
+  return (
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys ||
+    error instanceof errors.JOSENotSupported
+  )
+}
+
+/** Fetches the set with a limit on its size, and not again for a while when that failed. */
+function guardedFetch({ log, retryMs = 1_000 }: SigningKeysOptions) {
+  let retryAt = 0
+  let fetchedAt = Number.NEGATIVE_INFINITY
+  const guarded: FetchImplementation = async (url, init) => {
+    if (Date.now() < retryAt)
+      throw new ProviderUnavailable('the last fetch of keys has just failed')
+    try {
+      const text = await readKeys(await fetch(url, init))
+      // Whether it is a set at all is found out here, where the failure counts as one.
+      createLocalJWKSet(JSON.parse(text))
+      fetchedAt = Date.now()
+      return new Response(text)
+    } catch (cause) {
+      retryAt = Date.now() + retryMs
+      log.warn({ err: cause }, 'the keys of the identity provider could not be fetched')
+      throw new ProviderUnavailable('the identity provider did not answer', { cause })
+    }
+  }
+  return { fetch: guarded, fetchedAt: () => fetchedAt }
+}
+
+async function readKeys(response: Response): Promise<string> {
+  if (response.status !== 200) {
+    await response.body?.cancel()
+    throw new Error(`the key set was answered with status ${response.status}`)
+  }
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length
+    if (length > LARGEST) throw new Error(`the key set is longer than ${LARGEST} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
