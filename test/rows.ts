@@ -121,3 +121,11 @@ function dated<R extends { operation_date_day?: unknown; value_date_day?: unknow
   const known = row.operation_date_day != null || row.value_date_day != null
   return known ? row : { ...row, operation_date_day: '2025-01-01' }
 }
+
+/** The two paged lists, for promises that both keep: how each is filled, and what names a row of it. */
+export const lists = {
+  portfolio: { add: addPortfolioTransactions, id: 'transactionId', idColumn: 'transaction_id' },
+  account: { add: addAccountTransactions, id: 'movementId', idColumn: 'movement_id' },
+} as const
+
+export const listNames = ['portfolio', 'account'] as const

@@ -57,9 +57,10 @@ export function listFaults(
   const page = sound('page')
   if (limit < 1 || limit > maximumLimit) report('limit', 'out_of_range')
   if (page > MAXIMUM_PAGE) report('page', 'out_of_range')
-  const { from = '', to = '9' } = query
+  const { from, to } = query
   const days = faults.every(({ parameter }) => parameter !== 'from' && parameter !== 'to')
   // Days of this form compare as text.
-  if (days && from > to) report('from', 'invalid_range', 'from must not be after to.')
+  if (days && from !== undefined && to !== undefined && from > to)
+    report('from', 'invalid_range', 'from must not be after to.')
   return faults
 }
