@@ -25,7 +25,7 @@ export function listHandler(
     const { from, to, limit = DEFAULT_LIMIT, page = DEFAULT_PAGE } = query
     const list = { ...facts, from, to, limit: Number(limit), page: Number(page) }
     const answer = await read(db, list)
-    reply.header('link', pageLinks(request.url, list, answer.totalItems))
+    reply.header('link', pageLinks(list, answer.totalItems))
     return sendReply(reply, validators, answer)
   }
 }

@@ -1,19 +1,23 @@
 import type { ListFacts } from '../queries/transaction-list.ts'
 
+type Paging = Pick<ListFacts, 'from' | 'to' | 'limit' | 'page'>
+
 /**
- * The Link header of a page (RFC 8288, contract 23): first, prev, next and last, on the address that was
- * asked for. `next` is absent on the last page and past it.
+ * The Link header of a page (RFC 8288, contract 23): first, prev, next and last. `next` is absent on
+ * the last page and past it. The targets are relative to the address that was asked for, so that the
+ * connection's token in it is not repeated in a header, where it might be logged (contract 21).
  */
-export function pageLinks(url: string, facts: ListFacts, totalItems: number): string {
-  const { from, to, limit, page } = facts
-  const path = url.split('?', 1)[0]
-  const range = `${from ? `from=${from}&` : ''}${to ? `to=${to}&` : ''}`
-  const link = (rel: string, number: number) =>
-    `<${path}?${range}limit=${limit}&page=${number}>; rel="${rel}"`
+export function pageLinks({ from, to, limit, page }: Paging, totalItems: number): string {
   const last = Math.max(0, Math.ceil(totalItems / limit) - 1)
-  const links = [link('first', 0)]
-  if (page > 0) links.push(link('prev', Math.min(page - 1, last)))
-  if (page < last) links.push(link('next', page + 1))
-  links.push(link('last', last))
-  return links.join(', ')
+  const filter = `${from ? `from=${from}&` : ''}${to ? `to=${to}&` : ''}`
+  const pages = [
+    ['first', 0],
+    ['prev', page > 0 ? Math.min(page - 1, last) : undefined],
+    ['next', page < last ? page + 1 : undefined],
+    ['last', last],
+  ] as const
+  return pages
+    .filter(([, number]) => number !== undefined)
+    .map(([rel, number]) => `<?${filter}limit=${limit}&page=${number}>; rel="${rel}"`)
+    .join(', ')
 }
