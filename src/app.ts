@@ -7,6 +7,7 @@ import { configuredProvider } from './plugins/identity-provider.ts'
 import { openapi } from './plugins/openapi.ts'
 import { otherMethods } from './plugins/other-methods.ts'
 import { problems } from './plugins/problems.ts'
+import { configuredQuota } from './plugins/quota.ts'
 import { newRequestId, requestIdentity } from './plugins/request-identity.ts'
 import { refuseAddress, refuseConnection } from './plugins/unreadable.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
@@ -68,8 +69,9 @@ export async function buildApp({
 const MOST_HEADER_BYTES = 16_384
 
 async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
-  const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT }
   await app.register(authentication, { verify: configuredProvider(config, app.log) })
+  const quota = await configuredQuota(app, { db, config })
+  const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   await app.register(portfolioTransactions, options)
   await app.register(accountTransactions, options)
   await app.register(assetsTransferOrders, options)

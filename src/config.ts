@@ -73,6 +73,18 @@ const Environment = Type.Object({
       description: 'Claim with the client id of the app; else `client_id`, or `azp`.',
     }),
   ),
+  RATE_LIMIT_PER_MINUTE: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 10_000_000,
+    description: 'Requests that an app may send in a minute; 0 for as many as it likes.',
+  }),
+  REDIS_URL: Type.Optional(
+    Type.String({
+      pattern: '^rediss?://',
+      description: 'Redis that counts these requests for all instances; else each one does.',
+    }),
+  ),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'What is logged: this and what is graver.' },

@@ -4,6 +4,7 @@ import { readAssetsTransferOrders } from '../queries/assets-transfer-orders.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList } from '../schemas/transfer-order.ts'
 import { connectionFacts, type RouteOptions, refuseFaults } from './connection-request.ts'
 import { connectionSchema } from './connection-schema.ts'
+import { readOfKnownCaller } from './known-caller.ts'
 import { formFaults } from './list-faults.ts'
 import { sendReply } from './send-reply.ts'
 import { formOf } from './validators.ts'
@@ -11,7 +12,7 @@ import { formOf } from './validators.ts'
 /** GET the completed assets transfer orders of a connection (section 4.3). */
 export async function assetsTransferOrders(
   app: FastifyInstance,
-  { db }: RouteOptions,
+  options: RouteOptions,
 ): Promise<void> {
   const form = formOf(AssetsTransferOrder, AssetsTransferOrderList)
   app.get(
@@ -28,9 +29,11 @@ export async function assetsTransferOrders(
       attachValidation: true,
     },
     async (request, reply) => {
-      await refuseFaults(db, request, formFaults(request.validationError?.validation ?? [], {}))
+      const found = request.validationError?.validation ?? []
+      await refuseFaults(options, reply, formFaults(found, {}))
       const { facts, validators } = connectionFacts(request, form)
-      return sendReply(reply, validators, await readAssetsTransferOrders(db, facts))
+      const reading = readAssetsTransferOrders(options.db, facts)
+      return sendReply(reply, validators, await readOfKnownCaller(options.quota, reply, reading))
     },
   )
 }

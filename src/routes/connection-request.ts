@@ -1,11 +1,13 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Database } from '../database/database.ts'
 import { tokenHash } from '../database/token-hash.ts'
 import { Refusal } from '../plugins/problems.ts'
+import type { Quota } from '../plugins/quota.ts'
 import { confirmCaller } from '../queries/confirm-caller.ts'
 import type { ConnectionFacts } from '../queries/reply.ts'
 import type { ConnectionParams } from '../schemas/connection-params.ts'
 import type { ParameterFault } from '../schemas/parameter-fault.ts'
+import { callerIsKnown } from './known-caller.ts'
 import { type Validators, validatorsOf } from './validators.ts'
 
 /** What a route gets to answer with. */
@@ -13,6 +15,8 @@ export interface RouteOptions {
   db: Database
   /** The largest `limit`. */
   maximumLimit: number
+  /** How much an app may ask; without it, as much as it likes. */
+  quota: Quota | undefined
 }
 
 /** What a request asks about its connection, and the tags that its answer is held against. */
@@ -34,12 +38,13 @@ export function connectionFacts(
  * @throws TokenUnknown, TokenExpired, or a Refusal that lists the faults
  */
 export async function refuseFaults(
-  db: Database,
-  request: FastifyRequest,
+  options: RouteOptions,
+  reply: FastifyReply,
   errors: ParameterFault[],
 ): Promise<void> {
   if (errors.length === 0) return
-  await confirmCaller(db, request.caller)
+  const appId = await confirmCaller(options.db, reply.request.caller)
+  await callerIsKnown(options.quota, reply, appId)
   const detail = 'Query parameters cannot be used; `errors` lists each one.'
   throw new Refusal('invalid_request', detail, { errors })
 }

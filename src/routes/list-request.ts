@@ -4,6 +4,7 @@ import type { Reply } from '../queries/reply.ts'
 import type { ListFacts } from '../queries/transaction-list.ts'
 import { DEFAULT_LIMIT, DEFAULT_PAGE, type ListQuery } from '../schemas/list-query.ts'
 import { connectionFacts, type RouteOptions, refuseFaults } from './connection-request.ts'
+import { readOfKnownCaller } from './known-caller.ts'
 import { listFaults } from './list-faults.ts'
 import { pageLinks } from './page-links.ts'
 import { sendReply } from './send-reply.ts'
@@ -13,18 +14,18 @@ import { sendReply } from './send-reply.ts'
  * @param form names the form of the answer, see routes/validators.ts
  */
 export function listHandler(
-  { db, maximumLimit }: RouteOptions,
+  options: RouteOptions,
   read: (db: Database, facts: ListFacts) => Promise<Reply>,
   form: string,
 ) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const query = request.query as ListQuery
     const found = request.validationError?.validation ?? []
-    await refuseFaults(db, request, listFaults(query, found, maximumLimit))
+    await refuseFaults(options, reply, listFaults(query, found, options.maximumLimit))
     const { facts, validators } = connectionFacts(request, form)
     const { from, to, limit = DEFAULT_LIMIT, page = DEFAULT_PAGE } = query
     const list = { ...facts, from, to, limit: Number(limit), page: Number(page) }
-    const answer = await read(db, list)
+    const answer = await readOfKnownCaller(options.quota, reply, read(options.db, list))
     reply.header('link', pageLinks(list, answer.totalItems))
     return sendReply(reply, validators, answer)
   }

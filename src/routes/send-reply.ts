@@ -2,19 +2,12 @@ import type { FastifyReply } from 'fastify'
 import type { Reply } from '../queries/reply.ts'
 import { lastModified, type Validators } from './validators.ts'
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** What the log tells of an answer. */
-    answered: { appId: string; items: number } | undefined
-  }
-}
-
 /**
  * Sends what a query found, with the headers of contract 24: 200 with the JSON, or 304 where the
  * client has it already.
  */
 export function sendReply(reply: FastifyReply, validators: Validators, found: Reply): FastifyReply {
-  reply.request.answered = { appId: found.appId, items: found.items }
+  reply.request.items = found.items
   reply.headers({
     etag: validators.etag(found.version),
     'last-modified': lastModified(found.version),
