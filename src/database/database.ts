@@ -1,65 +1,83 @@
-import type pg from 'pg'
-import { createPool, type PoolOptions } from './pool.ts'
+import { type AnswerMemory, Holding } from './answer-memory.ts'
+import { type HostState, openHost } from './host.ts'
+import { hostUrls } from './host-urls.ts'
+import type { PoolOptions } from './pool.ts'
 import type { RawRows } from './raw-rows.ts'
-import { type Parameter, runStatement, type Statement } from './statement.ts'
-import { DatabaseUnavailable, isPassing, isStalePlan } from './unavailable.ts'
+import { openReplica, type Replica, type ReplicaState } from './replica.ts'
+import { watchReplicas } from './replicas.ts'
+import type { Parameter, Statement } from './statement.ts'
 
 /** All that the service needs of PostgreSQL. */
 export interface Database {
   /**
-   * Runs a SELECT.
+   * Runs a SELECT on the primary.
+   * @param holding the request's, where the answer can be large; see hold()
    * @throws DatabaseUnavailable when no answer can be had within the time that a request has
    */
-  read(statement: Statement, values: Parameter[]): Promise<RawRows>
+  read(statement: Statement, values: Parameter[], holding?: Holding): Promise<RawRows>
+  /** Runs one of the service's own questions, beside the requests and not behind them. */
+  probe(statement: Statement, values: Parameter[]): Promise<RawRows>
+  /** A replica for the rows of a connection, by the hash of its token; undefined where there is none. */
+  replica(key: Buffer): Replica | undefined
+  /** Opens the account of a request that may answer with so many rows: whoever does it has to end it. */
+  hold(rows: number): Holding
+  state(): DatabaseState
   close(): Promise<void>
+}
+
+/** Plain figures, for metrics and for readiness. */
+export interface DatabaseState {
+  primary: HostState
+  replicas: ReplicaState[]
+  /** Bytes of answers that are under way, and how many may be. */
+  answerBytes: number
+  answerBytesLimit: number
 }
 
 export interface DatabaseOptions extends PoolOptions {
   /** Whether statements are prepared by name; a pooler may not carry that (PgBouncer before 1.21). */
   prepare: boolean
+  /** How many requests may wait for a connection. */
+  queue?: number
+  /** How many bytes of answers may be under way. */
+  answerBytes?: number
+  /** Standbys to read from, as hostUrls() reads them. */
+  replicaUrl?: string | undefined
+  replicaMaxLagMs?: number
+  onReplicaChange?: (replica: ReplicaState) => void
 }
+
+/** More rows than this, the default page, make a request a heavy one. */
+const LIGHT_ROWS = 1_000
 
 export function openDatabase(options: DatabaseOptions): Database {
-  const pool = createPool(options)
-  const deadline = options.statementTimeoutMs + GRACE_MS
+  const { queue = 200, answerBytes = 256 * 2 ** 20, replicaMaxLagMs = 5_000 } = options
+  const memory: AnswerMemory = { limit: answerBytes, used: 0 }
+  const host = { ...options, queue, heavyPlaces: Math.ceil(options.size * HEAVY_SHARE) }
+  const primary = openHost(host)
+  const onChange = options.onReplicaChange ?? (() => {})
+  const all = hostUrls(options.replicaUrl).map((url) =>
+    openReplica({ ...host, url, maxLagMs: replicaMaxLagMs, onChange }),
+  )
+  const replicas = watchReplicas(primary, all, Math.min(MOST_MS_BETWEEN_LOOKS, replicaMaxLagMs / 4))
   return {
-    read: async (statement, values) => {
-      const named = options.prepare ? statement : { ...statement, name: '' }
-      try {
-        return await onClient(pool, deadline, (client) => runStatement(client, named, values))
-      } catch (error) {
-        if (isPassing(error)) {
-          throw new DatabaseUnavailable('the database did not answer', { cause: error })
-        }
-        throw error
-      }
+    read: primary.read,
+    probe: primary.probe,
+    replica: replicas.nearest,
+    hold: (rows) => new Holding(memory, rows > LIGHT_ROWS),
+    state: () => ({
+      primary: primary.state(),
+      replicas: all.map((replica) => replica.state()),
+      answerBytes: memory.used,
+      answerBytesLimit: memory.limit,
+    }),
+    close: async () => {
+      replicas.close()
+      await Promise.all([primary, ...all].map((server) => server.close()))
     },
-    close: () => pool.end(),
   }
 }
 
-/** The server ends a slow statement by itself; this much later, it is taken for dead. */
-const GRACE_MS = 1_000
-
-/** A client goes back to the pool, unless it, or the server behind it, can no longer be trusted. */
-async function onClient<T>(
-  pool: pg.Pool,
-  deadlineMs: number,
-  use: (client: pg.PoolClient) => Promise<T>,
-): Promise<T> {
-  const client = await pool.connect()
-  let broken: Error | undefined
-  const timer = setTimeout(() => {
-    broken = new Error('the database stopped answering')
-    client.connection.stream.destroy(broken)
-  }, deadlineMs)
-  try {
-    return await use(client)
-  } catch (error) {
-    broken ??= isPassing(error) || isStalePlan(error) ? (error as Error) : undefined
-    throw error
-  } finally {
-    clearTimeout(timer)
-    client.release(broken)
-  }
-}
+/** The part of the connections that heavy requests may have at the same time. */
+const HEAVY_SHARE = 0.3
+const MOST_MS_BETWEEN_LOOKS = 500

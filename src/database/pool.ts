@@ -4,7 +4,7 @@ import { tapRows } from './row-tap.ts'
 export interface PoolOptions {
   /** postgres://user:password@host:port/database */
   url: string
-  /** Server connections at most. */
+  /** Server connections for requests at most; one more is for the service's own questions. */
   size: number
   /** How long a request may wait for a free connection, or for a new one to open, in ms. */
   waitMs: number
@@ -22,16 +22,19 @@ export function createPool(options: PoolOptions): pg.Pool {
   const settings = {
     default_transaction_read_only: 'on',
     statement_timeout: options.statementTimeoutMs,
+    // Whoever waits for a lock holds a connection that others could use.
+    lock_timeout: options.waitMs,
     plan_cache_mode: 'force_generic_plan',
     jit: 'off',
   }
   const startup = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   const pool = new pg.Pool({
     connectionString: options.url,
-    max: options.size,
+    max: options.size + 1,
     connectionTimeoutMillis: options.waitMs,
     idleTimeoutMillis: 60_000,
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
     application_name: 'investment-data-query-service',
     ...(options.pooler ? {} : { options: startup.join(' ') }),
     Client: TappedClient,

@@ -1,3 +1,7 @@
+import type { Holding } from './answer-memory.ts'
+
+const NOTHING = Buffer.alloc(0)
+
 /**
  * Rows as PostgreSQL sent them: each one a DataRow message without its type byte, that is an int32 of
  * its length (which counts itself), an int16 of its fields, and per field an int32 length (-1 is null)
@@ -8,29 +12,33 @@ export class RawRows {
   readonly blocks: Buffer[] = []
   count = 0
   byteLength = 0
-  #block: Buffer = Buffer.alloc(0)
+  /** Whether there was no room for them: then none is kept, and there is no answer. */
+  refused = false
+  readonly #holding: Holding | undefined
+  #held = 0
+  #block: Buffer = NOTHING
   #end = 0
+
+  /** @param holding where the memory of these rows is counted */
+  constructor(holding?: Holding) {
+    this.#holding = holding
+  }
 
   /** Makes room for a row of `length` bytes, which arrive through append(). */
   begin(length: number): void {
-    if (this.#end + length > this.#block.length) {
-      this.#seal()
-      const size = Math.min(FIRST_BLOCK * 4 ** this.blocks.length, LAST_BLOCK)
-      this.#block = Buffer.allocUnsafe(Math.max(size, length))
-      this.#end = 0
-    }
     this.count += 1
     this.byteLength += length
+    if (this.#end + length > this.#block.length && !this.refused) this.#grow(length)
   }
 
   append(chunk: Buffer, start: number, end: number): void {
-    this.#end += chunk.copy(this.#block, this.#end, start, end)
+    if (!this.refused) this.#end += chunk.copy(this.#block, this.#end, start, end)
   }
 
   /** Called once, when the last row has arrived. */
   finish(): this {
     this.#seal()
-    this.#block = Buffer.alloc(0)
+    this.#block = NOTHING
     return this
   }
 
@@ -44,6 +52,29 @@ export class RawRows {
     this.count -= 1
     this.byteLength -= length
     return fieldsOf(block)
+  }
+
+  /** Forgets the rows: they are not to be had, or not wanted. */
+  discard(): void {
+    this.blocks.length = 0
+    this.#end = 0
+    this.#block = NOTHING
+    this.#holding?.giveBack(this.#held)
+    this.#held = 0
+  }
+
+  #grow(length: number): void {
+    this.#seal()
+    const usual = Math.min(FIRST_BLOCK * 4 ** this.blocks.length, LAST_BLOCK)
+    const size = Math.max(usual, length)
+    if (this.#holding?.take(size) === false) {
+      this.discard()
+      this.refused = true
+      return
+    }
+    this.#held += size
+    this.#block = Buffer.allocUnsafe(size)
+    this.#end = 0
   }
 
   #seal(): void {

@@ -45,6 +45,10 @@ function withoutRows(stream: Duplex | EventEmitter, connection: TappedConnection
           break
         }
         remaining = chunk.readInt32BE(at + 1) + 1
+        if (remaining < HEADER) {
+          connection.stream.destroy(new Error('what the server sends is not PostgreSQL'))
+          return
+        }
         if (chunk[at] === DATA_ROW && connection.rawRows) {
           if (at > passed) rest.emit('data', chunk.subarray(passed, at))
           lifting = connection.rawRows

@@ -1,6 +1,7 @@
 import type pg from 'pg'
-import { RawRows } from './raw-rows.ts'
+import type { RawRows } from './raw-rows.ts'
 import type { TappedConnection } from './row-tap.ts'
+import { DatabaseUnavailable } from './unavailable.ts'
 
 /** A SELECT, compiled once. With a name it is prepared once per server connection. */
 export interface Statement {
@@ -13,15 +14,17 @@ export type Parameter = string | Buffer | null
 /**
  * Runs one statement on a tapped client and resolves with its rows as bytes. Parse (the first time),
  * Bind, Execute and Sync leave in one packet; the description of the columns is not asked for, as we
- * know them. Rejects with pg's DatabaseError, or with the error of a connection that broke.
+ * know them. Rejects with pg's DatabaseError, or with the error of a connection that broke, and never
+ * resolves with a part of the rows.
  */
 export function runStatement(
   client: pg.ClientBase,
   statement: Statement,
   values: Parameter[],
+  rows: RawRows,
 ): Promise<RawRows> {
   return new Promise((resolve, reject) => {
-    client.query(new RawQuery(statement, values, resolve, reject))
+    client.query(new RawQuery(statement, values, rows, resolve, reject))
   })
 }
 
@@ -40,20 +43,23 @@ class RawQuery implements pg.Submittable {
   readonly name: string
   readonly text: string
   readonly #values: Parameter[]
-  readonly #rows = new RawRows()
+  readonly #rows: RawRows
   readonly #resolve: (rows: RawRows) => void
   readonly #reject: (error: Error) => void
   #wire: Wire | undefined
+  #whole = false
 
   constructor(
     { name, text }: Statement,
     values: Parameter[],
+    rows: RawRows,
     resolve: (rows: RawRows) => void,
     reject: (error: Error) => void,
   ) {
     this.name = name
     this.text = text
     this.#values = values
+    this.#rows = rows
     this.#resolve = resolve
     this.#reject = reject
   }
@@ -72,12 +78,24 @@ class RawQuery implements pg.Submittable {
 
   handleError(error: Error): void {
     this.#detach()
+    this.#rows.discard()
     this.#reject(error)
   }
 
+  /** The server tells how many rows it has sent, e.g. `SELECT 13`. */
+  handleCommandComplete({ text }: { text: string }): void {
+    this.#whole = text === `SELECT ${this.#rows.count}`
+  }
+
   handleReadyForQuery(): void {
-    this.#detach()
-    this.#resolve(this.#rows.finish())
+    if (this.#rows.refused) {
+      this.handleError(new DatabaseUnavailable('answers fill the memory'))
+    } else if (this.#whole) {
+      this.#detach()
+      this.#resolve(this.#rows.finish())
+    } else {
+      this.handleError(new Error('the rows of an answer did not all arrive'))
+    }
   }
 
   handleCopyInResponse(connection: Wire): void {
@@ -86,7 +104,6 @@ class RawQuery implements pg.Submittable {
 
   handleRowDescription(): void {}
   handleDataRow(): void {}
-  handleCommandComplete(): void {}
   handleEmptyQuery(): void {}
   handlePortalSuspended(): void {}
   handleCopyData(): void {}

@@ -5,21 +5,51 @@ export class DatabaseUnavailable extends Error {
   override name = 'DatabaseUnavailable'
 }
 
-/**
- * SQLSTATEs that tell of the server's state, not of the statement: connection trouble (08), out of
- * resources (53), an operator's intervention such as a shutdown or a cancelled statement (57), a lock
- * that was not had (55P03), a standby that had to cancel the query (40001).
- */
-const PASSING = /^(08|53|57|55P03|40001)/
-
-/** What remains after these two is a fault of ours. */
-export function isPassing(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return PASSING.test(error.code ?? '')
-  // pg reports a connection that breaks, or that cannot be had, as an Error without a class.
-  return error instanceof Error
+/** This server cannot be had, or had to cancel the statement; another one may well answer. */
+export class HostFailed extends DatabaseUnavailable {
+  override name = 'HostFailed'
 }
 
-/** Whether the statement may have run into a plan of before a migration, which preparing again mends. */
-export function isStalePlan(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '0A000'
+/** The server said nothing within the time that it has: no second attempt would be in time either. */
+export class HostSilent extends HostFailed {
+  override name = 'HostSilent'
+}
+
+/**
+ * SQLSTATEs that tell of the server's state, not of the statement: connection trouble (08), out of
+ * resources (53), an operator's intervention such as a shutdown or a cancelled statement (57), trouble
+ * with its disk (58), a lock that was not had (55P03), a standby that had to cancel the query (40001).
+ * The last group is what a schema that is behind says: a table, column, function or right is missing.
+ */
+const PASSING = /^(08|53|57|58|55P03|40001|42P01|42703|42704|42883|42501|3F000)/
+
+/** What is neither a fault of ours nor of the request. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailable) return true
+  if (error instanceof pg.DatabaseError) return PASSING.test(error.code ?? '')
+  return isBroken(error)
+}
+
+/**
+ * Whether the connection can no longer be used. A message that is graver than ERROR is the server's
+ * last one; pg reports a socket that broke as an Error without a class.
+ */
+export function isBroken(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailable) return false
+  if (error instanceof pg.DatabaseError) return error.severity !== 'ERROR'
+  return error instanceof Error && !(error instanceof TypeError)
+}
+
+/** A standby cancels a statement that stands in the way of what it has to replay. */
+export function isStandbyConflict(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '40001'
+}
+
+/**
+ * Whether the server has no use for our prepared statement: its columns are of other types since a
+ * migration (0A000), or a pooler between has given us a connection that does not have it, or has it
+ * already (26000, 42P05). The same statement without a name is right in all three cases.
+ */
+export function isLostPlan(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)$/.test(error.code ?? '')
 }

@@ -1,9 +1,11 @@
 import type { Readable } from 'node:stream'
 import type { TObject } from '@sinclair/typebox'
+import type { Holding } from '../database/answer-memory.ts'
 import type { Database } from '../database/database.ts'
 import type { Parameter, Statement } from '../database/statement.ts'
 import { type Caller, type CallerKind, callerParameter, kindOf } from './calling-app.ts'
-import { HEAD_COLUMNS, type Head, takeHead } from './head.ts'
+import { currentRows, type Question } from './current-rows.ts'
+import { HEAD_COLUMNS, type Head } from './head.ts'
 import { type Frame, jsonArray } from './json-array.ts'
 import { compileRowWriter, type RowWriter } from './json-writer.ts'
 import { replyStatements, type StatementParts } from './reply-statement.ts'
@@ -15,6 +17,8 @@ export interface ConnectionFacts {
   connection: Buffer
   /** The versions of the data that the client has; `*` stands for any. */
   knownVersions: string[]
+  /** Where the memory that the answer takes is counted. */
+  holding: Holding
 }
 
 /** An answer as it goes out, but for HTTP. */
@@ -46,15 +50,18 @@ export function replyQuery<Item extends TObject>(parts: StatementParts<Item>): R
 export async function answer(
   db: Database,
   { statements, writer }: ReplyQuery,
-  { caller, connection, knownVersions }: ConnectionFacts,
+  { caller, connection, knownVersions, holding }: ConnectionFacts,
   values: Parameter[],
   frame: (head: Head) => Frame,
 ): Promise<Reply> {
   const known = `{${knownVersions.map((version) => JSON.stringify(version)).join()}}`
-  const parameters = [callerParameter(caller), connection, known, ...values]
-  const rows = await db.read(statements[kindOf(caller)], parameters)
-  const head = takeHead(rows)
+  const kind = kindOf(caller)
+  const parameters: Question['parameters'] = [callerParameter(caller), connection, known, ...values]
+  const question = { kind, statement: statements[kind], parameters, holding }
+  const { head, rows } = await currentRows(db, question)
   const items = rows.count
   const body = head.unmodified ? undefined : jsonArray(rows, writer, frame(head))
+  // What is written at once is some times the size of its rows, and stays until it is sent.
+  if (Buffer.isBuffer(body)) holding.settle(body.length)
   return { ...head, items, body }
 }

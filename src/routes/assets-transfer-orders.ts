@@ -2,7 +2,12 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { readAssetsTransferOrders } from '../queries/assets-transfer-orders.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList } from '../schemas/transfer-order.ts'
-import { connectionFacts, type RouteOptions, refuseFaults } from './connection-request.ts'
+import {
+  connectionFacts,
+  holdingFor,
+  type RouteOptions,
+  refuseFaults,
+} from './connection-request.ts'
 import { connectionSchema } from './connection-schema.ts'
 import { readOfKnownCaller } from './known-caller.ts'
 import { formFaults } from './list-faults.ts'
@@ -31,7 +36,8 @@ export async function assetsTransferOrders(
     async (request, reply) => {
       const found = request.validationError?.validation ?? []
       await refuseFaults(options, reply, formFaults(found, {}))
-      const { facts, validators } = connectionFacts(request, form)
+      // Their number is not known before; a connection has few of them.
+      const { facts, validators } = connectionFacts(request, form, holdingFor(db, reply, 0))
       const reading = readAssetsTransferOrders(options.db, facts)
       return sendReply(reply, validators, await readOfKnownCaller(options.quota, reply, reading))
     },

@@ -23,14 +23,23 @@ export interface RouteOptions {
 export function connectionFacts(
   request: FastifyRequest,
   form: string,
+  holding: Holding,
 ): { facts: ConnectionFacts; validators: Validators } {
   const { token } = request.params as ConnectionParams
   const validators = validatorsOf(request, form)
   const { knownVersions } = validators
   return {
-    facts: { caller: request.caller, connection: tokenHash(token), knownVersions },
+    facts: { caller: request.caller, connection: tokenHash(token), knownVersions, holding },
     validators,
   }
+}
+
+/** What an answer of so many rows may hold of the memory, until it is sent or its client is gone. */
+export function holdingFor(db: Database, { raw }: FastifyReply, rows: number): Holding {
+  const holding = db.hold(rows)
+  if (raw.destroyed) holding.end()
+  else raw.once('close', () => holding.end())
+  return holding
 }
 
 /**

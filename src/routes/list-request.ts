@@ -3,7 +3,12 @@ import type { Database } from '../database/database.ts'
 import type { Reply } from '../queries/reply.ts'
 import type { ListFacts } from '../queries/transaction-list.ts'
 import { DEFAULT_LIMIT, DEFAULT_PAGE, type ListQuery } from '../schemas/list-query.ts'
-import { connectionFacts, type RouteOptions, refuseFaults } from './connection-request.ts'
+import {
+  connectionFacts,
+  holdingFor,
+  type RouteOptions,
+  refuseFaults,
+} from './connection-request.ts'
 import { readOfKnownCaller } from './known-caller.ts'
 import { listFaults } from './list-faults.ts'
 import { pageLinks } from './page-links.ts'
@@ -22,8 +27,9 @@ export function listHandler(
     const query = request.query as ListQuery
     const found = request.validationError?.validation ?? []
     await refuseFaults(options, reply, listFaults(query, found, options.maximumLimit))
-    const { facts, validators } = connectionFacts(request, form)
     const { from, to, limit = DEFAULT_LIMIT, page = DEFAULT_PAGE } = query
+    const holding = holdingFor(db, reply, Number(limit))
+    const { facts, validators } = connectionFacts(request, form, holding)
     const list = { ...facts, from, to, limit: Number(limit), page: Number(page) }
     const answer = await readOfKnownCaller(options.quota, reply, read(options.db, list))
     reply.header('link', pageLinks(list, answer.totalItems))
