@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import * as fs from 'node:fs/promises'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ export async function openCluster(dataDir: string): Promise<Cluster> {
 async function makeCluster(dataDir: string, installed: Binaries) {
   await removeLeftovers(dataDir)
   const account = await chooseAccount(undefined)
-  const wanted = join(dataDir, `making-${process.pid}`)
+  const wanted = join(dataDir, `making-${process.pid}-${randomUUID()}`)
   const { binaries, folder } = await makeEnterable(account, installed, wanted)
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   const password = join(folder, 'password')
@@ -64,7 +64,7 @@ async function initialise({ prefix, owner }: Account, { initdb }: Binaries, fold
 
 async function removeLeftovers(dataDir: string) {
   for (const name of await fs.readdir(dataDir)) {
-    const [, pid] = /^making-(\d+)$/.exec(name) ?? []
+    const [, pid] = /^making-(\d+)-/.exec(name) ?? []
     if (pid && !isAlive(Number(pid))) await fs.rm(join(dataDir, name), { recursive: true })
   }
 }

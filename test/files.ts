@@ -1,0 +1,55 @@
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import { Test } from 'tap'
+
+/** Assertions of all files; a file that died, or that asserts nothing, is a failure of its own. */
+export interface Counts {
+  passed: number
+  failed: number
+}
+
+const jobs = 2
+const timeoutSeconds = 300
+
+/**
+ * Runs each file in a process of its own, two at a time. tap's own command would compile what Node runs
+ * as it is, so the files are children of one tap test instead. Prints a line for each file, and of one
+ * that failed everything but the assertions that passed.
+ */
+export async function runFiles(
+  files: string[],
+  env: NodeJS.ProcessEnv,
+  print: (line: string) => void,
+): Promise<Counts> {
+  const all = new Test({ name: 'all', jobs, timeout: 0 })
+  for (const file of files) {
+    const options = { timeout: timeoutSeconds * 1000, buffered: true, at: null }
+    const own = { ...env, TAP_TIMEOUT: String(timeoutSeconds) }
+    all.spawn(process.execPath, [file], { ...options, env: own }, file)
+  }
+  all.end()
+  await printFiles(Readable.from(all), print)
+  const { pass, fail } = all.counts
+  const bad = (all.results?.fail ?? 0) + (all.results?.skips ?? []).filter(isEmpty).length
+  return { passed: pass, failed: Math.max(fail, bad) }
+}
+
+const isEmpty = (file: { skip: unknown }) => file.skip === 'no tests found'
+
+/** What belongs to a file is indented and comes before its line; how its process ended, after it. */
+async function printFiles(output: Readable, print: (line: string) => void) {
+  let file: string[] = []
+  for await (const line of createInterface({ input: output })) {
+    const [, not, closing] = /^(not )?ok \d+ - (.*)/.exec(line) ?? []
+    if (closing) {
+      const fails = not !== undefined || closing.endsWith('# SKIP no tests found')
+      for (const told of fails ? file : []) print(told)
+      print(`${fails ? 'not ok' : 'ok'} ${closing}`)
+      file = []
+    } else if (endedBadly.test(line)) print(line)
+    else if (/^ {4}[^-]/.test(line) && !passed.test(line)) file.push(line)
+  }
+}
+
+const endedBadly = /^ {2}(exitCode|signal|expired): (?!0|null)/
+const passed = /^ *(ok |1\.\.|# time=|$)/
