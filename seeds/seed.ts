@@ -1,0 +1,88 @@
+import { Readable } from 'node:stream'
+import { Kysely, PostgresDialect } from 'kysely'
+import type pg from 'pg'
+import type { Tables } from '../src/database/tables.ts'
+import { tokenHash } from '../src/database/token-hash.ts'
+import { importRows } from '../src/operator/import/import-rows.ts'
+import { busyPortfolio } from './busy-portfolio.ts'
+import { DEMO } from './demo-world.ts'
+import { type ConnectionRows, lineOf } from './rows.ts'
+import { smallPortfolio } from './small-portfolio.ts'
+
+/**
+ * Puts the demo world into a database, through the import that everybody uses. Done twice, it changes
+ * nothing.
+ */
+export async function seed(pool: pg.Pool): Promise<void> {
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  const wealth = await demoApp(db, DEMO.wealth.app, DEMO.wealth.token)
+  const tax = await demoApp(db, DEMO.tax.app, DEMO.tax.token)
+  const { large, small, empty } = DEMO.wealth.connections
+  const tenYears = { from: '2016-01-04', to: '2025-12-31' }
+  const busy = busyPortfolio({ name: 'large', seed: 7, ...tenYears, mostPerDay: 4 })
+  const other = busyPortfolio({
+    name: 'other',
+    seed: 11,
+    ...tenYears,
+    from: '2025-06-02',
+    mostPerDay: 1,
+  })
+  await demoConnection(db, pool, wealth, large, busy)
+  await demoConnection(db, pool, wealth, small, smallPortfolio)
+  await demoConnection(db, pool, wealth, empty, { portfolio: [], account: [], orders: [] })
+  await demoConnection(db, pool, tax, DEMO.tax.connections.other, other)
+}
+
+async function demoApp(db: Kysely<Tables>, name: string, token: string): Promise<string> {
+  await db
+    .insertInto('app')
+    .values({ name })
+    .onConflict((c) => c.doNothing())
+    .execute()
+  const { id } = await db
+    .selectFrom('app')
+    .select('id')
+    .where('name', '=', name)
+    .executeTakeFirstOrThrow()
+  await db
+    .insertInto('app_token')
+    .values({ app_id: id, token_hash: tokenHash(token) })
+    .onConflict((c) => c.doNothing())
+    .execute()
+  return id
+}
+
+async function demoConnection(
+  db: Kysely<Tables>,
+  pool: pg.Pool,
+  app: string,
+  { token, label }: { token: string; label: string },
+  rows: ConnectionRows,
+): Promise<void> {
+  const key = { app_id: app, token_hash: tokenHash(token) }
+  await db
+    .insertInto('connection')
+    .values({ ...key, label })
+    .onConflict((c) => c.doNothing())
+    .execute()
+  const { id } = await db
+    .selectFrom('connection')
+    .select('id')
+    .where('app_id', '=', app)
+    .where('token_hash', '=', key.token_hash)
+    .executeTakeFirstOrThrow()
+  const write = (kind: Parameters<typeof importRows>[1]['kind'], items: object[]) =>
+    importRows(pool, {
+      kind,
+      connectionId: id,
+      sources: [
+        {
+          name: 'the demo world',
+          chunks: Readable.from(items.map((row) => Buffer.from(lineOf(row)))),
+        },
+      ],
+    })
+  await write('portfolio-transactions', rows.portfolio)
+  await write('account-transactions', rows.account)
+  await write('transfer-orders', rows.orders)
+}
