@@ -27,6 +27,7 @@ export async function runFiles(
     const own = { ...env, TAP_TIMEOUT: String(timeoutSeconds) }
     all.spawn(process.execPath, [file], { ...options, env: own }, file)
   }
+  process.once('SIGINT', () => all.bailout('interrupted'))
   all.end()
   await printFiles(Readable.from(all), print)
   const { pass, fail } = all.counts

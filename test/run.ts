@@ -8,7 +8,7 @@ import { runFiles } from './files.ts'
 import { startPostgres } from './postgres.ts'
 import { createTemplate } from './template.ts'
 
-// Ctrl-C reaches the test files, too: they end, and then this run cleans up as always.
+// Ctrl-C ends the test files, and then this run cleans up as always.
 process.on('SIGINT', () => {})
 
 const named = process.argv.slice(2)
