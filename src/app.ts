@@ -4,6 +4,7 @@ import type { Database } from './database/database.ts'
 import { accessLog } from './plugins/access-log.ts'
 import { authentication } from './plugins/authentication.ts'
 import { configuredProvider } from './plugins/identity-provider.ts'
+import { nodeAnswers } from './plugins/node-answers.ts'
 import { openapi } from './plugins/openapi.ts'
 import { otherMethods } from './plugins/other-methods.ts'
 import { problems } from './plugins/problems.ts'
@@ -42,7 +43,8 @@ export async function buildApp({
     clientErrorHandler: refuseConnection,
     // A token of any length is looked up, and is then not found; Node limits the whole address.
     routerOptions: { maxParamLength: MOST_HEADER_BYTES },
-    http: { maxHeaderSize: MOST_HEADER_BYTES },
+    requestTimeout: config.REQUEST_TIMEOUT_MS,
+    http: { ...nodeLimits, headersTimeout: config.REQUEST_TIMEOUT_MS },
     ajv: {
       customOptions: {
         allErrors: true,
@@ -59,6 +61,7 @@ export async function buildApp({
   await app.register(requestIdentity)
   await app.register(accessLog)
   await app.register(otherMethods)
+  await app.register(nodeAnswers)
   await app.register(openapi)
   await app.register(health, { prefix: '/health', db })
   await app.register(api, { prefix: '/api/v1/queries', db, config })
@@ -67,6 +70,14 @@ export async function buildApp({
 
 /** Node refuses what is longer: the request line and all headers together, in bytes. */
 const MOST_HEADER_BYTES = 16_384
+
+const nodeLimits = {
+  maxHeaderSize: MOST_HEADER_BYTES,
+  // How often Node looks for requests that have taken too long to arrive, in ms.
+  connectionsCheckingInterval: 1_000,
+  // plugins/node-answers.ts does, with the one error body.
+  requireHostHeader: false,
+}
 
 async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
   await app.register(authentication, { verify: configuredProvider(config, app.log) })

@@ -44,6 +44,12 @@ const Environment = Type.Object({
     maximum: 600_000,
     description: 'How long the database may work on one request, in ms.',
   }),
+  REQUEST_TIMEOUT_MS: Type.Integer({
+    default: 10_000,
+    minimum: 100,
+    maximum: 300_000,
+    description: 'How long a client may take to send its request, in ms.',
+  }),
   HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'Address to listen on.' }),
   PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65_535, description: 'Port.' }),
   MAX_LIMIT: Type.Integer({

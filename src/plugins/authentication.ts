@@ -4,6 +4,7 @@ import { tokenHash } from '../database/token-hash.ts'
 import type { Caller } from '../queries/calling-app.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 import { unauthorized } from './problems.ts'
+import { timesSent } from './times-sent.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -42,13 +43,8 @@ function bearerToken(request: FastifyRequest): string {
     throw unauthorized('missing_credentials', 'Send the header "Authorization: Bearer <token>".')
   }
   const token = BEARER.exec(authorization)?.[1]
-  // Node keeps the first of several such headers and drops the others without a word.
   if (token === undefined || timesSent(request, 'authorization') > 1) {
     throw unauthorized('malformed_credentials', 'Authorization must be "Bearer" and one token.')
   }
   return token
-}
-
-function timesSent({ raw }: FastifyRequest, name: string): number {
-  return raw.rawHeaders.filter((item, i) => i % 2 === 0 && item.toLowerCase() === name).length
 }

@@ -4,29 +4,29 @@ import fp from 'fastify-plugin'
 import { Refusal } from './problems.ts'
 
 const ALLOWED = ['GET', 'HEAD']
-// CONNECT never reaches a route: Node hands it to proxies, and closes it where there is none.
+// CONNECT never reaches a route: plugins/node-answers.ts refuses it.
 const REFUSED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT')
+
+/** The value of the header Allow. */
+export const ALLOWED_METHODS = ALLOWED.join(', ')
+export const WRONG_METHOD = `Only ${ALLOWED.join(' and ')} are answered here.`
 
 /**
  * Answers 405 with Allow to every other method, on every address that is registered after this
- * (contract 7), before a body is read.
+ * (contract 7): whoever asks, and before a body is read.
  */
 export const otherMethods = fp(async (app: FastifyInstance) => {
   for (const method of REFUSED) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   }
+  app.addHook('onRequest', async ({ method, is404 }) => {
+    if (ALLOWED.includes(method) || is404) return
+    throw new Refusal('method_not_allowed', WRONG_METHOD, { headers: { allow: ALLOWED_METHODS } })
+  })
+  // Without a route for it, a method would be 404 rather than 405.
   app.addHook('onRoute', function refuse({ method, routePath }) {
     if (method !== 'GET') return
-    this.route({
-      method: REFUSED,
-      url: routePath,
-      schema: { hide: true },
-      onRequest: async () => {
-        throw new Refusal('method_not_allowed', 'Only GET and HEAD are answered here.', {
-          headers: { allow: ALLOWED.join(', ') },
-        })
-      },
-      handler: async () => {},
-    })
+    const schema = { hide: true }
+    this.route({ method: REFUSED, url: routePath, schema, handler: async () => {} })
   })
 })

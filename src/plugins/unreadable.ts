@@ -1,6 +1,7 @@
-import type { Socket } from 'node:net'
+import type { ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { ProblemCodes } from '../schemas/problem-code.ts'
+import { type ProblemCode, ProblemCodes } from '../schemas/problem-code.ts'
 import { Refusal, sendProblem } from './problems.ts'
 import { newRequestId } from './request-identity.ts'
 
@@ -16,20 +17,33 @@ export function refuseAddress(_error: Error, request: FastifyRequest, reply: Fas
  * For what Node cannot parse as HTTP, finds too long, or has waited for in vain: there is no request and
  * no reply, only a socket, which gets the one error body and is closed.
  */
-export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
+export function refuseConnection(error: Error & { code?: string }, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy()
+  else endConnection(socket, 'malformed_request', detail)
+}
+
+/** Whether an answer has begun, in whose middle another one would be taken for a part of it. */
+function isAnswering(socket: Duplex & { _httpMessage?: ServerResponse | null }): boolean {
+  return socket._httpMessage?.headersSent ?? false
+}
+
+/** Writes the one error body to a connection that has no reply, and closes it. */
+export function endConnection(
+  socket: Duplex,
+  code: ProblemCode,
+  detail: string,
+  headers: string[] = [],
+): void {
   const requestId = newRequestId()
-  const { status, title } = ProblemCodes.malformed_request
-  const body = JSON.stringify({ status, code: 'malformed_request', title, detail, requestId })
+  const { status, title } = ProblemCodes[code]
+  const body = JSON.stringify({ status, code, title, detail, requestId })
   const head = [
     `HTTP/1.1 ${status} ${title}`,
     `X-Request-ID: ${requestId}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
+    ...headers,
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
 }
