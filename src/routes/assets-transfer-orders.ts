@@ -37,7 +37,8 @@ export async function assetsTransferOrders(
       const found = request.validationError?.validation ?? []
       await refuseFaults(options, reply, formFaults(found, {}))
       // Their number is not known before; a connection has few of them.
-      const { facts, validators } = connectionFacts(request, form, holdingFor(db, reply, 0))
+      const holding = holdingFor(options.db, reply, 0)
+      const { facts, validators } = connectionFacts(request, form, holding)
       const reading = readAssetsTransferOrders(options.db, facts)
       return sendReply(reply, validators, await readOfKnownCaller(options.quota, reply, reading))
     },

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Holding } from '../database/answer-memory.ts'
 import type { Database } from '../database/database.ts'
 import { tokenHash } from '../database/token-hash.ts'
 import { Refusal } from '../plugins/problems.ts'

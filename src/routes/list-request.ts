@@ -28,7 +28,7 @@ export function listHandler(
     const found = request.validationError?.validation ?? []
     await refuseFaults(options, reply, listFaults(query, found, options.maximumLimit))
     const { from, to, limit = DEFAULT_LIMIT, page = DEFAULT_PAGE } = query
-    const holding = holdingFor(db, reply, Number(limit))
+    const holding = holdingFor(options.db, reply, Number(limit))
     const { facts, validators } = connectionFacts(request, form, holding)
     const list = { ...facts, from, to, limit: Number(limit), page: Number(page) }
     const answer = await readOfKnownCaller(options.quota, reply, read(options.db, list))
