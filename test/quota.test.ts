@@ -1,0 +1,136 @@
+import t, { type Test } from 'tap'
+import { tokenHash } from '../src/database/token-hash.ts'
+import { startIssuer } from './issuer.ts'
+import { addApp, addCaller, addConnection, addToken } from './rows.ts'
+import { type Answer, type Service, startService } from './service.ts'
+
+const QUOTA = 5
+
+function start(t: Test, environment: Record<string, string> = {}): Promise<Service> {
+  return startService(t, { environment: { RATE_LIMIT_PER_MINUTE: String(QUOTA), ...environment } })
+}
+
+/** What is left, as an answer's RateLimit field tells. */
+function rest(answer: Answer): number {
+  const match = /^"app";r=(\d+);t=(\d+)$/.exec(answer.headers.get('ratelimit') ?? '')
+  return match === null ? Number.NaN : Number(match[1])
+}
+
+t.test('429: every answer to an app counts, and tells what is left', async (t) => {
+  const service = await start(t)
+  const { token, connection } = await addCaller(service.db)
+  const first = await service.get(connection.orders, { token })
+  const headers = { 'if-none-match': String(first.headers.get('etag')) }
+  const answers = [
+    first,
+    await service.get(connection.orders, { token, headers }),
+    await service.get(`${connection.orders}?x=1`, { token }),
+    await service.get('/api/v1/queries/connections/none/assets-transfer', { token }),
+    await service.get(connection.account, { token, method: 'HEAD' }),
+  ]
+  t.same(
+    answers.map(({ status }) => status),
+    [200, 304, 400, 404, 200],
+  )
+  t.same(answers.map(rest), [4, 3, 2, 1, 0])
+  for (const { headers } of answers) t.equal(headers.get('ratelimit-policy'), '"app";q=5;w=60')
+
+  for (const path of [connection.portfolio, `${connection.orders}?x=1`]) {
+    const refused = await service.get(path, { token })
+    t.equal(refused.status, 429)
+    t.equal(refused.json().code, 'too_many_requests')
+    t.equal(refused.headers.get('ratelimit-policy'), '"app";q=5;w=60')
+    t.equal(rest(refused), 0)
+    const seconds = Number(refused.headers.get('retry-after'))
+    t.ok(seconds >= 1 && seconds <= 60)
+    for (const name of ['etag', 'link', 'last-modified']) t.notOk(refused.headers.has(name), name)
+  }
+})
+
+t.test('all tokens of an app share its quota, and no other app does', async (t) => {
+  const service = await start(t)
+  const { appId, token, connection } = await addCaller(service.db)
+  const second = await addToken(service.db, appId)
+  const other = await addCaller(service.db)
+  for (let i = 0; i < QUOTA; i += 1) {
+    await service.get(connection.orders, { token: i % 2 === 0 ? token : second })
+  }
+  for (const spent of [token, second, await addToken(service.db, appId)]) {
+    t.equal((await service.get(connection.orders, { token: spent })).status, 429)
+  }
+  const answer = await service.get(other.connection.orders, { token: other.token })
+  t.equal(answer.status, 200)
+  t.equal(rest(answer), QUOTA - 1)
+})
+
+t.test('so do a token of ours and one of an identity provider', async (t) => {
+  const issuer = await startIssuer(t)
+  await issuer.addKey('first')
+  const service = await start(t, issuer.environment)
+  const appId = await addApp(service.db, { client_id: 'client' })
+  const connection = await addConnection(service.db, appId)
+  const tokens = [await addToken(service.db, appId), await issuer.sign()]
+  const rests: number[] = []
+  for (const token of [...tokens, ...tokens]) {
+    rests.push(rest(await service.get(connection.orders, { token })))
+  }
+  t.same(rests, [4, 3, 2, 1])
+})
+
+t.test('of many requests at once, exactly the quota passes', async (t) => {
+  const service = await start(t, { RATE_LIMIT_PER_MINUTE: '50' })
+  const { token, connection } = await addCaller(service.db)
+  const requests = Array.from({ length: 200 }, () => service.get(connection.orders, { token }))
+  const statuses = (await Promise.all(requests)).map(({ status }) => status)
+  t.equal(statuses.filter((status) => status === 200).length, 50)
+  t.equal(statuses.filter((status) => status === 429).length, 150)
+})
+
+t.test('401: a stranger uses up no quota, and is not told of any', async (t) => {
+  const service = await start(t)
+  const { token, connection } = await addCaller(service.db)
+  for (let i = 0; i < 2 * QUOTA; i += 1) {
+    const stranger = await service.get(connection.orders, { token: `unknown${i}` })
+    t.equal(stranger.status, 401)
+    t.notOk(stranger.headers.has('ratelimit'))
+  }
+  t.equal(rest(await service.get(connection.orders, { token })), QUOTA - 1)
+})
+
+t.test('401: comes before 429, once a token is revoked', async (t) => {
+  const service = await start(t)
+  const { appId, token, connection } = await addCaller(service.db)
+  const other = await addToken(service.db, appId)
+  for (let i = 0; i <= QUOTA; i += 1) await service.get(connection.orders, { token })
+  t.equal((await service.get(connection.orders, { token })).status, 429)
+  await service.db
+    .updateTable('app_token')
+    .set({ revoked_at: new Date() })
+    .where('token_hash', '=', tokenHash(token))
+    .execute()
+  t.equal((await service.get(connection.orders, { token })).status, 401)
+  t.equal((await service.get(connection.orders, { token: other })).status, 429)
+})
+
+t.test('the quota is renewed a minute after the first request', async (t) => {
+  const service = await start(t)
+  const { token, connection } = await addCaller(service.db)
+  for (let i = 0; i < QUOTA; i += 1) await service.get(connection.orders, { token })
+  t.equal((await service.get(connection.orders, { token })).status, 429)
+  const { now } = Date
+  t.teardown(() => {
+    Date.now = now
+  })
+  Date.now = () => now() + 61_000
+  const renewed = await service.get(connection.orders, { token })
+  t.equal(renewed.status, 200)
+  t.equal(rest(renewed), QUOTA - 1)
+})
+
+t.test('without a limit, nothing is counted or told', async (t) => {
+  const service = await startService(t)
+  const { token, connection } = await addCaller(service.db)
+  const answer = await service.get(connection.orders, { token })
+  t.notOk(answer.headers.has('ratelimit'))
+  t.notOk(answer.headers.has('ratelimit-policy'))
+})
