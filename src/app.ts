@@ -3,6 +3,8 @@ import type { Config } from './config.ts'
 import type { Database } from './database/database.ts'
 import { accessLog } from './plugins/access-log.ts'
 import { authentication } from './plugins/authentication.ts'
+import { compression } from './plugins/compression.ts'
+import { docsPage } from './plugins/docs-page.ts'
 import { configuredProvider } from './plugins/identity-provider.ts'
 import { nodeAnswers } from './plugins/node-answers.ts'
 import { openapi } from './plugins/openapi.ts'
@@ -10,6 +12,7 @@ import { otherMethods } from './plugins/other-methods.ts'
 import { problems } from './plugins/problems.ts'
 import { configuredQuota } from './plugins/quota.ts'
 import { newRequestId, requestIdentity } from './plugins/request-identity.ts'
+import { securityHeaders } from './plugins/security-headers.ts'
 import { refuseAddress, refuseConnection } from './plugins/unreadable.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import { assetsTransferOrders } from './routes/assets-transfer-orders.ts'
@@ -59,10 +62,13 @@ export async function buildApp({
 
   await app.register(problems)
   await app.register(requestIdentity)
+  await app.register(securityHeaders)
   await app.register(accessLog)
+  await app.register(compression)
   await app.register(otherMethods)
   await app.register(nodeAnswers)
   await app.register(openapi)
+  await app.register(docsPage)
   await app.register(health, { prefix: '/health', db })
   await app.register(api, { prefix: '/api/v1/queries', db, config })
   return app

@@ -1,15 +1,51 @@
+import { readFile } from 'node:fs/promises'
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { readDemoAnswers, showDemoAnswers } from './openapi/demo-answers.ts'
+import { arrangeParameters } from './openapi/parameters.ts'
+import { type Document, shareParts } from './openapi/shared-parts.ts'
 
-/** The OpenAPI document, made of the schemas that validate the requests. */
+const GUIDE = new URL('openapi/guide.md', import.meta.url)
+
+/**
+ * The OpenAPI document, made of the schemas that validate the requests, as /openapi.json. The guide to
+ * the service is its description; what cannot be said in a schema is added at the end.
+ */
 export const openapi = fp(async (app: FastifyInstance) => {
+  const description = await readFile(GUIDE, 'utf8')
+  const answers = await readDemoAnswers()
   await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { title: 'Investment Data Query Service', version: '1' },
-    },
+    openapi: { ...about, info: { ...about.info, description } },
     refResolver: { buildLocalReference: (json) => String(json.$id) },
+    transformObject: (found) => {
+      if (!('openapiObject' in found)) throw new Error('the document is not one of OpenAPI')
+      const document = found.openapiObject as object as Document
+      arrangeParameters(document)
+      showDemoAnswers(document, answers)
+      shareParts(document)
+      return found.openapiObject
+    },
   })
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
 })
+
+const about = {
+  openapi: '3.1.0',
+  info: { title: 'Investment Data Query Service', version: '1' },
+  servers: [{ url: '/', description: 'The service that this document comes from' }],
+  tags: [
+    { name: 'Transactions', description: 'Movements of investments and of cash, in pages' },
+    { name: 'Transfer orders', description: 'Orders to move assets that the user completed' },
+  ],
+  security: [{ appToken: [] }],
+  components: {
+    securitySchemes: {
+      appToken: {
+        type: 'http' as const,
+        scheme: 'bearer',
+        description: 'The token of the calling app. It says which app calls, and nothing more.',
+      },
+    },
+  },
+}

@@ -4,12 +4,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem-code.ts'
 import { Refusal, sendProblem } from './problems.ts'
 import { newRequestId } from './request-identity.ts'
+import { SECURITY_HEADERS } from './security-headers.ts'
 
 const detail = 'The request cannot be read.'
 
 /** For an address that the router cannot decode: it never gets as far as a route and its hooks. */
 export function refuseAddress(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('x-request-id', request.id)
+  reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
   sendProblem(request, reply, new Refusal('malformed_request', detail))
 }
 

@@ -17,6 +17,7 @@ export async function accountTransactions(
     {
       schema: connectionSchema({
         operationId: 'listAccountTransactions',
+        tag: 'Transactions',
         summary: 'List account transactions',
         description: 'Every change of the cash balances of a connection, newest first, in pages.',
         querystring: ListQuery(options.maximumLimit),

@@ -25,6 +25,7 @@ export async function assetsTransferOrders(
     {
       schema: connectionSchema({
         operationId: 'listAssetsTransferOrders',
+        tag: 'Transfer orders',
         summary: 'List assets transfer orders',
         description:
           'Every transfer order that the end user completed, newest first, in one array.',

@@ -3,12 +3,15 @@ import type { FastifySchema } from 'fastify'
 import { type Named, Reference } from '../schemas/component.ts'
 import { ConnectionParams } from '../schemas/connection-params.ts'
 import { Problem } from '../schemas/problem.ts'
+import { problemExamples } from '../schemas/problem-examples.ts'
 import { RequestHeaders } from '../schemas/request-headers.ts'
 import { ResponseHeaders } from '../schemas/response-headers.ts'
 
 interface Operation {
   /** The name of the function in a generated client. */
   operationId: string
+  /** Under which the page lists it, and a generated client may group it. */
+  tag: 'Transactions' | 'Transfer orders'
   summary: string
   description: string
   querystring: TObject
@@ -17,34 +20,43 @@ interface Operation {
 
 type HeaderName = keyof typeof ResponseHeaders
 
+/** How much of its quota the app has left, once it is known which app calls. */
+const QUOTA: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
+const STATE: HeaderName[] = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary', ...QUOTA]
+
 /**
  * The schema of an endpoint of a connection: what is its own, and what all three have in common, which
  * is every status but 200 (section 7, contract 19).
  */
-export function connectionSchema({ querystring, answer, ...about }: Operation): FastifySchema {
+export function connectionSchema({ tag, querystring, answer, ...about }: Operation): FastifySchema {
+  const paged = 'page' in querystring.properties
   return {
     ...about,
+    tags: [tag],
     params: ConnectionParams,
     querystring,
     headers: RequestHeaders,
     response: {
       200: {
         description: answer.description,
-        headers: headers('ETag', 'Last-Modified', 'Cache-Control', 'Link'),
+        headers: headers(...STATE, 'Content-Encoding', ...(paged ? (['Link'] as const) : [])),
         content: { 'application/json': { schema: Reference(answer) } },
       },
       304: {
-        description: 'The answer that the request names in If-None-Match is still good.',
-        headers: headers('ETag', 'Last-Modified', 'Cache-Control'),
+        description:
+          'Nothing has changed in the connection since the answer that `If-None-Match` names.',
+        headers: headers(...STATE),
         type: 'null',
       },
-      400: problem('The parameters cannot be used, or the request cannot be read.'),
-      401: problem('The bearer token is missing, or not valid.', 'WWW-Authenticate'),
-      404: problem('The calling app has no connection with this token.'),
-      405: problem('Only GET and HEAD are answered here.', 'Allow'),
-      429: problem('The app has used up its quota.', 'Retry-After'),
-      500: problem('The service failed.'),
-      503: problem('The service cannot answer now.', 'Retry-After'),
+      400: problem(400, 'The parameters cannot be used, or the request cannot be read.', QUOTA),
+      401: problem(401, 'The app token is missing or not valid.', ['WWW-Authenticate']),
+      404: problem(404, 'The calling app has no connection with this token.', QUOTA),
+      405: problem(405, 'The method is none of `GET` and `HEAD`.', ['Allow']),
+      429: problem(429, 'The app has used up its quota.', [...QUOTA, 'Retry-After']),
+      500: problem(500, 'The service failed.', []),
+      503: problem(503, 'The service cannot answer now: too busy, or without its database.', [
+        'Retry-After',
+      ]),
     },
   }
 }
@@ -54,7 +66,7 @@ function headers(...names: HeaderName[]) {
   return Object.fromEntries(all.map((name) => [name, ResponseHeaders[name]]))
 }
 
-function problem(description: string, ...names: HeaderName[]) {
-  const content = { 'application/json': { schema: Reference(Problem) } }
-  return { description, headers: headers(...names), content }
+function problem(status: number, description: string, names: HeaderName[]) {
+  const json = { schema: Reference(Problem), examples: problemExamples(status) }
+  return { description, headers: headers(...names), content: { 'application/json': json } }
 }

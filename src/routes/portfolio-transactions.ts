@@ -17,6 +17,7 @@ export async function portfolioTransactions(
     {
       schema: connectionSchema({
         operationId: 'listPortfolioTransactions',
+        tag: 'Transactions',
         summary: 'List portfolio transactions',
         description: 'Every movement of the investments of a connection, newest first, in pages.',
         querystring: ListQuery(options.maximumLimit),

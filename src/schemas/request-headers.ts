@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { ENTITY_TAG } from './response-headers.ts'
 
 /**
  * The request headers that the service reads beside `Authorization`. They are not held to a form:
@@ -12,7 +13,7 @@ export const RequestHeaders = Type.Object(
         description:
           'The `ETag` of an answer that you still hold. If nothing has changed since, the answer ' +
           'is 304 without a body.',
-        examples: ['W/"184-3f9c0a7d"'],
+        examples: [ENTITY_TAG],
       }),
     ),
     'X-Client-Trace-ID': Type.Optional(
@@ -22,15 +23,6 @@ export const RequestHeaders = Type.Object(
           'Your own name for the request, up to 128 visible ASCII characters; it comes back in ' +
           'the answer. Anything else is ignored.',
         examples: ['sync-2025-03-14-0042'],
-      }),
-    ),
-    'Accept-Encoding': Type.Optional(
-      Type.String({
-        title: 'Accept-Encoding',
-        description:
-          'Compressions that you can read. The service knows `zstd`, `br` and `gzip`, and leaves ' +
-          'small answers as they are.',
-        examples: ['gzip, br'],
       }),
     ),
   },

@@ -1,5 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
+/** An entity tag as the service makes them: two numbers that name the state, a digest of the rest. */
+export const ENTITY_TAG = 'W/"184.1741966927042118-Zk3yQm0v8T1xWb6sLr2dJg"'
+
 /** Every header that an answer may carry, by name; a route picks those of each status. */
 export const ResponseHeaders = {
   'X-Request-ID': Type.String({
@@ -13,8 +16,9 @@ export const ResponseHeaders = {
   }),
   ETag: Type.String({
     description:
-      'Names this state of the answer, as a weak validator. Send it as `If-None-Match` next time.',
-    examples: ['W/"184-3f9c0a7d"'],
+      'Names this state of this answer, as a weak validator, and means nothing else. Send it as ' +
+      '`If-None-Match` when you ask for the same address again.',
+    examples: [ENTITY_TAG],
   }),
   'Last-Modified': Type.String({
     description: 'When the data of the connection last changed, as an HTTP date.',
@@ -27,9 +31,12 @@ export const ResponseHeaders = {
   }),
   Link: Type.String({
     description:
-      'Where the other pages are (RFC 8288): `first`, `prev`, `next` and `last`. The last page ' +
-      'has no `next`.',
-    examples: ['<?limit=1000&page=1>; rel="next"'],
+      'Where the other pages are (RFC 8288): `first`, `prev`, `next` and `last`, relative to the ' +
+      'address asked for. The first page has no `prev`, the last one no `next`.',
+    examples: [
+      '<?limit=1000&page=0>; rel="first", <?limit=1000&page=1>; rel="next", ' +
+        '<?limit=1000&page=5>; rel="last"',
+    ],
   }),
   'Content-Encoding': Type.String({
     description: 'Compression of the body; absent where it is not compressed.',
@@ -52,7 +59,7 @@ export const ResponseHeaders = {
   'Retry-After': Type.Integer({
     minimum: 0,
     description: 'Seconds to wait before the next attempt.',
-    examples: [2],
+    examples: [1],
   }),
   RateLimit: Type.String({
     description: 'What is left of the quota: `r` requests, until it is renewed in `t` seconds.',
