@@ -116,10 +116,10 @@ export async function addTransferOrders(
   return values.map((row) => row.id)
 }
 
-/** At least one of the two days must be known. */
-function dated<R extends { operation_date_day?: unknown; value_date_day?: unknown }>(row: R): R {
-  const known = row.operation_date_day != null || row.value_date_day != null
-  return known ? row : { ...row, operation_date_day: '2025-01-01' }
+/** At least one of the two days must be known; a test about that says null itself. */
+function dated<R extends object>(row: R): R {
+  const said = 'operation_date_day' in row || 'value_date_day' in row
+  return said ? row : { ...row, operation_date_day: '2025-01-01' }
 }
 
 /** The two paged lists, for promises that both keep: how each is filled, and what names a row of it. */
