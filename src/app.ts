@@ -5,10 +5,12 @@ import { accessLog } from './plugins/access-log.ts'
 import { authentication } from './plugins/authentication.ts'
 import { compression } from './plugins/compression.ts'
 import { docsPage } from './plugins/docs-page.ts'
+import { httpLimits } from './plugins/http-limits.ts'
 import { configuredProvider } from './plugins/identity-provider.ts'
 import { nodeAnswers } from './plugins/node-answers.ts'
 import { openapi } from './plugins/openapi.ts'
 import { otherMethods } from './plugins/other-methods.ts'
+import { overload, underWay } from './plugins/overload.ts'
 import { problems } from './plugins/problems.ts'
 import { configuredQuota } from './plugins/quota.ts'
 import { newRequestId, requestIdentity } from './plugins/request-identity.ts'
@@ -44,10 +46,7 @@ export async function buildApp({
     }),
     frameworkErrors: refuseAddress,
     clientErrorHandler: refuseConnection,
-    // A token of any length is looked up, and is then not found; Node limits the whole address.
-    routerOptions: { maxParamLength: MOST_HEADER_BYTES },
-    requestTimeout: config.REQUEST_TIMEOUT_MS,
-    http: { ...nodeLimits, headersTimeout: config.REQUEST_TIMEOUT_MS },
+    ...httpLimits(config),
     ajv: {
       customOptions: {
         allErrors: true,
@@ -58,8 +57,11 @@ export async function buildApp({
       },
     },
   })
+  app.server.maxConnections = config.MAX_SOCKETS
+  app.decorate('draining', false)
   for (const component of components) app.addSchema(component)
 
+  await app.register(underWay)
   await app.register(problems)
   await app.register(requestIdentity)
   await app.register(securityHeaders)
@@ -74,18 +76,8 @@ export async function buildApp({
   return app
 }
 
-/** Node refuses what is longer: the request line and all headers together, in bytes. */
-const MOST_HEADER_BYTES = 16_384
-
-const nodeLimits = {
-  maxHeaderSize: MOST_HEADER_BYTES,
-  // How often Node looks for requests that have taken too long to arrive, in ms.
-  connectionsCheckingInterval: 1_000,
-  // plugins/node-answers.ts does, with the one error body.
-  requireHostHeader: false,
-}
-
 async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
+  await app.register(overload, { config })
   await app.register(authentication, { verify: configuredProvider(config, app.log) })
   const quota = await configuredQuota(app, { db, config })
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }

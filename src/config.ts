@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import { jointFaults } from './config-faults.ts'
+import { limitSettings } from './config-limits.ts'
 
 /**
  * Every setting of the service, by the name of its environment variable. Nothing else reads the
@@ -50,6 +51,7 @@ const Environment = Type.Object({
     maximum: 300_000,
     description: 'How long a client may take to send its request, in ms.',
   }),
+  ...limitSettings,
   HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'Address to listen on.' }),
   PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65_535, description: 'Port.' }),
   MAX_LIMIT: Type.Integer({

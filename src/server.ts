@@ -1,7 +1,7 @@
-import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
-import { type Config, ConfigurationError, readConfig } from './config.ts'
+import { type Config, readConfig } from './config.ts'
 import { openDatabase } from './database/database.ts'
+import { checkSchema, closeOnSignal, databaseOptions, logReplicas } from './lifecycle.ts'
 
 /** The process: settings, database, application, port; and the way back. */
 async function start(config: Config): Promise<void> {
@@ -9,25 +9,20 @@ async function start(config: Config): Promise<void> {
   const development =
     config.DATABASE_URL === undefined ? await import('./development/demo.ts') : undefined
   const demo = await development?.startDemo(config.DATA_DIR)
-  const db = openDatabase({
-    url: config.DATABASE_URL ?? demo?.url ?? '',
-    size: config.DATABASE_POOL_SIZE,
-    waitMs: config.DATABASE_WAIT_MS,
-    statementTimeoutMs: config.STATEMENT_TIMEOUT_MS,
-    pooler: config.DATABASE_POOLER,
-    prepare: config.DATABASE_PREPARE,
-  })
+  const db = openDatabase(databaseOptions(config, config.DATABASE_URL ?? demo?.url ?? ''))
   const app = await buildApp({ config, db, logger: { level: config.LOG_LEVEL } })
+  logReplicas(app, db)
   const close = async () => {
-    await app.close()
     await db.close()
     await demo?.stop()
   }
-  closeWithGrace({ delay: 10_000, logger: app.log }, close)
+  closeOnSignal(app, config, close)
   try {
+    await checkSchema(app, db)
     const address = await app.listen({ host: config.HOST, port: config.PORT })
     if (development) process.stdout.write(development.welcome(address))
   } catch (error) {
+    await app.close()
     await close()
     throw error
   }
@@ -38,8 +33,8 @@ function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code, port } = error as Error & { code?: string; port?: number }
   if (code === 'EADDRINUSE') return `Port ${port} is taken: set PORT to another one.`
-  const known = error instanceof ConfigurationError || error.name === 'EmbeddedDatabaseInUse'
-  return known ? error.message : String(error.stack)
+  const known = ['ConfigurationError', 'SchemaBehind', 'EmbeddedDatabaseInUse']
+  return known.includes(error.name) ? error.message : String(error.stack)
 }
 
 try {

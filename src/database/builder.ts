@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   DummyDriver,
   Kysely,
@@ -31,9 +32,14 @@ export function parameter<T>(position: number, type: string): RawBuilder<T> {
   return sql.raw<T>(`$${position}::${type}`)
 }
 
-/** Compiles a SELECT, whose values must all be parameters, under a name that is unique to it. */
+/**
+ * Compiles a SELECT, whose values must all be parameters, under a name that is unique to it. A digest of
+ * the text is part of the name: behind a pooler, two releases of the service may share a connection, and
+ * neither must run what the other prepared.
+ */
 export function compile(name: string, select: RawBuilder<unknown>): Statement {
   const { sql: text, parameters } = select.compile(offline)
   if (parameters.length > 0) throw new Error(`${name} holds values that are no parameters`)
-  return { name, text }
+  const digest = createHash('sha256').update(text).digest('base64url').slice(0, 12)
+  return { name: `${name} ${digest}`, text }
 }

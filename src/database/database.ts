@@ -22,6 +22,8 @@ export interface Database {
   /** Opens the account of a request that may answer with so many rows: whoever does it has to end it. */
   hold(rows: number): Holding
   state(): DatabaseState
+  /** Has a function called whenever a replica is left out or taken in again, and for what is known now. */
+  onReplicaChange(listener: (replica: ReplicaState) => void): void
   close(): Promise<void>
 }
 
@@ -44,7 +46,6 @@ export interface DatabaseOptions extends PoolOptions {
   /** Standbys to read from, as hostUrls() reads them. */
   replicaUrl?: string | undefined
   replicaMaxLagMs?: number
-  onReplicaChange?: (replica: ReplicaState) => void
 }
 
 /** More rows than this, the default page, make a request a heavy one. */
@@ -55,9 +56,14 @@ export function openDatabase(options: DatabaseOptions): Database {
   const memory: AnswerMemory = { limit: answerBytes, used: 0 }
   const host = { ...options, queue, heavyPlaces: Math.ceil(options.size * HEAVY_SHARE) }
   const primary = openHost(host)
-  const onChange = options.onReplicaChange ?? (() => {})
+  let listener: (replica: ReplicaState) => void = () => {}
   const all = hostUrls(options.replicaUrl).map((url) =>
-    openReplica({ ...host, url, maxLagMs: replicaMaxLagMs, onChange }),
+    openReplica({
+      ...host,
+      url,
+      maxLagMs: replicaMaxLagMs,
+      onChange: (state) => listener(state),
+    }),
   )
   const replicas = watchReplicas(primary, all, Math.min(MOST_MS_BETWEEN_LOOKS, replicaMaxLagMs / 4))
   return {
@@ -71,6 +77,10 @@ export function openDatabase(options: DatabaseOptions): Database {
       answerBytes: memory.used,
       answerBytesLimit: memory.limit,
     }),
+    onReplicaChange: (told) => {
+      listener = told
+      for (const replica of all) told(replica.state())
+    },
     close: async () => {
       replicas.close()
       await Promise.all([primary, ...all].map((server) => server.close()))

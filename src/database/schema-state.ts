@@ -2,21 +2,40 @@ import { sql } from 'kysely'
 import { build, compile } from './builder.ts'
 import type { Database } from './database.ts'
 import { knownMigrations } from './migrate.ts'
+import { DatabaseUnavailable } from './unavailable.ts'
+
+/** Reads nothing from them, and yet waits, as a request would, for whoever has locked one. */
+const untouched = sql.join(
+  [
+    'app_token',
+    'connection',
+    'portfolio_transaction',
+    'portfolio_transaction_day',
+    'account_transaction',
+    'account_transaction_day',
+    'assets_transfer_order',
+  ].map((table) => sql<boolean>`not exists (select from ${sql.id(table)} limit 0)`),
+  sql` and `,
+)
 
 const applied = compile(
   'applied migrations',
-  sql`${build.selectFrom('kysely_migration').select('name').orderBy('name')}`,
+  sql`${build
+    .selectFrom('kysely_migration')
+    .select('name')
+    .where(sql<boolean>`${untouched}`)
+    .orderBy('name')}`,
 )
 
 /**
  * Which migrations of this release the database has not seen. One that this release does not know is no
  * fault: during an upgrade, the old release runs on the new schema for a while.
- * @throws DatabaseUnavailable
+ * @throws DatabaseUnavailable, also while a table that the service reads is locked
  */
-export async function missingMigrations(db: Database): Promise<string[]> {
+export async function missingMigrations(db: Pick<Database, 'probe'>): Promise<string[]> {
   const known = await knownMigrations()
-  const rows = await db.read(applied, []).catch((error) => {
-    if (isUndefinedTable(error)) return undefined
+  const rows = await db.probe(applied, []).catch((error) => {
+    if (isSchemaBehind(error)) return undefined
     throw error
   })
   const names = new Set<string | null | undefined>()
@@ -24,6 +43,8 @@ export async function missingMigrations(db: Database): Promise<string[]> {
   return known.filter((name) => !names.has(name))
 }
 
-function isUndefinedTable(error: unknown): boolean {
-  return (error as { code?: string }).code === '42P01'
+/** A database without our tables, or one that a role without rights on them looks at. */
+function isSchemaBehind(error: unknown): boolean {
+  if (!(error instanceof DatabaseUnavailable)) return false
+  return /^(42P01|42501)$/.test((error.cause as { code?: string } | undefined)?.code ?? '')
 }

@@ -32,7 +32,9 @@ export const problems = fp(async (app: FastifyInstance) => {
     const refusal = refusalOf(error)
     if (refusal.code === 'internal_error') request.log.error({ err: error }, 'request failed')
     if (refusal.code === 'service_unavailable') {
-      request.log.warn({ err: error.cause ?? error }, 'request could not be served')
+      // In an outage there are many of these, so it is one line each, without a stack.
+      const cause = error.cause instanceof Error ? error.cause.message : undefined
+      request.log.warn({ reason: error.message, cause }, 'request could not be served')
     }
     return sendProblem(request, reply, refusal)
   })
@@ -83,10 +85,8 @@ function refusalOf(error: FastifyError): Refusal {
   return new Refusal('internal_error', 'The service failed. Its operators can look the request up.')
 }
 
-export function unavailable(): Refusal {
-  return new Refusal('service_unavailable', 'The service cannot answer now. Try again soon.', {
-    headers: { 'retry-after': '1' },
-  })
+export function unavailable(detail = 'The service cannot answer now. Try again soon.'): Refusal {
+  return new Refusal('service_unavailable', detail, { headers: { 'retry-after': '1' } })
 }
 
 const REALM = 'Bearer realm="investment data"'

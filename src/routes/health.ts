@@ -1,21 +1,33 @@
 import type { FastifyInstance } from 'fastify'
 import type { Database } from '../database/database.ts'
-import { missingMigrations } from '../database/schema-state.ts'
-import { Refusal } from '../plugins/problems.ts'
+import { type Readiness, readinessOf } from '../database/readiness.ts'
+import { unavailable } from '../plugins/problems.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Set when the process is about to end: it still answers, and wants to be asked no more. */
+    draining: boolean
+  }
+}
 
 /**
  * What a supervisor asks: is the process alive, and is it able to answer? Neither needs a token, and
- * neither is in the access log.
+ * neither is in the access log. Both answer within a second, whatever the database does.
  */
 export async function health(app: FastifyInstance, { db }: { db: Database }): Promise<void> {
-  app.get('/live', { logLevel: 'silent', schema: { hide: true } }, async () => ({ status: 'live' }))
-  app.get('/ready', { logLevel: 'silent', schema: { hide: true } }, async () => {
-    const missing = await missingMigrations(db)
-    if (missing.length > 0) {
-      throw new Refusal('service_unavailable', 'The schema of the database is behind.', {
-        headers: { 'retry-after': '1' },
-      })
-    }
+  const readiness = readinessOf(db)
+  const quiet = { logLevel: 'silent', schema: { hide: true } } as const
+  app.get('/live', quiet, async () => ({ status: 'live' }))
+  app.get('/ready', quiet, async () => {
+    if (app.draining) throw unavailable('The service is shutting down.')
+    const found = await readiness()
+    if (found !== 'ready') throw unavailable(FAULTS[found])
     return { status: 'ready' }
   })
+}
+
+const FAULTS: Record<Exclude<Readiness, 'ready'>, string> = {
+  unanswered: 'The database does not answer, or a table is locked.',
+  'schema behind': 'The schema of the database is behind: run `npm run operator -- migrate`.',
+  overwhelmed: 'Next to no request of the last second got an answer from the database.',
 }
