@@ -3,8 +3,9 @@ import type { Kysely } from 'kysely'
 import type { Test } from 'tap'
 import { buildApp } from '../src/app.ts'
 import { type Config, readConfig } from '../src/config.ts'
-import { openDatabase } from '../src/database/database.ts'
+import { type Database, openDatabase } from '../src/database/database.ts'
 import type { Tables } from '../src/database/tables.ts'
+import { databaseOptions } from '../src/lifecycle.ts'
 import { createDatabase } from './database.ts'
 import { loginOfService, openAsOwner } from './logins.ts'
 
@@ -45,6 +46,8 @@ export interface Service {
   /** Every line logged so far, as text. */
   log: string[]
   config: Config
+  /** The reading side, as the service has it. */
+  database: Database
   close(): Promise<void>
 }
 
@@ -67,14 +70,7 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
       done()
     },
   })
-  const database = openDatabase({
-    url: String(config.DATABASE_URL),
-    size: config.DATABASE_POOL_SIZE,
-    waitMs: config.DATABASE_WAIT_MS,
-    statementTimeoutMs: config.STATEMENT_TIMEOUT_MS,
-    pooler: config.DATABASE_POOLER,
-    prepare: config.DATABASE_PREPARE,
-  })
+  const database = openDatabase(databaseOptions(config, String(config.DATABASE_URL)))
   const logger = { level: options.logLevel ?? 'trace', stream }
   const app = await buildApp({ config, db: database, logger })
   let closed: Promise<void> | undefined
@@ -85,7 +81,8 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   t.teardown(close)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   const get = (path: string, asking?: Asking) => ask(url, path, asking)
-  return { url, port: Number(new URL(url).port), get, db, databaseUrl, log, config, close }
+  const port = Number(new URL(url).port)
+  return { url, port, get, db, databaseUrl, log, config, database, close }
 }
 
 async function ask(url: string, path: string, asking: Asking = {}): Promise<Answer> {
