@@ -60,6 +60,8 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   const db = openAsOwner(t, databaseUrl)
   const config = readConfig({
     DATABASE_URL: await loginOfService(t, db, databaseUrl),
+    // The client is in the same process, so that its work looks like the service being late.
+    MAX_EVENT_LOOP_DELAY_MS: '0',
     ...options.environment,
   })
   const log: string[] = []
