@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
-import { Test } from 'tap'
+import t, { Test } from 'tap'
 
 /** Assertions of all files; a file that died, or that asserts nothing, is a failure of its own. */
 export interface Counts {
@@ -21,6 +21,8 @@ export async function runFiles(
   env: NodeJS.ProcessEnv,
   print: (line: string) => void,
 ): Promise<Counts> {
+  // The time limit is that of each file; tap would give half a minute to this whole process as well.
+  t.setTimeout(0)
   const all = new Test({ name: 'all', jobs, timeout: 0 })
   for (const file of files) {
     const options = { timeout: timeoutSeconds * 1000, buffered: true, at: null }
