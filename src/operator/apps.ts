@@ -1,0 +1,60 @@
+import { type Kysely, sql } from 'kysely'
+import type { Tables } from '../database/tables.ts'
+import { isViolation } from './database-error.ts'
+import { Failure } from './failure.ts'
+
+export interface App {
+  id: string
+  name: string
+}
+
+/**
+ * Registers an app.
+ * @param app `clientId` is how an identity provider knows it, where there is one
+ * @throws Failure when the name or the client id is taken
+ */
+export async function createApp(
+  db: Kysely<Tables>,
+  app: { name: string; clientId?: string | undefined },
+): Promise<App> {
+  try {
+    return await db
+      .insertInto('app')
+      .values({ name: app.name, client_id: app.clientId ?? null })
+      .returning(['id', 'name'])
+      .executeTakeFirstOrThrow()
+  } catch (error) {
+    if (isViolation(error, 'app_name_key'))
+      throw new Failure(`There is an app ${app.name} already.`)
+    if (isViolation(error, 'app_client_id_key')) {
+      throw new Failure(`Another app has the client id ${app.clientId} already.`)
+    }
+    throw error
+  }
+}
+
+export async function listApps(db: Kysely<Tables>) {
+  return await db
+    .selectFrom('app')
+    .select(['id', 'name', 'client_id as clientId', 'created_at as createdAt'])
+    .select((app) =>
+      app
+        .selectFrom('connection')
+        .whereRef('connection.app_id', '=', 'app.id')
+        .select(sql<number>`count(*)::integer`.as('count'))
+        .as('connections'),
+    )
+    .orderBy('name')
+    .execute()
+}
+
+/** @throws Failure when there is no app of that name */
+export async function findApp(db: Kysely<Tables>, name: string): Promise<App> {
+  const app = await db
+    .selectFrom('app')
+    .select(['id', 'name'])
+    .where('name', '=', name)
+    .executeTakeFirst()
+  if (app) return app
+  throw new Failure(`There is no app ${name}: \`app list\` shows those that there are.`)
+}

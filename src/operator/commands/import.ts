@@ -1,0 +1,63 @@
+import type { Command } from 'commander'
+import { nonEmpty, type Report, type Run, withExamples } from '../command.ts'
+import { findConnection } from '../connections.ts'
+import { importRows } from '../import/import-rows.ts'
+import { type KindName, kinds } from '../import/kinds.ts'
+import type { ImportCounts } from '../import/merge.ts'
+import { openInputs } from '../input-files.ts'
+import { showProgress } from '../progress.ts'
+
+interface ImportFlags {
+  connection: string
+  app?: string
+  dryRun?: boolean
+}
+
+/** `import …`: rows from newline-delimited JSON, of each of the three kinds. */
+export function addImportCommands(program: Command, run: Run): void {
+  const group = program
+    .command('import')
+    .description('import rows: newline-delimited JSON with the field names of the API')
+  for (const name of Object.keys(kinds) as KindName[]) addImport(group, name, run)
+}
+
+function addImport(group: Command, name: KindName, run: Run): void {
+  withExamples(
+    group
+      .command(name)
+      .description(
+        `import ${kinds[name].noun}s into a connection, all of them or none. A row whose id the ` +
+          'connection has already is updated where it differs.',
+      )
+      .argument('<file...>', 'files with one JSON object a line; - is standard input')
+      .requiredOption('--connection <token>', 'token of the connection', nonEmpty)
+      .option('--app <name>', 'its app: needed only where apps share the token', nonEmpty)
+      .option('--dry-run', 'only check the rows, and tell what an import would do'),
+    `import ${name} --connection AbCdEfGh12 rows.ndjson`,
+    `import ${name} --connection AbCdEfGh12 --dry-run - < rows.ndjson`,
+  ).action((files: string[], flags: ImportFlags) =>
+    run(async ({ db, pool }) => {
+      const inputs = await openInputs(files)
+      const connectionId = await findConnection(db, { token: flags.connection, app: flags.app })
+      const dryRun = flags.dryRun === true
+      const progress = showProgress(inputs)
+      const counts = await importRows(pool, {
+        kind: name,
+        connectionId,
+        sources: progress.sources,
+        dryRun,
+        onProgress: progress.update,
+      }).finally(progress.stop)
+      return reportOf(counts, dryRun)
+    }),
+  )
+}
+
+function reportOf(counts: ImportCounts, dryRun: boolean): Report {
+  const { read, inserted, updated, unchanged } = counts
+  const rows = `Read ${read} ${read === 1 ? 'row' : 'rows'}`
+  const text = dryRun
+    ? `${rows}: ${inserted} would be inserted, ${updated} updated, ${unchanged} are unchanged.`
+    : `${rows}: ${inserted} inserted, ${updated} updated, ${unchanged} unchanged.`
+  return { json: counts, text: read === 0 ? 'Read 0 rows: there are none in the input.' : text }
+}

@@ -1,0 +1,58 @@
+import pg from 'pg'
+
+/**
+ * What an error of the database means to the person at the keyboard, in a sentence; undefined where
+ * it is none that can be foreseen.
+ */
+export function explainDatabaseError(error: unknown): string | undefined {
+  if (error instanceof pg.DatabaseError) return explainSqlState(error)
+  // A host with several addresses fails with an error for each of them.
+  const first = error instanceof AggregateError ? error.errors[0] : error
+  const { code = '', message = '' } = (first ?? {}) as { code?: string; message?: string }
+  return NETWORK[code] ?? CLIENT.find(([form]) => form.test(message))?.[1]
+}
+
+const BROKEN = 'The connection to PostgreSQL broke; what was not finished is undone.'
+const UNREACHABLE = 'PostgreSQL cannot be reached at the address in DATABASE_URL'
+
+const NETWORK: Record<string, string> = {
+  ECONNREFUSED: `${UNREACHABLE}: nothing listens there.`,
+  ENOTFOUND: `${UNREACHABLE}: there is no such host.`,
+  EAI_AGAIN: `${UNREACHABLE}: the name of the host cannot be looked up now.`,
+  EHOSTUNREACH: `${UNREACHABLE}: no way leads there.`,
+  ENETUNREACH: `${UNREACHABLE}: no way leads there.`,
+  ETIMEDOUT: `${UNREACHABLE}: it does not answer.`,
+  ECONNRESET: BROKEN,
+  EPIPE: BROKEN,
+}
+
+/** What pg reports as an Error without a code. */
+const CLIENT: [RegExp, string][] = [
+  [/timeout/i, `${UNREACHABLE}: it does not answer.`],
+  [/Connection (ended|terminated)|not queryable/, BROKEN],
+  [/password must be/, 'PostgreSQL asks for a password, and DATABASE_URL has none.'],
+  [/does not support SSL/, 'DATABASE_URL asks for TLS, which this PostgreSQL does not speak.'],
+]
+
+/** By SQLSTATE, or by its class: the first two characters. */
+const SQL_STATES: Record<string, string> = {
+  '28P01': 'PostgreSQL refuses the user or the password in DATABASE_URL.',
+  '28': 'PostgreSQL refuses this user, database or address (see its pg_hba.conf)',
+  '3D000': 'The database in DATABASE_URL does not exist: create it first.',
+  '25006':
+    'The database only lets itself be read: this is a standby, or a role that may not write.',
+  '42501': 'The role in DATABASE_URL may not do this: use the one that owns the tables',
+  '53100': 'The disk of PostgreSQL is full; nothing was changed.',
+  '53300': 'PostgreSQL has no connection left for the operator: try again later.',
+  '53': 'PostgreSQL is out of resources',
+  '55P03': 'Another session holds a lock that this needs: try again later.',
+  '57P03': 'PostgreSQL is starting or stopping: try again later.',
+  '57': BROKEN,
+  '08': BROKEN,
+  '40P01': 'Another session was in the way (deadlock); nothing was changed: try again.',
+}
+
+function explainSqlState({ code = '', message }: pg.DatabaseError): string | undefined {
+  const sentence = SQL_STATES[code] ?? SQL_STATES[code.slice(0, 2)]
+  return sentence?.endsWith('.') === false ? `${sentence} (${message}).` : sentence
+}

@@ -1,0 +1,63 @@
+import { type Kysely, sql } from 'kysely'
+import pg from 'pg'
+import type { Tables } from '../database/tables.ts'
+import { Failure } from './failure.ts'
+import { scramVerifier } from './scram.ts'
+
+/**
+ * How the service's sessions begin in this database, where nothing stands between that refuses
+ * startup options: they only read, keep the plan of a prepared statement, and never last.
+ */
+const SETTINGS = {
+  default_transaction_read_only: 'on',
+  plan_cache_mode: 'force_generic_plan',
+  statement_timeout: '5s',
+  idle_in_transaction_session_timeout: '10s',
+  jit: 'off',
+}
+
+/** Any number, as long as nothing else locks it. */
+const LOCK = 7_310_452
+
+/**
+ * Sets up the role that the service connects as, in this database.
+ * @param password makes it a login with this password; absent: its login stays as it is
+ * @throws Failure that tells an administrator what to run, where the operator's role may not do it
+ */
+export async function configureServiceRole(
+  db: Kysely<Tables>,
+  password: string | undefined,
+): Promise<void> {
+  if (password !== undefined && !/^[\x21-\x7e]+$/.test(password)) {
+    throw new Failure('SERVICE_DATABASE_PASSWORD may hold only visible ASCII characters.')
+  }
+  const statements = await statementsFor(db, password)
+  try {
+    await db.transaction().execute(async (transaction) => {
+      // Of two runs at once, the second would fail over the same row of PostgreSQL's catalogue.
+      await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(transaction)
+      for (const statement of statements) await sql.raw(statement).execute(transaction)
+    })
+  } catch (error) {
+    const insufficientPrivilege = '42501'
+    if (!(error instanceof pg.DatabaseError && error.code === insufficientPrivilege)) throw error
+    throw new Failure(
+      'The schema is up to date, but this role may not configure the role of the service: ' +
+        `let an administrator run these statements.\n${statements.join(';\n')};`,
+    )
+  }
+}
+
+async function statementsFor(db: Kysely<Tables>, password: string | undefined): Promise<string[]> {
+  const { rows } = await sql<{
+    name: string
+  }>`select quote_ident(current_database()) as name`.execute(db)
+  const database = rows[0]?.name
+  const settings = Object.entries(SETTINGS).map(
+    ([name, value]) =>
+      `alter role investment_service in database ${database} set ${name} = '${value}'`,
+  )
+  if (password === undefined) return settings
+  const login = `alter role investment_service login password '${scramVerifier(password)}'`
+  return [...settings, login]
+}

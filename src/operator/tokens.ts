@@ -1,0 +1,75 @@
+import { randomBytes } from 'node:crypto'
+import { type Kysely, sql } from 'kysely'
+import type { Tables } from '../database/tables.ts'
+import { tokenHash } from '../database/token-hash.ts'
+import { findApp } from './apps.ts'
+import { Failure } from './failure.ts'
+
+/** By this a secret scanner, or a person who finds one, knows what it is. */
+const PREFIX = 'idq_'
+
+export interface IssuedToken {
+  id: string
+  /** Shown now and never again: only its hash is stored (contract item 20). */
+  token: string
+  expiresAt: Date | null
+}
+
+/**
+ * Issues a bearer token to an app.
+ * @param facts `ttlSeconds` absent: the token does not expire
+ * @throws Failure when there is no such app
+ */
+export async function issueToken(
+  db: Kysely<Tables>,
+  facts: { app: string; ttlSeconds?: number | undefined },
+): Promise<IssuedToken> {
+  const app = await findApp(db, facts.app)
+  const token = PREFIX + randomBytes(32).toString('base64url')
+  const { id, expiresAt } = await db
+    .insertInto('app_token')
+    .values({
+      app_id: app.id,
+      token_hash: tokenHash(token),
+      expires_at: sql`now() + make_interval(secs => ${facts.ttlSeconds ?? null})`,
+    })
+    .returning(['id', 'expires_at as expiresAt'])
+    .executeTakeFirstOrThrow()
+  return { id, token, expiresAt }
+}
+
+/** @throws Failure when there is no such app */
+export async function listTokens(db: Kysely<Tables>, appName: string) {
+  const app = await findApp(db, appName)
+  return await db
+    .selectFrom('app_token')
+    .where('app_id', '=', app.id)
+    .select([
+      'id',
+      'created_at as createdAt',
+      'expires_at as expiresAt',
+      'revoked_at as revokedAt',
+      sql<'valid' | 'expired' | 'revoked'>`case
+        when revoked_at is not null then 'revoked'
+        when expires_at <= now() then 'expired'
+        else 'valid' end`.as('status'),
+    ])
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute()
+}
+
+/**
+ * Revokes a token, at once and for good. One that was revoked before keeps the time of that.
+ * @throws Failure when there is no such token
+ */
+export async function revokeToken(db: Kysely<Tables>, id: string) {
+  const revoked = await db
+    .updateTable('app_token')
+    .set({ revoked_at: sql`coalesce(revoked_at, now())` })
+    .where('id', '=', id)
+    .returning(['id', 'revoked_at as revokedAt'])
+    .executeTakeFirst()
+  if (revoked) return revoked
+  throw new Failure(`There is no token ${id}: \`token list --app NAME\` shows those of an app.`)
+}
