@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import helmet from '@fastify/helmet'
 import swaggerUi from '@fastify/swagger-ui'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, onRequestHookHandler } from 'fastify'
 import { exactDigits } from './docs-page/exact-digits.ts'
 
 const STYLE = new URL('docs-page/page.css', import.meta.url)
@@ -15,6 +15,7 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     staticCSP: POLICY,
+    uiHooks: { onRequest: refuseYaml },
     uiConfig: {
       plugins: [exactDigits],
       layout: 'BaseLayout',
@@ -34,6 +35,12 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
       css: [{ filename: 'page.css', content: await readFile(STYLE, 'utf8') }],
     },
   })
+}
+
+/** The plugin's copy of the document in YAML would have other digits than the document. */
+const refuseYaml: onRequestHookHandler = (request, reply, done) => {
+  if (request.routeOptions.url === '/docs/yaml') reply.callNotFound()
+  else done()
 }
 
 const POLICY = {

@@ -29,7 +29,7 @@ const STATE: HeaderName[] = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary', .
  * is every status but 200 (section 7, contract 19).
  */
 export function connectionSchema({ tag, querystring, answer, ...about }: Operation): FastifySchema {
-  const paged = 'page' in querystring.properties
+  const links: HeaderName[] = 'page' in querystring.properties ? ['Link'] : []
   return {
     ...about,
     tags: [tag],
@@ -39,13 +39,13 @@ export function connectionSchema({ tag, querystring, answer, ...about }: Operati
     response: {
       200: {
         description: answer.description,
-        headers: headers(...STATE, 'Content-Encoding', ...(paged ? (['Link'] as const) : [])),
+        headers: headers(...STATE, ...links, 'Content-Encoding'),
         content: { 'application/json': { schema: Reference(answer) } },
       },
       304: {
         description:
           'Nothing has changed in the connection since the answer that `If-None-Match` names.',
-        headers: headers(...STATE),
+        headers: headers(...STATE, ...links),
         type: 'null',
       },
       400: problem(400, 'The parameters cannot be used, or the request cannot be read.', QUOTA),

@@ -12,7 +12,7 @@ const details: Record<ProblemCode, string> = {
   connection_not_found: 'This app has no connection with that token.',
   route_not_found: 'There is nothing here.',
   method_not_allowed: 'Only GET and HEAD are answered here.',
-  too_many_requests: 'An app may send 600 requests a minute.',
+  too_many_requests: 'An app may send 60 requests a minute.',
   internal_error: 'The service failed. Its operators can look the request up.',
   service_unavailable: 'The service cannot answer now. Try again soon.',
 }

@@ -63,10 +63,10 @@ export const ResponseHeaders = {
   }),
   RateLimit: Type.String({
     description: 'What is left of the quota: `r` requests, until it is renewed in `t` seconds.',
-    examples: ['"app";r=412;t=37'],
+    examples: ['"app";r=41;t=37'],
   }),
   'RateLimit-Policy': Type.String({
     description: 'The quota: `q` requests in a window of `w` seconds.',
-    examples: ['"app";q=600;w=60'],
+    examples: ['"app";q=60;w=60'],
   }),
 }

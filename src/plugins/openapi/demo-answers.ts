@@ -8,11 +8,11 @@ import { type Document, operationsOf } from './shared-parts.ts'
  */
 export const DEMO_ANSWERS = {
   listPortfolioTransactions: {
-    request: 'portfolios/transactions?limit=2',
+    request: 'portfolios/transactions?limit=3',
     file: new URL('examples/portfolio-transactions.json', import.meta.url),
   },
   listAccountTransactions: {
-    request: 'accounts/transactions?limit=2',
+    request: 'accounts/transactions?limit=3',
     file: new URL('examples/account-transactions.json', import.meta.url),
   },
   listAssetsTransferOrders: {

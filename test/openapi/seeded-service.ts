@@ -1,0 +1,17 @@
+import pg from 'pg'
+import type { Test } from 'tap'
+import { DEMO } from '../../seeds/demo-world.ts'
+import { seed } from '../../seeds/seed.ts'
+import { type Service, type ServiceOptions, startService } from '../service.ts'
+
+/** The app token of the demo world, and the connection that the documentation shows. */
+export const { token: DEMO_TOKEN } = DEMO.wealth
+export const DEMO_CONNECTION = `/api/v1/queries/connections/${DEMO.wealth.connections.small.token}`
+
+/** The service over the demo world. */
+export async function startSeededService(t: Test, options?: ServiceOptions): Promise<Service> {
+  const service = await startService(t, options)
+  const pool = new pg.Pool({ connectionString: service.databaseUrl })
+  await seed(pool).finally(() => pool.end())
+  return service
+}
