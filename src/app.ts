@@ -1,18 +1,23 @@
 import fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
 import type { Config } from './config.ts'
 import type { Database } from './database/database.ts'
+import { watchReads } from './database/watched.ts'
 import { accessLog } from './plugins/access-log.ts'
 import { authentication } from './plugins/authentication.ts'
 import { compression } from './plugins/compression.ts'
 import { docsPage } from './plugins/docs-page.ts'
 import { httpLimits } from './plugins/http-limits.ts'
 import { configuredProvider } from './plugins/identity-provider.ts'
+import { discreet } from './plugins/log-serializers.ts'
+import { configuredRegistry, metrics } from './plugins/metrics/metrics.ts'
+import { readDurations } from './plugins/metrics/read-durations.ts'
 import { nodeAnswers } from './plugins/node-answers.ts'
 import { openapi } from './plugins/openapi.ts'
 import { otherMethods } from './plugins/other-methods.ts'
 import { overload, underWay } from './plugins/overload.ts'
 import { problems } from './plugins/problems.ts'
 import { configuredQuota } from './plugins/quota.ts'
+import { requestEnd } from './plugins/request-end.ts'
 import { newRequestId, requestIdentity } from './plugins/request-identity.ts'
 import { securityHeaders } from './plugins/security-headers.ts'
 import { refuseAddress, refuseConnection } from './plugins/unreadable.ts'
@@ -32,11 +37,11 @@ export interface AppOptions {
 /** The application: what holds for every route, then the routes. It listens to nothing yet. */
 export async function buildApp({
   config,
-  db,
+  db: database,
   logger = false,
 }: AppOptions): Promise<FastifyInstance> {
   const app = fastify({
-    logger,
+    logger: discreet(logger),
     genReqId: newRequestId,
     requestIdHeader: false,
     // Fastify's own lines print the address, and with it the connection's token.
@@ -60,12 +65,16 @@ export async function buildApp({
   app.server.maxConnections = config.MAX_SOCKETS
   app.decorate('draining', false)
   for (const component of components) app.addSchema(component)
+  const registry = configuredRegistry(config)
+  const db = watchReads(database, registry ? [readDurations(registry)] : [])
 
   await app.register(underWay)
   await app.register(problems)
   await app.register(requestIdentity)
   await app.register(securityHeaders)
+  await app.register(requestEnd)
   await app.register(accessLog)
+  await app.register(metrics, { config, db, registry })
   await app.register(compression)
   await app.register(otherMethods)
   await app.register(nodeAnswers)
@@ -78,7 +87,7 @@ export async function buildApp({
 
 async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
   await app.register(overload, { config })
-  await app.register(authentication, { verify: configuredProvider(config, app.log) })
+  await app.register(authentication, { verify: configuredProvider(config, app) })
   const quota = await configuredQuota(app, { db, config })
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   await app.register(portfolioTransactions, options)

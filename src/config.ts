@@ -54,6 +54,18 @@ const Environment = Type.Object({
   ...limitSettings,
   HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'Address to listen on.' }),
   PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65_535, description: 'Port.' }),
+  METRICS_PORT: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 65_535,
+      description: 'Port of the metrics for Prometheus; without it, there are none.',
+    }),
+  ),
+  METRICS_HOST: Type.String({
+    default: '127.0.0.1',
+    minLength: 1,
+    description: 'Address that the metrics are served on: whoever reaches it can read them.',
+  }),
   MAX_LIMIT: Type.Integer({
     default: 10_000,
     minimum: 1_000,

@@ -19,7 +19,7 @@ async function start(t: Test, times: Partial<SigningKeysOptions> = {}) {
     issuer: String(issuer.environment.AUTH_ISSUER),
     audience: AUDIENCE,
     clientIdClaim: undefined,
-    keys: signingKeys({ url: String(issuer.environment.AUTH_JWKS_URL), log, ...times }),
+    keys: signingKeys({ url: String(issuer.environment.AUTH_JWKS_URL), log, ...times }).find,
   })
   return { issuer, verify, warnings }
 }

@@ -41,5 +41,5 @@ export function compile(name: string, select: RawBuilder<unknown>): Statement {
   const { sql: text, parameters } = select.compile(offline)
   if (parameters.length > 0) throw new Error(`${name} holds values that are no parameters`)
   const digest = createHash('sha256').update(text).digest('base64url').slice(0, 12)
-  return { name: `${name} ${digest}`, text }
+  return { name: `${name} ${digest}`, title: name, text }
 }

@@ -6,6 +6,8 @@ import { DatabaseUnavailable } from './unavailable.ts'
 /** A SELECT, compiled once. With a name it is prepared once per server connection. */
 export interface Statement {
   name: string
+  /** The same without the digest of its text, for people. */
+  title: string
   text: string
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import type { RequestEnd } from './request-end.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -11,21 +12,24 @@ declare module 'fastify' {
 }
 
 /**
- * One line for each request, when it is over. The route is its pattern, never the address: that holds
- * the connection's token, which is a credential (contract 21).
+ * One line for each request, when it is over, with these facts and no others. The route is its pattern,
+ * never the address: that holds the connection's token, which is a credential (contract 21).
  */
 export const accessLog = fp(async (app: FastifyInstance) => {
   app.decorateRequest('appId')
   app.decorateRequest('items')
-  app.addHook('onResponse', async (request, reply) => {
+  app.onRequestEnd(({ request, reply, aborted }: RequestEnd) => {
     const facts = {
       method: request.method,
       route: request.routeOptions.url,
-      status: reply.statusCode,
+      status: aborted && !reply.raw.headersSent ? undefined : reply.statusCode,
+      problem: request.problem,
+      lacking: request.lacking,
       durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
       app: request.appId,
       items: request.items,
     }
-    request.log.info(facts, 'request')
+    if (aborted) request.log.info({ ...facts, aborted }, 'request')
+    else request.log.info(facts, 'request')
   })
 })

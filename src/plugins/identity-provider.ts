@@ -5,9 +5,10 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose'
+import { Gauge, type Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { TokenExpired, TokenUnknown } from '../queries/refusals.ts'
-import { type SigningKeysOptions, signingKeys } from './signing-keys.ts'
+import { type SigningKeys, type SigningKeysOptions, signingKeys } from './signing-keys.ts'
 import { verifiedTokens } from './verified-tokens.ts'
 
 /**
@@ -30,12 +31,27 @@ export interface IdentityProviderOptions {
 /** The provider that the settings name, if they name one. */
 export function configuredProvider(
   config: Config,
-  log: SigningKeysOptions['log'],
+  { log, metrics }: { log: SigningKeysOptions['log']; metrics: Registry | undefined },
 ): IdentityProvider | undefined {
   const { AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience, AUTH_JWKS_URL: url } = config
   if (issuer === undefined || audience === undefined || url === undefined) return undefined
   const clientIdClaim = config.AUTH_CLIENT_ID_CLAIM
-  return identityProvider({ issuer, audience, clientIdClaim, keys: signingKeys({ url, log }) })
+  const keys = signingKeys({ url, log })
+  if (metrics) registerAge(keys, metrics)
+  return identityProvider({ issuer, audience, clientIdClaim, keys: keys.find })
+}
+
+function registerAge(keys: SigningKeys, registry: Registry): void {
+  new Gauge({
+    name: 'identity_provider_keys_age_seconds',
+    help: 'Since the identity provider was last asked for its keys with success.',
+    registers: [registry],
+    collect() {
+      const age = (Date.now() - keys.fetchedAt()) / 1000
+      if (Number.isFinite(age)) this.set(age)
+      else this.reset()
+    },
+  })
 }
 
 /** Signatures that only the provider can make: with a shared secret, whoever verifies can sign. */

@@ -1,11 +1,20 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { DatabaseUnavailable } from '../database/unavailable.ts'
+import { DatabaseUnavailable, HostFailed } from '../database/unavailable.ts'
 import { ConnectionNotFound, TokenExpired, TokenUnknown } from '../queries/refusals.ts'
 import type { ParameterFault } from '../schemas/parameter-fault.ts'
 import type { Problem } from '../schemas/problem.ts'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem-code.ts'
 import { ProviderUnavailable } from './signing-keys.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Why the request was refused, for the log and the metrics. */
+    problem: ProblemCode | undefined
+    /** What was missing, where that is why. */
+    lacking: 'database' | 'identity provider' | 'capacity' | undefined
+  }
+}
 
 /** A request that is refused, with what the client is told. Thrown anywhere, answered here. */
 export class Refusal extends Error {
@@ -28,10 +37,13 @@ export class Refusal extends Error {
 
 /** Answers every error, of every route, with the one body of contract 16. */
 export const problems = fp(async (app: FastifyInstance) => {
+  app.decorateRequest('problem')
+  app.decorateRequest('lacking')
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const refusal = refusalOf(error)
     if (refusal.code === 'internal_error') request.log.error({ err: error }, 'request failed')
     if (refusal.code === 'service_unavailable') {
+      request.lacking = lackOf(error)
       // In an outage there are many of these, so it is one line each, without a stack.
       const cause = error.cause instanceof Error ? error.cause.message : undefined
       request.log.warn({ reason: error.message, cause }, 'request could not be served')
@@ -49,6 +61,7 @@ export function sendProblem(
   { code, message, headers, errors }: Refusal,
 ): FastifyReply {
   const { status, title } = ProblemCodes[code]
+  request.problem = code
   const problem: Problem = {
     status,
     code,
@@ -62,6 +75,13 @@ export function sendProblem(
     .headers(headers)
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(problem))
+}
+
+/** The database refuses with a cause, or as a whole; without one, too much is asked of it. */
+function lackOf(error: Error): FastifyRequest['lacking'] {
+  if (error instanceof ProviderUnavailable) return 'identity provider'
+  if (error instanceof HostFailed) return 'database'
+  return error instanceof DatabaseUnavailable && error.cause ? 'database' : 'capacity'
 }
 
 function refusalOf(error: FastifyError): Refusal {

@@ -1,5 +1,6 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Counter, type Registry } from 'prom-client'
 import { connectRedis } from './quota-store.ts'
 
 export interface CounterOptions {
@@ -41,16 +42,21 @@ export async function openCounter(app: FastifyInstance, options: CounterOptions)
     ...(redis ? { redis, nameSpace: 'investment-data-query-service:quota:' } : {}),
   })
   const increment = app.createRateLimit()
+  const uncounted = app.metrics && uncountedRequests(app.metrics)
   let pausedUntil = 0
   let silentUntil = 0
   return async (request: FastifyRequest): Promise<Count | undefined> => {
-    if (Date.now() < pausedUntil) return undefined
+    if (Date.now() < pausedUntil) {
+      uncounted?.inc()
+      return undefined
+    }
     try {
       const count = await increment(request)
       if (count.isAllowed) return undefined
       const { isExceeded: exceeded, remaining, ttl: windowEndsInMs } = count
       return { exceeded, remaining, windowEndsInMs }
     } catch (err) {
+      uncounted?.inc()
       pausedUntil = Date.now() + PAUSE
       if (Date.now() >= silentUntil) {
         silentUntil = Date.now() + SILENCE
@@ -59,4 +65,12 @@ export async function openCounter(app: FastifyInstance, options: CounterOptions)
       return undefined
     }
   }
+}
+
+function uncountedRequests(registry: Registry): Counter {
+  return new Counter({
+    name: 'quota_uncounted_requests_total',
+    help: 'Requests that passed uncounted, because Redis did not answer.',
+    registers: [registry],
+  })
 }

@@ -13,6 +13,16 @@ export class ProviderUnavailable extends Error {
   override name = 'ProviderUnavailable'
 }
 
+export interface SigningKeys {
+  /**
+   * The key of a token.
+   * @throws ProviderUnavailable, or an error of jose when the set has no key for the token
+   */
+  find: JWTVerifyGetKey
+  /** When the provider was last asked with success, in ms since 1970; -Infinity for never. */
+  fetchedAt(): number
+}
+
 export interface SigningKeysOptions {
   /** Where the provider publishes its keys, as a JSON Web Key Set (RFC 7517). */
   url: string
@@ -36,9 +46,8 @@ const LARGEST = 262_144
  * The public keys of an identity provider, fetched when they are first needed. While the provider is
  * out of reach, the keys that are known go on to serve. At most one fetch is under way, however many
  * requests wait for it, and made-up key ids do not cause more than one per cooldown.
- * @throws ProviderUnavailable, or an error of jose when the set has no key for the token
  */
-export function signingKeys(options: SigningKeysOptions): JWTVerifyGetKey {
+export function signingKeys(options: SigningKeysOptions): SigningKeys {
   const { url, cooldownMs = 10_000, timeoutMs = 3_000, refreshMs = 600_000 } = options
   const source = guardedFetch(options)
   const remote = createRemoteJWKSet(new URL(url), {
@@ -48,7 +57,7 @@ export function signingKeys(options: SigningKeysOptions): JWTVerifyGetKey {
     cacheMaxAge: Number.POSITIVE_INFINITY,
     [customFetch]: source.fetch,
   })
-  return async (header, token) => {
+  const find: JWTVerifyGetKey = async (header, token) => {
     const age = Date.now() - source.fetchedAt()
     if (age > refreshMs) {
       const reload = remote.reload()
@@ -65,6 +74,7 @@ export function signingKeys(options: SigningKeysOptions): JWTVerifyGetKey {
       })
     }
   }
+  return { find, fetchedAt: source.fetchedAt }
 }
 
 /** Whether the token is to blame for not having a key, and not the set. */
