@@ -6,6 +6,7 @@ import { accessLog } from './plugins/access-log.ts'
 import { authentication } from './plugins/authentication.ts'
 import { compression } from './plugins/compression.ts'
 import { docsPage } from './plugins/docs-page.ts'
+import { headRequests } from './plugins/head-requests.ts'
 import { httpLimits } from './plugins/http-limits.ts'
 import { configuredProvider } from './plugins/identity-provider.ts'
 import { discreet } from './plugins/log-serializers.ts'
@@ -77,6 +78,7 @@ export async function buildApp({
   await app.register(metrics, { config, db, registry })
   await app.register(compression)
   await app.register(otherMethods)
+  await app.register(headRequests)
   await app.register(nodeAnswers)
   await app.register(openapi)
   await app.register(docsPage)
