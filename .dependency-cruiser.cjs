@@ -13,7 +13,7 @@ const layer = (name, from, ...may) => ({
 const schemas = '^src/schemas/'
 const database = '^src/database/'
 const queries = '^src/queries/'
-const config = '^src/config(-[a-z]+)?[.]ts$'
+const config = '^src/config[-a-z]*[.]ts$'
 const development = '^src/development/'
 const operator = '^src/operator/'
 const seeds = '^seeds/'
