@@ -78,7 +78,7 @@ async function tryStart(cluster: Cluster, settings: Record<string, string>): Pro
 
 /**
  * The shell waits for its standard input to end, which happens when this process ends, by kill -9 too,
- * and then asks for a fast shutdown. In a session of its own, so that Ctrl-C reaches only this process.
+ * and then asks for a fast shutdown. In a process group of its own, so that Ctrl-C reaches only this process.
  */
 const keep = `
   exec 3<&0
