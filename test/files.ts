@@ -12,16 +12,16 @@ const jobs = 2
 const timeoutSeconds = 300
 
 /**
- * Runs each file in a process of its own, two at a time. tap's own command would compile what Node runs
- * as it is, so the files are children of one tap test instead. Prints a line for each file, and of one
- * that failed everything but the assertions that passed.
+ * Runs each file in a process of its own, two at a time. tap's own command would compile what Node
+ * runs as it is, so the files are children of one tap test instead. Prints a line for each file,
+ * and of one that failed everything but the assertions that passed.
  */
 export async function runFiles(
   files: string[],
   env: NodeJS.ProcessEnv,
   print: (line: string) => void,
 ): Promise<Counts> {
-  // The time limit is that of each file; tap would give half a minute to this whole process as well.
+  // The time limit is that of each file; tap would give this whole process half a minute.
   t.setTimeout(0)
   const all = new Test({ name: 'all', jobs, timeout: 0 })
   for (const file of files) {
@@ -39,7 +39,7 @@ export async function runFiles(
 
 const isEmpty = (file: { skip: unknown }) => file.skip === 'no tests found'
 
-/** What belongs to a file is indented and comes before its line; how its process ended, after it. */
+/** What belongs to a file is indented and comes before its line; how it ended, after it. */
 async function printFiles(output: Readable, print: (line: string) => void) {
   let file: string[] = []
   for await (const line of createInterface({ input: output })) {

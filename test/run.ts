@@ -1,7 +1,7 @@
 /**
- * Behind `npm test`: a PostgreSQL server, a migrated template on it, then all test files, or those that
- * are named: `npm test -- test/health.test.ts`. Those in test/faults take minutes and run only by name:
- * `npm run test:faults`.
+ * Behind `npm test`: a PostgreSQL server, a migrated template on it, then all test files, or those
+ * that are named: `npm test -- test/health.test.ts`. Those in test/faults take minutes and run only
+ * by name: `npm run test:faults`.
  */
 import { glob } from 'node:fs/promises'
 import { runFiles } from './files.ts'

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 
 /**
- * Under which account PostgreSQL's programs run. `prefix` is put before a command line; `owner` is set
- * when files must be given to another user first.
+ * Under which account PostgreSQL's programs run. `prefix` is put before a command line; `owner` is
+ * set when files must be given to another user first.
  */
 export type Account = { prefix: string[]; owner?: { uid: number; gid: number } }
 
@@ -12,8 +12,8 @@ const plain = ['env', 'LC_ALL=C']
 
 /**
  * PostgreSQL refuses to run as root. A user namespace lets it see itself as another user while the
- * system still sees root, so that a clone in root's closed home works; where namespaces are forbidden
- * (in most containers) it runs as the system's postgres or nobody.
+ * system still sees root, so that a clone in root's closed home works; where namespaces are
+ * forbidden (in most containers) it runs as the system's postgres or nobody.
  * @param owner the user id that owns the data, where there are data already
  * @throws Error with one sentence when this machine has no such way
  */

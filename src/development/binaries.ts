@@ -29,8 +29,8 @@ export async function findBinaries(): Promise<Binaries> {
 }
 
 /**
- * npm packages cannot carry symbolic links, so the package makes those of its shared libraries when it
- * is installed. Nothing starts without them.
+ * npm packages cannot carry symbolic links, so the package makes those of its shared libraries when
+ * it is installed. Nothing starts without them.
  */
 async function linkLibraries(root: string, name: string) {
   const list = await readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')

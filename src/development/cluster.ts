@@ -28,8 +28,8 @@ export async function openCluster(dataDir: string): Promise<Cluster> {
 }
 
 /**
- * The cluster is made beside its place and then put there in one step: a first start that was cut short
- * leaves no half-made one, and of two first starts at once one wins and both use it.
+ * The cluster is made beside its place and then put there in one step: a first start that was cut
+ * short leaves no half-made one, and of two first starts at once one wins and both use it.
  */
 async function makeCluster(dataDir: string, installed: Binaries) {
   await removeLeftovers(dataDir)

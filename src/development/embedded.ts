@@ -34,8 +34,8 @@ export class EmbeddedDatabaseInUse extends Error {
 }
 
 /**
- * Starts the embedded PostgreSQL on a data folder, which is made when it is not there, on a free port
- * of 127.0.0.1. Whatever way this process ends, the database is shut down cleanly.
+ * Starts the embedded PostgreSQL on a data folder, which is made when it is not there, on a free
+ * port of 127.0.0.1. Whatever way this process ends, the database is shut down cleanly.
  * @throws EmbeddedDatabaseInUse when it runs already
  */
 export async function startEmbedded(
@@ -77,8 +77,9 @@ async function tryStart(cluster: Cluster, settings: Record<string, string>): Pro
 }
 
 /**
- * The shell waits for its standard input to end, which happens when this process ends, by kill -9 too,
- * and then asks for a fast shutdown. In a process group of its own, so that Ctrl-C reaches only this process.
+ * The shell waits for its standard input to end, which happens when this process ends, by kill -9
+ * too, and then asks for a fast shutdown. In a process group of its own, so that Ctrl-C reaches
+ * only this process.
  */
 const keep = `
   exec 3<&0

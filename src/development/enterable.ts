@@ -11,8 +11,8 @@ const elsewhere = '/var/lib/investment-data-query-service'
 type Places = { binaries: Binaries; folder: string }
 
 /**
- * Another user cannot enter a clone that lies in a closed home. Where PostgreSQL runs as another user,
- * the programs and a new data folder that it could not reach go to a place that it can.
+ * Another user cannot enter a clone that lies in a closed home. Where PostgreSQL runs as another
+ * user, the programs and a new data folder that it could not reach go to a place that it can.
  * @returns where both are; what the account can reach stays as given
  */
 export async function makeEnterable(

@@ -28,8 +28,8 @@ export async function isReady(folder: string, port: number): Promise<boolean> {
 }
 
 /**
- * After a power cut the process id in the lock file may be some other program's, and PostgreSQL, which
- * only asks whether that id is alive, would refuse to start for ever.
+ * After a power cut the process id in the lock file may be some other program's, and PostgreSQL,
+ * which only asks whether that id is alive, would refuse to start for ever.
  */
 export async function dropStaleLock(folder: string): Promise<void> {
   const [pid] = await lockFile(folder)
