@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { t } from 'tap'
+import { seed } from '../seeds/seed.ts'
+import { settings } from '../src/config.ts'
+import { startService } from './service.ts'
+
+const read = (name: string) => readFile(new URL(`../${name}`, import.meta.url), 'utf8')
+
+/** Without the white space between values, and otherwise to the letter. */
+function compact(json: string): string {
+  return json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, (_, text = '') => text)
+}
+
+t.test('README: each curl line gives the answer that follows it', async (t) => {
+  const service = await startService(t)
+  const pool = new pg.Pool({ connectionString: service.databaseUrl })
+  await seed(pool)
+  await pool.end()
+  const pairs = (await read('README.md')).matchAll(/```sh\n(curl [^`]*)```\s+```json\n([^`]*)```/g)
+  let found = 0
+  for (const [, command = '', answer = ''] of pairs) {
+    const here = command.replace('http://127.0.0.1:3000', service.url)
+    const { stdout } = await promisify(execFile)('bash', [
+      '-c',
+      `curl() { command curl -s "$@"; }; ${here}`,
+    ])
+    t.equal(stdout, compact(answer), command.split('DEMOSMALL1')[1])
+    found += 1
+  }
+  t.equal(found, 3, 'one for each endpoint')
+})
+
+for (const file of ['README.md', '.env.example']) {
+  t.test(`${file}: names every setting, and no other`, async (t) => {
+    const named = file === 'README.md' ? /^\| `([A-Z_]+)` \|/gm : /^#? ?([A-Z_]+)=/gm
+    const names = [...(await read(file)).matchAll(named)].map(([, name]) => name)
+    t.same(names.sort(), Object.keys(settings).sort())
+  })
+}
