@@ -1,5 +1,5 @@
 /**
- * The direction of imports: server → app → plugins, routes → queries → database, with the schemas as a
+ * The direction of imports: server → app → routes → plugins → queries → database, with the schemas as a
  * leaf that all may read. A layer is a folder, and `may` names the folders that it may import.
  */
 const layer = (name, from, ...may) => ({
@@ -47,7 +47,7 @@ module.exports = {
       from: { path: [queries, database] },
       to: { path: '^node_modules/(@fastify/|fastify/)' },
     },
-    layer('routes', '^src/routes/', queries, database, schemas),
+    layer('routes', '^src/routes/', '^src/plugins/', queries, database, schemas),
     layer('plugins', '^src/plugins/', queries, database, schemas, config),
     layer('app', '^src/app[.]ts$', '^src/(routes|plugins)/', queries, database, schemas, config),
     layer('operator', operator, database, schemas, config, development, seeds),

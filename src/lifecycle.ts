@@ -22,7 +22,7 @@ export function databaseOptions(config: Config, url: string): DatabaseOptions {
 }
 
 /** The service cannot run on this database before its migrations have. */
-export class SchemaBehind extends Error {
+class SchemaBehind extends Error {
   override name = 'SchemaBehind'
 }
 

@@ -3,7 +3,7 @@ import type { FlatField } from './flat.ts'
 
 /** How a value's text becomes JSON: copied, escaped, or read as `t` or `f`. */
 export const COPIED = 0
-export const ESCAPED = 1
+const ESCAPED = 1
 export const BOOLEAN = 2
 
 /**

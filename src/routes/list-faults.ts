@@ -8,7 +8,7 @@ import type { ParameterFault, ParameterFaultCode } from '../schemas/parameter-fa
  */
 export type ParameterRules = Record<string, string>
 
-export function listRules(maximumLimit: number): ParameterRules {
+function listRules(maximumLimit: number): ParameterRules {
   return {
     from: 'from must be a day that exists, as YYYY-MM-DD.',
     to: 'to must be a day that exists, as YYYY-MM-DD.',
