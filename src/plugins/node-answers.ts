@@ -23,6 +23,8 @@ export const nodeAnswers = fp(async (app: FastifyInstance) => {
   })
   app.server.on('connect', (_request, socket) => {
     socket.on('error', () => {})
-    endConnection(socket, 'method_not_allowed', WRONG_METHOD, [`Allow: ${ALLOWED_METHODS}`])
+    endConnection(app.log, socket, 'method_not_allowed', WRONG_METHOD, [
+      `Allow: ${ALLOWED_METHODS}`,
+    ])
   })
 })

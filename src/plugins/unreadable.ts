@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem-code.ts'
 import { Refusal, sendProblem } from './problems.ts'
 import { newRequestId } from './request-identity.ts'
@@ -12,15 +12,21 @@ const detail = 'The request cannot be read.'
 export function refuseAddress(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
   sendProblem(request, reply, new Refusal('malformed_request', detail))
+  const { problem } = request
+  request.log.info({ method: request.method, status: reply.statusCode, problem }, 'request')
 }
 
 /**
  * For what Node cannot parse as HTTP, finds too long, or has waited for in vain: there is no request and
  * no reply, only a socket, which gets the one error body and is closed.
  */
-export function refuseConnection(error: Error & { code?: string }, socket: Duplex): void {
+export function refuseConnection(
+  this: FastifyInstance,
+  error: Error & { code?: string },
+  socket: Duplex,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy()
-  else endConnection(socket, 'malformed_request', detail)
+  else endConnection(this.log, socket, 'malformed_request', detail)
 }
 
 /** Whether an answer has begun, in whose middle another one would be taken for a part of it. */
@@ -28,8 +34,9 @@ function isAnswering(socket: Duplex & { _httpMessage?: ServerResponse | null }):
   return socket._httpMessage?.headersSent ?? false
 }
 
-/** Writes the one error body to a connection that has no reply, and closes it. */
+/** Writes the one error body to a connection that has no reply, logs it, and closes it. */
 export function endConnection(
+  log: FastifyBaseLogger,
   socket: Duplex,
   code: ProblemCode,
   detail: string,
@@ -38,6 +45,7 @@ export function endConnection(
   const requestId = newRequestId()
   const { status, title } = ProblemCodes[code]
   const body = JSON.stringify({ status, code, title, detail, requestId })
+  log.info({ requestId, status, problem: code }, 'request')
   const head = [
     `HTTP/1.1 ${status} ${title}`,
     `X-Request-ID: ${requestId}`,
