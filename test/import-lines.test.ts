@@ -1,0 +1,162 @@
+import t from 'tap'
+import { accountLine, portfolioLine, prepareImport } from './importing.ts'
+
+const { faults, run, newConnection, db } = await prepareImport(t)
+const kind = 'portfolio-transactions'
+const [one, two, three] = [portfolioLine(1), portfolioLine(2), portfolioLine(3)]
+
+/** How many rows a text brings into a new connection. */
+async function read(text: string | Buffer, chunkBytes?: number): Promise<number> {
+  const more = chunkBytes === undefined ? {} : { chunkBytes }
+  return (await run(kind, await newConnection(), text, more)).inserted
+}
+
+t.test(
+  'A byte order mark, CRLF, blank lines and a missing last line break are no faults',
+  async (t) => {
+    t.equal(await read(`\ufeff${one}\r\n\r\n \t \r\n  ${two}  \r\n\n${three}`), 3)
+    t.equal(await read(`\ufeff${one}`), 1)
+  },
+)
+
+t.test('A file without rows brings none', async (t) => {
+  for (const text of ['', '\n', '\ufeff', '\r\n \n\t', '\ufeff\n']) {
+    const counts = await run(kind, await newConnection(), text)
+    t.same(counts, { read: 0, inserted: 0, updated: 0, unchanged: 0 }, JSON.stringify(text))
+  }
+})
+
+t.test('Where the chunks of a file end makes no difference', async (t) => {
+  const text = `\ufeff${portfolioLine(1, '"description":"añ😀\\"\\\\"')}\r\n\n${two}\n${three}`
+  for (const bytes of [1, 2, 3, 7, 64, 200]) t.equal(await read(text, bytes), 3, `${bytes} bytes`)
+})
+
+t.test('A line that is not JSON is told, with the place where it goes wrong', async (t) => {
+  const cases: [string, string][] = [
+    ['{"amount":01}', 'a comma or a closing brace is expected at character 12, not "1"'],
+    ['{"amount":1.}', 'a digit is expected at character 13, not "}"'],
+    ['{"amount":-}', 'a digit is expected at character 12, not "}"'],
+    ['{"amount":.5}', 'a value is expected at character 11, not "."'],
+    ['{"amount":+1}', 'a value is expected at character 11, not "+"'],
+    ['{"amount":NaN}', 'a value is expected at character 11, not "N"'],
+    [
+      '{"amount":1,}',
+      'the name of a field, in double quotes, is expected at character 13, not "}"',
+    ],
+    ["{'amount':1}", 'the name of a field, in double quotes, is expected at character 2, not "\'"'],
+    ['{"amount"=1}', 'a colon is expected at character 10, not "="'],
+    [
+      '{"description":"a\tb"}',
+      'a character that may stand in a string is expected at character 18, not "\\t"',
+    ],
+    ['{"description":"\\x41"}', 'a string has an escape that JSON has not, at character 16'],
+    [
+      `${one} ${two}`,
+      `nothing more is expected after the object at character ${one.length + 2}, not "{"`,
+    ],
+    ['{"description":"😀" 1}', 'a comma or a closing brace is expected at character 21, not "1"'],
+  ]
+  const told = await faults(kind, cases.map(([line]) => `${line}\n`).join(''))
+  t.same(
+    told,
+    cases.map(([, reason], index) => `${index + 1}: not valid JSON: ${reason}`),
+  )
+})
+
+t.test('A line that is no object is a fault', async (t) => {
+  const expected = 'a JSON object is expected on each line: one portfolio transaction'
+  const lines = ['[]', '7', '"x"', 'null', 'true', `[${one}]`]
+  t.same(
+    await faults(kind, lines.join('\n')),
+    lines.map((_, index) => `${index + 1}: ${expected}`),
+  )
+})
+
+t.test('A last line that was cut off is a fault, wherever it was cut', async (t) => {
+  for (let end = 1; end < two.length; end += 11) {
+    const [told] = await faults(kind, `${one}\n${two.slice(0, end)}`)
+    t.match(told, /^2: not valid JSON: .*was the file cut short\?$/, two.slice(0, end))
+  }
+})
+
+t.test('Bytes that are not UTF-8 are a fault of their line only', async (t) => {
+  const latin1 = Buffer.from(portfolioLine(2, '"description":"España"'), 'latin1')
+  const surrogate = Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])
+  const overlong = Buffer.from([0xc0, 0xaf])
+  const lines = [
+    Buffer.from(one),
+    latin1,
+    surrogate,
+    overlong,
+    Buffer.from(portfolioLine(5, '"x":1')),
+  ]
+  const text = Buffer.concat(lines.flatMap((line) => [line, Buffer.from('\n')]))
+  for (const bytes of [text, Buffer.concat([Buffer.alloc(1_100_000, ' \n'), text])]) {
+    const told = await faults(kind, bytes)
+    t.match(
+      told.map((fault) => fault.replace(/^\d+/, 'n')),
+      [
+        'n: the line is not UTF-8',
+        'n: the line is not UTF-8',
+        'n: the line is not UTF-8',
+        /^n: x: there is no such field/,
+      ],
+    )
+  }
+})
+
+t.test('A line above 1 MiB is a fault, and those after it are read', async (t) => {
+  const long = portfolioLine(1, `"description":"${'x'.repeat(1024 * 1024)}"`)
+  for (const chunkBytes of [64 * 1024, undefined]) {
+    const connection = await newConnection()
+    const text = `${long}\n${one}\n${portfolioLine(3, '"y":1')}\n${'z'.repeat(3_000_000)}`
+    const error = await run(kind, connection, text, chunkBytes ? { chunkBytes } : {}).catch(
+      (e) => e,
+    )
+    t.match(error.faults, [
+      { line: 1, reason: 'the line is longer than 1048576 bytes' },
+      { line: 3, field: 'y' },
+      { line: 4, reason: 'the line is longer than 1048576 bytes' },
+    ])
+  }
+  const padding = ' '.repeat(1024 * 1024 - one.length)
+  t.equal(await read(`${one}${padding}\n`), 1, 'a line of exactly 1 MiB is none')
+  t.match(await faults(kind, `${one}${padding} \n`), ['1: the line is longer than 1048576 bytes'])
+})
+
+t.test('What comes out is what went in, character by character', async (t) => {
+  const texts = [
+    '',
+    ' ',
+    '\\N',
+    '\\.',
+    '\\',
+    'tab\there',
+    'a\nb\r\nc',
+    '"\'',
+    '\u001b\u0001',
+    '\ufeff',
+    'é',
+    'é',
+    '漢字',
+    '👩‍👩‍👧',
+    '\u2028\u2029',
+    '{}',
+    'null',
+  ]
+  const connection = await newConnection()
+  const lines = texts.map((text, index) =>
+    accountLine(index, `"description":${JSON.stringify(text)}`),
+  )
+  await run('account-transactions', connection, lines.join('\n'))
+  const stored = await db
+    .selectFrom('account_transaction')
+    .select('description')
+    .where('connection_id', '=', connection.id)
+    .orderBy('movement_id')
+    .execute()
+  t.same(
+    stored.map(({ description }) => description),
+    texts,
+  )
+})
