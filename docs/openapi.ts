@@ -663,8 +663,8 @@ export interface components {
              *     | `malformed_credentials` | 401 | The `Authorization` header is not `Bearer` and one token |
              *     | `invalid_token` | 401 | The bearer token is not known, or it was revoked |
              *     | `expired_token` | 401 | The bearer token was valid and has expired |
-             *     | `malformed_request` | 400 | The request cannot be read, for instance because its address does not decode |
              *     | `invalid_request` | 400 | Query parameters are at fault; `errors` lists every one |
+             *     | `malformed_request` | 400 | The request cannot be read, for instance because its address does not decode |
              *     | `connection_not_found` | 404 | The calling app has no connection with this token |
              *     | `route_not_found` | 404 | The service has nothing at this address |
              *     | `method_not_allowed` | 405 | The address is read-only; `Allow` names its methods |
@@ -674,7 +674,7 @@ export interface components {
              * @example connection_not_found
              * @enum {string}
              */
-            code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "malformed_request" | "invalid_request" | "connection_not_found" | "route_not_found" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
+            code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "connection_not_found" | "route_not_found" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
             /**
              * Title
              * @description The status in words; always the same for one status.
@@ -840,7 +840,7 @@ export interface components {
     };
     parameters: {
         /**
-         * @description Selects the connection. It is a credential of its own, beside the bearer token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
+         * @description Selects the connection. It is a credential of its own, beside the app token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
          * @example DEMOSMALL1
          */
         token: string;
@@ -871,9 +871,9 @@ export interface components {
         "Cache-Control": string;
         /** @description Request headers that the form of the answer depends on. */
         Vary: string;
-        /** @description What is left of the quota: `r` requests, until it is renewed in `t` seconds. */
+        /** @description What is left of the quota, where there is one: `r` requests, until it is renewed in `t` seconds. */
         RateLimit: string;
-        /** @description The quota: `q` requests in a window of `w` seconds. */
+        /** @description The quota, where there is one: `q` requests in a window of `w` seconds. */
         "RateLimit-Policy": string;
         /** @description Where the other pages are (RFC 8288): `first`, `prev`, `next` and `last`, relative to the address asked for. The first page has no `prev`, the last one no `next`. */
         Link: string;
@@ -910,7 +910,7 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description Selects the connection. It is a credential of its own, beside the bearer token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
+                 * @description Selects the connection. It is a credential of its own, beside the app token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
                  * @example DEMOSMALL1
                  */
                 token: components["parameters"]["token"];
@@ -968,7 +968,7 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description Selects the connection. It is a credential of its own, beside the bearer token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
+                 * @description Selects the connection. It is a credential of its own, beside the app token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
                  * @example DEMOSMALL1
                  */
                 token: components["parameters"]["token"];
@@ -1017,7 +1017,7 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description Selects the connection. It is a credential of its own, beside the bearer token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
+                 * @description Selects the connection. It is a credential of its own, beside the app token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
                  * @example DEMOSMALL1
                  */
                 token: components["parameters"]["token"];

@@ -3,6 +3,7 @@ import helmet from '@fastify/helmet'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, onRequestHookHandler } from 'fastify'
 import { exactDigits } from './docs-page/exact-digits.ts'
+import { withoutPatterns } from './docs-page/without-patterns.ts'
 
 const STYLE = new URL('docs-page/page.css', import.meta.url)
 
@@ -17,7 +18,7 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
     staticCSP: POLICY,
     uiHooks: { onRequest: refuseYaml },
     uiConfig: {
-      plugins: [exactDigits],
+      plugins: [exactDigits, withoutPatterns],
       layout: 'BaseLayout',
       docExpansion: 'list',
       deepLinking: true,

@@ -9,7 +9,7 @@ export const ConnectionParams = Type.Object(
     token: Type.String({
       title: 'Connection token',
       description:
-        'Selects the connection. It is a credential of its own, beside the bearer token: keep it ' +
+        'Selects the connection. It is a credential of its own, beside the app token: keep it ' +
         'out of logs and of links that others see. A token that is unknown, or belongs to ' +
         'another app, gets the same 404.',
       examples: ['DEMOSMALL1'],

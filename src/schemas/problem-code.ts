@@ -31,15 +31,15 @@ export const ProblemCodes = {
     title: 'Unauthorized',
     meaning: 'The bearer token was valid and has expired',
   },
-  malformed_request: {
-    status: 400,
-    title: 'Bad Request',
-    meaning: 'The request cannot be read, for instance because its address does not decode',
-  },
   invalid_request: {
     status: 400,
     title: 'Bad Request',
     meaning: 'Query parameters are at fault; `errors` lists every one',
+  },
+  malformed_request: {
+    status: 400,
+    title: 'Bad Request',
+    meaning: 'The request cannot be read, for instance because its address does not decode',
   },
   connection_not_found: {
     status: 404,

@@ -34,7 +34,7 @@ const errors: ParameterFault[] = [
 export const INVALID_QUERY = 'form=2025-01-01&to=2025-02-30'
 
 /** An error as the service sends it; a test holds that it does, but for the request id. */
-export function problemExample(code: ProblemCode): Problem {
+function problemExample(code: ProblemCode): Problem {
   const { status, title } = ProblemCodes[code]
   return {
     status,
@@ -47,7 +47,7 @@ export function problemExample(code: ProblemCode): Problem {
 }
 
 /** The examples of a status on an address that exists, as OpenAPI lists them. */
-export function problemExamples(status: number) {
+function problemExamples(status: number) {
   const codes = Object.keys(ProblemCodes) as ProblemCode[]
   const shown = codes.filter(
     (code) => ProblemCodes[code].status === status && code !== 'route_not_found',

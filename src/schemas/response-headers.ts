@@ -62,11 +62,13 @@ export const ResponseHeaders = {
     examples: [1],
   }),
   RateLimit: Type.String({
-    description: 'What is left of the quota: `r` requests, until it is renewed in `t` seconds.',
+    description:
+      'What is left of the quota, where there is one: `r` requests, until it is renewed in `t` ' +
+      'seconds.',
     examples: ['"app";r=41;t=37'],
   }),
   'RateLimit-Policy': Type.String({
-    description: 'The quota: `q` requests in a window of `w` seconds.',
+    description: 'The quota, where there is one: `q` requests in a window of `w` seconds.',
     examples: ['"app";q=60;w=60'],
   }),
 }
