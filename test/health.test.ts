@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { sql } from 'kysely'
 import t from 'tap'
-import { openAsOwner } from './logins.ts'
+import { duringOutage } from './outage.ts'
 import { isProblem } from './problem.ts'
 import { addCaller } from './rows.ts'
 import { type Answer, startService } from './service.ts'
@@ -49,22 +48,13 @@ t.test('200 ready on a schema that is ahead: an upgrade is on its way', async (t
 
 t.test('503 ready while the database is gone, and live all the same', async (t) => {
   const { connection, token } = await addCaller(db)
-  const name = new URL(service.databaseUrl).pathname.slice(1)
-  const elsewhere = openAsOwner(t, String(process.env.TEST_SERVER_URL))
-  const admit = (admitted: boolean) =>
-    sql`alter database ${sql.id(name)} with allow_connections ${sql.lit(admitted)}`.execute(
-      elsewhere,
-    )
-  await admit(false)
-  await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`.execute(
-    elsewhere,
-  )
-  for (const answer of [await becomes(503), await get(connection.orders, { token })]) {
-    isProblem(t, answer, 'service_unavailable')
-    t.match(answer.headers.get('retry-after'), /^[0-9]+$/)
-  }
-  t.equal((await get('/health/live')).status, 200)
-  await admit(true)
+  await duringOutage(t, service.databaseUrl, async () => {
+    for (const answer of [await becomes(503), await get(connection.orders, { token })]) {
+      isProblem(t, answer, 'service_unavailable')
+      t.match(answer.headers.get('retry-after'), /^[0-9]+$/)
+    }
+    t.equal((await get('/health/live')).status, 200)
+  })
   t.equal((await becomes(200)).status, 200, 'ready again by itself')
   t.equal((await get(connection.orders, { token })).status, 200)
 })
