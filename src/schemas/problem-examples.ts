@@ -47,7 +47,7 @@ function problemExample(code: ProblemCode): Problem {
 }
 
 /** The examples of a status on an address that exists, as OpenAPI lists them. */
-function problemExamples(status: number) {
+export function problemExamples(status: number) {
   const codes = Object.keys(ProblemCodes) as ProblemCode[]
   const shown = codes.filter(
     (code) => ProblemCodes[code].status === status && code !== 'route_not_found',
