@@ -1,0 +1,20 @@
+import type { Service } from './service.ts'
+
+/** What a scrape says: a value by the text of its series, such as `up{host="primary"}`. */
+export async function scrape(service: Service): Promise<Map<string, number>> {
+  const text = await (await fetch(metricsUrl(service))).text()
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(
+    lines.map((line) => {
+      const end = line.lastIndexOf(' ')
+      return [line.slice(0, end), Number(line.slice(end + 1))]
+    }),
+  )
+}
+
+/** Where the metrics of a service with METRICS_PORT=0 are, as its log tells. */
+export function metricsUrl(service: Service): string {
+  const line = service.log.find((line) => line.includes('metrics are served'))
+  const { port } = JSON.parse(String(line))
+  return `http://127.0.0.1:${port}/metrics`
+}
