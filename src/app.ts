@@ -1,5 +1,6 @@
 import fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
 import type { Config } from './config.ts'
+import { isTracing } from './config-tracing.ts'
 import type { Database } from './database/database.ts'
 import { watchReads } from './database/watched.ts'
 import { accessLog } from './plugins/access-log.ts'
@@ -67,7 +68,11 @@ export async function buildApp({
   app.decorate('draining', false)
   for (const component of components) app.addSchema(component)
   const registry = configuredRegistry(config)
-  const db = watchReads(database, registry ? [readDurations(registry)] : [])
+  const traces = isTracing(config) ? await import('./plugins/tracing/tracing.ts') : undefined
+  const db = watchReads(database, [
+    ...(registry ? [readDurations(registry)] : []),
+    ...(traces ? [traces.traceReads] : []),
+  ])
 
   await app.register(underWay)
   await app.register(problems)
@@ -76,6 +81,7 @@ export async function buildApp({
   await app.register(requestEnd)
   await app.register(accessLog)
   await app.register(metrics, { config, db, registry })
+  if (traces) await app.register(traces.tracing, { config })
   await app.register(compression)
   await app.register(otherMethods)
   await app.register(headRequests)

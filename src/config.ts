@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import { jointFaults } from './config-faults.ts'
 import { limitSettings } from './config-limits.ts'
+import { tracingSettings } from './config-tracing.ts'
 
 /**
  * Every setting of the service, by the name of its environment variable. Nothing else reads the
@@ -52,6 +53,7 @@ const Environment = Type.Object({
     description: 'How long a client may take to send its request, in ms.',
   }),
   ...limitSettings,
+  ...tracingSettings,
   HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'Address to listen on.' }),
   PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65_535, description: 'Port.' }),
   METRICS_PORT: Type.Optional(

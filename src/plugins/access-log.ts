@@ -6,6 +6,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The calling app, once the database has said which one it is. */
     appId: string | undefined
+    /** Where it is found among the traces, when there are any. */
+    traceId: string | undefined
     /** Rows in the answer. */
     items: number | undefined
   }
@@ -18,6 +20,7 @@ declare module 'fastify' {
 export const accessLog = fp(async (app: FastifyInstance) => {
   app.decorateRequest('appId')
   app.decorateRequest('items')
+  app.decorateRequest('traceId')
   app.onRequestEnd(({ request, reply, aborted }: RequestEnd) => {
     const facts = {
       method: request.method,
@@ -28,6 +31,7 @@ export const accessLog = fp(async (app: FastifyInstance) => {
       durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
       app: request.appId,
       items: request.items,
+      traceId: request.traceId,
     }
     if (aborted) request.log.info({ ...facts, aborted }, 'request')
     else request.log.info(facts, 'request')

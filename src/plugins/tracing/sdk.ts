@@ -1,0 +1,25 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { DiagLogLevel, diag } from '@opentelemetry/api'
+import { NodeSDK } from '@opentelemetry/sdk-node'
+import type { FastifyInstance } from 'fastify'
+
+/** How long the last spans have to leave when the service closes, in ms. */
+const LAST_CALL = 2_000
+
+/**
+ * Starts OpenTelemetry as its standard environment variables say: where to, in which form, how many of
+ * the traces. Metrics and logs have their own ways out of this service.
+ */
+export function startSdk(app: FastifyInstance, serviceName: string): void {
+  const sdk = new NodeSDK({ serviceName, metricReaders: [], logRecordProcessors: [] })
+  const tell = (message: string) => app.log.warn({ message }, 'traces cannot be exported')
+  const silent = () => {}
+  diag.setLogger(
+    { error: tell, warn: tell, info: silent, debug: silent, verbose: silent },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  )
+  sdk.start()
+  app.addHook('onClose', async () => {
+    await Promise.race([sdk.shutdown(), sleep(LAST_CALL, undefined, { ref: false })])
+  })
+}
