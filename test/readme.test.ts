@@ -27,7 +27,7 @@ t.test('README: each curl line gives the answer that follows it', async (t) => {
       '-c',
       `curl() { command curl -s "$@"; }; ${here}`,
     ])
-    t.equal(stdout, compact(answer), command.split('DEMOSMALL1')[1])
+    t.equal(stdout, compact(answer), String(command.split('DEMOSMALL1')[1]))
     found += 1
   }
   t.equal(found, 3, 'one for each endpoint')
