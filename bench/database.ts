@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { Kysely, PostgresDialect } from 'kysely'
+import pg from 'pg'
+import { migrateToLatest } from '../src/database/migrate.ts'
+import { startEmbedded } from '../src/development/embedded.ts'
+import { parentOf } from './processes.ts'
+
+export interface BenchServer {
+  /** As a superuser, who may make databases. */
+  url: string
+  /** Whether it is the bench's own, with its SETTINGS. */
+  embedded: boolean
+}
+
+export interface BenchDatabase {
+  server: BenchServer
+  /** The owner of the tables, whom row-level security does not bind: the peers connect as this. */
+  ownerUrl: string
+  /** The role that the service runs as. */
+  serviceUrl: string
+  owner: pg.Pool
+  /** The process id of the server; undefined where it does not run on this machine. */
+  pid: number | undefined
+}
+
+/** What differs from the defaults of PostgreSQL, where the bench starts it by itself. */
+export const SETTINGS = {
+  shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB`,
+  effective_cache_size: `${Math.round((totalmem() * 3) / 4 / 2 ** 20)}MB`,
+  max_wal_size: '8GB',
+  max_connections: '300',
+}
+
+/** The server at BENCH_DATABASE_URL, or else an embedded one for as long as it is used. */
+export async function withServer<T>(use: (server: BenchServer) => Promise<T>): Promise<T> {
+  const given = process.env.BENCH_DATABASE_URL
+  if (given) return use({ url: given, embedded: false })
+  const folder = await mkdtemp(join(tmpdir(), 'bench-'))
+  const server = await startEmbedded(folder, { settings: SETTINGS })
+  try {
+    return await use({ url: server.url, embedded: true })
+  } finally {
+    await server.stop()
+    await rm(folder, { recursive: true })
+  }
+}
+
+let databases = 0
+
+/** An empty, migrated database for as long as it is used. */
+export async function withDatabase<T>(
+  server: BenchServer,
+  use: (database: BenchDatabase) => Promise<T>,
+): Promise<T> {
+  databases += 1
+  const name = `bench_${process.pid}_${databases}`
+  await asAdmin(server, `create database ${name}`)
+  const ownerUrl = changeUrl(server.url, { pathname: `/${name}` })
+  const owner = new pg.Pool({ connectionString: ownerUrl, max: 4 })
+  try {
+    await migrateToLatest(new Kysely({ dialect: new PostgresDialect({ pool: owner }) }))
+    await owner.query(`alter role investment_service login password 'bench'`)
+    const { rows } = await owner.query<{ pid: number }>('select pg_backend_pid() as pid')
+    const service = { username: 'investment_service', password: 'bench' }
+    const serviceUrl = changeUrl(ownerUrl, service)
+    return await use({ server, ownerUrl, serviceUrl, owner, pid: parentOf(rows[0]?.pid ?? 0) })
+  } finally {
+    await owner.end()
+    await asAdmin(server, `drop database ${name} with (force)`)
+  }
+}
+
+async function asAdmin({ url }: BenchServer, statement: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query(statement).finally(() => client.end())
+}
+
+function changeUrl(url: string, parts: Partial<URL>): string {
+  return Object.assign(new URL(url), parts).href
+}

@@ -1,0 +1,46 @@
+import type { Load } from './loads.ts'
+import type { Runner, Sample } from './runners.ts'
+
+export interface MeasureOptions {
+  rounds: number
+  durationMs: number
+  warmUpMs: number
+}
+
+/** What one target did on one load, a sample for each round. */
+export interface Series {
+  load: Load
+  target: string
+  samples: Sample[]
+}
+
+/**
+ * Runs every load on every target and on the limits, one at a time, round after round: whatever else
+ * the machine does then meets all alike.
+ */
+export async function measure(
+  runners: Runner[],
+  { rounds, durationMs, warmUpMs }: MeasureOptions,
+): Promise<Series[]> {
+  const series = runners.map((runner): Series => ({ ...runner, samples: [] }))
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const [index, runner] of runners.entries()) {
+      await runner.warmUp(round === 1 ? warmUpMs : warmUpMs / 10)
+      const sample = await runner.run(durationMs)
+      if (sample) series[index]?.samples.push(sample)
+      const rate = sample ? `${sample.rate.toFixed(1)}/s` : 'not measured'
+      process.stderr.write(`round ${round}: (${runner.load.key}) ${runner.target}: ${rate}\n`)
+    }
+  }
+  return series.filter(({ samples }) => samples.length > 0)
+}
+
+export function median(values: number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length / 2
+  return ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2
+}
+
+export function percentile(sorted: Float64Array, share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}

@@ -1,0 +1,95 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fill, LARGE } from './data-set.ts'
+import { type BenchServer, withDatabase } from './database.ts'
+import { generateLoad, type LoadResult } from './load-generator.ts'
+import { dailySyncs, loads } from './loads.ts'
+import { percentile } from './measure.ts'
+import { peakMemory, resetPeak } from './processes.ts'
+import { digits, table } from './report.ts'
+import { withServers } from './scene.ts'
+import { serviceTarget, startService } from './targets.ts'
+
+/** Clients that ask for 10,000 rows over and over, a quarter of them slow to read. */
+const FAST = 150
+const SLOW = 50
+const SLOW_BYTES_PER_SECOND = 10_000
+/** Clients that do their daily sync meanwhile. */
+const OTHERS = 4
+const CALM_MS = 10_000
+const OVERLOADED_MS = 30_000
+
+/** What the largest answers for two hundred clients at once do to memory and to the other clients. */
+export async function measureOverload(server: BenchServer): Promise<string> {
+  return withDatabase(server, async (database) => {
+    await fill(database.owner, 100_000)
+    return withServers(async (started) => {
+      const service = await startService(database.serviceUrl)
+      started.push(service)
+      const target = serviceTarget(service)
+      const { port, pid } = service
+      const small = Array.from({ length: LARGE - 1 }, (_, index) => index + 1)
+      const syncs = dailySyncs(small, 1_500).requests(target)
+      const sync = (durationMs: number) =>
+        generateLoad({ port, clients: OTHERS, durationMs, requests: syncs })
+      await sync(CALM_MS / 2)
+      const calm = await sync(CALM_MS)
+      resetPeak(pid)
+      const large = loads(100_000).find(({ key }) => key === 'g')
+      const requests = (await large?.requests(target)) ?? []
+      const slow = requests
+        .slice(0, 1)
+        .flatMap(({ bytes }) => Array.from({ length: SLOW }, () => readSlowly(port, bytes)))
+      const many = generateLoad({ port, clients: FAST, durationMs: OVERLOADED_MS, requests })
+      await sleep(1_000)
+      const others = await sync(OVERLOADED_MS - 2_000)
+      const served = await many
+      for (const stop of slow) stop()
+      const memory = peakMemory(pid)?.toFixed(0)
+      return describe({ calm, others, served, memory })
+    })
+  })
+}
+
+interface Found {
+  calm: LoadResult
+  others: LoadResult
+  served: LoadResult
+  memory: string | undefined
+}
+
+function describe({ calm, others, served, memory }: Found): string {
+  const line = (words: string, { rate, latencies, refused }: LoadResult) => [
+    words,
+    digits(rate),
+    digits(percentile(latencies, 0.5)),
+    digits(percentile(latencies, 0.99)),
+    digits(latencies.at(-1)),
+    refused,
+  ]
+  const columns = ['Clients', 'Requests/s', 'p50 ms', 'p99 ms', 'slowest ms', 'refused']
+  const rows = [
+    line(`${OTHERS} at their daily sync, alone`, calm),
+    line('the same, under the load below', others),
+    line(`${FAST} asking for 10,000 rows, beside ${SLOW} who read at 10 KB/s`, served),
+  ]
+  return `${table(columns, rows)}\n\nPeak memory of the service: ${memory} MB.`
+}
+
+/** Asks once, and reads the answer slowly, for as long as it lasts. @returns what makes it stop */
+function readSlowly(port: number, request: Buffer): () => void {
+  const socket: Socket = connect({
+    port,
+    host: '127.0.0.1',
+    onread: {
+      buffer: Buffer.alloc(SLOW_BYTES_PER_SECOND / 10),
+      callback: () => {
+        setTimeout(() => socket.resume(), 100)
+        return false
+      },
+    },
+  })
+  socket.on('error', () => {})
+  socket.write(request)
+  return () => socket.destroy()
+}

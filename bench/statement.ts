@@ -1,0 +1,33 @@
+import type { Database } from '../src/database/database.ts'
+import type { Parameter, Statement } from '../src/database/statement.ts'
+import { tokenHash } from '../src/database/token-hash.ts'
+import { readPortfolioTransactions } from '../src/queries/portfolio-transactions.ts'
+import type { ListFacts } from '../src/queries/transaction-list.ts'
+import { appToken, connectionToken } from './data-set.ts'
+import type { Ask } from './targets.ts'
+
+/** How the service sets up its sessions (src/database/pool.ts), as options of a connection. */
+export const SESSION = [
+  'default_transaction_read_only=on',
+  'plan_cache_mode=force_generic_plan',
+  'jit=off',
+]
+  .map((setting) => `-c ${setting}`)
+  .join(' ')
+
+/** What the service sends to the database when it is asked for a page. */
+export function captureStatement(ask: Ask): Promise<{ text: string; values: Parameter[] }> {
+  const facts = {
+    caller: { tokenHash: tokenHash(appToken(ask.connection)) },
+    connection: tokenHash(connectionToken(ask.connection)),
+    knownVersions: [],
+  }
+  return new Promise((resolve, reject) => {
+    const read = ({ text }: Statement, values: Parameter[]) => {
+      resolve({ text, values })
+      return Promise.reject(new Error('captured'))
+    }
+    const db = { read, replica: () => undefined } as unknown as Database
+    readPortfolioTransactions(db, { ...facts, ...ask } as unknown as ListFacts).catch(reject)
+  })
+}
