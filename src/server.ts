@@ -1,5 +1,6 @@
 import { buildApp } from './app.ts'
 import { type Config, readConfig } from './config.ts'
+import { withoutEmbedded } from './config-embedded.ts'
 import { openDatabase } from './database/database.ts'
 import { checkSchema, closeOnSignal, databaseOptions, logReplicas } from './lifecycle.ts'
 
@@ -7,7 +8,9 @@ import { checkSchema, closeOnSignal, databaseOptions, logReplicas } from './life
 async function start(config: Config): Promise<void> {
   // Without a database of its own, the service brings one: a convenience that production lacks.
   const development =
-    config.DATABASE_URL === undefined ? await import('./development/demo.ts') : undefined
+    config.DATABASE_URL === undefined
+      ? await import('./development/demo.ts').catch(withoutEmbedded)
+      : undefined
   const demo = await development?.startDemo(config.DATA_DIR)
   const db = openDatabase(databaseOptions(config, config.DATABASE_URL ?? demo?.url ?? ''))
   const app = await buildApp({ config, db, logger: { level: config.LOG_LEVEL } })
