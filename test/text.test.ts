@@ -15,7 +15,7 @@ t.test(
       '\u2028\u2029\ufeff',
       '\ud83d\ude00 \ud834\udd1e',
       'e\u0301',
-      '%s ${x} {0}',
+      '%s $x {0}',
       Array.from({ length: 31 }, (_, i) => String.fromCharCode(i + 1)).join(''),
       '\u007f\u0080\u009f\uffff\ufffd',
       'ñ'.repeat(10_000),
