@@ -16,7 +16,7 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     staticCSP: POLICY,
-    uiHooks: { onRequest: refuseYaml },
+    uiHooks: { onRequest: oneDocument },
     uiConfig: {
       plugins: [exactDigits, withoutPatterns],
       layout: 'BaseLayout',
@@ -38,9 +38,11 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   })
 }
 
-/** The plugin's copy of the document in YAML would have other digits than the document. */
-const refuseYaml: onRequestHookHandler = (request, reply, done) => {
-  if (request.routeOptions.url === '/docs/yaml') reply.callNotFound()
+/** The document has one address. In YAML, the plugin's copy of it would have other digits. */
+const oneDocument: onRequestHookHandler = (request, reply, done) => {
+  const { url } = request.routeOptions
+  if (url === '/docs/json') reply.redirect('../openapi.json')
+  else if (url === '/docs/yaml') reply.callNotFound()
   else done()
 }
 

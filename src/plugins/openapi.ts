@@ -27,7 +27,12 @@ export const openapi = fp(async (app: FastifyInstance) => {
       return found.openapiObject
     },
   })
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+  let text: string | undefined
+  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
+    // Not before: the routes are registered later than this.
+    text ??= JSON.stringify(app.swagger())
+    return reply.type('application/json; charset=utf-8').send(text)
+  })
 })
 
 const about = {

@@ -14,9 +14,9 @@ t.test('/openapi.json is the committed document, digit by digit', async (t) => {
   t.equal(await readFile(DOCUMENT, 'utf8'), kept(served.text), `where it is not: ${RENEWAL}`)
 })
 
-t.test('the page reads the same document', async (t) => {
-  const own = await service.get('/docs/json')
-  t.equal(own.text, (await service.get('/openapi.json')).text)
+t.test('the page reads that document', async (t) => {
+  const read = await fetch(`${service.url}/docs/json`)
+  t.equal(read.url, `${service.url}/openapi.json`)
 })
 
 t.test('the committed types of the client are those of the committed document', async (t) => {

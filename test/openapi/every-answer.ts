@@ -18,6 +18,7 @@ const OPERATIONS = {
   listAssetsTransferOrders: 'assets-transfer',
 }
 const QUOTA = 60
+const LARGE = `/api/v1/queries/connections/${DEMO.wealth.connections.large.token}`
 
 /**
  * Every status of every operation, with every cause that the document names, from real services over a
@@ -57,8 +58,12 @@ async function answersOf({ get, db }: Service, path: string): Promise<Answer[]> 
     get(at, { ...asking, headers: { ...TRACED, ...asking.headers } })
   const token = DEMO_TOKEN
   const whole = await ask({ token, headers: { 'accept-encoding': 'gzip' } })
+  const everything = path.endsWith('transactions')
+    ? `${LARGE}/${path}?limit=10000`
+    : `${LARGE}/${path}`
   return [
     whole,
+    await ask({ token }, everything),
     await ask({ token, headers: { 'if-none-match': String(whole.headers.get('etag')) } }),
     await ask({ token }, `${address}?${INVALID_QUERY}`),
     await ask({ token }, address.replace('DEMO', '%ff')),
