@@ -5,7 +5,7 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose'
-import { Gauge, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { TokenExpired, TokenUnknown } from '../queries/refusals.ts'
 import { type SigningKeys, type SigningKeysOptions, signingKeys } from './signing-keys.ts'
@@ -37,11 +37,20 @@ export function configuredProvider(
   if (issuer === undefined || audience === undefined || url === undefined) return undefined
   const clientIdClaim = config.AUTH_CLIENT_ID_CLAIM
   const keys = signingKeys({ url, log })
-  if (metrics) registerAge(keys, metrics)
+  if (metrics) registerKeys(keys, metrics)
   return identityProvider({ issuer, audience, clientIdClaim, keys: keys.find })
 }
 
-function registerAge(keys: SigningKeys, registry: Registry): void {
+function registerKeys(keys: SigningKeys, registry: Registry): void {
+  new Counter({
+    name: 'identity_provider_failures_total',
+    help: 'How often the identity provider was asked for its keys in vain.',
+    registers: [registry],
+    collect() {
+      this.reset()
+      this.inc(keys.failures())
+    },
+  })
   new Gauge({
     name: 'identity_provider_keys_age_seconds',
     help: 'Since the identity provider was last asked for its keys with success.',

@@ -21,6 +21,8 @@ export interface SigningKeys {
   find: JWTVerifyGetKey
   /** When the provider was last asked with success, in ms since 1970; -Infinity for never. */
   fetchedAt(): number
+  /** How often it was asked in vain. */
+  failures(): number
 }
 
 export interface SigningKeysOptions {
@@ -74,7 +76,7 @@ export function signingKeys(options: SigningKeysOptions): SigningKeys {
       })
     }
   }
-  return { find, fetchedAt: source.fetchedAt }
+  return { find, fetchedAt: source.fetchedAt, failures: source.failures }
 }
 
 /** Whether the token is to blame for not having a key, and not the set. */
@@ -90,6 +92,7 @@ function isOfToken(error: unknown): boolean {
 function guardedFetch({ log, retryMs = 1_000 }: SigningKeysOptions) {
   let retryAt = 0
   let fetchedAt = Number.NEGATIVE_INFINITY
+  let failures = 0
   const guarded: FetchImplementation = async (url, init) => {
     if (Date.now() < retryAt)
       throw new ProviderUnavailable('the last fetch of keys has just failed')
@@ -100,12 +103,13 @@ function guardedFetch({ log, retryMs = 1_000 }: SigningKeysOptions) {
       fetchedAt = Date.now()
       return new Response(text)
     } catch (cause) {
+      failures += 1
       retryAt = Date.now() + retryMs
       log.warn({ err: cause }, 'the keys of the identity provider could not be fetched')
       throw new ProviderUnavailable('the identity provider did not answer', { cause })
     }
   }
-  return { fetch: guarded, fetchedAt: () => fetchedAt }
+  return { fetch: guarded, fetchedAt: () => fetchedAt, failures: () => failures }
 }
 
 async function readKeys(response: Response): Promise<string> {
