@@ -1,0 +1,102 @@
+import fc from 'fast-check'
+import type { ModelQuery, ModelRow } from './model.ts'
+
+/** What happens to a connection, one after the other. */
+export type Step =
+  | { kind: 'add'; rows: ModelRow[] }
+  /** Numbers pick rows, modulo how many there are. */
+  | { kind: 'remove'; picks: number[] }
+  | { kind: 'change'; pick: number; into: Omit<ModelRow, 'id'> }
+  | { kind: 'ask'; query: ModelQuery }
+  | { kind: 'walk'; query: ModelQuery }
+
+/** Few days make ties; the ends of the calendar and a leap day are always among them. */
+const fewDays = fc.constantFrom(
+  '2024-02-28',
+  '2024-02-29',
+  '2024-03-01',
+  '0001-01-01',
+  '9999-12-31',
+)
+const manyDays = fc
+  .date({ min: new Date('2015-01-01'), max: new Date('2025-12-31'), noInvalidDate: true })
+  .map((date) => date.toISOString().slice(0, 10))
+const day = fc.oneof({ weight: 3, arbitrary: fewDays }, manyDays)
+
+/** PostgreSQL's text holds every character but NUL. */
+const text = (maxLength: number) =>
+  fc.string({ unit: 'binary', maxLength }).map((any) => any.replaceAll('\0', ''))
+
+const hour = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom('09:00:00', '09:00:01', '23:59:59', '9:00', '') },
+  { weight: 1, arbitrary: fc.constantFrom('ñ', 'Z', 'z', '\uffee', '😀', 'e\u0301', 'é') },
+  { weight: 1, arbitrary: text(6) },
+)
+
+const digits = fc
+  .tuple(fc.bigInt({ min: -(10n ** 38n) + 1n, max: 10n ** 38n - 1n }), fc.nat(38))
+  .map(([whole, zeros]) => (zeros === 0 ? `${whole}` : `${whole}.${'0'.repeat(zeros - 1)}1`))
+
+const dates = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ operationDateDay: day, valueDateDay: fc.option(day) }) },
+  { weight: 1, arbitrary: fc.record({ operationDateDay: fc.constant(null), valueDateDay: day }) },
+)
+
+const content = fc
+  .tuple(
+    dates,
+    fc.record({
+      operationDateHour: fc.option(hour, { freq: 3 }),
+      description: fc.option(text(20)),
+      amount: digits,
+    }),
+  )
+  .map(([when, what]) => ({ ...when, ...what }))
+
+const row: fc.Arbitrary<ModelRow> = fc
+  .tuple(fc.uuid(), content)
+  .map(([id, fields]) => ({ id, ...fields }))
+
+/** At most this many pages past the end; the last page that can be asked for is among them, too. */
+const page = fc.oneof({ weight: 5, arbitrary: fc.nat(6) }, fc.constant(2_147_483_647))
+
+const range = fc
+  .tuple(fc.option(day, { nil: undefined }), fc.option(day, { nil: undefined }))
+  .map(([a, b]) => (a !== undefined && b !== undefined && a > b ? [b, a] : [a, b]))
+  .map(([from, to]) => ({ from, to }))
+
+const query: fc.Arbitrary<ModelQuery> = fc
+  .tuple(
+    range,
+    fc.record({
+      limit: fc.option(fc.oneof(fc.integer({ min: 1, max: 12 }), fc.constant(10_000)), {
+        nil: undefined,
+      }),
+      page: fc.option(page, { nil: undefined }),
+    }),
+  )
+  .map(([days, paging]) => ({ ...days, ...paging }))
+
+const rows = fc.uniqueArray(row, { minLength: 1, maxLength: 25, selector: ({ id }) => id })
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('add' as const), rows }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('remove' as const),
+      picks: fc.array(fc.nat(), { minLength: 1, maxLength: 8 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('change' as const), pick: fc.nat(), into: content }),
+  },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('ask' as const), query }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('walk' as const), query }) },
+)
+
+/** The history of a connection: some rows to begin with, then changes and questions. */
+export const history = fc
+  .tuple(rows, fc.array(step, { minLength: 3, maxLength: 14 }))
+  .map(([first, steps]): Step[] => [{ kind: 'add', rows: first }, ...steps])
