@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { importRows } from '../src/operator/import/import-rows.ts'
+import { outcomeOf } from '../src/operator/outcome.ts'
 import {
   accountLine,
   chunksOf,
@@ -196,7 +197,13 @@ t.test('A connection to the database that breaks loses nothing and is told', asy
     }
   }
   const sources = [{ name: 'endless', chunks: chunks() }]
-  await t.rejects(importRows(pool, { kind, connectionId: connection.id, sources }))
+  const error = await importRows(pool, { kind, connectionId: connection.id, sources }).catch(
+    (e) => e,
+  )
+  t.match(outcomeOf(error, false), {
+    exitCode: 1,
+    sentence: 'The connection to PostgreSQL broke; what was not finished is undone.',
+  })
   t.match(await books(connection), { portfolio: 0, version: 0 })
   t.match(await run(kind, connection, portfolioLine(1)), { inserted: 1 }, 'the pool goes on')
 })

@@ -28,8 +28,8 @@ export async function configureServiceRole(
   db: Kysely<Tables>,
   password: string | undefined,
 ): Promise<void> {
-  if (password !== undefined && !/^[\x21-\x7e]+$/.test(password)) {
-    throw new Failure('SERVICE_DATABASE_PASSWORD may hold only visible ASCII characters.')
+  if (password !== undefined && !/^[ -~]+$/.test(password)) {
+    throw new Failure('SERVICE_DATABASE_PASSWORD may hold only printable ASCII characters.')
   }
   const statements = await statementsFor(db, password)
   try {
