@@ -6,8 +6,10 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# No dependency of production needs an install script, so none is run.
-RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
+# No dependency of production needs an install script, so none is run. What compilers and debuggers of
+# the packages' own code read is two fifths of them, and nothing that runs.
+RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force \
+ && find node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.[cm]ts' ')' -delete
 # All that Node itself needs of the system: its libraries, and what resolves names and users.
 RUN mkdir -p /root-of-image/tmp /root-of-image/etc \
  && chmod 1777 /root-of-image/tmp \
@@ -32,5 +34,5 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 PATH=/usr/local/bin
 EXPOSE 3000
 ENTRYPOINT ["/usr/local/bin/node", "--disable-warning=ExperimentalWarning"]
 CMD ["src/server.ts"]
-HEALTHCHECK --interval=2s --timeout=3s --start-period=20s \
-  CMD ["/usr/local/bin/node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/ready`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s \
+  CMD ["/usr/local/bin/node", "-e", "require('node:http').get(`http://127.0.0.1:${process.env.PORT}/health/ready`, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
