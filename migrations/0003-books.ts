@@ -20,12 +20,20 @@ async function createDayCounts(db: Kysely<unknown>, noun: string): Promise<void>
     create table ${sql.id(`${noun}_day`)} (
       connection_id bigint not null references connection on delete cascade,
       effective_day date not null,
-      row_count integer not null check (row_count >= 0),
+      -- A day that lost its last row leaves the book, so that it never outgrows the rows.
+      row_count integer not null check (row_count > 0),
       primary key (connection_id, effective_day)
     ) with (fillfactor = 80)`.execute(db)
 }
 
-/** One function and trigger for each way in which a statement can change a table. */
+/**
+ * One function and trigger for each way in which a statement can change a table.
+ *
+ * A session plans the statements of such a function once, for as many rows as changed that first time.
+ * They are therefore written so that the plan is good for any number: none joins a set with a table
+ * (that became a scan of all days for one row, or of a million rows a million times), and none may
+ * take to a sequential scan or to compilation because it was first planned on empty or on huge tables.
+ */
 async function createTriggers(db: Kysely<unknown>, table: string, change: Change): Promise<void> {
   const transitions = {
     insert: 'referencing new table as new_rows',
@@ -39,9 +47,11 @@ async function createTriggers(db: Kysely<unknown>, table: string, change: Change
     await sql
       .raw(`
         create function ${name}() returns trigger language plpgsql security definer
-          set search_path = pg_catalog, public, pg_temp
-        as $$ begin ${change[event]} return null; end $$`)
+          set search_path = pg_catalog, public, pg_temp set enable_seqscan = off set jit = off
+        as $$ declare n record; begin ${change[event]} return null; end $$`)
       .execute(db)
+    // Whoever may execute it could hang it on a table of their own, and so write the books at will.
+    await sql.raw(`revoke execute on function ${name}() from public`).execute(db)
     await sql
       .raw(`
         create trigger ${name} after ${event} on ${table} ${transitions[event]}
@@ -50,75 +60,70 @@ async function createTriggers(db: Kysely<unknown>, table: string, change: Change
   }
 }
 
+const newVersion = `
+  data_version = data_version + 1,
+  changed_at = greatest(clock_timestamp(), changed_at + interval '1 microsecond')`
+
 /**
- * Locking a connection's row first, in the order of ids, makes writers of one connection wait for each
- * other and two statements over the same connections never deadlock.
+ * Counts on the connections' own rows. Doing this first, and in the order of ids, makes writers of one
+ * connection wait for each other, and keeps two statements over the same connections from a deadlock.
  */
-function lockAndBump(touched: string, count?: { column: string; delta: string }): string {
-  const counted = count ? `${count.column} = c.${count.column} + t.delta,` : ''
+function touch(changes: string, column?: string): string {
+  const count = column ? `${column} = ${column} + n.delta,` : ''
   return `
-    perform 1 from connection where id in (select connection_id from ${touched})
-      order by id for no key update;
-    update connection c
-      set ${counted} data_version = c.data_version + 1,
-          changed_at = greatest(clock_timestamp(), c.changed_at + interval '1 microsecond')
-      from (select connection_id, ${count?.delta ?? '0'} as delta from ${touched} group by 1) t
-      where c.id = t.connection_id;`
+    for n in select connection_id, sum(delta) as delta from (${changes}) c group by 1 order by 1 loop
+      update connection set ${count} ${newVersion} where id = n.connection_id;
+    end loop;`
+}
+
+function gain(days: string, changes: string): string {
+  return `
+    insert into ${days} as d (connection_id, effective_day, row_count)
+      select connection_id, effective_day, sum(delta) from (${changes}) c
+        group by 1, 2 having sum(delta) > 0
+      on conflict (connection_id, effective_day)
+      do update set row_count = d.row_count + excluded.row_count;`
+}
+
+function lose(days: string, changes: string): string {
+  const day = 'connection_id = n.connection_id and effective_day = n.effective_day'
+  return `
+    for n in select connection_id, effective_day, -sum(delta) as lost from (${changes}) c
+        group by 1, 2 having sum(delta) < 0 loop
+      delete from ${days} where ${day} and row_count = n.lost;
+      if not found then
+        update ${days} set row_count = row_count - n.lost where ${day};
+      end if;
+    end loop;`
 }
 
 function changeOfTransactions(noun: string): Change {
   const column = `${noun}s`
-  // Days that lost their last row leave the book, so that it never outgrows the rows.
-  const days = (changes: string) => `
-    insert into ${noun}_day as d (connection_id, effective_day, row_count)
-      select connection_id, effective_day, 0 from (${changes}) n group by 1, 2
-      having sum(delta) <> 0
-      on conflict do nothing;
-    update ${noun}_day d set row_count = d.row_count + n.delta
-      from (select connection_id, effective_day, sum(delta) as delta from (${changes}) x
-            group by 1, 2 having sum(delta) <> 0) n
-      where d.connection_id = n.connection_id and d.effective_day = n.effective_day;`
-  const emptied = `
-    delete from ${noun}_day d
-      using (select distinct connection_id, effective_day from old_rows) o
-      where d.connection_id = o.connection_id and d.effective_day = o.effective_day
-        and d.row_count = 0;`
+  const days = `${noun}_day`
   const minus = 'select connection_id, effective_day, -1 as delta from old_rows'
   const plus = 'select connection_id, effective_day, 1 as delta from new_rows'
-  const both = `(${minus} union all ${plus}) b`
+  const both = `${minus} union all ${plus}`
   return {
-    insert: `
-      ${lockAndBump('new_rows', { column, delta: 'count(*)' })}
-      insert into ${noun}_day as d (connection_id, effective_day, row_count)
-        select connection_id, effective_day, count(*) from new_rows group by 1, 2
-        on conflict (connection_id, effective_day)
-        do update set row_count = d.row_count + excluded.row_count;`,
-    update: `
-      ${lockAndBump(both, { column, delta: 'sum(delta)' })}
-      ${days(`select * from ${both}`)}
-      ${emptied}`,
-    delete: `
-      ${lockAndBump('old_rows', { column, delta: '-count(*)' })}
-      update ${noun}_day d set row_count = d.row_count - n.gone
-        from (select connection_id, effective_day, count(*) as gone from old_rows group by 1, 2) n
-        where d.connection_id = n.connection_id and d.effective_day = n.effective_day;
-      ${emptied}`,
-    truncate: `
-      update connection set ${column} = 0, data_version = data_version + 1,
-          changed_at = greatest(clock_timestamp(), changed_at + interval '1 microsecond')
-        where ${column} > 0;
-      truncate ${noun}_day;`,
+    insert: `${touch(plus, column)} ${gain(days, plus)}`,
+    update: `${touch(both, column)} ${gain(days, both)} ${lose(days, both)}`,
+    delete: `${touch(minus, column)} ${lose(days, minus)}`,
+    // Not truncate: a reader holds its lock on the days while it waits for the one on the rows.
+    truncate: `${touchAll(`${column} = 0,`, `where ${column} > 0`)} delete from ${days};`,
   }
 }
 
+function touchAll(count: string, where: string): string {
+  return `
+    perform 1 from connection ${where} order by id for no key update;
+    update connection set ${count} ${newVersion} ${where};`
+}
+
+const minus = 'select connection_id, -1 as delta from old_rows'
+const plus = 'select connection_id, 1 as delta from new_rows'
 const changeOfVersion: Change = {
-  insert: lockAndBump('new_rows'),
-  update: lockAndBump(
-    '(select connection_id from old_rows union select connection_id from new_rows) b',
-  ),
-  delete: lockAndBump('old_rows'),
+  insert: touch(plus),
+  update: touch(`${minus} union all ${plus}`),
+  delete: touch(minus),
   // Which connections had orders is no longer known: every version moves, which is merely cautious.
-  truncate: `
-    update connection set data_version = data_version + 1,
-      changed_at = greatest(clock_timestamp(), changed_at + interval '1 microsecond');`,
+  truncate: touchAll('', ''),
 }

@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import { tableNames } from './statements.ts'
+
+/** What a reader of one connection can see: the name of its version, and all of its rows. */
+export interface Contents {
+  version: string
+  digest: string
+}
+
+/** Every connection by its id. */
+export async function readContents(client: pg.ClientBase): Promise<Map<number, Contents>> {
+  const rows = tableNames.map(
+    (table) =>
+      `(select array_agg(t::text order by t::text) from ${table} t where connection_id = c.id)`,
+  )
+  const found = await client.query<{ id: string; version: string; rows: string }>(`
+    select id, data_version || ' at ' || extract(epoch from changed_at) as version,
+      json_build_array(${rows})::text as rows
+    from connection c`)
+  const digest = (text: string) => createHash('sha256').update(text).digest('base64')
+  return new Map(
+    found.rows.map(({ id, version, rows }) => [Number(id), { version, digest: digest(rows) }]),
+  )
+}
+
+/** Every entry of the books that is not what counting the rows gives; there should be none. */
+export async function wrongEntries(client: pg.ClientBase): Promise<unknown[]> {
+  const queries = ['portfolio_transaction', 'account_transaction'].flatMap((table) => [
+    `select '${table}s' as book, c.id, null as day, c.${table}s as booked, count(t.*) as counted
+      from connection c left join ${table} t on t.connection_id = c.id
+      group by c.id having count(t.*) <> c.${table}s`,
+    `select '${table}_day', connection_id, effective_day, d.row_count, n.counted
+      from ${table}_day d
+      full join (select connection_id, effective_day, count(*) as counted from ${table} group by 1, 2) n
+        using (connection_id, effective_day)
+      where d.row_count is distinct from n.counted`,
+  ])
+  return (await client.query(queries.join(' union all '))).rows
+}

@@ -1,0 +1,169 @@
+import fc from 'fast-check'
+
+/** One statement of a writer, and the connections whose rows it may change. */
+export interface Statement {
+  sql: string
+  touches: number[]
+  /** What COPY reads from its standard input. */
+  input?: string
+}
+
+/** Few of each, so that rows meet: the same row twice, the same day, the last row of a day. */
+export const connections = [1, 2, 3, 4]
+const days = ['2024-02-29', '2025-01-01', '2025-01-02', '2025-12-31']
+
+interface Row {
+  connection: number
+  id: number
+  day: string
+  currency: string
+}
+
+const tables = {
+  portfolio_transaction: { key: 'transaction_id', day: 'operation_date_day' },
+  account_transaction: { key: 'movement_id', day: 'value_date_day' },
+  assets_transfer_order: { key: 'id', day: 'completed_at' },
+}
+type Table = keyof typeof tables
+export const tableNames = Object.keys(tables) as Table[]
+
+/** @param ids the rows that may be written: writers at the same time get different ones */
+export function anyStatement(ids: number[]): fc.Arbitrary<Statement> {
+  const rows = fc.uniqueArray(rowOf(ids), {
+    selector: ({ connection, id }) => `${connection} ${id}`,
+  })
+  const table = fc.constantFrom(...tableNames)
+  const where = fc.record({ connections: fc.subarray(connections), ids: fc.subarray(ids) })
+  return fc.oneof(
+    { weight: 3, arbitrary: fc.tuple(table, rows).map(insert) },
+    { weight: 2, arbitrary: fc.tuple(table, rows).map(copy) },
+    { weight: 2, arbitrary: fc.tuple(table, rows).map(upsert) },
+    { weight: 2, arbitrary: fc.tuple(table, rows).map(merge) },
+    { weight: 2, arbitrary: fc.tuple(table, where, rowOf(ids)).map(update) },
+    { weight: 1, arbitrary: fc.tuple(table, where, rowOf(ids)).map(move) },
+    { weight: 2, arbitrary: fc.tuple(table, where).map(remove) },
+  )
+}
+
+/** Those that lock several connections, all in one way. */
+export function wideStatement(ids: number[]): fc.Arbitrary<Statement> {
+  const table = fc.constantFrom(...tableNames)
+  const rows = fc.array(rowOf(ids), { minLength: 2, maxLength: 20 })
+  const everywhere = fc.constant({ connections, ids })
+  return fc.oneof(
+    { weight: 2, arbitrary: fc.tuple(table, rows).map(insert) },
+    { weight: 1, arbitrary: fc.tuple(table, everywhere, rowOf(ids)).map(update) },
+    { weight: 1, arbitrary: fc.tuple(table, everywhere).map(remove) },
+  )
+}
+
+/** Makes those connections that are not there, of the one app that is. */
+export const addConnections: Statement = {
+  touches: connections,
+  sql: `
+    insert into connection (id, app_id, token_hash) overriding system value
+      select n, app.id, sha256(n::text::bytea) from unnest(array[${connections}]) n, app
+      on conflict do nothing`,
+}
+
+/** Those that take whole tables, or connections, at once. */
+export const sweepingStatement: fc.Arbitrary<Statement> = fc.oneof(
+  fc.constantFrom(...tableNames).map((name) => ({ sql: `truncate ${name}`, touches: connections })),
+  fc.constantFrom(...connections).map((id) => ({
+    sql: `delete from connection where id = ${id}`,
+    touches: [id],
+  })),
+  fc.constant(addConnections),
+)
+
+function rowOf(ids: number[]): fc.Arbitrary<Row> {
+  return fc.record({
+    connection: fc.constantFrom(...connections),
+    id: fc.constantFrom(...ids),
+    day: fc.constantFrom(...days),
+    currency: fc.constantFrom('EUR', 'USD'),
+  })
+}
+
+function insert([table, rows]: [Table, Row[]]): Statement {
+  const sql = `insert into ${table} (${columns(table)}) ${select(table, rows)} on conflict do nothing`
+  return { sql, touches: touchedBy(rows) }
+}
+
+function upsert([table, rows]: [Table, Row[]]): Statement {
+  const sql = `
+    insert into ${table} (${columns(table)}) ${select(table, rows)}
+      on conflict (connection_id, ${tables[table].key})
+      do update set ${tables[table].day} = excluded.${tables[table].day}`
+  return { sql, touches: touchedBy(rows) }
+}
+
+function copy([table, rows]: [Table, Row[]]): Statement {
+  const lines = rows.map((row) => `${Object.values(values(table, row)).join('\t')}\n`)
+  const sql = `copy ${table} (${columns(table)}) from stdin`
+  return { sql, input: lines.join(''), touches: touchedBy(rows) }
+}
+
+/** Deletes rows, updates others and inserts the rest, in one statement. */
+function merge([table, rows]: [Table, Row[]]): Statement {
+  const { key, day } = tables[table]
+  const sql = `
+    merge into ${table} t using (${select(table, rows)}) s
+      on t.connection_id = s.connection_id and t.${key} = s.${key}
+      when matched and s.currency = 'USD' then delete
+      when matched then update set ${day} = s.${day}
+      when not matched then insert (${columns(table)})
+        values (${columns(table).map((column) => `s.${column}`)})`
+  return { sql, touches: touchedBy(rows) }
+}
+
+interface Selection {
+  connections: number[]
+  ids: number[]
+}
+
+function update([table, where, { day, currency }]: [Table, Selection, Row]): Statement {
+  const set = `${tables[table].day} = '${day}', currency = '${currency}'`
+  const sql = `update ${table} set ${set} where ${condition(table, where)}`
+  return { sql, touches: where.connections }
+}
+
+function move([table, where, to]: [Table, Selection, Row]): Statement {
+  const set = `connection_id = ${to.connection}`
+  const sql = `update ${table} set ${set} where ${condition(table, where)}`
+  return { sql, touches: [...where.connections, to.connection] }
+}
+
+function remove([table, where]: [Table, Selection]): Statement {
+  return {
+    sql: `delete from ${table} where ${condition(table, where)}`,
+    touches: where.connections,
+  }
+}
+
+function condition(table: Table, { connections, ids }: Selection): string {
+  const keys = ids.map((id) => `'${uuid(id)}'`)
+  return `connection_id = any(array[${connections}]::bigint[])
+    and ${tables[table].key} = any(array[${keys}]::uuid[])`
+}
+
+function select(table: Table, rows: Row[]): string {
+  const json = JSON.stringify(rows.map((row) => values(table, row)))
+  return `select ${columns(table)} from json_populate_recordset(null::${table}, '${json}')`
+}
+
+const columns = (table: Table) => Object.keys(values(table, nobody))
+
+function values(table: Table, { connection, id, day, currency }: Row): Record<string, unknown> {
+  const row = { connection_id: connection, [tables[table].key]: uuid(id), [tables[table].day]: day }
+  const common = { ...row, currency }
+  if (table === 'portfolio_transaction') return { ...common, portfolio_id: uuid(id), type: 'BUY' }
+  if (table === 'account_transaction') {
+    return { ...common, account_id: uuid(id), type: 'DEPOSIT', amount: '1' }
+  }
+  return common
+}
+
+const nobody: Row = { connection: 0, id: 0, day: '', currency: '' }
+const touchedBy = (rows: Row[]) => rows.map(({ connection }) => connection)
+const uuid = (id: number) => `00000000-0000-4000-8000-${String(id).padStart(12, '0')}`
