@@ -63,7 +63,7 @@ function lineOf(target: string, samples: Sample[], service: number) {
   return [
     target,
     digits(rate),
-    `${spread.toFixed(0)} %`,
+    Number.isFinite(spread) ? `${spread.toFixed(0)} %` : undefined,
     digits(service / rate),
     digits(medianOf(samples, 'p50')),
     digits(medianOf(samples, 'p99')),
@@ -81,7 +81,7 @@ function medianOf(samples: Sample[], name: keyof Sample): number | undefined {
 
 /** Three significant digits, which is more than the machine is good for. */
 export function digits(value: number | undefined): string | undefined {
-  if (value === undefined || Number.isNaN(value)) return undefined
+  if (value === undefined || !Number.isFinite(value)) return undefined
   if (value >= 100) return Math.round(value).toLocaleString('en')
   return value.toPrecision(3).replace(/^0\.00\d+$/, '<0.01')
 }

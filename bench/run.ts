@@ -23,7 +23,7 @@ const FULL = { largeRows: 1_000_000, rounds: 5, durationMs: 2_000, warmUpMs: 5_0
 const flag = { type: 'boolean', default: false } as const
 const { values: flags } = parseArgs({
   options: {
-    /** All loads in less than two minutes, on a smaller large connection. */
+    /** All loads in less than two minutes: fewer and shorter rounds, fewer rows. */
     quick: flag,
     /** Only the loads whose key begins with this; nothing is written to docs/performance.md. */
     only: { type: 'string', default: '' },
@@ -34,22 +34,24 @@ const { values: flags } = parseArgs({
   },
 })
 
+const scale = flags.quick ? QUICK : FULL
+
 /** What can be measured besides the loads, each by its flag. */
 const others: Record<string, (server: BenchServer) => Promise<string>> = {
   import: measureImport,
-  growth: (server) => measureGrowth(server, FULL),
+  growth: (server) => measureGrowth(server, scale),
   overload: measureOverload,
-  sessions: (server) => measureSessions(server, FULL),
+  sessions: (server) => measureSessions(server, scale),
 }
 
 await withServer(async (server) => {
   const asked = Object.entries(others).filter(([name]) => flags[name as keyof typeof flags])
   for (const [name, measureOther] of asked) await report(name, await measureOther(server))
-  if (asked.length === 0) await compareWithPeers(server, flags.quick ? QUICK : FULL)
+  if (asked.length === 0) await compareWithPeers(server)
 })
 
 /** The loads, and what the same data set and servers can tell besides. */
-async function compareWithPeers(server: BenchServer, scale: typeof FULL): Promise<void> {
+async function compareWithPeers(server: BenchServer): Promise<void> {
   installPeers()
   const chosen = loads(scale.largeRows).filter(({ key }) => key.startsWith(flags.only))
   await withDatabase(server, async (database) => {
@@ -71,5 +73,6 @@ async function compareWithPeers(server: BenchServer, scale: typeof FULL): Promis
 /** Shows a part of docs/performance.md, and puts it there. */
 async function report(part: string, found: string): Promise<void> {
   console.log(`${found}\n`)
-  if (flags.only === '') await writePart(part, found)
+  const whole = flags.only === '' && (part === 'quick' || !flags.quick)
+  if (whole) await writePart(part, found)
 }
