@@ -127,7 +127,12 @@ async function createDomains(db: Kysely<unknown>): Promise<void> {
 }
 
 async function createClosedList(db: Kysely<unknown>, name: string, values: string): Promise<void> {
-  const list = sql.join(values.trim().split(/\s+/).map((value) => sql.lit(value)))
+  const list = sql.join(
+    values
+      .trim()
+      .split(/\s+/)
+      .map((value) => sql.lit(value)),
+  )
   await sql`create domain ${sql.id(name)} as text check (value in (${list}))`.execute(db)
 }
 

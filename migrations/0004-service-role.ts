@@ -48,7 +48,9 @@ async function grantReading(db: Kysely<unknown>): Promise<void> {
       'id, app_id, token_hash, portfolio_transactions, account_transactions, data_version, changed_at',
   }
   for (const [table, columns] of Object.entries(readable)) {
-    await sql`grant select (${sql.raw(columns)}) on ${sql.id(table)} to investment_service`.execute(db)
+    await sql`grant select (${sql.raw(columns)}) on ${sql.id(table)} to investment_service`.execute(
+      db,
+    )
     await sql`alter table ${sql.id(table)} enable row level security`.execute(db)
   }
   for (const table of rowTables) {

@@ -67,16 +67,7 @@ t.test(
 )
 
 t.test('200: any string that an operator gave is a token (contract 21)', async (t) => {
-  const strings = [
-    'a/b',
-    'a b',
-    '%2F',
-    '漢字',
-    '?x=1#y',
-    'x'.repeat(5_000),
-    '"<>\\^`{|}',
-    '+',
-  ]
+  const strings = ['a/b', 'a b', '%2F', '漢字', '?x=1#y', 'x'.repeat(5_000), '"<>\\^`{|}', '+']
   for (const string of strings) {
     const { portfolio, account, orders } = await addConnection(db, appId, string)
     for (const path of [portfolio, account, orders]) {

@@ -32,14 +32,21 @@ export function parameter<T>(position: number, type: string): RawBuilder<T> {
   return sql.raw<T>(`$${position}::${type}`)
 }
 
+/** Every statement that has been compiled, by its title: all that the service ever asks. */
+export const statements: ReadonlyMap<string, Statement> = new Map()
+
 /**
  * Compiles a SELECT, whose values must all be parameters, under a name that is unique to it. A digest of
  * the text is part of the name: behind a pooler, two releases of the service may share a connection, and
  * neither must run what the other prepared.
  */
-export function compile(name: string, select: RawBuilder<unknown>): Statement {
+export function compile(title: string, select: RawBuilder<unknown>): Statement {
   const { sql: text, parameters } = select.compile(offline)
-  if (parameters.length > 0) throw new Error(`${name} holds values that are no parameters`)
+  if (parameters.length > 0) throw new Error(`${title} holds values that are no parameters`)
   const digest = createHash('sha256').update(text).digest('base64url').slice(0, 12)
-  return { name: `${name} ${digest}`, title: name, text }
+  const statement = { name: `${title} ${digest}`, title, text }
+  const known = statements as Map<string, Statement>
+  if (known.has(title)) throw new Error(`${title} is the title of another statement, too`)
+  known.set(title, statement)
+  return statement
 }

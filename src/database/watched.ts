@@ -17,7 +17,8 @@ function watchedBy(db: Database, watch: Watch): Database {
       if (replica === undefined) return undefined
       return {
         ...replica,
-        read: (statement, ...rest) => watch(statement.title, () => replica.read(statement, ...rest)),
+        read: (statement, ...rest) =>
+          watch(statement.title, () => replica.read(statement, ...rest)),
       }
     },
   }

@@ -4,14 +4,6 @@ import { type Static, Type } from '@sinclair/typebox'
 export const DECIMAL_INTEGER_DIGITS = 38
 export const DECIMAL_FRACTION_DIGITS = 38
 
-/**
- * How a decimal is written: a JSON number without an exponent, within the limits above. The source
- * of a regular expression, for whoever holds the digits as text.
- */
-export const DECIMAL_PATTERN =
-  `^-?(?:0|[1-9][0-9]{0,${DECIMAL_INTEGER_DIGITS - 1}})` +
-  `(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`
-
 /** What a reader of the contract must know about every number that is a decimal. */
 export const DECIMAL_RULE =
   'Decimals are exact: the digits are those that the institution gave, trailing zeros included, ' +

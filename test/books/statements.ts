@@ -9,7 +9,7 @@ export interface Statement {
 }
 
 /** Few of each, so that rows meet: the same row twice, the same day, the last row of a day. */
-export const connections = [1, 2, 3, 4]
+const connections = [1, 2, 3, 4]
 const days = ['2024-02-29', '2025-01-01', '2025-01-02', '2025-12-31']
 
 interface Row {

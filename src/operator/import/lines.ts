@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 
 /** Longer lines are refused, so that a file without line breaks does not fill the memory. */
-export const MAXIMUM_LINE_BYTES = 1024 * 1024
+const MAXIMUM_LINE_BYTES = 1024 * 1024
 
 const NOTHING = Buffer.alloc(0)
 const LINE_BREAK = Buffer.from('\n')
