@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -13,9 +14,9 @@ import { addCaller, type Caller } from './rows.ts'
 import { type Service, startService } from './service.ts'
 
 /**
- * Real statements, one folder a source, go in through the import and come back over HTTP. They are not
- * a part of the project: where REAL_DATA_DIR does not say where they are, there is nothing to compare,
- * and this file says so and holds nothing.
+ * Statements, one folder a source, go in through the import and come back over HTTP. Real ones are not a
+ * part of the project: REAL_DATA_DIR says where they are. A small made-up source is always compared, so
+ * that the comparison itself is known to work.
  */
 const folder = process.env.REAL_DATA_DIR
 
@@ -31,17 +32,40 @@ const kinds = {
   'transfer-orders': { endpoint: 'orders', id: 'id', item: AssetsTransferOrder },
 } as const
 
+/** Rows a page: few, so that real data goes over the edges of pages. */
+const LIMIT = 40
+
 type KindName = keyof typeof kinds
 
-if (folder === undefined) t.comment('REAL_DATA_DIR is not set: no real data was compared')
-else await compareAll(folder)
+t.setTimeout(240_000)
+const service = await startService(t)
+const pool = new pg.Pool({ connectionString: service.databaseUrl, max: 1 })
+t.teardown(() => pool.end())
 
-async function compareAll(folder: string): Promise<void> {
-  t.setTimeout(240_000)
-  const service = await startService(t)
-  const pool = new pg.Pool({ connectionString: service.databaseUrl, max: 1 })
-  t.teardown(() => pool.end())
-  const sources = await sourcesIn(folder)
+// Both are looked into before the first test runs, which would otherwise end the file when it ends.
+const made = t.testdir({ 'made-up': madeUp() })
+const sourcesMade = await sourcesIn(made)
+const sourcesReal = folder === undefined ? [] : await sourcesIn(folder)
+compareAll(made, sourcesMade)
+if (folder === undefined) t.comment('REAL_DATA_DIR is not set: no real data was compared')
+else compareAll(folder, sourcesReal)
+
+/** Digits that no float has, fields that are not told, pages with an edge. */
+function madeUp(): Record<string, string> {
+  const day = '"operationDateDay":"2024-02-29"'
+  const portfolio = Array.from({ length: LIMIT + 1 }, () => {
+    const ids = `"transactionId":"${randomUUID()}","portfolioId":"${randomUUID()}"`
+    return `{${ids},"type":"BUY","amount":-123456789012345678901.10000000000000000010,${day}}`
+  })
+  const ids = `"movementId":"${randomUUID()}","accountId":"${randomUUID()}"`
+  return {
+    'portfolio-transactions.ndjson': `${portfolio.join('\n')}\n`,
+    'account-transactions.ndjson': `{${ids},"type":"FEES","amount":0.00,"description":"ñ\\n",${day}}`,
+    'transfer-orders.ndjson': `{"id":"${randomUUID()}","titles":1.0}\n`,
+  }
+}
+
+function compareAll(folder: string, sources: string[]): void {
   let compared = 0
   for (const source of sources) {
     t.test(`${source}: every row, field and digit comes back as in the file`, async (t) => {
@@ -50,8 +74,7 @@ async function compareAll(folder: string): Promise<void> {
       for (const kind of Object.keys(kinds) as KindName[]) {
         if (!files.includes(`${kind}.ndjson`)) continue
         const path = join(folder, source, `${kind}.ndjson`)
-        const chunks = readChunks(path)
-        const sources = [{ name: path, chunks }]
+        const sources = [{ name: path, chunks: readChunks(path) }]
         await importRows(pool, { kind, connectionId: caller.connection.id, sources })
         compared += await compare(t, service, caller, kind, await rowsIn(path))
       }
@@ -126,9 +149,6 @@ function inOrder(kind: KindName, rows: Row[]): Row[] {
   const { items } = modelPage(placed, { limit: rows.length })
   return items.map((item) => byId.get(item.id) as Row)
 }
-
-/** Rows a page: few, so that real data goes over the edges of pages. */
-const LIMIT = 40
 
 async function readAll(
   t: Test,

@@ -3,14 +3,15 @@ import type { Duplex } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem-code.ts'
 import { Refusal, sendProblem } from './problems.ts'
-import { newRequestId } from './request-identity.ts'
+import { newRequestId, tellIdentity } from './request-identity.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
 const detail = 'The request cannot be read.'
 
 /** For an address that the router cannot decode: it never gets as far as a route and its hooks. */
 export function refuseAddress(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('x-request-id', request.id).headers(SECURITY_HEADERS)
+  tellIdentity(request, reply)
+  reply.headers(SECURITY_HEADERS)
   sendProblem(request, reply, new Refusal('malformed_request', detail))
   const { problem } = request
   request.log.info({ method: request.method, status: reply.statusCode, problem }, 'request')
