@@ -8,7 +8,9 @@ export async function measureSizes({ owner }: BenchDatabase): Promise<string> {
   const lines: string[][] = []
   for (const noun of ['portfolio_transaction', 'account_transaction']) {
     const { rows } = await owner.query<{ name: string; bytes: string }>(
-      `select c.relname as name, pg_table_size(c.oid) as bytes
+      `select c.relname as name,
+         case when c.oid = ($1 || '_day')::regclass then pg_total_relation_size(c.oid)
+           else pg_table_size(c.oid) end as bytes
        from pg_class c left join pg_index i on i.indexrelid = c.oid
        where c.oid = $1::regclass or i.indrelid = $1::regclass or c.oid = ($1 || '_day')::regclass
        order by c.relkind desc, c.relname`,

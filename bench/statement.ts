@@ -28,6 +28,6 @@ export function captureStatement(ask: Ask): Promise<{ text: string; values: Para
       return Promise.reject(new Error('captured'))
     }
     const db = { read, replica: () => undefined } as unknown as Database
-    readPortfolioTransactions(db, { ...facts, ...ask } as unknown as ListFacts).catch(reject)
+    readPortfolioTransactions(db, { ...ask, ...facts } as unknown as ListFacts).catch(reject)
   })
 }
