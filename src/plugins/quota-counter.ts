@@ -22,7 +22,7 @@ interface Count {
 }
 
 /** How long a store that failed is left alone, and how often a failure is told, in ms. */
-const PAUSE = 1_000
+const PAUSE = 2_000
 const SILENCE = 60_000
 
 /**

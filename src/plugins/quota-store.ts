@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 
 /** How long a request may wait for Redis, in ms: longer than that, and it passes uncounted. */
-const PATIENCE = 250
+const PATIENCE = 500
 
 /**
  * A connection to the Redis that counts for all instances. A command is answered soon or fails: nothing

@@ -20,10 +20,16 @@ const warnings = (service: Service) =>
 
 t.test('two instances count together, exactly', async (t) => {
   const { one, two, ask } = await start(t, 60)
-  const requests = Array.from({ length: 150 }, (_, i) => ask(i % 2 === 0 ? one : two))
-  const answers = await Promise.all(requests)
-  t.equal(answers.filter(({ status }) => status === 200).length, 60)
-  t.equal(answers.filter(({ status }) => status === 429).length, 90)
+  const statuses: number[] = []
+  // Not all at once: on a busy machine, that alone can take longer than a request waits for Redis.
+  for (let i = 0; i < 15; i += 1) {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, j) => ask(j % 2 === 0 ? one : two)),
+    )
+    statuses.push(...answers.map(({ status }) => status))
+  }
+  t.equal(statuses.filter((status) => status === 200).length, 60)
+  t.equal(statuses.filter((status) => status === 429).length, 90)
   t.same(warnings(one), [])
 })
 

@@ -22,6 +22,12 @@ export function httpMetrics(app: FastifyInstance, registry: Registry): void {
   const classes = new Map<string, { labels: Series['labels']; durations: Durations }>()
   const bytesSent = sentSinceLastTime()
   const { problems, unserved } = refusalCounters(registry)
+  // From zero on, so that the first failure of a route is an increase, too.
+  app.addHook('onRoute', ({ url: route, method }) => {
+    if (method !== 'GET') return
+    problems.inc({ route, code: 'internal_error' }, 0)
+    for (const lacking of ['database', 'capacity']) unserved.inc({ route, lacking }, 0)
+  })
 
   app.onRequestEnd((end: RequestEnd) => {
     const { request, reply } = end
