@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
+import { freePort } from './free-port.ts'
 
 /** A Redis of its own for a test, from Debian's package redis-server, which keeps nothing on disk. */
 export interface TestRedis {
@@ -44,13 +44,4 @@ export async function startRedis(t: Test): Promise<TestRedis> {
   })
   await redis.start()
   return redis
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
