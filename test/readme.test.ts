@@ -33,6 +33,13 @@ t.test('README: each curl line gives the answer that follows it', async (t) => {
   t.equal(found, 3, 'one for each endpoint')
 })
 
+t.test('docker-compose.yml: hands every setting on, but for what the image decides', async (t) => {
+  const given = [...(await read('docker-compose.yml')).matchAll(/^ {6}([A-Z_]+):/gm)]
+  const names = new Set(given.map(([, name]) => name))
+  const missing = Object.keys(settings).filter((name) => !names.has(name))
+  t.same(missing.sort(), ['DATA_DIR', 'HOST', 'PORT'])
+})
+
 for (const file of ['README.md', '.env.example']) {
   t.test(`${file}: names every setting, and no other`, async (t) => {
     const named = file === 'README.md' ? /^\| `([A-Z_]+)` \|/gm : /^#? ?([A-Z_]+)=/gm
