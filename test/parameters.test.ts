@@ -7,10 +7,13 @@ const { db, get } = await startService(t)
 const { token, connection } = await addCaller(db)
 await addPortfolioTransactions(db, connection, {}, {}, {})
 
+const words = (text: string) => text.trim().split(/\s+/)
+
 /** What the answer to a query says of its parameters, as `parameter code`, sorted. */
 async function faults(path: string, query: string): Promise<string[]> {
   const answer = await get(`${path}?${query}`, { token })
   if (answer.status === 200) return []
+  if (answer.status !== 400) return [`status ${answer.status}`]
   const { errors = [] } = answer.json()
   return errors.map((e: Record<string, string>) => `${e.parameter} ${e.code}`).sort()
 }
@@ -19,30 +22,9 @@ for (const list of listNames) {
   const path = connection[list]
 
   t.test(`${list}: limit and page are digits, nothing else (contract 2)`, async (t) => {
-    const others = [
-      '',
-      '+1',
-      '-1',
-      '1.0',
-      '1e3',
-      '0x10',
-      'abc',
-      '1,000',
-      'NaN',
-      'Infinity',
-      '%201',
-      '1%20',
-      '1+',
-      '1%0A',
-      '%00',
-      '1%00',
-      '%D9%A1',
-      '%EF%BC%91',
-      '%zz',
-      '%ff',
-      '1;',
-      'null',
-    ]
+    const others = words(`
+      +1 -1 1.0 1e3 0x10 abc 1,000 NaN Infinity %201 1%20 1+ 1%0A %00 1%00 %D9%A1
+      %EF%BC%91 %zz %ff 1; null`).concat('')
     for (const value of others) {
       for (const name of ['limit', 'page']) {
         t.strictSame(await faults(path, `${name}=${value}`), [`${name} invalid_format`], value)
@@ -84,42 +66,12 @@ for (const list of listNames) {
       '9999-12-31',
       '0004-02-29',
     ]
-    const others = [
-      '2025-02-29',
-      '2025-02-30',
-      '1900-02-29',
-      '2100-02-29',
-      '2025-04-31',
-      '2025-00-10',
-      '2025-13-01',
-      '2025-01-00',
-      '2025-01-32',
-      '0000-01-01',
-      '0000-12-31',
-      '10000-01-01',
-      '-0001-01-01',
-      '%2B2025-01-01',
-      '2025-1-1',
-      '25-01-01',
-      '20250101',
-      '2025-01-01T00:00:00',
-      '2025-01-01Z',
-      '2025-01-01%20BC',
-      '%202025-01-01',
-      '2025-01-01%0A',
-      '2025/01/01',
-      '01.01.2025',
-      '',
-      'infinity',
-      '-infinity',
-      'now',
-      'today',
-      'epoch',
-      '2025-W01-1',
-      '2025-001',
-      '%D9%A2025-01-01',
-      '2025-01-01%00',
-    ]
+    const others = words(`
+      2025-02-29 2025-02-30 1900-02-29 2100-02-29 2025-04-31 2025-00-10 2025-13-01
+      2025-01-00 2025-01-32 0000-01-01 0000-12-31 10000-01-01 -0001-01-01 %2B2025-01-01
+      2025-1-1 25-01-01 20250101 2025-01-01T00:00:00 2025-01-01Z 2025-01-01%20BC
+      %202025-01-01 2025-01-01%0A 2025/01/01 01.01.2025 infinity -infinity now today epoch
+      2025-W01-1 2025-001 %D9%A2025-01-01 2025-01-01%00`).concat('')
     for (const name of ['from', 'to']) {
       for (const day of days) t.strictSame(await faults(path, `${name}=${day}`), [], day)
       for (const day of others) {
@@ -146,24 +98,9 @@ for (const list of listNames) {
   })
 
   t.test(`${list}: an unknown parameter is a 400 that lists the names (contract 5)`, async (t) => {
-    const others = [
-      'offset',
-      'Limit',
-      'LIMIT',
-      'limit[]',
-      'limit[0]',
-      'from[x]',
-      'limit%20',
-      'token',
-      '__proto__',
-      'constructor',
-      'toString',
-      'hasOwnProperty',
-      'length',
-      '%00',
-      '%F0%9F%98%80',
-      '',
-    ]
+    const others = words(`
+      offset Limit LIMIT limit[] limit[0] from[x] limit%20 token __proto__ constructor
+      toString hasOwnProperty length %00 %F0%9F%98%80`).concat('')
     for (const name of others) {
       const answer = await get(`${path}?${name}=1`, { token })
       const { errors = [] } = isProblem(t, answer, 'invalid_request', `?${name}=1`)
