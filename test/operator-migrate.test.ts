@@ -36,10 +36,7 @@ t.test('Two runs at once: one works, the other waits for it', async (t) => {
     runs.map(({ code }) => code),
     [0, 0],
   )
-  t.same(
-    runs.flatMap((run) => run.json().applied),
-    known,
-  )
+  t.same(runs.flatMap((run) => run.json().applied).sort(), known)
 })
 
 t.test('The sessions of the service only read, keep plans and do not last', async (t) => {

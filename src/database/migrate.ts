@@ -7,14 +7,19 @@ const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
 const provider = new FileMigrationProvider({ fs, path, migrationFolder })
 
 /**
- * Runs every migration that the database has not seen, in order, all or none of them. Two runs at the
- * same time wait for each other, and a run with nothing to do changes nothing.
- * @returns the names of the migrations that ran, e.g. `['0001-apps-and-connections']`
+ * Runs the first migration that the database has not seen, in a transaction of its own: what it locked,
+ * those who read have back before the next one begins. Two runs at the same time wait for each other.
+ * @returns its name, e.g. `0001-apps-and-connections`, or undefined when there was none left
  */
-export async function migrateToLatest<T>(db: Kysely<T>): Promise<string[]> {
-  const { error, results = [] } = await new Migrator({ db, provider }).migrateToLatest()
+export async function migrateOnce<T>(db: Kysely<T>): Promise<string | undefined> {
+  const { error, results = [] } = await new Migrator({ db, provider }).migrateUp()
   if (error) throw error
-  return results.map((result) => result.migrationName)
+  return results[0]?.migrationName
+}
+
+/** Runs every migration that the database has not seen, in order; where one fails, those before stay. */
+export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {
+  while (await migrateOnce(db)) {}
 }
 
 /** The names of all migrations that this version of the service knows, in order. */

@@ -1,17 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
-import { migrateToLatest } from '../database/migrate.ts'
+import { migrateOnce } from '../database/migrate.ts'
 import type { Tables } from '../database/tables.ts'
 import { Failure } from './failure.ts'
 
-const ATTEMPTS = 5
-const LOCK_TIMEOUT_MS = 3_000
+const ATTEMPTS = 30
+/**
+ * Requests queue behind a migration that waits for its lock, and give up after DATABASE_WAIT_MS: half of
+ * that, by default.
+ */
+const LOCK_TIMEOUT_MS = 500
 const PAUSE_MS = 1_000
 
 /**
- * Runs the missing migrations. A statement that waits for a lock makes all others wait behind it, so
- * it gives up soon, lets them pass, and tries again a little later.
+ * Runs the missing migrations, one after the other. A statement that waits for a lock makes all others
+ * wait behind it, so it gives up soon, lets them pass, and tries again a little later.
  * @param onWait is told in a sentence when that happens
  * @returns the names of the migrations that ran
  * @throws Failure that tells what an administrator must run, where the operator's role may not do it
@@ -22,17 +26,29 @@ export async function migrate(
 ): Promise<string[]> {
   return await db.connection().execute(async (session) => {
     await sql`set lock_timeout = ${sql.lit(LOCK_TIMEOUT_MS)}`.execute(session)
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await migrateToLatest(session)
-      } catch (error) {
-        if (mayNotCreateRole(error)) throw await withoutCreateRole(session)
-        if (!isLockTimeout(error) || attempt === ATTEMPTS) throw error
-        onWait(`Another session holds a lock that a migration needs; trying again (${attempt}).`)
-        await sleep(PAUSE_MS)
-      }
+    const applied: string[] = []
+    for (;;) {
+      const name = await patiently(session, onWait)
+      if (name === undefined) return applied
+      applied.push(name)
     }
   })
+}
+
+async function patiently(
+  session: Kysely<Tables>,
+  onWait: (sentence: string) => void,
+): Promise<string | undefined> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await migrateOnce(session)
+    } catch (error) {
+      if (mayNotCreateRole(error)) throw await withoutCreateRole(session)
+      if (!isLockTimeout(error) || attempt === ATTEMPTS) throw error
+      onWait(`Another session holds a lock that a migration needs; trying again (${attempt}).`)
+      await sleep(PAUSE_MS)
+    }
+  }
 }
 
 function isLockTimeout(error: unknown): boolean {
