@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import t from 'tap'
 import { importRows } from '../src/operator/import/import-rows.ts'
 import { outcomeOf } from '../src/operator/outcome.ts'
@@ -11,7 +12,7 @@ import {
   uuid,
 } from './importing.ts'
 
-const { run, newConnection, books, db, pool } = await prepareImport(t)
+const { run, newConnection, books, db, pool, url } = await prepareImport(t)
 const kind = 'portfolio-transactions'
 
 const lines = (...all: string[]) => all.join('\n')
@@ -207,6 +208,25 @@ t.test('A connection to the database that breaks loses nothing and is told', asy
   t.match(await books(connection), { portfolio: 0, version: 0 })
   t.match(await run(kind, connection, portfolioLine(1)), { inserted: 1 }, 'the pool goes on')
 })
+
+t.test(
+  'An input that breaks off loses nothing, and the connection can be used again',
+  async (t) => {
+    const connection = await newConnection()
+    async function* chunks() {
+      yield Buffer.from(`${portfolioLine(1)}\n`)
+      throw new Error('the disk is gone')
+    }
+    const client = new pg.Pool({ connectionString: url, max: 1 })
+    t.teardown(() => client.end())
+    const sources = [{ name: 'broken', chunks: chunks() }]
+    const importing = importRows(client, { kind, connectionId: connection.id, sources })
+    await t.rejects(importing, { message: 'the disk is gone' })
+    const { rows } = await client.query(`select to_regclass('import_row') as "left"`)
+    t.same(rows, [{ left: null }], 'the transaction is over')
+    t.match(await books(connection), { portfolio: 0, version: 0 })
+  },
+)
 
 async function killImporter() {
   const { rowCount } = await pool.query(

@@ -15,6 +15,25 @@ t.test('Books that agree are told, and exit code 0', async (t) => {
   t.same((await verify('--json')).json(), { connections: 2, rows: 3, differences: [] })
 })
 
+t.test('While others write, the books agree in every snapshot', async (t) => {
+  const connections = await Promise.all([1, 2, 3].map(() => newConnection()))
+  let writing = true
+  const imports = connections.map(async (connection, index) => {
+    for (let round = 0; round < 6; round += 1) {
+      const lines = Array.from({ length: 50 }, (_, row) =>
+        portfolioLine(round * 20 + row, `"titles":${index},"amount":${round}`),
+      )
+      await run('portfolio-transactions', connection, lines.join('\n'))
+    }
+  })
+  const written = Promise.all(imports).finally(() => {
+    writing = false
+  })
+  do t.match((await verify('--json')).json(), { differences: [] })
+  while (writing)
+  await written
+})
+
 t.test('Each difference is told, and exit code 1; nothing is changed', async (t) => {
   const { id } = await newConnection()
   const other = await newConnection()

@@ -46,9 +46,11 @@ const SQL_STATES: Record<string, string> = {
   '53300': 'PostgreSQL has no connection left for the operator: try again later.',
   '53': 'PostgreSQL is out of resources',
   '55P03': 'Another session holds a lock that this needs: try again later.',
+  '57014': 'The statement was cancelled; nothing was changed.',
   '57P03': 'PostgreSQL is starting or stopping: try again later.',
   '57': BROKEN,
   '08': BROKEN,
+  '23505': 'Another session wrote the same rows at the same time; nothing was changed: try again.',
   '40P01': 'Another session was in the way (deadlock); nothing was changed: try again.',
 }
 
