@@ -19,7 +19,8 @@ t.test('every metric that a panel or an alert names is one of the service', asyn
   const { token, connection } = await addCaller(service.db)
   await service.get(connection.orders, { token })
   const text = await (await fetch(metricsUrl(service))).text()
-  const names = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
+  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+  const names = types.flatMap(([, name, type]) =>
     type === 'histogram' || type === 'summary'
       ? ['_bucket', '_sum', '_count'].map((part) => `${name}${part}`)
       : [String(name)],
@@ -31,6 +32,9 @@ t.test('every metric that a panel or an alert names is one of the service', asyn
   for (const query of queries) {
     for (const name of metricsIn(query)) t.ok(known.has(name), `${name} in ${query}`)
   }
+  const own = types.map(([, name]) => name).filter((name) => !/^(process|nodejs)_/.test(`${name}`))
+  const told = [...read('docs/observability.md').matchAll(/^\| `([a-z_]+)` \| [^|]*\| [A-Z0-9]/gm)]
+  t.same(told.map(([, name]) => name).sort(), own.sort(), 'and the document names them all')
 })
 
 /** The names in a query that are neither labels, nor functions, nor words of the language. */
