@@ -27,7 +27,7 @@ export const limitSettings = {
     description: 'Client connections of one instance; the next one is closed at once.',
   }),
   MAX_EVENT_LOOP_DELAY_MS: Type.Integer({
-    default: 250,
+    default: 1_000,
     minimum: 0,
     maximum: 60_000,
     description: 'Requests are refused while the process is later than this, in ms; 0 for never.',

@@ -47,3 +47,10 @@ for (const file of ['README.md', '.env.example']) {
     t.same(names.sort(), Object.keys(settings).sort())
   })
 }
+
+t.test('docs/decisions.md: every test that it names is there', async (t) => {
+  const named = [...(await read('docs/decisions.md')).matchAll(/`([\w/-]+[.]test[.]ts)`/g)]
+  for (const name of new Set(named.map(([, file]) => file))) {
+    await t.resolves(read(`test/${name}`), String(name))
+  }
+})
