@@ -76,11 +76,12 @@ function touch(changes: string, column?: string): string {
     end loop;`
 }
 
+/** In order, so that the days of a connection lie side by side. */
 function gain(days: string, changes: string): string {
   return `
     insert into ${days} as d (connection_id, effective_day, row_count)
       select connection_id, effective_day, sum(delta) from (${changes}) c
-        group by 1, 2 having sum(delta) > 0
+        group by 1, 2 having sum(delta) > 0 order by 1, 2
       on conflict (connection_id, effective_day)
       do update set row_count = d.row_count + excluded.row_count;`
 }

@@ -50,6 +50,9 @@ t.test('The sessions of the service only read, keep plans and do not last', asyn
   )
   t.same(row?.setconfig.sort(), [
     'default_transaction_read_only=on',
+    'enable_bitmapscan=off',
+    'enable_seqscan=off',
+    'enable_sort=off',
     'idle_in_transaction_session_timeout=10s',
     'jit=off',
     'plan_cache_mode=force_generic_plan',

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { PLANNER_SETTINGS } from './planner.ts'
 import { tapRows } from './row-tap.ts'
 
 export interface PoolOptions {
@@ -24,8 +25,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     statement_timeout: options.statementTimeoutMs,
     // Whoever waits for a lock holds a connection that others could use.
     lock_timeout: options.waitMs,
-    plan_cache_mode: 'force_generic_plan',
-    jit: 'off',
+    ...PLANNER_SETTINGS,
   }
   const startup = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   const pool = new pg.Pool({

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
+import { PLANNER_SETTINGS } from '../database/planner.ts'
 import type { Tables } from '../database/tables.ts'
 import { Failure } from './failure.ts'
 import { scramVerifier } from './scram.ts'
@@ -10,10 +11,9 @@ import { scramVerifier } from './scram.ts'
  */
 const SETTINGS = {
   default_transaction_read_only: 'on',
-  plan_cache_mode: 'force_generic_plan',
   statement_timeout: '5s',
   idle_in_transaction_session_timeout: '10s',
-  jit: 'off',
+  ...PLANNER_SETTINGS,
 }
 
 /** Any number, as long as nothing else locks it. */

@@ -43,7 +43,11 @@ function totalItems(table: TransactionTable) {
 function pageStart(table: TransactionTable) {
   const days = daysInRange(table)
     .select(['d.effective_day', 'd.row_count'])
-    .select(sql<number>`sum(d.row_count) over (order by d.effective_day desc)`.as('up_to'))
+    .select(
+      sql<number>`sum(d.row_count) over (order by d.effective_day desc rows unbounded preceding)`.as(
+        'up_to',
+      ),
+    )
   return build
     .selectFrom(days.as('days'))
     .select('days.effective_day')

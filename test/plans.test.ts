@@ -1,0 +1,136 @@
+import { type Kysely, sql } from 'kysely'
+import type pg from 'pg'
+import t, { type Test } from 'tap'
+import '../src/app.ts'
+import { readConfig } from '../src/config.ts'
+import { statements } from '../src/database/builder.ts'
+import { createPool } from '../src/database/pool.ts'
+import type { Statement } from '../src/database/statement.ts'
+import type { Tables } from '../src/database/tables.ts'
+import { tokenHash } from '../src/database/token-hash.ts'
+import { databaseOptions } from '../src/lifecycle.ts'
+import { createDatabase } from './database.ts'
+import { loginOfService, openAsOwner } from './logins.ts'
+import { DAYS, fillTables } from './plans/data.ts'
+import { allNodes, explain, type PlanNode, rowsRead } from './plans/plan.ts'
+
+/** What each table must be looked up by. */
+const DAY_RANGE = /connection_id = .*effective_day >= .*effective_day <= /
+const KEYS: Record<string, RegExp> = {
+  app: /client_id = /,
+  app_token: /token_hash\S* = /,
+  connection: /app_id = .*token_hash\S* = /,
+  portfolio_transaction: DAY_RANGE,
+  portfolio_transaction_day: DAY_RANGE,
+  account_transaction: DAY_RANGE,
+  account_transaction_day: DAY_RANGE,
+  assets_transfer_order: /connection_id = /,
+}
+
+// What requests ask has parameters; the rest is what the service wants to know for itself.
+const asked = [...statements.values()].filter(({ text }) => text.includes('$1'))
+
+t.test('The statements of all requests are known', async (t) => {
+  const subjects = ['account_transaction', 'assets_transfer_order', 'caller', 'head']
+  const titles = [...subjects, 'portfolio_transaction'].flatMap((subject) => [
+    `${subject} by clientId`,
+    `${subject} by tokenHash`,
+  ])
+  t.same(asked.map(({ title }) => title).sort(), titles)
+})
+
+t.test('Every statement finds its rows by their keys, in their order', async (t) => {
+  const { url, db } = await database(t)
+  await t.test('in tables that were never analyzed', async (t) => {
+    await fillTables(db)
+    await checkPlans(t, db, url)
+  })
+  await t.test('in tables that were', async (t) => {
+    await sql`analyze`.execute(db)
+    await checkPlans(t, db, url)
+  })
+})
+
+t.test('Every statement does so although its plan was made when there were no rows', async (t) => {
+  const { url, db } = await database(t)
+  await sql`analyze`.execute(db)
+  await checkPlans(t, db, url)
+  await fillTables(db)
+  await checkPlans(t, db, url)
+})
+
+t.test('A page costs its own rows, and the days before it', async (t) => {
+  const { url, db } = await database(t)
+  await fillTables(db)
+  const pool = await sessionsOfService(t, db, url)
+  const title = 'portfolio_transaction by tokenHash'
+  const statement = statements.get(title) as Statement
+  const read = async ({
+    connection = 'connection 7',
+    known = '{}',
+    from = '-infinity',
+    page = 0,
+  }) => {
+    const facts = [literal('app 7'), literal(connection), `'${known}'`, `'${from}'`, `'infinity'`]
+    const plan = await explain(pool, statement, [...facts, '10', String(page * 10)])
+    const rows = rowsRead(plan, 'portfolio_transaction')
+    return { rows, days: rowsRead(plan, 'portfolio_transaction_day') }
+  }
+  const cost = async (
+    what: string,
+    asked: Parameters<typeof read>[0],
+    rows: number,
+    days: number,
+  ) => {
+    const found = await read(asked)
+    t.equal(found.rows, rows, `rows of ${what}`)
+    // PostgreSQL may look a day or two ahead.
+    t.ok(found.days >= days && found.days <= days + 2, `days of ${what}: ${found.days}`)
+  }
+  await cost('the first page', {}, 10, 0)
+  await cost('the second page', { page: 1 }, 10, 6)
+  await cost('the last page', { page: 11 }, 10, 56)
+  await cost('a page past the end', { page: 12 }, 0, DAYS)
+  await cost('the first page of a range of days', { from: '2025-02-24' }, 10, 6)
+  await cost('what the client has', { known: '{*}' }, 0, 0)
+  await cost('what is not there', { connection: 'connection 8', from: '2025-02-24' }, 0, 0)
+})
+
+const literal = (token: string) => `'\\x${tokenHash(token).toString('hex')}'`
+
+/** A database whose statistics only change when the test says so. */
+async function database(t: Test) {
+  const { url } = await createDatabase(t)
+  const db = openAsOwner(t, url)
+  for (const table of Object.keys(KEYS)) {
+    await sql`alter table ${sql.id(table)} set (autovacuum_enabled = off)`.execute(db)
+  }
+  return { url, db }
+}
+
+async function checkPlans(t: Test, db: Kysely<Tables>, url: string) {
+  const pool = await sessionsOfService(t, db, url)
+  for (const statement of asked) {
+    t.same(faultsOf(await explain(pool, statement)), [], statement.title)
+  }
+}
+
+function faultsOf(plan: PlanNode): string[] {
+  return allNodes(plan).flatMap((node) => {
+    const type = node['Node Type']
+    const table = node['Relation Name']
+    if (/Sort|Hash|Materialize|Bitmap|Gather/.test(type)) return [type]
+    if (table === undefined) return []
+    if (!/^Index (Only )?Scan$/.test(type)) return [`${type} of ${table}`]
+    const condition = node['Index Cond'] ?? 'everything'
+    return KEYS[table]?.test(condition) ? [] : [`${type} of ${table} by ${condition}`]
+  })
+}
+
+/** As the service opens them, as its role. */
+async function sessionsOfService(t: Test, db: Kysely<Tables>, url: string): Promise<pg.Pool> {
+  const login = await loginOfService(t, db, url)
+  const pool = createPool(databaseOptions(readConfig({ DATABASE_URL: login }), login))
+  t.teardown(() => pool.end())
+  return pool
+}
