@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { median, type Series } from './measure.ts'
+import { medianOf, type Series } from './measure.ts'
 import type { Sample } from './runners.ts'
 
 const file = join(import.meta.dirname, '../docs/performance.md')
@@ -72,11 +72,6 @@ function lineOf(target: string, samples: Sample[], service: number) {
     medianOf(samples, 'memory')?.toFixed(0),
     samples.reduce((sum, { refused = 0 }) => sum + refused, 0) || '',
   ]
-}
-
-function medianOf(samples: Sample[], name: keyof Sample): number | undefined {
-  const values = samples.map((sample) => sample[name]).filter((value) => value !== undefined)
-  return values.length === 0 ? undefined : median(values)
 }
 
 /** Three significant digits, which is more than the machine is good for. */

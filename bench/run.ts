@@ -3,6 +3,7 @@ import { compareAnswers } from './agreement.ts'
 import { measureCompression } from './compression.ts'
 import { fill } from './data-set.ts'
 import { type BenchServer, withDatabase, withServer } from './database.ts'
+import { goalTable } from './goals.ts'
 import { measureGrowth } from './growth.ts'
 import { measureImport } from './import-rate.ts'
 import { loads } from './loads.ts'
@@ -60,8 +61,8 @@ async function compareWithPeers(server: BenchServer): Promise<void> {
     await withScene(database, async (scene) => {
       await compareAnswers(scene.targets, chosen)
       const series = await measure(await makeRunners(scene, chosen), scale)
-      const found = `${await describeMachine(database)}\n\n${loadTable(series)}`
-      await report(flags.quick ? 'quick' : 'loads', found)
+      const tables = [await describeMachine(database), goalTable(series), loadTable(series)]
+      await report(flags.quick ? 'quick' : 'loads', tables.join('\n\n'))
       if (scale === FULL) await report('compression', await measureCompression(scene))
     })
     if (scale === QUICK) return

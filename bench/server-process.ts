@@ -41,7 +41,7 @@ async function answers(port: number, path: string): Promise<boolean> {
 async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   child.kill('SIGTERM')
-  const killer = setTimeout(() => child.kill('SIGKILL'), 3000)
+  const killer = setTimeout(() => child.kill('SIGKILL'), 10_000)
   await once(child, 'exit')
   clearTimeout(killer)
 }

@@ -24,6 +24,11 @@ export interface Target {
   readPage(response: Response): Promise<{ ids: string[]; total: number }>
 }
 
+export const SERVICE = 'this service'
+export const EXPRESS = 'Express + pg'
+export const NEST = 'NestJS + TypeORM'
+export const PLATFORMATIC = 'Platformatic DB'
+
 type Form = Omit<Target, 'server'>
 
 /** The service as it ships, its access log included, and each peer, all on the same database. */
@@ -81,7 +86,7 @@ async function readEnvelope(response: Response) {
 
 const PREFIX = '/api/v1/queries/connections'
 const service: Form = {
-  name: 'this service',
+  name: SERVICE,
   page: (ask) =>
     `${PREFIX}/${connectionToken(ask.connection)}/portfolios/transactions?${query(ask)}`,
   orders: (connection) => `${PREFIX}/${connectionToken(connection)}/assets-transfer`,
@@ -91,18 +96,18 @@ const service: Form = {
 
 // The peers know neither apps nor tokens: they are given the connection's id.
 const express: Form = {
-  name: 'Express + pg',
+  name: EXPRESS,
   page: (ask) => `/connections/${ask.connection}/portfolios/transactions?${query(ask)}`,
   orders: (connection) => `/connections/${connection}/assets-transfer`,
   headers: () => ({}),
   readPage: readEnvelope,
 }
 
-const nest: Form = { ...express, name: 'NestJS + TypeORM' }
+const nest: Form = { ...express, name: NEST }
 
 // Where nulls stand in the order cannot be said, so that rows of one day come in another order.
 const platformatic: Form = {
-  name: 'Platformatic DB',
+  name: PLATFORMATIC,
   page: ({ connection, limit, page, from }) =>
     [
       `/portfolioTransaction/?where.connectionId.eq=${connection}&totalCount=true`,
