@@ -8,10 +8,13 @@ import { type Kysely, sql } from 'kysely'
  * a statement that skips a step, or forgets its WHERE, sees no row.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // Roles belong to the whole server: another database of it may have made this one already.
+  // Roles belong to the whole server: another database of it, or an administrator where this one may
+  // make no roles, may have made it already; and another migration may make it at this moment.
   await sql`
     do $$ begin
-      create role investment_service nologin;
+      if not exists (select from pg_roles where rolname = 'investment_service') then
+        create role investment_service nologin;
+      end if;
     exception when duplicate_object or unique_violation then null;
     end $$`.execute(db)
   await grantReading(db)
@@ -43,7 +46,7 @@ const rowTables = [
 async function grantReading(db: Kysely<unknown>): Promise<void> {
   const readable = {
     app: 'id, client_id',
-    app_token: 'id, app_id, token_hash, expires_at, revoked_at',
+    app_token: 'app_id, token_hash, expires_at, revoked_at',
     connection:
       'id, app_id, token_hash, portfolio_transactions, account_transactions, data_version, changed_at',
   }
@@ -58,5 +61,5 @@ async function grantReading(db: Kysely<unknown>): Promise<void> {
     await sql`alter table ${sql.id(table)} enable row level security`.execute(db)
   }
   // What the service compares with its own migrations before it calls itself ready.
-  await sql`grant select on kysely_migration to investment_service`.execute(db)
+  await sql`grant select (name) on kysely_migration to investment_service`.execute(db)
 }

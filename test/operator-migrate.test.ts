@@ -120,16 +120,14 @@ t.test('A role that may make no roles is told what an administrator must run', a
   await onServer(url, `grant all on database ${database} to ${role}`)
   await onServer(url, `grant all on schema public to ${role}`)
   const own = Object.assign(new URL(url), { username: role, password: 'secret' }).href
-  const first = await operatorHere(['migrate'], { DATABASE_URL: own })
-  t.equal(first.code, 1)
-  t.match(first.stderr, `\`alter role ${role} createrole;\``)
-  await onServer(url, `alter role ${role} createrole`)
-  const second = await operatorHere(['migrate'], { DATABASE_URL: own })
-  t.equal(second.code, 1)
-  t.match(second.stderr, /^The schema is up to date, but this role may not configure the role/)
-  const statements = second.stderr.slice(second.stderr.indexOf('\n') + 1)
+  const { code, stderr } = await operatorHere(['migrate'], { DATABASE_URL: own })
+  t.equal(code, 1)
+  t.match(stderr, /^The schema is up to date, but this role may not configure the role/)
+  const statements = stderr.slice(stderr.indexOf('\n') + 1)
   t.match(statements, `alter role investment_service in database ${database} set jit = 'off';`)
   await onServer(url, statements)
+  const again = await operatorHere(['migrate'], { DATABASE_URL: own })
+  t.match(again, { code: 0, stdout: 'The schema is up to date.\n' }, 'after that, nothing is left')
 })
 
 /** A database without a schema. */

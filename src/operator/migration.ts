@@ -43,7 +43,7 @@ async function patiently(
     try {
       return await migrateOnce(session)
     } catch (error) {
-      if (mayNotCreateRole(error)) throw await withoutCreateRole(session)
+      if (mayNotCreateRole(error)) throw withoutCreateRole()
       if (!isLockTimeout(error) || attempt === ATTEMPTS) throw error
       onWait(`Another session holds a lock that a migration needs; trying again (${attempt}).`)
       await sleep(PAUSE_MS)
@@ -59,11 +59,9 @@ function mayNotCreateRole(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.message.includes('denied to create role')
 }
 
-async function withoutCreateRole(db: Kysely<Tables>): Promise<Failure> {
-  const { rows } = await sql<{ role: string }>`select quote_ident(current_user) as role`.execute(db)
-  const role = rows[0]?.role
+function withoutCreateRole(): Failure {
   return new Failure(
     'A migration makes the role that the service connects as, and this role may make none: ' +
-      `let an administrator run \`alter role ${role} createrole;\`, and try again.`,
+      'let an administrator run `create role investment_service;`, and try again.',
   )
 }

@@ -49,14 +49,19 @@ export async function configureServiceRole(
 }
 
 async function statementsFor(db: Kysely<Tables>, password: string | undefined): Promise<string[]> {
-  const { rows } = await sql<{
-    name: string
-  }>`select quote_ident(current_database()) as name`.execute(db)
-  const database = rows[0]?.name
-  const settings = Object.entries(SETTINGS).map(
-    ([name, value]) =>
-      `alter role investment_service in database ${database} set ${name} = '${value}'`,
-  )
+  const { rows } = await sql<{ name: string; set: string[] }>`
+    select quote_ident(datname) as name, coalesce(setconfig, '{}') as set
+    from pg_database left join pg_db_role_setting
+      on setdatabase = pg_database.oid and setrole = 'investment_service'::regrole
+    where datname = current_database()`.execute(db)
+  const { name: database, set = [] } = rows[0] ?? {}
+  // What an administrator has set already need not be asked for again.
+  const settings = Object.entries(SETTINGS)
+    .filter(([name, value]) => !set.includes(`${name}=${value}`))
+    .map(
+      ([name, value]) =>
+        `alter role investment_service in database ${database} set ${name} = '${value}'`,
+    )
   if (password === undefined) return settings
   const login = `alter role investment_service login password '${scramVerifier(password)}'`
   return [...settings, login]
