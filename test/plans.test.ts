@@ -31,12 +31,15 @@ const KEYS: Record<string, RegExp> = {
 const asked = [...statements.values()].filter(({ text }) => text.includes('$1'))
 
 t.test('The statements of all requests are known', async (t) => {
-  const subjects = ['account_transaction', 'assets_transfer_order', 'caller', 'head']
-  const titles = [...subjects, 'portfolio_transaction'].flatMap((subject) => [
+  const lists = ['account_transaction', 'portfolio_transaction'].flatMap((table) => [
+    `${table} first page`,
+    `${table} later page`,
+  ])
+  const titles = ['assets_transfer_order', 'caller', 'head', ...lists].flatMap((subject) => [
     `${subject} by clientId`,
     `${subject} by tokenHash`,
   ])
-  t.same(asked.map(({ title }) => title).sort(), titles)
+  t.same(asked.map(({ title }) => title).sort(), titles.sort())
 })
 
 t.test('Every statement finds its rows by their keys, in their order', async (t) => {
@@ -63,16 +66,19 @@ t.test('A page costs its own rows, and the days before it', async (t) => {
   const { url, db } = await database(t)
   await fillTables(db)
   const pool = await sessionsOfService(t, db, url)
-  const title = 'portfolio_transaction by tokenHash'
-  const statement = statements.get(title) as Statement
   const read = async ({
     connection = 'connection 7',
     known = '{}',
     from = '-infinity',
     page = 0,
   }) => {
+    const title = `portfolio_transaction ${page === 0 ? 'first' : 'later'} page by tokenHash`
     const facts = [literal('app 7'), literal(connection), `'${known}'`, `'${from}'`, `'infinity'`]
-    const plan = await explain(pool, statement, [...facts, '10', String(page * 10)])
+    const plan = await explain(pool, statements.get(title) as Statement, [
+      ...facts,
+      '10',
+      ...(page === 0 ? [] : [String(page * 10)]),
+    ])
     const rows = rowsRead(plan, 'portfolio_transaction')
     return { rows, days: rowsRead(plan, 'portfolio_transaction_day') }
   }

@@ -100,7 +100,10 @@ t.test('Its read of the database is a span within it', async (t) => {
   const spans = await collector.trace(traceId, 2)
   const server = spans.find(({ kind }) => kind === 2)
   const read = spans.find(({ kind }) => kind === 3)
-  t.match(read, { name: 'SELECT portfolio_transaction by tokenHash', parentSpanId: server?.spanId })
+  t.match(read, {
+    name: 'SELECT portfolio_transaction first page by tokenHash',
+    parentSpanId: server?.spanId,
+  })
   t.match(attributes(read), { 'db.system.name': 'postgresql', 'db.operation.name': 'SELECT' })
 })
 

@@ -3,7 +3,7 @@ import type { SelectQueryBuilder } from 'kysely'
 import type { Database } from '../database/database.ts'
 import type { Flat } from './flat.ts'
 import { answer, type ConnectionFacts, type Reply, replyQuery } from './reply.ts'
-import { pageOf, type TransactionTable, transactionHead } from './transaction-page.ts'
+import { firstPage, laterPage, type TransactionTable } from './transaction-page.ts'
 
 /** What a request for a list of transactions says besides. */
 export interface ListFacts extends ConnectionFacts {
@@ -25,15 +25,19 @@ export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
   item: Item,
   rows: SelectQueryBuilder<DB, TB, Flat<Static<Item>>>,
 ): (db: Database, facts: ListFacts) => Promise<Reply> {
-  const query = replyQuery({
-    name: table,
-    item,
-    head: (kind) => transactionHead(kind, table),
-    rows: pageOf(rows, table),
-  })
+  const queryFor = (page: typeof firstPage, name: string) =>
+    replyQuery({
+      name: `${table} ${name}`,
+      item,
+      head: (kind) => page.head(kind, table),
+      rows: page.rows(rows, table),
+    })
+  const first = queryFor(firstPage, 'first page')
+  const later = queryFor(laterPage, 'later page')
   return (db, facts) => {
     const { from = '-infinity', to = 'infinity', limit, page } = facts
-    const values = [from, to, String(limit), String(limit * page)]
+    const [query, ...offset] = page === 0 ? [first] : [later, String(limit * page)]
+    const values = [from, to, String(limit), ...offset]
     return answer(db, query, facts, values, ({ totalItems }) => ({
       opening: '{"items":[',
       closing: `],"limit":${limit},"page":${page},"totalItems":${totalItems}}`,

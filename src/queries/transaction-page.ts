@@ -2,7 +2,7 @@ import { type Expression, type SelectQueryBuilder, sql } from 'kysely'
 import { build, parameter } from '../database/builder.ts'
 import type { CallerKind } from './calling-app.ts'
 import { connectionOfApp } from './connection.ts'
-import { headColumns } from './head.ts'
+import { type HeadColumns, headColumns } from './head.ts'
 
 /** The two tables whose rows are listed by day, and in pages. */
 export type TransactionTable = 'portfolio_transaction' | 'account_transaction'
@@ -16,19 +16,47 @@ const length = parameter<number>(6, 'bigint')
 const offset = parameter<number>(7, 'bigint')
 
 /**
- * The head of a list, and where in it the page starts. Both come from the books of migration 0003: the
- * total is a sum over days, not over rows, and the day in which the page starts is found the same way,
- * so that the depth of a page costs next to nothing.
+ * The two parts of a statement for one page of a list: its head, and its rows out of a table's rows `t`.
+ * Totals and places come from the books of migration 0003, so that they are sums over days, not over
+ * rows.
  */
-export function transactionHead(kind: CallerKind, table: TransactionTable) {
-  return connectionOfApp(kind)
-    .leftJoinLateral(pageStart(table).as('start'), (join) => join.onTrue())
-    .select([
-      ...headColumns(totalItems(table)),
-      sql<string>`coalesce(start.effective_day, ${to})`.as('newest_day'),
-      sql<number>`coalesce(start.skipped, 0)`.as('skipped'),
-      sql<boolean>`${offset} = 0 or start.effective_day is not null`.as('within'),
-    ])
+interface Page {
+  head: (kind: CallerKind, table: TransactionTable) => Expression<HeadColumns>
+  rows: <DB, TB extends keyof DB, Columns>(
+    rows: SelectQueryBuilder<DB, TB, Columns>,
+    table: TransactionTable,
+  ) => Expression<Columns>
+}
+
+/** The page that nearly every request asks for; nothing stands before it. */
+export const firstPage: Page = {
+  head: (kind, table) => connectionOfApp(kind).select(headColumns(totalItems(table))),
+  rows: (rows, table) =>
+    inOrder(rows, table)
+      .where(sql<boolean>`
+        not head.unmodified and t.connection_id = head.connection_id
+        and t.effective_day >= ${from} and t.effective_day <= ${to}`)
+      .limit(length),
+}
+
+/** Any other page: the day in which it starts is looked up, so that its depth costs next to nothing. */
+export const laterPage: Page = {
+  head: (kind, table) =>
+    connectionOfApp(kind)
+      .leftJoinLateral(pageStart(table).as('start'), (join) => join.onTrue())
+      .select([
+        ...headColumns(totalItems(table)),
+        'start.effective_day as newest_day',
+        'start.skipped',
+      ]),
+  // Past the end there is no such day, and so no row.
+  rows: (rows, table) =>
+    inOrder(rows, table)
+      .where(sql<boolean>`
+        not head.unmodified and t.connection_id = head.connection_id
+        and t.effective_day >= ${from} and t.effective_day <= head.newest_day`)
+      .limit(length)
+      .offset(sql<number>`head.skipped`),
 }
 
 /** The connection's own row counts all of them; a range of days is summed. */
@@ -52,7 +80,7 @@ function pageStart(table: TransactionTable) {
     .selectFrom(days.as('days'))
     .select('days.effective_day')
     .select(sql<number>`${offset} - (days.up_to - days.row_count)`.as('skipped'))
-    .where(sql<boolean>`${offset} > 0 and days.up_to > ${offset}`)
+    .where(sql<boolean>`days.up_to > ${offset}`)
     .orderBy('days.effective_day', 'desc')
     .limit(sql.lit(1))
 }
@@ -65,22 +93,13 @@ function daysInRange(table: TransactionTable) {
       d.connection_id = c.id and d.effective_day >= ${from} and d.effective_day <= ${to}`)
 }
 
-/**
- * Cuts the page out of a table's rows `t`, in the published order: newest first by effective day, then
- * by hour with the unknown ones last, then by id (contract 8).
- */
-export function pageOf<DB, TB extends keyof DB, Columns>(
+/** Newest first: by effective day, then by hour with the unknown ones last, then by id (contract 8). */
+function inOrder<DB, TB extends keyof DB, Columns>(
   rows: SelectQueryBuilder<DB, TB, Columns>,
   table: TransactionTable,
-): Expression<Columns> {
+) {
   return rows
-    .where(sql<boolean>`
-      head.within and not head.unmodified
-      and t.connection_id = head.connection_id
-      and t.effective_day >= ${from} and t.effective_day <= head.newest_day`)
     .orderBy(sql`t.effective_day`, 'desc')
     .orderBy(sql`t.operation_date_hour`, (order) => order.desc().nullsLast())
     .orderBy(sql.ref(`t.${KEYS[table]}`), 'desc')
-    .limit(length)
-    .offset(sql<number>`head.skipped`)
 }
