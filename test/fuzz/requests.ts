@@ -1,0 +1,173 @@
+import fc from 'fast-check'
+import type { Operation, Parameter } from './document.ts'
+import { headerValue, hostileValue, soundValue, type Value } from './values.ts'
+
+/** What a client sends: one character a byte. */
+export interface Request {
+  bytes: string
+  method: string
+  operationId: string
+  /** Whether the document promises an answer with rows. */
+  sound: boolean
+  /** Whether it may be no request at all, so that its connection is of no use afterwards. */
+  broken: boolean
+}
+
+/** Credentials that are good. */
+export interface Known {
+  token: string
+  connections: string[]
+}
+
+export function anyRequest(operations: Operation[], known: Known): fc.Arbitrary<Request> {
+  const whole = fc.constantFrom(...operations).chain((operation) => request(operation, known))
+  return fc.oneof({ weight: 6, arbitrary: whole }, { weight: 1, arbitrary: broken(whole) })
+}
+
+interface Line {
+  text: string
+  sound: boolean
+}
+
+function request(operation: Operation, known: Known): fc.Arbitrary<Request> {
+  return fc
+    .record({
+      method: method(),
+      path: path(operation, known),
+      query: query(operation.parameters),
+      authorization: authorization(known),
+      headers: headers(operation.parameters),
+      body: body(),
+    })
+    .map(({ method, path, query, authorization, headers, body }) => {
+      const lines = ['Host: x', authorization.text, ...headers.map(({ text }) => text), body.header]
+      const head = [`${method} ${path.text}${query.text} HTTP/1.1`, ...lines.filter(Boolean)]
+      const sound = [path, query, authorization, ...headers].every((part) => part.sound)
+      return {
+        bytes: `${head.join('\r\n')}\r\n\r\n${body.text}`,
+        method,
+        operationId: operation.id,
+        sound: sound && method === 'GET',
+        // Where the body ends, if it does, is then another matter.
+        broken: headers.some(({ text }) => text.startsWith('Transfer-Encoding')),
+      }
+    })
+}
+
+const method = () =>
+  fc.oneof(
+    { weight: 20, arbitrary: fc.constant('GET') },
+    { weight: 2, arbitrary: fc.constant('HEAD') },
+    {
+      weight: 3,
+      arbitrary: fc.constantFrom('POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'TRACE', 'QUERY'),
+    },
+    { weight: 1, arbitrary: fc.constantFrom('get', 'FETCH', 'PRI', 'CONNECT', 'G\0T') },
+  )
+
+function path({ path }: Operation, { connections }: Known): fc.Arbitrary<Line> {
+  const token = fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom(...connections).map(good) },
+    { weight: 1, arbitrary: hostileValue },
+  )
+  const inPlace = token.map(({ bytes, sound }) => ({ text: path.replace('{token}', bytes), sound }))
+  const elsewhere = fc
+    .tuple(inPlace, hostileValue, fc.nat(path.length))
+    .map(([{ text }, { bytes }, at]) => ({
+      text: `/${text.slice(1, at)}${bytes}${text.slice(at)}`,
+      sound: false,
+    }))
+  return fc.oneof({ weight: 9, arbitrary: inPlace }, { weight: 1, arbitrary: elsewhere })
+}
+
+const good = (bytes: string): Value => ({ bytes, sound: true })
+
+function query(parameters: Parameter[]): fc.Arbitrary<Line> {
+  const named = parameters.filter((parameter) => parameter.in === 'query')
+  const sound = fc.subarray(named).chain((some) => fc.tuple(...some.map((one) => pair(one))))
+  const name = fc.constantFrom(
+    ...named.map((one) => one.name),
+    'offset',
+    '__proto__',
+    '',
+    'limit%00',
+  )
+  const odd = fc.tuple(name, hostileValue).map(([key, { bytes }]) => `${key}=${bytes}`)
+  const all = fc.tuple(sound, fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(odd)))
+  return all.map(([pairs, others]) => {
+    const text = [...pairs, ...others].join('&')
+    const from = /from=([^&]*)/.exec(text)?.[1] ?? ''
+    const to = /to=([^&]*)/.exec(text)?.[1] ?? '9'
+    return { text: text && `?${text}`, sound: others.length === 0 && from <= to }
+  })
+}
+
+const pair = (parameter: Parameter) =>
+  soundValue(parameter).map(({ bytes }) => `${parameter.name}=${bytes}`)
+
+function authorization({ token }: Known): fc.Arbitrary<Line> {
+  const bad = fc.oneof(
+    fc.constant(''),
+    headerValue.map((value) => `Authorization: ${value}`),
+    headerValue.map((value) => `Authorization: Bearer ${value}`),
+    fc.constant(`Authorization: Bearer ${token}\r\nAuthorization: Bearer ${token}`),
+    fc.constant(`Authorization: Basic ${token}`),
+  )
+  return fc.oneof(
+    { weight: 6, arbitrary: fc.constant({ text: `Authorization: Bearer ${token}`, sound: true }) },
+    { weight: 1, arbitrary: bad.map((text) => ({ text, sound: false })) },
+  )
+}
+
+function headers(parameters: Parameter[]): fc.Arbitrary<Line[]> {
+  const documented = parameters.filter((one) => one.in === 'header').map((one) => one.name)
+  const names = [
+    ...documented,
+    'Accept-Encoding',
+    'Accept',
+    'Range',
+    'Connection',
+    'Expect',
+    'Host',
+  ]
+  const name = fc.constantFrom(...names, 'Upgrade', 'X-HTTP-Method-Override', 'Transfer-Encoding')
+  const line = fc.tuple(name, headerValue).map(([key, value]) => ({
+    text: `${key}: ${value}`,
+    sound: documented.includes(key) && /^[ -~]{0,60}$/.test(value),
+  }))
+  return fc.oneof(
+    { weight: 2, arbitrary: fc.constant<Line[]>([]) },
+    fc.array(line, { maxLength: 4 }),
+  )
+}
+
+function body() {
+  const some = fc.string({ unit: 'binary-ascii', maxLength: 40 })
+  return fc.oneof(
+    { weight: 9, arbitrary: fc.constant({ header: '', text: '' }) },
+    some.map((text) => ({ header: `Content-Length: ${text.length}`, text })),
+  )
+}
+
+/** A request with some of its bytes changed, lost or doubled. */
+function broken(whole: fc.Arbitrary<Request>): fc.Arbitrary<Request> {
+  const edit = fc.record({
+    at: fc.double({ min: 0, max: 1, noNaN: true }),
+    lost: fc.nat(4),
+    instead: fc.oneof(
+      fc.constantFrom('', '\r\n', '\n', '\0', ' ', ':', '\r\n\r\n', '/', '?', '%', '\xff'),
+      fc.string({ unit: 'binary-ascii', maxLength: 6 }),
+    ),
+  })
+  return fc
+    .tuple(whole, fc.array(edit, { minLength: 1, maxLength: 4 }))
+    .map(([request, edits]) => ({
+      ...request,
+      bytes: edits.reduce((bytes, { at, lost, instead }) => {
+        const place = Math.floor(at * bytes.length)
+        return bytes.slice(0, place) + instead + bytes.slice(place + lost)
+      }, request.bytes),
+      sound: false,
+      broken: true,
+    }))
+}
