@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { migrateToLatest } from '../src/database/migrate.ts'
@@ -9,13 +10,17 @@ export interface Template {
   drop(): Promise<void>
 }
 
-/** Makes the template on a server, once for all files. */
+const partitions = new URL('../docs/partitions.sql', import.meta.url)
+
+/** Makes the template on a server, once for all files; with TEST_PARTITIONED=true, of split tables. */
 export async function createTemplate(server: string): Promise<Template> {
   const name = `template_${randomBytes(6).toString('hex')}`
   await onServer(server, `create database ${name}`)
   const pool = new pg.Pool({ connectionString: databaseUrl(server, name), max: 1 })
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
-  await migrateToLatest(db).finally(() => db.destroy())
+  await migrateToLatest(db)
+  if (process.env.TEST_PARTITIONED === 'true') await pool.query(await readFile(partitions, 'utf8'))
+  await db.destroy()
   return { name, drop: () => onServer(server, `drop database ${name} with (force)`) }
 }
 
