@@ -63,7 +63,7 @@ t.test('The service reads one partition for a page, and the books are kept', asy
     const parameters = new Set(statement.text.match(/\$\d+/g)).size
     const nodes = allNodes(await explain(pool, statement, facts.slice(0, parameters)))
     const split = nodes.filter((node) => /^portf.*_\d+$/.test(node['Relation Name'] ?? ''))
-    t.equal(split.length, 16, 'all partitions are in the plan')
+    t.equal(split.length, 4, 'all partitions are in the plan')
     t.equal(split.filter((node) => node['Actual Loops']).length, 1, 'and one of them is read')
   }
 })
