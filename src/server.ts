@@ -36,8 +36,8 @@ function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code, port } = error as Error & { code?: string; port?: number }
   if (code === 'EADDRINUSE') return `Port ${port} is taken: set PORT to another one.`
-  const known = ['ConfigurationError', 'SchemaBehind', 'EmbeddedDatabaseInUse']
-  return known.includes(error.name) ? error.message : String(error.stack)
+  const known = /^(ConfigurationError|SchemaBehind|EmbeddedDatabaseInUse|NoEmbeddedDatabase)$/
+  return known.test(error.name) ? error.message : String(error.stack)
 }
 
 try {

