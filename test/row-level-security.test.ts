@@ -55,6 +55,37 @@ t.test('A request leaves nothing behind for the next one of its session', async 
   t.same((await service.query('select app_id from app_token')).rows, [])
 })
 
+t.test(
+  'A statement has nothing of what the one before it in a transaction has earned',
+  async (t) => {
+    const { service, mine } = await twoApps(t)
+    const callers = {
+      tokenHash: [mine.hash, tokenHash('nobody')],
+      clientId: [mine.clientId, 'nobody'],
+    }
+    for (const [kind, [known, unknown]] of Object.entries(callers)) {
+      const text = String(statements.get(`portfolio_transaction first page by ${kind}`)?.text)
+      const ask = (caller: unknown) =>
+        service.query(text, [
+          caller,
+          tokenHash(mine.connection),
+          '{}',
+          '-infinity',
+          'infinity',
+          '10',
+        ])
+      await service.query('begin')
+      t.equal((await ask(known)).rowCount, 2)
+      t.equal((await service.query('select from portfolio_transaction')).rowCount, 1, 'earned')
+      t.equal((await ask(unknown)).rowCount, 0)
+      for (const table of [...ROWS, 'connection']) {
+        t.equal((await service.query(`select from ${table}`)).rowCount, 0, `${table}, by ${kind}`)
+      }
+      await service.query('rollback')
+    }
+  },
+)
+
 /** Each condition that keeps a statement to its caller's rows, as it stands in the SQL. */
 const CONDITIONS = [
   `"t"."token_hash" = decode(given.token_hash, 'hex')`,

@@ -1,9 +1,11 @@
 import type pg from 'pg'
 import { type AdmissionOptions, createAdmission } from './admission.ts'
 import type { Holding } from './answer-memory.ts'
+import { type Read, runBatch } from './batch-query.ts'
+import { createBatches } from './batches.ts'
 import { createPool, type PoolOptions } from './pool.ts'
-import { RawRows } from './raw-rows.ts'
-import { type Parameter, runStatement, type Statement } from './statement.ts'
+import type { RawRows } from './raw-rows.ts'
+import type { Parameter, Statement } from './statement.ts'
 import { createTally } from './tally.ts'
 import {
   DatabaseUnavailable,
@@ -47,12 +49,19 @@ export interface Host {
 /** The server ends a slow statement by itself; this much later, it is taken for dead. */
 const GRACE_MS = 1_000
 
-interface Attempt {
-  statement: Statement
-  values: Parameter[]
-  holding: Holding | undefined
+/** One attempt at the read of a request. */
+interface Attempt extends Read {
   /** When the answer is due, on performance.now()'s clock. */
   due: number
+}
+
+type Submit = (statement: Statement, read: Attempt) => void
+
+type Request = Pick<Read, 'values' | 'holding'>
+
+/** Nothing is wrong with this read: it stood behind one that failed. */
+class NotRun extends Error {
+  override name = 'NotRun'
 }
 
 export function openHost(options: HostOptions): Host {
@@ -61,38 +70,33 @@ export function openHost(options: HostOptions): Host {
   const longestMs = options.statementTimeoutMs + GRACE_MS
   let pool = createPool(options)
 
-  // Where one connection broke or fell silent, those beside it may be as dead without knowing it yet.
-  const renew = (worn: pg.Pool) => {
-    if (worn !== pool) return
-    pool = createPool(options)
-    worn.end().catch(() => {})
-  }
-  const attempt = async (what: Attempt): Promise<RawRows> => {
+  const send = async (statement: Statement, reads: Attempt[]) => {
     const from = pool
-    try {
-      return await onClient(from, what, longestMs)
-    } catch (error) {
-      if (isBroken(error) || error instanceof HostSilent) renew(from)
-      throw error
+    const named = options.prepare ? statement : unnamed(statement)
+    const error = await onClient(from, named, reads, longestMs).catch((error: Error) => error)
+    if (error === undefined) return
+    // Where one connection broke or fell silent, those beside it may be as dead without knowing it yet.
+    if ((isBroken(error) || error instanceof HostSilent) && from === pool) {
+      pool = createPool(options)
+      from.end().catch(() => {})
     }
+    reads.shift()?.reject(error)
+    for (const read of reads) read.reject(isUnusable(error) ? error : new NotRun())
   }
-  // Reading twice does no harm, and a connection that was cut says nothing of the next one.
-  const attempts = (what: Attempt) =>
-    attempt(what).catch((error) => {
-      const again = isBroken(error) || isStandbyConflict(error)
-      if (again && performance.now() < what.due) return attempt(what)
-      throw error
-    })
-  const run = async (
-    statement: Statement,
-    values: Parameter[],
-    holding: Holding | undefined,
-    withinMs: number,
-  ) => {
-    const named = options.prepare ? statement : { ...statement, name: '' }
-    const due = performance.now() + withinMs
+  const batched: Submit = createBatches(send)
+  const alone: Submit = (statement, read) => send(statement, [read])
+  const run = async (statement: Statement, request: Request, due: number, submit: Submit) => {
+    const attempt = (how: Submit) =>
+      new Promise<RawRows>((resolve, reject) => {
+        how(statement, { ...request, due, resolve, reject })
+      })
     try {
-      return await attempts({ statement: named, values, holding, due })
+      return await attempt(submit).catch((error) => {
+        // Reading twice does no harm, and a connection that was cut says nothing of the next one.
+        const again = isBroken(error) || isStandbyConflict(error)
+        if (again && performance.now() < due) return attempt(alone)
+        throw error
+      })
     } catch (error) {
       if (error instanceof DatabaseUnavailable || !isPassing(error)) throw error
       const Failure = isBroken(error) || isStandbyConflict(error) ? HostFailed : DatabaseUnavailable
@@ -105,7 +109,10 @@ export function openHost(options: HostOptions): Host {
       if (holding && !holding.welcome) throw new DatabaseUnavailable('answers fill the memory')
       try {
         await admission.enter(holding)
-        const rows = await run(statement, values, holding, options.waitMs + longestMs).finally(() =>
+        // One of many rows would make those behind it wait.
+        const submit = holding?.heavy ? alone : batched
+        const due = performance.now() + options.waitMs + longestMs
+        const rows = await run(statement, { values, holding }, due, submit).finally(() =>
           admission.leave(holding),
         )
         tally.answered()
@@ -115,7 +122,10 @@ export function openHost(options: HostOptions): Host {
         throw error
       }
     },
-    probe: (statement, values) => run(statement, values, undefined, options.waitMs + GRACE_MS),
+    probe: (statement, values) => {
+      const due = performance.now() + options.waitMs + GRACE_MS
+      return run(statement, { values, holding: undefined }, due, alone)
+    },
     state: () => ({
       inUse: admission.inside,
       waiting: admission.waiting,
@@ -126,33 +136,36 @@ export function openHost(options: HostOptions): Host {
   }
 }
 
-/** A client goes back to the pool, unless it, or the server behind it, can no longer be trusted. */
+/** Whether nothing more can come over the connection. */
+const isUnusable = (error: unknown) => isBroken(error) || error instanceof DatabaseUnavailable
+
+const unnamed = (statement: Statement): Statement => ({ ...statement, name: '' })
+
+/**
+ * Takes each read that is answered out of `reads`, and returns the error that kept the others from it. A
+ * client goes back to the pool, unless it, or the server behind it, can no longer be trusted.
+ */
 async function onClient(
   pool: pg.Pool,
-  { statement, values, holding, due }: Attempt,
+  statement: Statement,
+  reads: Attempt[],
   longestMs: number,
-): Promise<RawRows> {
+): Promise<Error | undefined> {
   const client = await pool.connect().catch((cause) => {
     throw new HostFailed('no connection to the database', { cause })
   })
-  let spoilt: Error | undefined
-  const silence = new HostSilent('the database stopped answering')
-  const timer = setTimeout(
-    () => client.connection.stream.destroy(silence),
-    Math.min(longestMs, due - performance.now()),
-  )
-  const run = (named: Statement) => runStatement(client, named, values, new RawRows(holding))
-  try {
-    return await run(statement).catch((error) => {
-      if (!isLostPlan(error)) throw error
-      spoilt = error as Error
-      return run({ ...statement, name: '' })
-    })
-  } catch (error) {
-    if (isBroken(error) || error instanceof HostSilent) spoilt = error as Error
-    throw error
-  } finally {
-    clearTimeout(timer)
-    client.release(spoilt)
+  const asked = reads.length
+  const giveUp = () => {
+    // A server that has answered some of them is not dead, but too slow.
+    const Failure = reads.length === asked ? HostSilent : DatabaseUnavailable
+    client.connection.stream.destroy(new Failure('the database stopped answering'))
   }
+  const due = Math.min(...reads.map((read) => read.due))
+  const timer = setTimeout(giveUp, Math.min(longestMs, due - performance.now()))
+  const first = await runBatch(client, statement, reads)
+  const lostPlan = isLostPlan(first)
+  const error = lostPlan ? await runBatch(client, unnamed(statement), reads) : first
+  clearTimeout(timer)
+  client.release(lostPlan || isUnusable(error))
+  return error
 }

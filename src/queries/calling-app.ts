@@ -32,11 +32,17 @@ export function callingApp(kind: CallerKind) {
   return kind === 'tokenHash' ? appOfToken() : appOfClientId()
 }
 
+/** A statement may run behind another one in the same transaction (database/batches.ts). */
+const nothingEarned = (['app_id', 'connection_id'] as const).map((name) =>
+  sql<string>`set_config(${sql.lit(`service.${name}`)}, '', true)`.as(`no_${name}`),
+)
+
 function appOfToken() {
   const hash = sql<string>`encode(${parameter(1, 'bytea')}, 'hex')`
-  const given = build.selectNoFrom(
+  const given = build.selectNoFrom([
     sql<string>`set_config('service.token_hash', ${hash}, true)`.as('token_hash'),
-  )
+    ...nothingEarned,
+  ])
   return build
     .selectFrom(given.as('given'))
     .innerJoinLateral(
@@ -56,9 +62,10 @@ function appOfToken() {
 }
 
 function appOfClientId() {
-  const given = build.selectNoFrom(
+  const given = build.selectNoFrom([
     sql<string>`set_config('service.client_id', ${parameter(1, 'text')}, true)`.as('client_id'),
-  )
+    ...nothingEarned,
+  ])
   return build
     .selectFrom(given.as('given'))
     .innerJoinLateral(

@@ -1,0 +1,35 @@
+import type { Read } from './batch-query.ts'
+import type { Statement } from './statement.ts'
+
+/**
+ * How many reads share a round trip at most. More of them would keep the server's other processors idle
+ * for the sake of fewer packets; docs/performance.md has what was measured.
+ */
+const MOST = 4
+
+/**
+ * Gathers the reads of the same statement that come up within one turn of the event loop. Under load,
+ * waking the other side for every single one costs more than answering it.
+ * @param send takes reads whose time has come
+ */
+export function createBatches<R extends Read>(
+  send: (statement: Statement, reads: R[]) => void,
+): (statement: Statement, read: R) => void {
+  const open = new Map<Statement, R[]>()
+  const flush = () => {
+    const all = [...open]
+    open.clear()
+    for (const [statement, reads] of all) send(statement, reads)
+  }
+  return (statement, read) => {
+    const reads = open.get(statement) ?? []
+    reads.push(read)
+    if (reads.length === MOST) {
+      open.delete(statement)
+      send(statement, reads)
+      return
+    }
+    if (open.size === 0) setImmediate(flush)
+    open.set(statement, reads)
+  }
+}
