@@ -12,7 +12,7 @@ import { databaseOptions } from '../src/lifecycle.ts'
 import { createDatabase } from './database.ts'
 import { loginOfService, openAsOwner } from './logins.ts'
 import { DAYS, fillTables } from './plans/data.ts'
-import { allNodes, explain, type PlanNode, rowsRead } from './plans/plan.ts'
+import { allNodes, explain, type PlanNode, rowsRead, tableOf } from './plans/plan.ts'
 
 /** What each table must be looked up by. */
 const DAY_RANGE = /connection_id = .*effective_day >= .*effective_day <= /
@@ -108,8 +108,11 @@ const literal = (token: string) => `'\\x${tokenHash(token).toString('hex')}'`
 async function database(t: Test) {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
-  for (const table of Object.keys(KEYS)) {
-    await sql`alter table ${sql.id(table)} set (autovacuum_enabled = off)`.execute(db)
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class
+    where relkind = 'r' and relname ~ ${`^(${Object.keys(KEYS).join('|')})(_\\d+)?$`}`.execute(db)
+  for (const { name } of rows) {
+    await sql`alter table ${sql.id(name)} set (autovacuum_enabled = off)`.execute(db)
   }
   return { url, db }
 }
@@ -124,7 +127,7 @@ async function checkPlans(t: Test, db: Kysely<Tables>, url: string) {
 function faultsOf(plan: PlanNode): string[] {
   return allNodes(plan).flatMap((node) => {
     const type = node['Node Type']
-    const table = node['Relation Name']
+    const table = tableOf(node)
     if (/Sort|Hash|Materialize|Bitmap|Gather/.test(type)) return [type]
     if (table === undefined) return []
     if (!/^Index (Only )?Scan$/.test(type)) return [`${type} of ${table}`]

@@ -40,9 +40,14 @@ export function allNodes(node: PlanNode): PlanNode[] {
   return [node, ...(node.Plans ?? []).flatMap(allNodes)]
 }
 
+/** The table that a node reads, or the one of which it reads a partition (docs/partitions.sql). */
+export function tableOf(node: PlanNode): string | undefined {
+  return node['Relation Name']?.replace(/_\d+$/, '')
+}
+
 /** How many rows the statement read of a table. */
 export function rowsRead(plan: PlanNode, table: string): number {
   return allNodes(plan)
-    .filter((node) => node['Relation Name'] === table)
+    .filter((node) => tableOf(node) === table)
     .reduce((sum, node) => sum + (node['Actual Rows'] ?? 0) * (node['Actual Loops'] ?? 0), 0)
 }
