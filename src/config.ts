@@ -35,7 +35,7 @@ const Environment = Type.Object({
     description: 'Prepare statements by name; false for PgBouncer before 1.21.',
   }),
   DATABASE_WAIT_MS: Type.Integer({
-    default: 1_000,
+    default: 5_000,
     minimum: 10,
     maximum: 60_000,
     description: 'How long a request may wait for a server connection, in ms.',

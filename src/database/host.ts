@@ -12,6 +12,7 @@ import {
   HostFailed,
   HostSilent,
   isBroken,
+  isFaultOfHost,
   isLostPlan,
   isPassing,
   isStandbyConflict,
@@ -29,7 +30,7 @@ export interface HostState {
   waiting: number
   /** Connections that are open. */
   connections: number
-  /** Whether next to no request of the last second got an answer. */
+  /** Whether the server answered next to none of the statements of the last second. */
   failing: boolean
 }
 
@@ -48,6 +49,13 @@ export interface Host {
 
 /** The server ends a slow statement by itself; this much later, it is taken for dead. */
 const GRACE_MS = 1_000
+/**
+ * How long the service's own questions take at most: a little longer than they may wait for a lock, and
+ * so short that a look which began during an outage does not put off the next one.
+ */
+const PROBE_MS = 1_200
+/** A server that had less time than this to answer has not been silent. */
+const FAIR_MS = 100
 
 /** One attempt at the read of a request. */
 interface Attempt extends Read {
@@ -107,25 +115,24 @@ export function openHost(options: HostOptions): Host {
   return {
     read: async (statement, values, holding) => {
       if (holding && !holding.welcome) throw new DatabaseUnavailable('answers fill the memory')
+      const due = performance.now() + options.waitMs + longestMs
+      // Who is sent away here says nothing of the database, only that much is asked of it.
+      await admission.enter(holding)
       try {
-        await admission.enter(holding)
         // One of many rows would make those behind it wait.
         const submit = holding?.heavy ? alone : batched
-        const due = performance.now() + options.waitMs + longestMs
-        const rows = await run(statement, { values, holding }, due, submit).finally(() =>
-          admission.leave(holding),
-        )
+        const rows = await run(statement, { values, holding }, due, submit)
         tally.answered()
         return rows
       } catch (error) {
-        if (error instanceof DatabaseUnavailable && !holding?.over) tally.failed()
+        if (isFaultOfHost(error) && !holding?.over) tally.failed()
         throw error
+      } finally {
+        admission.leave(holding)
       }
     },
-    probe: (statement, values) => {
-      const due = performance.now() + options.waitMs + GRACE_MS
-      return run(statement, { values, holding: undefined }, due, alone)
-    },
+    probe: (statement, values) =>
+      run(statement, { values, holding: undefined }, performance.now() + PROBE_MS, alone),
     state: () => ({
       inUse: admission.inside,
       waiting: admission.waiting,
@@ -154,14 +161,18 @@ async function onClient(
   const client = await pool.connect().catch((cause) => {
     throw new HostFailed('no connection to the database', { cause })
   })
+  const left = Math.min(...reads.map((read) => read.due)) - performance.now()
+  if (left < FAIR_MS) {
+    client.release()
+    throw new HostFailed('the connection to the database came too late')
+  }
   const asked = reads.length
   const giveUp = () => {
     // A server that has answered some of them is not dead, but too slow.
     const Failure = reads.length === asked ? HostSilent : DatabaseUnavailable
     client.connection.stream.destroy(new Failure('the database stopped answering'))
   }
-  const due = Math.min(...reads.map((read) => read.due))
-  const timer = setTimeout(giveUp, Math.min(longestMs, due - performance.now()))
+  const timer = setTimeout(giveUp, Math.min(longestMs, left))
   const first = await runBatch(client, statement, reads)
   const lostPlan = isLostPlan(first)
   const error = lostPlan ? await runBatch(client, unnamed(statement), reads) : first

@@ -7,7 +7,7 @@ export interface PoolOptions {
   url: string
   /** Server connections for requests at most; one more is for the service's own questions. */
   size: number
-  /** How long a request may wait for a free connection, or for a new one to open, in ms. */
+  /** How long a request may wait for a free connection, in ms. */
   waitMs: number
   /** How long the server may work on one statement, in ms. */
   statementTimeoutMs: number
@@ -23,15 +23,15 @@ export function createPool(options: PoolOptions): pg.Pool {
   const settings = {
     default_transaction_read_only: 'on',
     statement_timeout: options.statementTimeoutMs,
-    // Whoever waits for a lock holds a connection that others could use.
-    lock_timeout: options.waitMs,
+    // Not as long as it may work: whoever waits for a lock holds a connection that others could use.
+    lock_timeout: Math.ceil(options.statementTimeoutMs / 5),
     ...PLANNER_SETTINGS,
   }
   const startup = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.size + 1,
-    connectionTimeoutMillis: options.waitMs,
+    connectionTimeoutMillis: Math.min(options.waitMs, CONNECT_MS),
     idleTimeoutMillis: 60_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -44,6 +44,9 @@ export function createPool(options: PoolOptions): pg.Pool {
   pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
+
+/** How long a new connection may take to open, in ms. A server that is well takes some ten. */
+const CONNECT_MS = 1_000
 
 class TappedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {

@@ -1,8 +1,11 @@
-/** Counts, over the last second, the requests that the database answered and those that it did not. */
+/**
+ * Counts, over the last second, the statements that the database answered and those that it did not.
+ * Requests that were sent away before it was asked are in neither: a service that sheds load is ready.
+ */
 export interface Tally {
   answered(): void
   failed(): void
-  /** Whether it answers next to nobody: five or more went without, and not one in ten was answered. */
+  /** Whether it answers next to nothing: five or more went without, and not one in ten was answered. */
   failing(): boolean
 }
 

@@ -3,6 +3,14 @@ import pg from 'pg'
 /** No answer can be had from the database now, and asking again later may help. */
 export class DatabaseUnavailable extends Error {
   override name = 'DatabaseUnavailable'
+
+  /** Without a stack: in an outage there is one of these for each request, and nobody reads where. */
+  constructor(message: string, options?: ErrorOptions) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    super(message, options)
+    Error.stackTraceLimit = stackTraceLimit
+  }
 }
 
 /** This server cannot be had, or had to cancel the statement; another one may well answer. */
@@ -38,6 +46,12 @@ export function isBroken(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return false
   if (error instanceof pg.DatabaseError) return error.severity !== 'ERROR'
   return error instanceof Error && !(error instanceof TypeError)
+}
+
+/** Whether the server was asked and did not answer, and not we who sent the request away. */
+export function isFaultOfHost(error: unknown): boolean {
+  if (!(error instanceof DatabaseUnavailable)) return false
+  return error instanceof HostFailed || error.cause !== undefined
 }
 
 /** A standby cancels a statement that stands in the way of what it has to replay. */

@@ -7,8 +7,8 @@ import { Failure } from './failure.ts'
 
 const ATTEMPTS = 30
 /**
- * Requests queue behind a migration that waits for its lock, and give up after DATABASE_WAIT_MS: half of
- * that, by default.
+ * Requests queue behind a migration that waits for its lock, and give up after a fifth of
+ * STATEMENT_TIMEOUT_MS: half of that, by default.
  */
 const LOCK_TIMEOUT_MS = 500
 const PAUSE_MS = 1_000

@@ -29,5 +29,5 @@ export async function health(app: FastifyInstance, { db }: { db: Database }): Pr
 const FAULTS: Record<Exclude<Readiness, 'ready'>, string> = {
   unanswered: 'The database does not answer, or a table is locked.',
   'schema behind': 'The schema of the database is behind: run `npm run operator -- migrate`.',
-  overwhelmed: 'Next to no request of the last second got an answer from the database.',
+  overwhelmed: 'Next to no statement of the last second got an answer from the database.',
 }
