@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Kysely, sql } from 'kysely'
+import t, { type Test } from 'tap'
+import type { Tables } from '../../src/database/tables.ts'
+import { createDatabase } from '../database.ts'
+import { loginOfService, openAsOwner } from '../logins.ts'
+import { type Besieged, startBesieged, untilNotReady } from './service-under-siege.ts'
+
+/** Issue 4, part 1: a database that is there, and does not get on with what it is asked. */
+const { url } = await createDatabase(t)
+const db = openAsOwner(t, url)
+const login = await loginOfService(t, db, url)
+const place = { db, login }
+
+/** Whether some known list of that kind is answered. */
+async function answered({ service, known }: Besieged, list: string): Promise<boolean> {
+  const { path = '', token } = known.find((one) => one.path.includes(list)) ?? {}
+  const headers = { authorization: `Bearer ${token}` }
+  return (await fetch(service.url + path, { headers })).status === 200
+}
+
+t.test('A table is locked', async (t) => {
+  const besieged = await startBesieged(t, place)
+  for (const table of ['portfolio_transaction', 'app_token']) {
+    const { refused } = await besieged.during(t, () =>
+      locked(db, table, async () => {
+        await untilNotReady(besieged.service)
+        await sleep(3_000)
+        t.equal(await besieged.service.ready(), 503)
+        t.equal(await answered(besieged, '/portfolios/'), false)
+        const others = await answered(besieged, '/accounts/')
+        t.equal(others, table !== 'app_token', 'who needs other tables is answered')
+      }),
+    )
+    t.ok(refused > 0)
+  }
+})
+
+async function locked(db: Kysely<Tables>, table: string, use: () => Promise<void>): Promise<void> {
+  await db.transaction().execute(async (holder) => {
+    await sql`lock table ${sql.id(table)} in access exclusive mode`.execute(holder)
+    await use()
+  })
+}
+
+t.test('Statements take longer than they may', async (t) => {
+  const environment = { STATEMENT_TIMEOUT_MS: '1000' }
+  const besieged = await startBesieged(t, { ...place, environment })
+  const limitMs = 5_000 + 1_000 + 1_000 + 1_000
+  const { refused } = await besieged.during(
+    t,
+    () =>
+      slowed(t, 20, async () => {
+        await sleep(4_000)
+        t.equal(await answered(besieged, '/portfolios/'), false)
+        t.equal(await answered(besieged, '/assets-transfer'), true, 'the others are answered')
+      }),
+    { limitMs },
+  )
+  t.ok(refused > 0)
+})
+
+t.test('All connections are in use: load is shed, and the service stays ready', async (t) => {
+  const environment = { DATABASE_POOL_SIZE: '2', DATABASE_QUEUE: '4' }
+  const besieged = await startBesieged(t, { ...place, environment })
+  const states = new Set<number>()
+  const { refused } = await besieged.during(
+    t,
+    () =>
+      slowed(t, 0.5, async () => {
+        for (let look = 0; look < 20; look += 1) {
+          states.add(await besieged.service.ready())
+          await sleep(200)
+        }
+      }),
+    { clients: 24 },
+  )
+  t.same([...states], [200])
+  t.ok(refused > 0)
+})
+
+/** Makes each statement on portfolio transactions take so many seconds more. */
+async function slowed(t: Test, seconds: number, use: () => Promise<void>): Promise<void> {
+  await sql`create policy slow on portfolio_transaction as restrictive for select
+    using ((select pg_sleep(${sql.lit(seconds)})) is not null)`.execute(db)
+  const mend = () => sql`drop policy if exists slow on portfolio_transaction`.execute(db)
+  t.teardown(mend)
+  await use().finally(mend)
+}

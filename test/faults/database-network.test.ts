@@ -1,0 +1,39 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { createDatabase } from '../database.ts'
+import { loginOfService, openAsOwner } from '../logins.ts'
+import { startBesieged, untilNotReady } from './service-under-siege.ts'
+import { layWire } from './wire.ts'
+
+/** Issue 4, part 1: a network that loses what the database says. */
+const { url } = await createDatabase(t)
+const db = openAsOwner(t, url)
+const wire = await layWire(t, await loginOfService(t, db, url))
+const { service, during } = await startBesieged(t, { db, login: wire.url })
+
+const SILENT_MS = 8_000
+
+for (const [after, mend] of [
+  ['and then delivers what it held back', wire.resume],
+  ['and has forgotten all connections when it is back', wire.forget],
+] as const) {
+  t.test(`The network falls silent, ${after}`, async (t) => {
+    const { refused } = await during(t, async () => {
+      wire.silence()
+      await untilNotReady(service)
+      await sleep(SILENT_MS)
+      t.equal(await service.ready(), 503)
+      mend()
+    })
+    t.ok(refused > 0)
+  })
+}
+
+t.test('Connections are cut in the middle of answers', async (t) => {
+  await during(t, async () => {
+    wire.cut(20)
+    await sleep(5_000)
+    wire.cut(0)
+  })
+  t.ok(wire.cuts > 20, `${wire.cuts} connections were cut`)
+})

@@ -1,0 +1,58 @@
+import { once } from 'node:events'
+import { sql } from 'kysely'
+import t from 'tap'
+import { createDatabase } from '../database.ts'
+import { loginOfService, openAsOwner } from '../logins.ts'
+import { addCaller } from '../rows.ts'
+import { freePort } from './free-port.ts'
+import { until } from './program.ts'
+import { launchService, startServiceProcess } from './service-process.ts'
+
+/** Issue 4, part 1: a database that is not as it should be when the service starts. */
+const { url } = await createDatabase(t)
+const db = openAsOwner(t, url)
+const login = await loginOfService(t, db, url)
+
+t.test('A schema that is behind: it refuses to start, and says what to run', async (t) => {
+  const newest = await db
+    .selectFrom('kysely_migration')
+    .selectAll()
+    .orderBy('name', 'desc')
+    .executeTakeFirstOrThrow()
+  await db.deleteFrom('kysely_migration').where('name', '=', newest.name).execute()
+  const { process, said } = await launchService(t, { DATABASE_URL: login, PORT: '0' })
+  if (process.exitCode === null) await once(process, 'exit')
+  t.equal(process.exitCode, 1)
+  t.match(said(), `it lacks ${newest.name}: run \`npm run operator -- migrate\` first.`)
+  t.notMatch(said(), /at .*src\//, 'a sentence, not a stack')
+  await db.insertInto('kysely_migration').values(newest).execute()
+})
+
+t.test('A password that is wrong: not ready, told why, and ready once it is right', async (t) => {
+  const { connection, token } = await addCaller(db)
+  const wrong = new URL(login)
+  wrong.password = 'not-this-one'
+  const service = await startServiceProcess(t, { DATABASE_URL: wrong.href })
+  t.equal(await service.ready(), 503)
+  t.match(service.said(), 'password authentication failed')
+  t.notMatch(service.said(), 'not-this-one')
+  const ask = () =>
+    fetch(service.url + connection.orders, { headers: { authorization: `Bearer ${token}` } })
+  t.equal((await ask()).status, 503)
+
+  await sql`alter role ${sql.id(wrong.username)} password 'not-this-one'`.execute(db)
+  const back = performance.now()
+  await until('the service is ready', async () => (await service.ready()) === 200)
+  t.ok(performance.now() - back < 2_000, 'recovered within two seconds')
+  t.equal((await ask()).status, 200)
+  t.equal(await service.end('SIGINT'), 0)
+})
+
+t.test('A server that is not there: not ready, live, and ended by a signal', async (t) => {
+  const gone = new URL(login)
+  gone.port = String(await freePort())
+  const service = await startServiceProcess(t, { DATABASE_URL: gone.href })
+  t.equal(await service.ready(), 503)
+  t.match(service.said(), 'ECONNREFUSED')
+  t.equal(await service.end('SIGINT'), 0)
+})

@@ -1,0 +1,45 @@
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { freePort } from './free-port.ts'
+import { type Program, startProgram, until } from './program.ts'
+
+/** The service as an operator starts it: a process of its own. */
+export interface ServiceProcess extends Program {
+  /** http://127.0.0.1:port */
+  url: string
+  port: number
+  /** The status of /health/ready, 0 where nobody listens. */
+  ready(): Promise<number>
+}
+
+const main = join(import.meta.dirname, '../../src/server.ts')
+
+/** Starts it with no settings but those given, and waits until it listens. */
+export async function startServiceProcess(
+  t: Test,
+  environment: Record<string, string>,
+): Promise<ServiceProcess> {
+  const port = await freePort()
+  const program = await launchService(t, { LOG_LEVEL: 'warn', PORT: String(port), ...environment })
+  const url = `http://127.0.0.1:${port}`
+  await until('the service is live', async () => {
+    if (program.process.exitCode !== null) throw new Error(program.said())
+    return (await statusOf(`${url}/health/live`)) === 200
+  })
+  return { ...program, url, port, ready: () => statusOf(`${url}/health/ready`) }
+}
+
+/** The same for one that may refuse to start. */
+export function launchService(t: Test, environment: Record<string, string>): Promise<Program> {
+  const args = ['--disable-warning=ExperimentalWarning', main]
+  return startProgram(t, { command: process.execPath, package: 'nodejs', args, environment })
+}
+
+/** A supervisor gives up after a second. */
+async function statusOf(url: string): Promise<number> {
+  const patience = AbortSignal.timeout(1_000)
+  return await fetch(url, { signal: patience, headers: { connection: 'close' } }).then(
+    (answer) => answer.status,
+    () => 0,
+  )
+}

@@ -1,0 +1,62 @@
+import { type Kysely, sql } from 'kysely'
+import type { Tables } from '../../src/database/tables.ts'
+import { addCaller, type Caller } from '../rows.ts'
+
+/** What is asked, and what has to be answered, to the byte. */
+export interface Known {
+  path: string
+  token: string
+  body: string
+}
+
+/** Some apps, each with a connection that has so many rows of each kind. */
+export async function fillWorld(db: Kysely<Tables>, rows: number): Promise<Caller[]> {
+  const callers: Caller[] = []
+  for (let app = 0; app < 3; app += 1) {
+    const caller = await addCaller(db)
+    await fillConnection(db, caller.connection.id, rows)
+    callers.push(caller)
+  }
+  return callers
+}
+
+async function fillConnection(db: Kysely<Tables>, id: string, rows: number): Promise<void> {
+  const days = sql`date '2020-01-01' + n / 10`
+  const text = sql`'row ' || n || repeat(' of the truth', n % 20)`
+  const numbers = sql`generate_series(1, ${sql.lit(rows)}) n`
+  await sql`insert into portfolio_transaction
+    (connection_id, transaction_id, portfolio_id, type, titles, amount, currency, description, operation_date_day)
+    select ${id}::bigint, gen_random_uuid(), gen_random_uuid(), 'BUY', n / 7.0, n * 1.25, 'EUR', ${text}, ${days}
+    from ${numbers}`.execute(db)
+  await sql`insert into account_transaction
+    (connection_id, movement_id, account_id, type, amount, description, operation_date_day)
+    select ${id}::bigint, gen_random_uuid(), gen_random_uuid(), 'DEPOSIT', n * 0.01, ${text}, ${days}
+    from ${numbers}`.execute(db)
+}
+
+/** Light questions of all kinds and, with `heavy`, some for whole lists. */
+export function questionsOf(callers: Caller[]): Omit<Known, 'body'>[] {
+  return callers.flatMap(({ connection, token }) =>
+    [
+      `${connection.portfolio}?limit=20`,
+      `${connection.portfolio}?from=2020-02-01&to=2020-02-20`,
+      `${connection.portfolio}?limit=500&page=1`,
+      connection.portfolio,
+      `${connection.account}?limit=100&page=3`,
+      `${connection.account}?limit=10000`,
+      connection.orders,
+    ].map((path) => ({ path, token })),
+  )
+}
+
+/** Asks everything once, while all is well. */
+export async function learn(url: string, questions: Omit<Known, 'body'>[]): Promise<Known[]> {
+  const known: Known[] = []
+  for (const { path, token } of questions) {
+    const headers = { authorization: `Bearer ${token}` }
+    const answer = await fetch(url + path, { headers })
+    if (answer.status !== 200) throw new Error(`${path}: ${await answer.text()}`)
+    known.push({ path, token, body: await answer.text() })
+  }
+  return known
+}
