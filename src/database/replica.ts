@@ -3,7 +3,12 @@ import { type HostOptions, type HostState, openHost } from './host.ts'
 import type { RawRows } from './raw-rows.ts'
 import type { LagMeter } from './replica-lag.ts'
 import type { Parameter, Statement } from './statement.ts'
-import { DatabaseUnavailable, HostFailed } from './unavailable.ts'
+import {
+  DatabaseUnavailable,
+  HostFailed,
+  isSchemaBehind,
+  isStandbyConflict,
+} from './unavailable.ts'
 import { walPosition } from './wal-position.ts'
 
 export interface ReplicaOptions extends HostOptions {
@@ -37,7 +42,9 @@ export interface Replica {
 export function openReplica(options: ReplicaOptions): Replica {
   const host = openHost(options)
   const { hostname, port } = new URL(options.url)
-  const unanswered = new Set<(error: Error) => void>()
+  // Those who wait, in the order in which they came, and since when.
+  const unanswered = new Map<(error: Error) => void, number>()
+  let answeredAt = 0
   let fault: string | undefined = 'it was not looked at yet'
   let lagMs: number | undefined
 
@@ -47,7 +54,8 @@ export function openReplica(options: ReplicaOptions): Replica {
     fault = found
     options.onChange(state())
     if (fault === undefined) return
-    for (const reject of unanswered) reject(new HostFailed(`the replica is left out: ${fault}`))
+    for (const reject of unanswered.keys())
+      reject(new HostFailed(`the replica is left out: ${fault}`))
   }
   const measure = async (meter: LagMeter) => {
     lagMs = undefined
@@ -56,27 +64,41 @@ export function openReplica(options: ReplicaOptions): Replica {
     lagMs = meter.behind(reached)
     return lagMs > options.maxLagMs ? 'it is too far behind' : undefined
   }
+  const silent = () => {
+    const [oldest] = unanswered.values()
+    return oldest !== undefined && performance.now() - Math.max(oldest, answeredAt) > SILENT_MS
+  }
+  /** What another server can answer is a HostFailed, and only what this one cannot leaves it out. */
+  const failure = (error: Error): Error => {
+    if (!(error instanceof DatabaseUnavailable) || isStandbyConflict(error.cause)) return error
+    if (isSchemaBehind(error.cause)) return new HostFailed(error.message, { cause: error.cause })
+    if (!(error instanceof HostFailed) && !silent()) return error
+    judge('it does not answer')
+    return new HostFailed(error.message, { cause: error.cause })
+  }
   const read: Replica['read'] = (statement, values, holding) =>
     new Promise((resolve, reject) => {
-      unanswered.add(reject)
-      const failed = (error: Error) => {
-        if (error instanceof HostFailed) judge('it does not answer')
-        reject(error)
+      unanswered.set(reject, performance.now())
+      const answered = (rows: RawRows) => {
+        answeredAt = performance.now()
+        resolve(rows)
       }
       host
         .read(statement, values, holding)
-        .then(resolve, failed)
+        .then(answered, (error) => reject(failure(error)))
         .finally(() => unanswered.delete(reject))
     })
   return {
     read,
-    usable: () => fault === undefined,
+    usable: () => fault === undefined && !silent(),
     look: (meter) => measure(meter).then(judge, () => judge('it does not answer')),
     state,
     close: () => host.close(),
   }
 }
 
+/** A replica that owes answers and has given none for so long hangs, or may as well, in ms. */
+const SILENT_MS = 500
 /** A look that takes longer than this is one that failed, in ms. */
 const LOOK_MS = 1_000
 

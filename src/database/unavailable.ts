@@ -26,16 +26,25 @@ export class HostSilent extends HostFailed {
 /**
  * SQLSTATEs that tell of the server's state, not of the statement: connection trouble (08), out of
  * resources (53), an operator's intervention such as a shutdown or a cancelled statement (57), trouble
- * with its disk (58), a lock that was not had (55P03), a standby that had to cancel the query (40001).
- * The last group is what a schema that is behind says: a table, column, function or right is missing.
+ * with its disk (58), a lock that was not had (55P03), a standby that had to cancel the query (40).
  */
-const PASSING = /^(08|53|57|58|55P03|40001|42P01|42703|42704|42883|42501|3F000)/
+const PASSING = /^(08|53|57|58|55P03|40001|40P01)/
+
+/** What a schema that is behind says: a table, column, function or right is missing. */
+const SCHEMA_BEHIND = /^(42P01|42703|42704|42883|42501|3F000)$/
 
 /** What is neither a fault of ours nor of the request. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return true
-  if (error instanceof pg.DatabaseError) return PASSING.test(error.code ?? '')
+  if (error instanceof pg.DatabaseError) {
+    return PASSING.test(error.code ?? '') || isSchemaBehind(error)
+  }
   return isBroken(error)
+}
+
+/** Whether the statement was made for a schema that this server does not have, or not yet. */
+export function isSchemaBehind(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && SCHEMA_BEHIND.test(error.code ?? '')
 }
 
 /**
@@ -54,9 +63,12 @@ export function isFaultOfHost(error: unknown): boolean {
   return error instanceof HostFailed || error.cause !== undefined
 }
 
-/** A standby cancels a statement that stands in the way of what it has to replay. */
+/**
+ * A standby cancels a statement that stands in the way of what it has to replay; it says deadlock
+ * (40P01) where the two wait for each other.
+ */
 export function isStandbyConflict(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '40001'
+  return error instanceof pg.DatabaseError && /^(40001|40P01)$/.test(error.code ?? '')
 }
 
 /**
