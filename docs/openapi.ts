@@ -745,7 +745,6 @@ export interface components {
                 Vary: components["headers"]["Vary"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content?: never;
@@ -1044,21 +1043,7 @@ export interface operations {
                     "application/json": components["schemas"]["AssetsTransferOrderList"];
                 };
             };
-            /** @description Nothing has changed in the connection since the answer that `If-None-Match` names. */
-            304: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                    ETag: components["headers"]["ETag"];
-                    "Last-Modified": components["headers"]["Last-Modified"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Vary: components["headers"]["Vary"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
+            304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];

@@ -56,7 +56,7 @@ t.test('The service reads one partition for a page, and the books are kept', asy
   const literals = [token, connection.token].map(
     (each) => `'\\x${tokenHash(each).toString('hex')}'`,
   )
-  const facts = [...literals, `'{}'`, `'-infinity'`, `'infinity'`, '5', '5']
+  const facts = [...literals, `'-infinity'`, `'infinity'`, '5', '5']
   const lists = [...statements.values()].filter(({ title }) => /^portf.*tokenHash$/.test(title))
   t.ok(lists.length > 0)
   for (const statement of lists) {

@@ -13,7 +13,7 @@ const query = replyQuery({
   // Newest first by completion, then by id; what is not completed is not shown (contract 8 and 15).
   rows: build
     .selectFrom('assets_transfer_order as t')
-    .where(sql<boolean>`not head.unmodified and t.connection_id = head.connection_id`)
+    .where(sql<boolean>`t.connection_id = head.connection_id`)
     .where('t.completed_at', 'is not', null)
     .orderBy('t.completed_at', 'desc')
     .orderBy('t.id', 'desc')

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Holding } from '../database/answer-memory.ts'
 import { compile } from '../database/builder.ts'
 import type { Database } from '../database/database.ts'
-import { RawRows } from '../database/raw-rows.ts'
+import type { RawRows } from '../database/raw-rows.ts'
 import type { Replica } from '../database/replica.ts'
 import type { Parameter, Statement } from '../database/statement.ts'
 import { HostFailed } from '../database/unavailable.ts'
@@ -14,28 +14,39 @@ import { type Head, headColumns, takeHead } from './head.ts'
 export interface Question {
   kind: CallerKind
   statement: Statement
-  /** The caller, the connection, the versions that the client has, then the statement's own. */
-  parameters: [Parameter, Buffer, Parameter, ...Parameter[]]
+  /** The caller and the connection, then the statement's own. */
+  parameters: [Parameter, Buffer, ...Parameter[]]
+  /** The versions of the data that the client has; `*` stands for any. */
+  knownVersions: string[]
   holding: Holding
 }
 
 export interface Found {
   head: Head
-  rows: RawRows
+  /** Undefined where the client has this version already. */
+  rows: RawRows | undefined
 }
 
 /**
- * Reads head and rows of an answer. Where there are replicas, one of them is asked for the rows and the
- * primary, at the same time, for the head: a replica's rows count only if they are of the version that
- * the primary has now. So a token that was revoked, or a connection that was deleted, is refused at once,
- * nobody is told of an earlier state, and a replica that lags costs a second read and nothing else.
+ * Reads head and rows of an answer; but first, where the client has one already, whether that is still
+ * good, which is a look-up of two rows.
+ *
+ * Where there are replicas, one of them is asked for the rows and the primary for the head: a replica's
+ * rows count only if they are of the version that the primary has now. So a token that was revoked, or a
+ * connection that was deleted, is refused at once, nobody is told of an earlier state, and a replica that
+ * lags costs a second read and nothing else.
  * @throws DatabaseUnavailable, TokenUnknown, TokenExpired or ConnectionNotFound
  */
 export async function currentRows(db: Database, question: Question): Promise<Found> {
-  const replica = db.replica(question.parameters[1])
-  const found = replica && (await readFromReplica(db, replica, question))
+  const { statement, parameters, knownVersions, holding } = question
+  const isKnown = ({ version }: Head) =>
+    knownVersions.includes(version) || knownVersions.includes('*')
+  const head = knownVersions.length > 0 ? await readHead(db, question) : undefined
+  if (head && isKnown(head)) return { head, rows: undefined }
+  const replica = db.replica(parameters[1])
+  const found = replica && (await readFromReplica(db, replica, question, head))
   if (found) return found
-  const rows = await db.read(question.statement, question.parameters, question.holding)
+  const rows = await db.read(statement, parameters, holding)
   return { head: takeHead(rows), rows }
 }
 
@@ -44,26 +55,33 @@ const heads = forEachCaller((kind) =>
   compile(`head by ${kind}`, sql`${connectionOfApp(kind).select(headColumns(sql`null`))}`),
 )
 
-/** @returns undefined where the replica has not what the primary has */
+async function readHead(db: Database, { kind, parameters }: Question): Promise<Head> {
+  return takeHead(await db.read(heads[kind], parameters.slice(0, 2)))
+}
+
+/**
+ * @param known the head that the primary has, where it has been read
+ * @returns undefined where the replica has not what the primary has
+ */
 async function readFromReplica(
   db: Database,
   replica: Replica,
-  { kind, statement, parameters, holding }: Question,
+  question: Question,
+  known: Head | undefined,
 ): Promise<Found | undefined> {
+  const { statement, parameters, holding } = question
   const [there, here] = await Promise.allSettled([
     replica.read(statement, parameters, holding),
-    db.read(heads[kind], parameters.slice(0, 3)),
+    known ?? readHead(db, question),
   ])
   if (here.status === 'rejected') throw here.reason
-  const current = takeHead(here.value)
-  if (current.unmodified) return { head: current, rows: new RawRows() }
   if (there.status === 'rejected') {
     if (there.reason instanceof HostFailed) return undefined
     throw there.reason
   }
   const rows = there.value
   const head = headOf(rows)
-  if (head?.appId === current.appId && head.version === current.version) return { head, rows }
+  if (head?.appId === here.value.appId && head.version === here.value.version) return { head, rows }
   rows.discard()
   return undefined
 }

@@ -1,5 +1,4 @@
-import { type RawBuilder, sql } from 'kysely'
-import { parameter } from '../database/builder.ts'
+import type { RawBuilder } from 'kysely'
 import type { RawRows } from '../database/raw-rows.ts'
 import { ConnectionNotFound, TokenExpired, TokenUnknown } from './refusals.ts'
 
@@ -12,7 +11,6 @@ export const HEAD_COLUMNS = [
   'expired',
   'connection_id',
   'version',
-  'unmodified',
   'total_items',
 ] as const
 
@@ -28,22 +26,15 @@ export function headColumns(totalItems: RawBuilder<string | null>) {
     'caller.expired',
     'c.id as connection_id',
     'c.version',
-    unmodified.as('unmodified'),
     totalItems.as('total_items'),
   ] as const
 }
-
-/** Whether parameter $3, the versions that the client has, names the version that is there. */
-const known = parameter<string[]>(3, 'text[]')
-const unmodified = sql<boolean>`coalesce(c.version = any(${known}) or '*' = any(${known}), false)`
 
 export interface Head {
   /** The calling app. */
   appId: string
   /** Names the state of the connection's rows: `<changes>.<microseconds since 1970>`. */
   version: string
-  /** Whether the client has this version already, so that no row was read. */
-  unmodified: boolean
   totalItems: number
 }
 
@@ -54,9 +45,9 @@ export interface Head {
 export function takeHead(rows: RawRows): Head {
   const fields = rows.shift()
   if (fields === undefined) throw new TokenUnknown()
-  const [appId, expired, connectionId, version, unmodified, totalItems] = fields
+  const [appId, expired, connectionId, version, totalItems] = fields
   if (typeof appId !== 'string') throw new Error('the head of an answer did not come first')
   if (expired === 't') throw new TokenExpired()
   if (connectionId === null || typeof version !== 'string') throw new ConnectionNotFound(appId)
-  return { appId, version, unmodified: unmodified === 't', totalItems: Number(totalItems ?? 0) }
+  return { appId, version, totalItems: Number(totalItems ?? 0) }
 }

@@ -44,7 +44,7 @@ export function replyQuery<Item extends TObject>(parts: StatementParts<Item>): R
 
 /**
  * Asks the database once, and writes what it says as JSON.
- * @param values the parameters from $4 on
+ * @param values the parameters from $3 on
  * @param frame what stands around the rows
  */
 export async function answer(
@@ -54,13 +54,13 @@ export async function answer(
   values: Parameter[],
   frame: (head: Head) => Frame,
 ): Promise<Reply> {
-  const known = `{${knownVersions.map((version) => JSON.stringify(version)).join()}}`
   const kind = kindOf(caller)
-  const parameters: Question['parameters'] = [callerParameter(caller), connection, known, ...values]
-  const question = { kind, statement: statements[kind], parameters, holding }
+  const parameters: Question['parameters'] = [callerParameter(caller), connection, ...values]
+  const question = { kind, statement: statements[kind], parameters, knownVersions, holding }
   const { head, rows } = await currentRows(db, question)
+  if (rows === undefined) return { ...head, items: 0, body: undefined }
   const items = rows.count
-  const body = head.unmodified ? undefined : jsonArray(rows, writer, frame(head))
+  const body = jsonArray(rows, writer, frame(head))
   // What is written at once is some times the size of its rows, and stays until it is sent.
   if (Buffer.isBuffer(body)) holding.settle(body.length)
   return { ...head, items, body }

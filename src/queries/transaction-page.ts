@@ -9,11 +9,11 @@ export type TransactionTable = 'portfolio_transaction' | 'account_transaction'
 
 const KEYS = { portfolio_transaction: 'transaction_id', account_transaction: 'movement_id' }
 
-// Behind $1, the caller, $2, the connection, and $3, the versions that the client has.
-const from = parameter<string>(4, 'date')
-const to = parameter<string>(5, 'date')
-const length = parameter<number>(6, 'bigint')
-const offset = parameter<number>(7, 'bigint')
+// Behind $1, the caller, and $2, the connection.
+const from = parameter<string>(3, 'date')
+const to = parameter<string>(4, 'date')
+const length = parameter<number>(5, 'bigint')
+const offset = parameter<number>(6, 'bigint')
 
 /**
  * The two parts of a statement for one page of a list: its head, and its rows out of a table's rows `t`.
@@ -34,7 +34,7 @@ export const firstPage: Page = {
   rows: (rows, table) =>
     inOrder(rows, table)
       .where(sql<boolean>`
-        not head.unmodified and t.connection_id = head.connection_id
+        t.connection_id = head.connection_id
         and t.effective_day >= ${from} and t.effective_day <= ${to}`)
       .limit(length),
 }
@@ -53,7 +53,7 @@ export const laterPage: Page = {
   rows: (rows, table) =>
     inOrder(rows, table)
       .where(sql<boolean>`
-        not head.unmodified and t.connection_id = head.connection_id
+        t.connection_id = head.connection_id
         and t.effective_day >= ${from} and t.effective_day <= head.newest_day`)
       .limit(length)
       .offset(sql<number>`head.skipped`),

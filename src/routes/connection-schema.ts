@@ -45,7 +45,7 @@ export function connectionSchema({ tag, querystring, answer, ...about }: Operati
       304: {
         description:
           'Nothing has changed in the connection since the answer that `If-None-Match` names.',
-        headers: headers(...STATE, ...links),
+        headers: headers(...STATE),
         type: 'null',
       },
       400: problem(400, 'The parameters cannot be used, or the request cannot be read.', QUOTA),

@@ -32,7 +32,7 @@ export function listHandler(
     const { facts, validators } = connectionFacts(request, form, holding)
     const list = { ...facts, from, to, limit: Number(limit), page: Number(page) }
     const answer = await readOfKnownCaller(options.quota, reply, read(options.db, list))
-    reply.header('link', pageLinks(list, answer.totalItems))
+    if (answer.body) reply.header('link', pageLinks(list, answer.totalItems))
     return sendReply(reply, validators, answer)
   }
 }
