@@ -1,0 +1,155 @@
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { seed } from '../../seeds/seed.ts'
+import { openAsOwner } from '../logins.ts'
+import { isProblem } from '../problem.ts'
+import {
+  addAccountTransactions,
+  addCaller,
+  addConnection,
+  addPortfolioTransactions,
+} from '../rows.ts'
+import { startService } from '../service.ts'
+import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
+import { demoRequests, tellAll } from './demo-answers.ts'
+import { allAnswered, keepAsking } from './load.ts'
+import { startPgBouncer } from './pgbouncer.ts'
+import { until } from './program.ts'
+
+const server = await startDebianPostgres(t)
+const login = await migrateFor(server.url)
+const db = openAsOwner(t, server.url)
+const pool = new pg.Pool({ connectionString: server.url, max: 2 })
+await seed(pool)
+await pool.end()
+const SERVER_CONNECTIONS = 3
+const bouncer = await startPgBouncer(t, login, SERVER_CONNECTIONS)
+
+/** Through PgBouncer, as README.md says for one before 1.21. */
+const serve = (t: Test, environment: Record<string, string> = {}) =>
+  startService(t, {
+    databaseUrl: server.url,
+    environment: {
+      DATABASE_URL: bouncer.through(login),
+      DATABASE_POOLER: 'true',
+      DATABASE_PREPARE: 'false',
+      ...environment,
+    },
+  })
+
+t.test('Behind PgBouncer in transaction mode, every answer is what it is without', async (t) => {
+  const direct = await startService(t, { databaseUrl: server.url })
+  const service = await serve(t)
+  const expected = await tellAll(direct)
+  t.same(await tellAll(service), expected)
+  t.same(new Set(expected.map(({ status }) => status)), new Set([200, 400, 404]))
+  isProblem(t, await service.get(String(demoRequests[0]?.path), { token: 'x' }), 'invalid_token')
+  t.equal((await service.get('/health/ready')).status, 200)
+  t.equal(await firstValue(bouncer.through(login), 'show statement_timeout'), '5s')
+  // Whoever forgot that setting pays with time only.
+  t.same(await tellAll(await serve(t, { DATABASE_PREPARE: 'true' })), expected)
+})
+
+t.test('Apps that share server connections see nothing of each other', async (t) => {
+  const service = await serve(t, { DATABASE_POOL_SIZE: '30' })
+  const apps = await Promise.all(Array.from({ length: 8 }, (_, n) => appWithRows(n + 1)))
+  const stop = keepAsking(t, 24, async (client) => {
+    const mine = apps[client % apps.length]
+    const other = apps[(client + 1 + Math.floor(Math.random() * 7)) % apps.length]
+    if (mine === undefined || other === undefined) throw new Error('no such app')
+    const { token } = mine
+    const [own, shared, foreign] = await Promise.all([
+      service.get(mine.connection.portfolio, { token }),
+      service.get(mine.shared.account, { token }),
+      service.get(other.connection.portfolio, { token }),
+    ])
+    if (own.text !== mine.expected.own) return `own: ${own.status} ${own.text.slice(0, 300)}`
+    if (shared.text !== mine.expected.shared) return `shared: ${shared.status} ${shared.text}`
+    return foreign.status === 404 ? undefined : `foreign: ${foreign.status} ${foreign.text}`
+  })
+  let most = 0
+  const used = `select count(*) from pg_stat_activity where usename = 'investment_service'`
+  const deadline = Date.now() + 4_000
+  await until('the load has run', async () => {
+    most = Math.max(most, Number(await firstValue(server.url, used)))
+    return Date.now() > deadline
+  })
+  allAnswered(t, await stop())
+  // The services of other tests have gone, and PgBouncer has not opened more than it may.
+  t.equal(most, SERVER_CONNECTIONS)
+
+  // A server connection on which requests have run shows nothing to whoever gets it next.
+  for (const column of [
+    'app.id',
+    'app_token.app_id',
+    'connection.id',
+    'portfolio_transaction.type',
+  ]) {
+    const rows = `(select count(${column}) from ${column.split('.')[0]})`
+    // Together, so that each gets another server connection.
+    const seen = await Promise.all(
+      Array.from({ length: SERVER_CONNECTIONS }, () =>
+        firstValue(
+          bouncer.through(login),
+          `select ${rows} || ' on ' || pg_backend_pid() || pg_sleep(0.2)`,
+        ),
+      ),
+    )
+    t.equal(new Set(seen).size, SERVER_CONNECTIONS)
+    t.ok(
+      seen.every((text) => /^0 on /.test(String(text))),
+      `${column}: ${seen}`,
+    )
+  }
+
+  /** An app with a connection of its own, and one whose token all the others have, too. */
+  async function appWithRows(count: number) {
+    const { appId, token, connection } = await addCaller(db)
+    const shared = await addConnection(db, appId, 'shared by all')
+    const rows = Array.from({ length: count }, () => ({ description: `of ${appId}` }))
+    await addPortfolioTransactions(db, connection, ...rows)
+    await addAccountTransactions(db, shared, ...rows)
+    const direct = await startService(t, { databaseUrl: server.url })
+    const own = (await direct.get(connection.portfolio, { token })).text
+    const ofShared = (await direct.get(shared.account, { token })).text
+    await direct.close()
+    if (own.split(appId).length !== count + 1) throw new Error('not what was written')
+    return { token, connection, shared, expected: { own, shared: ofShared } }
+  }
+})
+
+t.test('A restart of PgBouncer, or of PostgreSQL behind it, is over when it is', async (t) => {
+  const service = await serve(t)
+  const { token, connection } = await addCaller(db)
+  const rows = Array.from({ length: 50 }, () => ({}))
+  await addPortfolioTransactions(db, connection, ...rows)
+  const { text } = await service.get(connection.portfolio, { token })
+  const refused = { count: 0 }
+  const stop = keepAsking(t, 6, async () => {
+    const answer = await service.get(connection.portfolio, { token })
+    if (answer.status !== 503) return answer.text === text ? undefined : answer.text
+    refused.count += 1
+    return answer.headers.get('retry-after') ? undefined : '503 without Retry-After'
+  })
+  const ready = async (status: number) => {
+    const start = performance.now()
+    await until(`ready says ${status}`, async () => {
+      return (await service.get('/health/ready')).status === status
+    })
+    return Math.round(performance.now() - start)
+  }
+  for (const [name, what] of Object.entries({ PgBouncer: bouncer, PostgreSQL: server })) {
+    await what.stop()
+    await ready(503)
+    await what.start()
+    const ms = await ready(200)
+    t.ok(ms < 2_000, `${name} is back, the service after ${ms} ms`)
+    const before = refused.count
+    for (let n = 0; n < 20; n += 1) {
+      t.equal((await service.get(connection.portfolio, { token })).text, text)
+    }
+    t.equal(refused.count, before, 'nobody is refused any more')
+  }
+  allAnswered(t, await stop())
+  t.comment(`refused with 503 while it was gone: ${refused.count}`)
+})

@@ -1,0 +1,75 @@
+import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { firstValue, onPort } from './debian-postgres.ts'
+import { freePort } from './free-port.ts'
+import { notRoot, type Program, startProgram, until } from './program.ts'
+
+/** A PgBouncer of Debian's package pgbouncer, in transaction mode. */
+export interface PgBouncer {
+  /** What the connection string becomes when it goes through PgBouncer. */
+  through(url: string): string
+  start(): Promise<void>
+  /** It closes all connections at once. */
+  stop(): Promise<void>
+}
+
+/**
+ * @param url a login of the server that it stands before
+ * @param serverConnections how many all clients share
+ */
+export async function startPgBouncer(
+  t: Test,
+  url: string,
+  serverConnections: number,
+): Promise<PgBouncer> {
+  const { hostname, port: serverPort, username, password } = new URL(url)
+  const account = await notRoot()
+  const folder = await mkdtemp(join(tmpdir(), 'pgbouncer-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  await writeFile(`${folder}/users`, `"${username}" "${password}"\n`)
+  const port = await freePort()
+  const lines = [
+    '[databases]',
+    `* = host=${hostname} port=${serverPort}`,
+    '[pgbouncer]',
+    'listen_addr = 127.0.0.1',
+    `listen_port = ${port}`,
+    'unix_socket_dir =',
+    'auth_type = scram-sha-256',
+    `auth_file = ${folder}/users`,
+    'pool_mode = transaction',
+    `default_pool_size = ${serverConnections}`,
+    'max_client_conn = 500',
+    // Its default keeps everybody waiting for 15 s after PostgreSQL is back.
+    'server_login_retry = 1',
+  ]
+  await writeFile(`${folder}/pgbouncer.ini`, `${lines.join('\n')}\n`)
+  await chmod(folder, 0o711)
+  if (account.owner) await chown(folder, account.owner.uid, account.owner.gid)
+  let program: Program | undefined
+  const through = (direct: string) => onPort(direct, port)
+  const start = async () => {
+    program = await startProgram(t, {
+      command: 'pgbouncer',
+      package: 'pgbouncer',
+      args: [`${folder}/pgbouncer.ini`],
+      account,
+    })
+    const answers = () =>
+      firstValue(through(url), 'select true').catch(() => {
+        if (program?.process.exitCode !== null) throw new Error(program?.said())
+        return false
+      })
+    await until('PgBouncer answers', async () => (await answers()) === true)
+  }
+  await start()
+  return {
+    through,
+    start,
+    stop: async () => {
+      await program?.end('SIGTERM')
+    },
+  }
+}
