@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { t } from 'tap'
@@ -54,3 +56,32 @@ t.test('docs/decisions.md: every test that it names is there', async (t) => {
     await t.resolves(read(`test/${name}`), String(name))
   }
 })
+
+t.test('SECURITY.md: every test that its table names is there', async (t) => {
+  const cells = [...(await read('SECURITY.md')).matchAll(/^\| API\d+ .* \| ([^|]+) \|$/gm)]
+  t.equal(cells.length, 10)
+  for (const [, name] of cells.flatMap(([, cell]) => [...String(cell).matchAll(/`([^`]+)`/g)])) {
+    const files = globSync(`test/${name}.test.ts`)
+    t.ok(files.length > 0, String(name))
+  }
+})
+
+t.test('Every page of the documentation that another one links to is there', async (t) => {
+  const pages = ['README.md', 'SECURITY.md', ...globSync('docs/*.md')]
+  for (const page of pages) {
+    const links = (await read(page)).matchAll(/\]\(((?!https?:)[^)#\s]*)(?:#([^)\s]+))?\)/g)
+    for (const [link, path = '', place] of links) {
+      const file = path === '' ? page : join(dirname(page), path)
+      const found = await read(file).catch(() => undefined)
+      const places = [...(found ?? '').matchAll(/^#+ (.+)$/gm)].map(([, title]) => anchorOf(title))
+      const isThere = found !== undefined && (place === undefined || places.includes(place))
+      t.ok(isThere, `${page}: ${link}`)
+    }
+  }
+})
+
+/** What a heading is called in an address, as code hosts make it. */
+function anchorOf(heading = ''): string {
+  const plain = heading.toLowerCase().replaceAll(/[^\w\s-]/g, '')
+  return plain.replaceAll(/\s/g, '-')
+}
