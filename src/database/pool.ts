@@ -45,8 +45,8 @@ export function createPool(options: PoolOptions): pg.Pool {
   return pool
 }
 
-/** How long a new connection may take to open, in ms. A server that is well takes some ten. */
-const CONNECT_MS = 1_000
+/** How long a new connection may take to open, in ms: some ten, but more where all is busy. */
+const CONNECT_MS = 2_000
 
 class TappedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {

@@ -11,7 +11,8 @@ const FRESH_MS = 250
 
 /**
  * A function that tells the readiness of a database, in less than a second also where the database says
- * nothing: there is one look at a time, and who comes meanwhile waits for the same one.
+ * nothing: who comes while one looks waits for the same answer. A look that is late is given up for a new
+ * one, since the connection that it is stuck on may be dead where a new one would not be.
  */
 export function readinessOf(db: Database): () => Promise<Readiness> {
   let last: Promise<Readiness> | undefined
@@ -23,13 +24,13 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
   }
   return async () => {
     if (last === undefined) {
-      last = look()
+      last = inTime(look())
       const forget = () => {
         last = undefined
       }
       last.finally(() => setTimeout(forget, FRESH_MS).unref())
     }
-    const found = await inTime(last)
+    const found = await last
     return found === 'ready' && db.state().primary.failing ? 'overwhelmed' : found
   }
 }
