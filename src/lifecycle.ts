@@ -56,8 +56,9 @@ export function logReplicas(app: FastifyInstance, db: Database): void {
 
 /**
  * On a signal: not ready any more, but still answering until the balancers have noticed; then nothing
- * new, and the end when all that was under way is answered. A second signal, or too long a wait, ends
- * the process at once. Ctrl-C does not wait for balancers.
+ * new, and the end when all that was under way is answered, with exit code 0. A second signal, or too
+ * long a wait, ends the process at once, with exit code 1: somebody did not get the whole of an answer.
+ * Ctrl-C does not wait for balancers.
  * @param close what is to be closed when no request is left
  */
 export function closeOnSignal(

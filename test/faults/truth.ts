@@ -60,3 +60,13 @@ export async function learn(url: string, questions: Omit<Known, 'body'>[]): Prom
   }
   return known
 }
+
+/** A connection whose full page is some 25 MB, more than the buffers between two sockets hold. */
+export async function fillLargePages(db: Kysely<Tables>): Promise<Omit<Known, 'body'>> {
+  const { connection, token } = await addCaller(db)
+  await sql`insert into account_transaction
+    (connection_id, movement_id, account_id, type, amount, description, operation_date_day)
+    select ${connection.id}::bigint, gen_random_uuid(), gen_random_uuid(), 'DEPOSIT', n, repeat('x', 2000), '2020-01-01'
+    from generate_series(1, 10000) n`.execute(db)
+  return { path: `${connection.account}?limit=10000`, token }
+}
