@@ -22,7 +22,13 @@ export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {
   while (await migrateOnce(db)) {}
 }
 
-/** The names of all migrations that this version of the service knows, in order. */
-export async function knownMigrations(): Promise<string[]> {
-  return Object.keys(await provider.getMigrations()).sort()
+let known: Promise<string[]> | undefined
+
+/**
+ * The names of all migrations that this version of the service knows, in order. They are looked up once:
+ * the next release may replace the files of a process that still runs, and it is not behind for that.
+ */
+export function knownMigrations(): Promise<string[]> {
+  known ??= provider.getMigrations().then((migrations) => Object.keys(migrations).sort())
+  return known
 }
