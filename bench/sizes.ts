@@ -2,17 +2,18 @@ import type pg from 'pg'
 import type { BenchDatabase } from './database.ts'
 import { table } from './report.ts'
 
-/** What a million rows take on disk, with each index and with the counts by day. */
+/** What a million rows take on disk, with each index and with the counts by day and by month. */
 export async function measureSizes({ owner }: BenchDatabase): Promise<string> {
   await copyToAccounts(owner)
   const lines: string[][] = []
   for (const noun of ['portfolio_transaction', 'account_transaction']) {
     const { rows } = await owner.query<{ name: string; bytes: string }>(
       `select c.relname as name,
-         case when c.oid = ($1 || '_day')::regclass then pg_total_relation_size(c.oid)
-           else pg_table_size(c.oid) end as bytes
+         case when b.oid is null then pg_table_size(c.oid) else pg_total_relation_size(c.oid) end
+           as bytes
        from pg_class c left join pg_index i on i.indexrelid = c.oid
-       where c.oid = $1::regclass or i.indrelid = $1::regclass or c.oid = ($1 || '_day')::regclass
+         left join unnest(array[$1 || '_day', $1 || '_month']::regclass[]) b (oid) on b.oid = c.oid
+       where c.oid = $1::regclass or i.indrelid = $1::regclass or b.oid is not null
        order by c.relkind desc, c.relname`,
       [noun],
     )

@@ -1,13 +1,14 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The books: how many rows a connection has, in all and on each day, and a version of its data. With
- * them a total costs the same at any size, a deep page is found without walking to it, and an ETag is
- * right whoever wrote the rows. Triggers keep them, once a statement: a bulk load hardly notices.
+ * The books: how many rows a connection has, in all, in each month and on each day, and a version of its
+ * data. With them a total costs the same at any size, a deep page is found without walking to it, and an
+ * ETag is right whoever wrote the rows. Triggers keep them, once a statement: a bulk load hardly notices.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   for (const noun of ['portfolio_transaction', 'account_transaction']) {
-    await createDayCounts(db, noun)
+    await createCounts(db, `${noun}_day`, 'effective_day')
+    await createCounts(db, `${noun}_month`, 'first_day')
     await createTriggers(db, noun, changeOfTransactions(noun))
   }
   await createTriggers(db, 'assets_transfer_order', changeOfVersion)
@@ -15,14 +16,14 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 
 type Change = Record<'insert' | 'update' | 'delete' | 'truncate', string>
 
-async function createDayCounts(db: Kysely<unknown>, noun: string): Promise<void> {
+async function createCounts(db: Kysely<unknown>, book: string, period: string): Promise<void> {
   await sql`
-    create table ${sql.id(`${noun}_day`)} (
+    create table ${sql.id(book)} (
       connection_id bigint not null references connection on delete cascade,
-      effective_day date not null,
-      -- A day that lost its last row leaves the book, so that it never outgrows the rows.
+      ${sql.id(period)} date not null,
+      -- A period that lost its last row leaves the book, so that it never outgrows the rows.
       row_count integer not null check (row_count > 0),
-      primary key (connection_id, effective_day)
+      primary key (connection_id, ${sql.id(period)})
     ) with (fillfactor = 80)`.execute(db)
 }
 
@@ -76,40 +77,56 @@ function touch(changes: string, column?: string): string {
     end loop;`
 }
 
-/** In order, so that the days of a connection lie side by side. */
-function gain(days: string, changes: string): string {
-  return `
-    insert into ${days} as d (connection_id, effective_day, row_count)
-      select connection_id, effective_day, sum(delta) from (${changes}) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2
-      on conflict (connection_id, effective_day)
-      do update set row_count = d.row_count + excluded.row_count;`
+interface Book {
+  table: string
+  /** The column that names the period, and the period of a row's day. */
+  period: string
+  of: string
 }
 
-function lose(days: string, changes: string): string {
-  const day = 'connection_id = n.connection_id and effective_day = n.effective_day'
+/** Of dates alone: date_trunc() would make a timestamp of it, in the time zone of the session. */
+const firstOfMonth = 'effective_day - (extract(day from effective_day)::integer - 1)'
+
+/** In order, so that the periods of a connection lie side by side. */
+function gain({ table, period, of }: Book, changes: string): string {
   return `
-    for n in select connection_id, effective_day, -sum(delta) as lost from (${changes}) c
+    insert into ${table} as b (connection_id, ${period}, row_count)
+      select connection_id, ${of}, sum(delta) from (${changes}) c
+        group by 1, 2 having sum(delta) > 0 order by 1, 2
+      on conflict (connection_id, ${period})
+      do update set row_count = b.row_count + excluded.row_count;`
+}
+
+function lose({ table, period, of }: Book, changes: string): string {
+  const entry = `connection_id = n.connection_id and ${period} = n.period`
+  return `
+    for n in select connection_id, ${of} as period, -sum(delta) as lost from (${changes}) c
         group by 1, 2 having sum(delta) < 0 loop
-      delete from ${days} where ${day} and row_count = n.lost;
+      delete from ${table} where ${entry} and row_count = n.lost;
       if not found then
-        update ${days} set row_count = row_count - n.lost where ${day};
+        update ${table} set row_count = row_count - n.lost where ${entry};
       end if;
     end loop;`
 }
 
 function changeOfTransactions(noun: string): Change {
   const column = `${noun}s`
-  const days = `${noun}_day`
+  const books: Book[] = [
+    { table: `${noun}_day`, period: 'effective_day', of: 'effective_day' },
+    { table: `${noun}_month`, period: 'first_day', of: firstOfMonth },
+  ]
+  const gains = (changes: string) => books.map((book) => gain(book, changes)).join('')
+  const losses = (changes: string) => books.map((book) => lose(book, changes)).join('')
+  const empty = books.map(({ table }) => `delete from ${table};`).join(' ')
   const minus = 'select connection_id, effective_day, -1 as delta from old_rows'
   const plus = 'select connection_id, effective_day, 1 as delta from new_rows'
   const both = `${minus} union all ${plus}`
   return {
-    insert: `${touch(plus, column)} ${gain(days, plus)}`,
-    update: `${touch(both, column)} ${gain(days, both)} ${lose(days, both)}`,
-    delete: `${touch(minus, column)} ${lose(days, minus)}`,
+    insert: `${touch(plus, column)} ${gains(plus)}`,
+    update: `${touch(both, column)} ${gains(both)} ${losses(both)}`,
+    delete: `${touch(minus, column)} ${losses(minus)}`,
     // Not truncate: a reader holds its lock on the days while it waits for the one on the rows.
-    truncate: `${touchAll(`${column} = 0,`, `where ${column} > 0`)} delete from ${days};`,
+    truncate: `${touchAll(`${column} = 0,`, `where ${column} > 0`)} ${empty}`,
   }
 }
 

@@ -38,8 +38,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 const rowTables = [
   'portfolio_transaction',
   'portfolio_transaction_day',
+  'portfolio_transaction_month',
   'account_transaction',
   'account_transaction_day',
+  'account_transaction_month',
   'assets_transfer_order',
 ]
 

@@ -21,9 +21,11 @@ const READABLE: Record<string, string[]> = {
 const WHOLE = [
   'account_transaction',
   'account_transaction_day',
+  'account_transaction_month',
   'assets_transfer_order',
   'portfolio_transaction',
   'portfolio_transaction_day',
+  'portfolio_transaction_month',
 ]
 
 t.test('The service may read what it serves, and nothing else', async (t) => {

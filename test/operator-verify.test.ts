@@ -46,6 +46,8 @@ t.test('Each difference is told, and exit code 1; nothing is changed', async (t)
     where connection_id = ${id} and effective_day = '2024-02-29'`.execute(db)
   await sql`update portfolio_transaction_day set row_count = 5
     where connection_id = ${id}`.execute(db)
+  await sql`update portfolio_transaction_month set row_count = 4
+    where connection_id = ${id} and first_day = '2024-02-01'`.execute(db)
   await sql`insert into account_transaction_day
     values (${other.id}, '2030-12-31', 1)`.execute(db)
   const { code, json } = await verify('--json')
@@ -53,10 +55,11 @@ t.test('Each difference is told, and exit code 1; nothing is changed', async (t)
   const portfolio = { connectionId: id, table: 'portfolio_transaction' }
   const account = { connectionId: other.id, table: 'account_transaction' }
   const expected = [
-    { ...portfolio, day: null, booked: 7, counted: 3 },
-    { ...portfolio, day: '0099-03-01', booked: 5, counted: 2 },
-    { ...portfolio, day: '2024-02-29', booked: 0, counted: 1 },
-    { ...account, day: '2030-12-31', booked: 1, counted: 0 },
+    { ...portfolio, period: null, booked: 7, counted: 3 },
+    { ...portfolio, period: '2024-02', booked: 4, counted: 1 },
+    { ...portfolio, period: '0099-03-01', booked: 5, counted: 2 },
+    { ...portfolio, period: '2024-02-29', booked: 0, counted: 1 },
+    { ...account, period: '2030-12-31', booked: 1, counted: 0 },
   ]
   t.same(json().differences, expected)
   const { stdout } = await verify()

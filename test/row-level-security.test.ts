@@ -20,8 +20,8 @@ const CLOSED = ['app', 'app_token', 'connection', ...ROWS]
 
 t.test('Without what a request must say, no row can be seen', async (t) => {
   const { service } = await twoApps(t)
-  const days = ROWS.slice(0, 2).map((table) => `${table}_day`)
-  for (const table of [...CLOSED, ...days]) {
+  const books = ROWS.slice(0, 2).flatMap((table) => [`${table}_day`, `${table}_month`])
+  for (const table of [...CLOSED, ...books]) {
     const column = { app: 'id', app_token: 'app_id', connection: 'id' }[table] ?? 'connection_id'
     t.same((await service.query(`select ${column} from ${table}`)).rows, [], table)
   }
@@ -87,6 +87,7 @@ const CONDITIONS = [
   `"c"."token_hash" = $2::bytea`,
   't.connection_id = head.connection_id',
   'd.connection_id = c.id',
+  'm.connection_id = c.id',
 ]
 
 t.test('A statement that lost a condition still shows nothing of another app', async (t) => {
@@ -111,8 +112,12 @@ t.test('A statement that lost a condition still shows nothing of another app', a
       }
     }
   }
-  // Those two choose among the app's own connections, and count without showing.
-  const harmless = ['"c"."token_hash" = $2::bytea', 'd.connection_id = c.id']
+  // These choose among the app's own connections, and count without showing.
+  const harmless = [
+    '"c"."token_hash" = $2::bytea',
+    'd.connection_id = c.id',
+    'm.connection_id = c.id',
+  ]
   for (const condition of CONDITIONS.filter((part) => !harmless.includes(part))) {
     t.ok(leaks.get(condition), `without the wall, a lost ${condition} shows`)
   }
@@ -126,7 +131,7 @@ async function everyField(client: pg.Client, text: string, values: unknown[]): P
 t.test('A total that lost its condition counts nothing of another app', async (t) => {
   const { service, owner, mine } = await twoApps(t)
   const text = String(statements.get('portfolio_transaction first page by tokenHash')?.text)
-  const forgetful = text.replaceAll('d.connection_id = c.id', 'true')
+  const forgetful = text.replaceAll(/[dm]\.connection_id = c\.id/g, 'true')
   const values = [mine.hash, tokenHash(mine.connection), '2000-01-01', 'infinity', '10']
   const total = async (client: pg.Client) => (await client.query(forgetful, values)).rows[0]
   t.match(await total(service), { total_items: '1' })

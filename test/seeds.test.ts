@@ -111,8 +111,9 @@ t.test('ISINs have the check digit that ISO 6166 demands', async (t) => {
 t.test('Seeding twice changes nothing', async (t) => {
   const everything = async () => {
     const tables = ['app', 'app_token', 'connection', 'portfolio_transaction']
-    const others = ['account_transaction', 'assets_transfer_order', 'portfolio_transaction_day']
-    const contents = [...tables, ...others].map((table) =>
+    const others = ['account_transaction', 'assets_transfer_order']
+    const books = ['portfolio_transaction_day', 'portfolio_transaction_month']
+    const contents = [...tables, ...others, ...books].map((table) =>
       value(`select md5(string_agg(t::text, '' order by t::text)) as value from ${table} t`),
     )
     return await Promise.all(contents)

@@ -12,8 +12,10 @@ export interface Tables {
   connection: ConnectionTable
   portfolio_transaction: PortfolioTransactionTable
   portfolio_transaction_day: DayTable
+  portfolio_transaction_month: MonthTable
   account_transaction: AccountTransactionTable
   account_transaction_day: DayTable
+  account_transaction_month: MonthTable
   assets_transfer_order: AssetsTransferOrderTable
   kysely_migration: { name: string; timestamp: string }
 }
@@ -56,6 +58,12 @@ interface ConnectionTable {
 interface DayTable {
   connection_id: BigInteger
   effective_day: Day
+  row_count: number
+}
+
+interface MonthTable {
+  connection_id: BigInteger
+  first_day: Day
   row_count: number
 }
 

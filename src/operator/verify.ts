@@ -6,8 +6,8 @@ export interface Difference {
   connectionId: string
   /** The table whose rows were counted. */
   table: string
-  /** Null where it is the connection's count of all its rows. */
-  day: string | null
+  /** A day, or a month as YYYY-MM; null where it is the connection's count of all its rows. */
+  period: string | null
   /** What the books say, and how many rows there are. */
   booked: number
   counted: number
@@ -21,7 +21,7 @@ export interface Verification {
 
 /**
  * Counts all rows anew and compares them with the books that the triggers keep: per connection, and
- * per connection and day. All of it in one snapshot, so that it can be done while others write.
+ * per connection and month, and day. All of it in one snapshot, so that it can be done while others write.
  */
 export async function verifyBooks(db: Kysely<Tables>): Promise<Verification> {
   return await db
@@ -32,7 +32,7 @@ export async function verifyBooks(db: Kysely<Tables>): Promise<Verification> {
       await sql`set local statement_timeout = 0; set local work_mem = '64MB'`.execute(snapshot)
       const differences: Difference[] = []
       for (const table of ['portfolio_transaction', 'account_transaction']) {
-        for (const query of [totals(table), days(table)]) {
+        for (const query of [totals(table), ...PERIODS.map((period) => counts(table, period))]) {
           differences.push(...(await query.execute(snapshot)).rows)
         }
       }
@@ -44,7 +44,7 @@ export async function verifyBooks(db: Kysely<Tables>): Promise<Verification> {
 function totals(table: string): RawBuilder<Difference> {
   const booked = sql.ref(`c.${table}s`)
   return sql`
-    select c.id as "connectionId", ${sql.lit(table)} as "table", null as day,
+    select c.id as "connectionId", ${sql.lit(table)} as "table", null as period,
       ${booked}::float8 as booked, coalesce(n.counted, 0)::float8 as counted
     from connection c
     left join (select connection_id, count(*) as counted from ${sql.table(table)} group by 1) n
@@ -53,17 +53,35 @@ function totals(table: string): RawBuilder<Difference> {
     order by c.id`
 }
 
-function days(table: string): RawBuilder<Difference> {
-  return sql`
+/** The books of a table by their suffix: the column that names a period, and how it is told. */
+const PERIODS = [
+  {
+    suffix: 'month',
+    column: 'first_day',
+    ofDay: sql<string>`effective_day - (extract(day from effective_day)::integer - 1)`,
+    form: 'YYYY-MM',
+  },
+  {
+    suffix: 'day',
+    column: 'effective_day',
+    ofDay: sql<string>`effective_day`,
+    form: 'YYYY-MM-DD',
+  },
+]
+
+function counts(table: string, { suffix, column, ofDay, form }: (typeof PERIODS)[number]) {
+  return sql<Difference>`
     select connection_id as "connectionId", ${sql.lit(table)} as "table",
-      to_char(effective_day, 'YYYY-MM-DD') as day,
-      coalesce(d.row_count, 0) as booked, coalesce(n.counted, 0)::float8 as counted
-    from ${sql.table(`${table}_day`)} d
+      to_char(period, ${sql.lit(form)}) as period,
+      coalesce(b.row_count, 0) as booked, coalesce(n.counted, 0)::float8 as counted
+    from (
+      select connection_id, ${sql.ref(column)} as period, row_count
+      from ${sql.table(`${table}_${suffix}`)}) b
     full join (
-      select connection_id, effective_day, count(*) as counted
-      from ${sql.table(table)} group by 1, 2) n using (connection_id, effective_day)
-    where coalesce(d.row_count, 0) <> coalesce(n.counted, 0)
-    order by connection_id, effective_day`
+      select connection_id, ${ofDay} as period, count(*) as counted
+      from ${sql.table(table)} group by 1, 2) n using (connection_id, period)
+    where coalesce(b.row_count, 0) <> coalesce(n.counted, 0)
+    order by connection_id, period`
 }
 
 async function books(db: Kysely<Tables>): Promise<{ connections: number; rows: number }> {

@@ -35,6 +35,12 @@ export async function wrongEntries(client: pg.ClientBase): Promise<unknown[]> {
       full join (select connection_id, effective_day, count(*) as counted from ${table} group by 1, 2) n
         using (connection_id, effective_day)
       where d.row_count is distinct from n.counted`,
+    `select '${table}_month', connection_id, first_day, m.row_count, n.counted
+      from ${table}_month m
+      full join (select connection_id, date_trunc('month', effective_day::timestamp)::date as first_day,
+          count(*) as counted
+        from ${table} group by 1, 2) n using (connection_id, first_day)
+      where m.row_count is distinct from n.counted`,
   ])
   return (await client.query(queries.join(' union all '))).rows
 }

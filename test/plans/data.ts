@@ -3,7 +3,7 @@ import type { Tables } from '../../src/database/tables.ts'
 
 /** Apps, each with a token, a client id and one connection that has rows of all kinds. */
 const APPS = 200
-export const DAYS = 60
+const DAYS = 60
 const ROWS_PER_DAY = 2
 
 /** Fills the empty tables. The tokens of the seventh app are `app 7` and `connection 7`. */

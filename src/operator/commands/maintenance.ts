@@ -60,6 +60,6 @@ function reportOf(verification: Awaited<ReturnType<typeof verifyBooks>>): Report
   return { json: verification, text: `The books are wrong:\n${list}`, failed: true }
 }
 
-function rowOf({ connectionId, table, day, booked, counted }: Difference) {
-  return { connection: connectionId, table, day: day ?? 'all', booked, counted }
+function rowOf({ connectionId, table, period, booked, counted }: Difference) {
+  return { connection: connectionId, table, period: period ?? 'all', booked, counted }
 }
