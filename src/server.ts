@@ -3,6 +3,7 @@ import { type Config, readConfig } from './config.ts'
 import { withoutEmbedded } from './config-embedded.ts'
 import { openDatabase } from './database/database.ts'
 import { checkSchema, closeOnSignal, databaseOptions, logReplicas } from './lifecycle.ts'
+import { logDestination } from './log-destination.ts'
 
 /** The process: settings, database, application, port; and the way back. */
 async function start(config: Config): Promise<void> {
@@ -13,7 +14,8 @@ async function start(config: Config): Promise<void> {
       : undefined
   const demo = await development?.startDemo(config.DATA_DIR)
   const db = openDatabase(databaseOptions(config, config.DATABASE_URL ?? demo?.url ?? ''))
-  const app = await buildApp({ config, db, logger: { level: config.LOG_LEVEL } })
+  const logger = { level: config.LOG_LEVEL, stream: logDestination() }
+  const app = await buildApp({ config, db, logger })
   logReplicas(app, db)
   const close = async () => {
     await db.close()
