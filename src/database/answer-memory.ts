@@ -21,15 +21,14 @@ export class Holding {
     this.heavy = heavy
   }
 
-  /** Whether there is room to begin with. Heavy requests leave the last quarter to the others. */
+  /** Whether there is room to begin with. */
   get welcome(): boolean {
-    const { used, limit } = this.#memory
-    return used < (this.heavy ? 0.75 * limit : limit)
+    return this.#memory.used < this.#room
   }
 
   /** @returns false, and takes nothing, where that would be more than there is */
   take(bytes: number): boolean {
-    if (this.over || this.#memory.used + bytes > this.#memory.limit) return false
+    if (this.over || this.#memory.used + bytes > this.#room) return false
     this.#memory.used += bytes
     this.#bytes += bytes
     return true
@@ -47,6 +46,12 @@ export class Holding {
     const given = Math.min(bytes, this.#bytes)
     this.#memory.used -= given
     this.#bytes -= given
+  }
+
+  /** Heavy requests leave the last quarter to the others, however many of them were let in before. */
+  get #room(): number {
+    const { limit } = this.#memory
+    return this.heavy ? 0.75 * limit : limit
   }
 
   /** Gives all of it back, for good. */
