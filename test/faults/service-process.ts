@@ -35,9 +35,9 @@ export function launchService(t: Test, environment: Record<string, string>): Pro
   return startProgram(t, { command: process.execPath, package: 'nodejs', args, environment })
 }
 
-/** A supervisor gives up after a second. */
+/** A supervisor may give up after a second; here, clients keep the same machine busy. */
 async function statusOf(url: string): Promise<number> {
-  const patience = AbortSignal.timeout(1_000)
+  const patience = AbortSignal.timeout(5_000)
   return await fetch(url, { signal: patience, headers: { connection: 'close' } }).then(
     (answer) => answer.status,
     () => 0,

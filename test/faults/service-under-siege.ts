@@ -59,7 +59,7 @@ export async function startBesieged(t: Test, place: Place): Promise<Besieged> {
     t.equal(service.process.exitCode, null, 'the process is the same')
     const now = await learn(service.url, questions)
     t.ok(
-      now.every(({ body }, index) => body === known[index]?.body),
+      now.every(({ digest }, index) => digest === known[index]?.digest),
       'all is as before',
     )
     return counts

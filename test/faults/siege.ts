@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { Problem } from '../../src/schemas/problem.ts'
-import type { Known } from './truth.ts'
+import { digestOf, type Known } from './truth.ts'
 
 /** What became of the requests that were sent during a fault. */
 export interface Counts {
@@ -64,8 +64,7 @@ async function ask({ url, limitMs }: SiegeOptions, known: Known, counts: Counts)
   try {
     const headers = { authorization: `Bearer ${known.token}` }
     const answer = await fetch(url + known.path, { headers, signal: AbortSignal.timeout(limitMs) })
-    const text = await answer.text()
-    const fault = faultOf(answer, text, known)
+    const fault = await faultOf(answer, known)
     if (fault !== undefined) counts.wrong.push(`${known.path}: ${fault}`)
     else if (answer.status === 200) counts.ok += 1
     else counts.refused += 1
@@ -78,8 +77,13 @@ async function ask({ url, limitMs }: SiegeOptions, known: Known, counts: Counts)
 }
 
 /** What is wrong with an answer, if it is neither the truth nor a refusal as the contract has it. */
-function faultOf({ status, headers }: Response, text: string, known: Known): string | undefined {
-  if (status === 200) return text === known.body ? undefined : `not the truth: ${text.slice(0, 99)}`
+async function faultOf(answer: Response, known: Known): Promise<string | undefined> {
+  const { status, headers } = answer
+  if (status === 200) {
+    const { digest, bytes } = await digestOf(answer.body ?? [])
+    return digest === known.digest ? undefined : `${bytes} bytes that are not the truth`
+  }
+  const text = await answer.text()
   if (status !== 503) return `status ${status}: ${text.slice(0, 200)}`
   const problem = JSON.parse(text) as Problem
   const sound =

@@ -1,20 +1,19 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { digestOf, type Question } from './truth.ts'
 
 /** A client that takes its answer in small bites, or stops taking it. */
 export interface SlowReader {
   /** Resolves with the first bytes of the answer. */
   begun: Promise<unknown>
-  /** The body, or what there is of it, when the server has closed the connection. */
-  end: Promise<string>
+  /** What there is of the body when the connection is closed. */
+  end: Promise<{ digest: string; bytes: number }>
   leave(): void
 }
 
-export interface Asked {
+export interface Asked extends Question {
   port: number
-  path: string
-  token: string
 }
 
 /** @param bytesPerSecond 0 for one who takes the first bytes, and then none */
@@ -39,8 +38,8 @@ export function readSlowly({ port, path, token }: Asked, bytesPerSecond: number)
       await sleep(1_000 / TURNS)
     }
     await close
-    const answer = Buffer.concat(chunks).toString()
-    return answer.slice(answer.indexOf('\r\n\r\n') + 4)
+    const answer = Buffer.concat(chunks)
+    return await digestOf([answer.subarray(answer.indexOf('\r\n\r\n') + 4)])
   }
   return { begun, end: read(), leave: () => socket.destroy() }
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../../src/database/tables.ts'
 import { addCaller, type Caller } from '../rows.ts'
@@ -6,8 +7,13 @@ import { addCaller, type Caller } from '../rows.ts'
 export interface Known {
   path: string
   token: string
-  body: string
+  /** Of the body: its SHA-256, and its length in bytes. */
+  digest: string
+  bytes: number
 }
+
+/** What is asked. */
+export type Question = Pick<Known, 'path' | 'token'>
 
 /** Some apps, each with a connection that has so many rows of each kind. */
 export async function fillWorld(db: Kysely<Tables>, rows: number): Promise<Caller[]> {
@@ -35,7 +41,7 @@ async function fillConnection(db: Kysely<Tables>, id: string, rows: number): Pro
 }
 
 /** Light questions of all kinds and, with `heavy`, some for whole lists. */
-export function questionsOf(callers: Caller[]): Omit<Known, 'body'>[] {
+export function questionsOf(callers: Caller[]): Question[] {
   return callers.flatMap(({ connection, token }) =>
     [
       `${connection.portfolio}?limit=20`,
@@ -50,23 +56,35 @@ export function questionsOf(callers: Caller[]): Omit<Known, 'body'>[] {
 }
 
 /** Asks everything once, while all is well. */
-export async function learn(url: string, questions: Omit<Known, 'body'>[]): Promise<Known[]> {
+export async function learn(url: string, questions: Question[]): Promise<Known[]> {
   const known: Known[] = []
   for (const { path, token } of questions) {
     const headers = { authorization: `Bearer ${token}` }
     const answer = await fetch(url + path, { headers })
     if (answer.status !== 200) throw new Error(`${path}: ${await answer.text()}`)
-    known.push({ path, token, body: await answer.text() })
+    known.push({ path, token, ...(await digestOf(answer.body ?? [])) })
   }
   return known
 }
 
-/** A connection whose full page is some 25 MB, more than the buffers between two sockets hold. */
-export async function fillLargePages(db: Kysely<Tables>): Promise<Omit<Known, 'body'>> {
+/** So that many large answers can be compared at once without being held. */
+export async function digestOf(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
+  const hash = createHash('sha256')
+  let bytes = 0
+  for await (const chunk of body) {
+    hash.update(chunk)
+    bytes += chunk.length
+  }
+  return { digest: hash.digest('hex'), bytes }
+}
+
+/** A connection with 10,000 rows, each with a text of so many characters, and the question for them all. */
+export async function fillPage(db: Kysely<Tables>, characters: number): Promise<Question> {
   const { connection, token } = await addCaller(db)
   await sql`insert into account_transaction
     (connection_id, movement_id, account_id, type, amount, description, operation_date_day)
-    select ${connection.id}::bigint, gen_random_uuid(), gen_random_uuid(), 'DEPOSIT', n, repeat('x', 2000), '2020-01-01'
+    select ${connection.id}::bigint, gen_random_uuid(), gen_random_uuid(), 'DEPOSIT', n,
+      repeat('x', ${sql.lit(characters)}), '2020-01-01'
     from generate_series(1, 10000) n`.execute(db)
   return { path: `${connection.account}?limit=10000`, token }
 }
