@@ -152,7 +152,7 @@ t.test(
 
 t.test('What is not yours costs the database what it costs not to be there', async (t) => {
   const { hash, connections, client } = await crowd(t)
-  const title = 'portfolio_transaction first page by tokenHash'
+  const title = 'portfolio_transaction first page of days by tokenHash'
   await client.query(`prepare asked as ${statements.get(title)?.text}`)
   const blocks = async (connection: string) => {
     const values = [bytes(hash), bytes(tokenHash(connection)), `'2020-01-01'`, `'infinity'`, 9]

@@ -16,7 +16,7 @@ import { allNodes, explain, type PlanNode, rowsRead, tableOf } from './plans/pla
 
 /** What each table must be looked up by. */
 const DAY_RANGE = /connection_id = .*effective_day >= .*effective_day <= /
-const DAYS_OF_MONTH = /connection_id = .*effective_day >=? .*effective_day < /
+const DAYS_OF_MONTH = /connection_id = .*effective_day >=? .*effective_day <=? /
 const MONTHS = /connection_id = .*first_day >= .*first_day <= /
 const KEYS: Record<string, RegExp> = {
   app: /client_id = /,
@@ -37,6 +37,8 @@ const asked = [...statements.values()].filter(({ text }) => text.includes('$1'))
 t.test('The statements of all requests are known', async (t) => {
   const lists = ['account_transaction', 'portfolio_transaction'].flatMap((table) => [
     `${table} first page`,
+    `${table} first page of days`,
+    `${table} first page of months`,
     `${table} later page`,
   ])
   const titles = ['assets_transfer_order', 'caller', 'head', ...lists].flatMap((subject) => [
@@ -72,8 +74,9 @@ t.test(
     const { url, db } = await database(t)
     await fillTables(db)
     const pool = await sessionsOfService(t, db, url)
-    const read = async ({ connection = 'connection 7', from = '-infinity', page = 0 }) => {
-      const title = `portfolio_transaction ${page === 0 ? 'first' : 'later'} page by tokenHash`
+    const read = async ({ connection = 'connection 7', from = '-infinity', page = 0, of = '' }) => {
+      const name = page === 0 ? `first page${of}` : 'later page'
+      const title = `portfolio_transaction ${name} by tokenHash`
       const facts = [literal('app 7'), literal(connection), `'${from}'`, `'infinity'`]
       const plan = await explain(pool, statements.get(title) as Statement, [
         ...facts,
@@ -98,8 +101,12 @@ t.test(
     await cost('the second page', { page: 1 }, 10, 6)
     await cost('the last page', { page: 11 }, 10, 28)
     await cost('a page past the end', { page: 12 }, 0, 0)
-    await cost('the first page of a range of days', { from: '2025-02-24' }, 10, 23)
-    await cost('what is not there', { connection: 'connection 8', from: '2025-02-24' }, 0, 0)
+    const range = { from: '2025-02-24' }
+    await cost('the first page of some days', { ...range, of: ' of days' }, 10, 6)
+    await cost('the first page of any range', { ...range, of: ' of months' }, 10, 23)
+    const absent = { ...range, connection: 'connection 8' }
+    await cost('some days that are not there', { ...absent, of: ' of days' }, 0, 0)
+    await cost('a range that is not there', { ...absent, of: ' of months' }, 0, 0)
   },
 )
 

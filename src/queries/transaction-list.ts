@@ -1,9 +1,11 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import type { SelectQueryBuilder } from 'kysely'
 import type { Database } from '../database/database.ts'
+import type { CallerKind } from './calling-app.ts'
 import type { Flat } from './flat.ts'
-import { answer, type ConnectionFacts, type Reply, replyQuery } from './reply.ts'
-import { firstPage, laterPage, type TransactionTable } from './transaction-page.ts'
+import { answer, type ConnectionFacts, type Reply, type ReplyQuery, replyQuery } from './reply.ts'
+import type { TransactionTable } from './transaction-books.ts'
+import { pageFor, pages } from './transaction-page.ts'
 
 /** What a request for a list of transactions says besides. */
 export interface ListFacts extends ConnectionFacts {
@@ -25,19 +27,17 @@ export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
   item: Item,
   rows: SelectQueryBuilder<DB, TB, Flat<Static<Item>>>,
 ): (db: Database, facts: ListFacts) => Promise<Reply> {
-  const queryFor = (page: typeof firstPage, name: string) =>
-    replyQuery({
-      name: `${table} ${name}`,
-      item,
-      head: (kind) => page.head(kind, table),
-      rows: page.rows(rows, table),
-    })
-  const first = queryFor(firstPage, 'first page')
-  const later = queryFor(laterPage, 'later page')
+  const queries = new Map(
+    Object.entries(pages).map(([name, page]) => {
+      const head = (kind: CallerKind) => page.head(kind, table)
+      const parts = { name: `${table} ${name}`, item, head, rows: page.rows(rows, table) }
+      return [name, replyQuery(parts)]
+    }),
+  )
   return (db, facts) => {
     const { from = '-infinity', to = 'infinity', limit, page } = facts
-    const [query, ...offset] = page === 0 ? [first] : [later, String(limit * page)]
-    const values = [from, to, String(limit), ...offset]
+    const query = queries.get(pageFor(facts)) as ReplyQuery
+    const values = [from, to, String(limit), ...(page === 0 ? [] : [String(limit * page)])]
     return answer(db, query, facts, values, ({ totalItems }) => ({
       opening: '{"items":[',
       closing: `],"limit":${limit},"page":${page},"totalItems":${totalItems}}`,
