@@ -1,4 +1,5 @@
 import type { Database } from '../src/database/database.ts'
+import { PLANNER_SETTINGS } from '../src/database/planner.ts'
 import type { Parameter, Statement } from '../src/database/statement.ts'
 import { tokenHash } from '../src/database/token-hash.ts'
 import { readPortfolioTransactions } from '../src/queries/portfolio-transactions.ts'
@@ -7,12 +8,8 @@ import { appToken, connectionToken } from './data-set.ts'
 import type { Ask } from './targets.ts'
 
 /** How the service sets up its sessions (src/database/pool.ts), as options of a connection. */
-export const SESSION = [
-  'default_transaction_read_only=on',
-  'plan_cache_mode=force_generic_plan',
-  'jit=off',
-]
-  .map((setting) => `-c ${setting}`)
+export const SESSION = Object.entries({ default_transaction_read_only: 'on', ...PLANNER_SETTINGS })
+  .map(([name, value]) => `-c ${name}=${value}`)
   .join(' ')
 
 /** What the service sends to the database when it is asked for a page. */
