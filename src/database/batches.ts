@@ -5,7 +5,7 @@ import type { Statement } from './statement.ts'
  * How many reads share a round trip at most. More of them would keep the server's other processors idle
  * for the sake of fewer packets; docs/performance.md has what was measured.
  */
-const MOST = 4
+const MOST = 8
 
 /**
  * Gathers the reads of the same statement that come up within one turn of the event loop. Under load,
