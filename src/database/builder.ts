@@ -38,13 +38,14 @@ export const statements: ReadonlyMap<string, Statement> = new Map()
 /**
  * Compiles a SELECT, whose values must all be parameters, under a name that is unique to it. A digest of
  * the text is part of the name: behind a pooler, two releases of the service may share a connection, and
- * neither must run what the other prepared.
+ * neither must run what the other prepared. PostgreSQL cuts names off after 63 bytes, which must not
+ * cost any of it.
  */
 export function compile(title: string, select: RawBuilder<unknown>): Statement {
   const { sql: text, parameters } = select.compile(offline)
   if (parameters.length > 0) throw new Error(`${title} holds values that are no parameters`)
   const digest = createHash('sha256').update(text).digest('base64url').slice(0, 12)
-  const statement = { name: `${title} ${digest}`, title, text }
+  const statement = { name: `${title.slice(0, 50)} ${digest}`, title, text }
   const known = statements as Map<string, Statement>
   if (known.has(title)) throw new Error(`${title} is the title of another statement, too`)
   known.set(title, statement)
