@@ -80,13 +80,16 @@ export function openHost(options: HostOptions): Host {
 
   const send = async (statement: Statement, reads: Attempt[]) => {
     const from = pool
+    const since = performance.now()
     const named = options.prepare ? statement : unnamed(statement)
     const error = await onClient(from, named, reads, longestMs).catch((error: Error) => error)
     if (error === undefined) return
     // Where one connection broke or fell silent, those beside it may be as dead without knowing it yet.
-    if ((isBroken(error) || error instanceof HostSilent) && from === pool) {
+    const silent = error instanceof HostSilent && from.heardAt < since
+    if (from === pool && (silent || isBroken(error))) {
       pool = createPool(options)
-      from.end().catch(() => {})
+      if (silent) from.abandon()
+      else from.end().catch(() => {})
     }
     reads.shift()?.reject(error)
     for (const read of reads) read.reject(isUnusable(error) ? error : new NotRun())

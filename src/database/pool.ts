@@ -19,7 +19,7 @@ export interface PoolOptions {
 }
 
 /** A pool of sessions that can only read, and that keep the plan of a prepared statement. */
-export function createPool(options: PoolOptions): pg.Pool {
+export function createPool(options: PoolOptions): SessionPool {
   const settings = {
     default_transaction_read_only: 'on',
     statement_timeout: options.statementTimeoutMs,
@@ -28,7 +28,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     ...PLANNER_SETTINGS,
   }
   const startup = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
-  const pool = new pg.Pool({
+  const pool = new SessionPool({
     connectionString: options.url,
     max: options.size + 1,
     connectionTimeoutMillis: Math.min(options.waitMs, CONNECT_MS),
@@ -43,6 +43,31 @@ export function createPool(options: PoolOptions): pg.Pool {
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
   return pool
+}
+
+/** A pool that knows whether its server still says anything. */
+export class SessionPool extends pg.Pool {
+  /** When something came from the server over any connection, on performance.now()'s clock. */
+  heardAt = performance.now()
+  readonly #inUse = new Set<pg.PoolClient>()
+
+  constructor(config: pg.PoolConfig) {
+    super(config)
+    const heard = () => {
+      this.heardAt = performance.now()
+    }
+    this.on('connect', ({ connection }) => connection.stream.on('data', heard))
+    this.on('acquire', (client) => this.#inUse.add(client))
+    this.on('release', (_error, client) => this.#inUse.delete(client))
+  }
+
+  /** Takes no more, and breaks off what still waits for answers. */
+  abandon(): void {
+    this.end().catch(() => {})
+    for (const { connection } of this.#inUse) {
+      connection.stream.destroy(new Error('the connection was given up, as its server is silent'))
+    }
+  }
 }
 
 /** How long a new connection may take to open, in ms: some ten, but more where all is busy. */
