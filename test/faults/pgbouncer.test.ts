@@ -13,7 +13,7 @@ import { startService } from '../service.ts'
 import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
 import { demoRequests, tellAll } from './demo-answers.ts'
 import { allAnswered, keepAsking } from './load.ts'
-import { startPgBouncer } from './pgbouncer.ts'
+import { carriesPrepared, startPgBouncer } from './pgbouncer.ts'
 import { until } from './program.ts'
 
 const server = await startDebianPostgres(t)
@@ -25,14 +25,14 @@ await pool.end()
 const SERVER_CONNECTIONS = 3
 const bouncer = await startPgBouncer(t, login, SERVER_CONNECTIONS)
 
-/** Through PgBouncer, as README.md says for one before 1.21. */
+/** Through PgBouncer, with prepared statements where it carries them. */
 const serve = (t: Test, environment: Record<string, string> = {}) =>
   startService(t, {
     databaseUrl: server.url,
     environment: {
       DATABASE_URL: bouncer.through(login),
       DATABASE_POOLER: 'true',
-      DATABASE_PREPARE: 'false',
+      DATABASE_PREPARE: String(carriesPrepared),
       ...environment,
     },
   })
