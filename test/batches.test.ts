@@ -23,7 +23,7 @@ t.test('Each read gets its own rows', async (t) => {
 
 t.test('They share connections', async (t) => {
   const { ask, db } = await open(t)
-  await Promise.all(Array.from({ length: 8 }, () => ask(echo, ['', '1'])))
+  await Promise.all(Array.from({ length: 16 }, () => ask(echo, ['', '1'])))
   t.equal(db.state().primary.connections, 2)
 })
 
