@@ -70,11 +70,12 @@ export const pages = {
 export function pageFor({ from, to, page }: Range & { page: number }): keyof typeof pages {
   if (page > 0) return 'later page'
   if (from === undefined && to === undefined) return 'first page'
-  const [first, last] = [from ?? '0001', to ?? new Date().toISOString()].map(
-    (day) => +day.slice(0, 4),
-  )
-  return Number(last) - Number(first) <= 1 ? 'first page of days' : 'first page of months'
+  const [first, last] = [yearOf(from) ?? 1, yearOf(to) ?? new Date().getUTCFullYear()]
+  return last - first <= 1 ? 'first page of days' : 'first page of months'
 }
+
+const yearOf = (day: string | undefined) =>
+  day === undefined ? undefined : Number(day.slice(0, 4))
 
 interface Range {
   from: string | undefined
