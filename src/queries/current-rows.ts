@@ -70,18 +70,17 @@ async function readFromReplica(
   known: Head | undefined,
 ): Promise<Found | undefined> {
   const { statement, parameters, holding } = question
-  const [there, here] = await Promise.allSettled([
-    replica.read(statement, parameters, holding),
-    known ?? readHead(db, question),
-  ])
-  if (here.status === 'rejected') throw here.reason
-  if (there.status === 'rejected') {
-    if (there.reason instanceof HostFailed) return undefined
-    throw there.reason
-  }
-  const rows = there.value
+  const reading = replica.read(statement, parameters, holding).catch((error: unknown) => {
+    if (error instanceof HostFailed) return undefined
+    throw error
+  })
+  // Whoever the primary refuses need not wait for what comes of it.
+  reading.catch(() => {})
+  const current = known ?? (await readHead(db, question))
+  const rows = await reading
+  if (rows === undefined) return undefined
   const head = headOf(rows)
-  if (head?.appId === here.value.appId && head.version === here.value.version) return { head, rows }
+  if (head?.appId === current.appId && head.version === current.version) return { head, rows }
   rows.discard()
   return undefined
 }
