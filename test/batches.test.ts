@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type DatabaseOptions, openDatabase } from '../src/database/database.ts'
 import type { Parameter } from '../src/database/statement.ts'
@@ -25,6 +26,15 @@ t.test('They share connections', async (t) => {
   const { ask, db } = await open(t)
   await Promise.all(Array.from({ length: 16 }, () => ask(echo, ['', '1'])))
   t.equal(db.state().primary.connections, 2)
+})
+
+t.test('Connections in use are counted, not those who ask over them', async (t) => {
+  const { ask, db } = await open(t)
+  const reads = Array.from({ length: 10 }, () => ask(sleep, ['0.02']))
+  while (db.state().primary.inUse < 2) await pause(5)
+  t.match(db.state().primary, { connections: 2, inUse: 2 })
+  await Promise.all(reads)
+  t.match(db.state().primary, { connections: 2, inUse: 0 })
 })
 
 t.test('One that fails takes no other with it', async (t) => {

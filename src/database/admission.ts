@@ -13,7 +13,6 @@ export interface AdmissionOptions {
 
 /** Who may use the database now, who waits, and who is sent away at once because too many wait. */
 export interface Admission {
-  readonly inside: number
   readonly waiting: number
   /** @throws DatabaseUnavailable when there is no place in time; else leave() has to follow */
   enter(holding: Holding | undefined): Promise<void> | undefined
@@ -58,9 +57,6 @@ export function createAdmission(options: AdmissionOptions): Admission {
   }
 
   return {
-    get inside() {
-      return inside
-    },
     get waiting() {
       return waiting.light.length + waiting.heavy.length
     },

@@ -63,6 +63,11 @@ export class SessionPool extends pg.Pool {
     this.on('release', (_error, client) => this.#inUse.delete(client))
   }
 
+  /** Connections that are not idle. */
+  get inUse(): number {
+    return this.#inUse.size
+  }
+
   /** Takes no more, and breaks off what still waits for answers. */
   abandon(): void {
     this.end().catch(() => {})

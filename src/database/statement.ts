@@ -7,3 +7,6 @@ export interface Statement {
 }
 
 export type Parameter = string | Buffer | null
+
+/** The same statement, not prepared. */
+export const unnamed = (statement: Statement): Statement => ({ ...statement, name: '' })

@@ -57,6 +57,11 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError)
 }
 
+/** Whether nothing more can come over the connection on which this happened. */
+export function isUnusable(error: unknown): boolean {
+  return isBroken(error) || error instanceof DatabaseUnavailable
+}
+
 /** Whether the server was asked and did not answer, and not we who sent the request away. */
 export function isFaultOfHost(error: unknown): boolean {
   if (!(error instanceof DatabaseUnavailable)) return false
