@@ -48,6 +48,7 @@ for (const endpoint of endpoints) {
       for (const name of ['etag', 'last-modified', 'cache-control']) {
         t.equal(answer.headers.get(name), full.headers.get(name), name)
       }
+      t.equal(answer.headers.get('link'), null)
     }
   })
 
