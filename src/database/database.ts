@@ -1,10 +1,10 @@
 import { type AnswerMemory, Holding } from './answer-memory.ts'
 import { type HostState, openHost } from './host.ts'
 import { hostUrls } from './host-urls.ts'
-import type { PoolOptions } from './pool.ts'
 import type { RawRows } from './raw-rows.ts'
 import { openReplica, type Replica, type ReplicaState } from './replica.ts'
 import { watchReplicas } from './replicas.ts'
+import type { SessionsOptions } from './sessions.ts'
 import type { Parameter, Statement } from './statement.ts'
 
 /** All that the service needs of PostgreSQL. */
@@ -36,9 +36,7 @@ export interface DatabaseState {
   answerBytesLimit: number
 }
 
-export interface DatabaseOptions extends PoolOptions {
-  /** Whether statements are prepared by name; a pooler may not carry that (PgBouncer before 1.21). */
-  prepare: boolean
+export interface DatabaseOptions extends SessionsOptions {
   /** How many requests may wait for a connection. */
   queue?: number
   /** How many bytes of answers may be under way. */

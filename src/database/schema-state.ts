@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { build, compile } from './builder.ts'
 import type { Database } from './database.ts'
 import { knownMigrations } from './migrate.ts'
-import { DatabaseUnavailable } from './unavailable.ts'
+import { DatabaseUnavailable, isSchemaBehind } from './unavailable.ts'
 
 /** Reads nothing from them, and yet waits, as a request would, for whoever has locked one. */
 const untouched = sql.join(
@@ -37,16 +37,11 @@ const applied = compile(
 export async function missingMigrations(db: Pick<Database, 'probe'>): Promise<string[]> {
   const known = await knownMigrations()
   const rows = await db.probe(applied, []).catch((error) => {
-    if (isSchemaBehind(error)) return undefined
+    // A database without our tables, or one that a role without rights on them looks at.
+    if (error instanceof DatabaseUnavailable && isSchemaBehind(error.cause)) return undefined
     throw error
   })
   const names = new Set<string | null | undefined>()
   for (let row = rows?.shift(); row; row = rows?.shift()) names.add(row[0])
   return known.filter((name) => !names.has(name))
-}
-
-/** A database without our tables, or one that a role without rights on them looks at. */
-function isSchemaBehind(error: unknown): boolean {
-  if (!(error instanceof DatabaseUnavailable)) return false
-  return /^(42P01|42501)$/.test((error.cause as { code?: string } | undefined)?.code ?? '')
 }
