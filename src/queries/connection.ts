@@ -27,8 +27,9 @@ export function connectionOfApp(kind: CallerKind) {
 }
 
 /**
- * `<count of changes>.<microseconds since 1970 of the last one>`: names one state of a connection's rows. The time is part of it, so that a database which was restored
- * to an earlier state does not come to the same name again with other rows.
+ * `<count of changes>.<microseconds since 1970 of the last one>`: names one state of a connection's rows.
+ * The time is part of it, so that a database which was restored to an earlier state does not come to the
+ * same name again with other rows.
  */
 const dataVersion = sql<string>`
   c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint`

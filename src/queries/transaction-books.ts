@@ -114,7 +114,7 @@ function monthsOfRange(table: TransactionTable) {
 
 /** Of dates alone, which no time zone can shift; the infinities have no month, and stay as they are. */
 function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
-  // Not coalesce(), which row-level security takes for leaky, and so would not let an index use.
+  // Not coalesce(): row-level security takes it for leaky, and no index would be used.
   return sql`case when isfinite(${day}) then ${day} - (extract(day from ${day})::integer - 1) else ${day} end`
 }
 

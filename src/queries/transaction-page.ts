@@ -66,7 +66,10 @@ export const pages = {
   'later page': laterPage,
 }
 
-/** Which of them answers a request. A total over a year or two is best had from its days. */
+/**
+ * Which of them answers a request. A total over a year or two is best had from its days; for a range
+ * without an end, the clock only says by which way the same total is come to.
+ */
 export function pageFor({ from, to, page }: Range & { page: number }): keyof typeof pages {
   if (page > 0) return 'later page'
   if (from === undefined && to === undefined) return 'first page'
