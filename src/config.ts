@@ -24,7 +24,7 @@ const Environment = Type.Object({
     default: 10,
     minimum: 1,
     maximum: 1000,
-    description: 'Server connections that one instance opens at most.',
+    description: 'Server connections for requests at most; one more is for the service itself.',
   }),
   DATABASE_POOLER: Type.Boolean({
     default: false,
