@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { tokenHash } from '../src/database/token-hash.ts'
 import { startIssuer } from './issuer.ts'
@@ -84,6 +87,28 @@ t.test('of many requests at once, exactly the quota passes', async (t) => {
   const statuses = (await Promise.all(requests)).map(({ status }) => status)
   t.equal(statuses.filter((status) => status === 200).length, 50)
   t.equal(statuses.filter((status) => status === 429).length, 150)
+})
+
+t.test('a request counts although its client does not wait for the answer', async (t) => {
+  const service = await start(t, { RATE_LIMIT_PER_MINUTE: '1000' })
+  const { token, connection } = await addCaller(service.db)
+  const impatient = 40
+  for (let i = 0; i < impatient; i += 1) {
+    const socket = connect({ port: service.port, host: '127.0.0.1' })
+    socket.on('error', () => {})
+    const request = `GET ${connection.portfolio} HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`
+    socket.write(request, () => socket.destroy())
+    await once(socket, 'close')
+  }
+  // They are counted a moment after they are gone; each look counts as well.
+  for (let looks = 1; ; looks += 1) {
+    const used = 1_000 - rest(await service.get(connection.orders, { token })) - looks
+    if (used === impatient || looks === 200) {
+      t.equal(used, impatient)
+      return
+    }
+    await sleep(10)
+  }
 })
 
 t.test('401: a stranger uses up no quota, and is not told of any', async (t) => {

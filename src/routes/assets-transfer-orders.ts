@@ -41,7 +41,7 @@ export async function assetsTransferOrders(
       const holding = holdingFor(options.db, reply, 0)
       const { facts, validators } = connectionFacts(request, form, holding)
       const reading = readAssetsTransferOrders(options.db, facts)
-      return sendReply(reply, validators, await readOfKnownCaller(options.quota, reply, reading))
+      return sendReply(reply, validators, await readOfKnownCaller(options, reply, reading))
     },
   )
 }

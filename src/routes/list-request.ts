@@ -31,7 +31,7 @@ export function listHandler(
     const holding = holdingFor(options.db, reply, Number(limit))
     const { facts, validators } = connectionFacts(request, form, holding)
     const list = { ...facts, from, to, limit: Number(limit), page: Number(page) }
-    const answer = await readOfKnownCaller(options.quota, reply, read(options.db, list))
+    const answer = await readOfKnownCaller(options, reply, read(options.db, list))
     if (answer.body) reply.header('link', pageLinks(list, answer.totalItems))
     return sendReply(reply, validators, answer)
   }
