@@ -13,7 +13,7 @@ export interface HostState {
   /** Connections that are open, and those of them over which something is asked now. */
   connections: number
   inUse: number
-  /** Requests that wait for a connection. */
+  /** Requests that wait for their turn. */
   waiting: number
   /** Whether the server answered next to none of the statements of the last second. */
   failing: boolean

@@ -2,7 +2,7 @@ import type { Config } from '../config.ts'
 
 /**
  * The limits of the HTTP server, all in one place; docs/operations.md gives their reasons at length.
- * Those on memory and requests are in plugins/overload.ts, those on the database in src/config.ts.
+ * That on requests is kept in plugins/overload.ts, those on memory and the database in src/database/.
  */
 export function httpLimits(config: Config) {
   return {

@@ -18,7 +18,7 @@ export type HeadColumns = Record<(typeof HEAD_COLUMNS)[number], unknown>
 
 /**
  * The head's columns, over the look-up of queries/connection.ts.
- * @param totalItems the number of rows in all, null where the list is not paged
+ * @param totalItems the number of rows in all, null where there are no pages or the head alone is read
  */
 export function headColumns(totalItems: RawBuilder<string | null>) {
   return [

@@ -43,7 +43,7 @@ export function replyQuery<Item extends TObject>(parts: StatementParts<Item>): R
 }
 
 /**
- * Asks the database once, and writes what it says as JSON.
+ * Reads what the client does not have yet, in one snapshot, and writes it as JSON.
  * @param values the parameters from $3 on
  * @param frame what stands around the rows
  */
