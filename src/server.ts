@@ -36,10 +36,22 @@ async function start(config: Config): Promise<void> {
 /** What went wrong, in one sentence where the operator can mend it. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const { code, port } = error as Error & { code?: string; port?: number }
+  const known =
+    /^(ConfigurationError|SchemaBehind|EmbeddedDatabaseInUse|NoEmbeddedDatabase|DataFolderUnusable)$/
+  if (known.test(error.name)) return error.message
+  return explainListening(error) ?? String(error.stack)
+}
+
+/** Why there is no listening where HOST and PORT say, as far as the operator can mend it. */
+function explainListening(error: NodeJS.ErrnoException & { port?: number }): string | undefined {
+  const { code, port, syscall } = error
   if (code === 'EADDRINUSE') return `Port ${port} is taken: set PORT to another one.`
-  const known = /^(ConfigurationError|SchemaBehind|EmbeddedDatabaseInUse|NoEmbeddedDatabase)$/
-  return known.test(error.name) ? error.message : String(error.stack)
+  if (code === 'EADDRNOTAVAIL') return 'HOST is no address of this machine: set it to one that is.'
+  if (syscall === 'getaddrinfo') return 'HOST names no address: set it to one of this machine.'
+  if (code === 'EACCES' && syscall === 'listen') {
+    return `Port ${port} is not for this user: set PORT to another one.`
+  }
+  return undefined
 }
 
 try {

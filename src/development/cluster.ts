@@ -16,9 +16,21 @@ export type Cluster = { folder: string; binaries: Binaries; account: Account }
 /** The folder of the cluster inside a data folder, whether it is there or not. */
 export const clusterFolder = (dataDir: string) => join(dataDir, 'postgres')
 
-/** Opens the cluster of a data folder; makes it first where there is none (about half a second). */
+/** There is no such folder, and none can be made. */
+class DataFolderUnusable extends Error {
+  override name = 'DataFolderUnusable'
+}
+
+/**
+ * Opens the cluster of a data folder; makes it first where there is none (about half a second).
+ * @throws DataFolderUnusable when the folder is not there and cannot be made
+ */
 export async function openCluster(dataDir: string): Promise<Cluster> {
-  await fs.mkdir(dataDir, { recursive: true, mode: 0o711 })
+  await fs.mkdir(dataDir, { recursive: true, mode: 0o711 }).catch(({ code }) => {
+    throw new DataFolderUnusable(
+      `${dataDir} cannot be a folder for data (${code}): set DATA_DIR to another one.`,
+    )
+  })
   const installed = await findBinaries()
   if (!existsSync(clusterFolder(dataDir))) await makeCluster(dataDir, installed)
   const folder = await fs.realpath(clusterFolder(dataDir))
