@@ -67,6 +67,16 @@ t.test('A client that goes away before it is answered is told as such', async (t
   })
 })
 
+t.test('And the service is not blamed for it', async (t) => {
+  const before = service.log.length
+  const bytes = `${request(connection.portfolio).trimEnd()}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`
+  for (let n = 0; n < 20; n += 1) await sendRaw({ port: service.port, bytes })
+  const found = await lines(before, 40)
+  t.equal(found.filter(({ aborted }) => aborted).length, 20, 'told by the parser and by the route')
+  await sleep(50)
+  t.notMatch(service.log.slice(before).join(''), /could not be served/)
+})
+
 t.test('So is one that goes away in the middle of a long answer', async (t) => {
   const many = Array.from({ length: 5_000 }, () => ({ description: 'x'.repeat(2_000) }))
   await addPortfolioTransactions(service.db, connection, ...many.slice(0, 2_500))

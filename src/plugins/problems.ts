@@ -44,9 +44,11 @@ export const problems = fp(async (app: FastifyInstance) => {
     if (refusal.code === 'internal_error') request.log.error({ err: error }, 'request failed')
     if (refusal.code === 'service_unavailable') {
       request.lacking = lackOf(error)
-      // In an outage there are many of these, so it is one line each, without a stack.
+      // In an outage there are many of these, so it is one line each, without a stack. What is left
+      // undone because its client has gone says nothing of the service.
       const cause = error.cause instanceof Error ? error.cause.message : undefined
-      request.log.warn({ reason: error.message, cause }, 'request could not be served')
+      const facts = { reason: error.message, cause }
+      if (!reply.raw.destroyed) request.log.warn(facts, 'request could not be served')
     }
     return sendProblem(request, reply, refusal)
   })
@@ -72,6 +74,8 @@ export function sendProblem(
   }
   return reply
     .code(status)
+    // A cache that told it to the next one who asks would not look at whose token that is.
+    .header('cache-control', 'no-store')
     .headers(headers)
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(problem))
