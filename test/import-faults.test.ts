@@ -169,7 +169,7 @@ t.test('Objects within a row have both their members, or are null', async (t) =>
     ],
     [
       portfolioLine(3, '"retentionDetail":{"retentionFrom":1,"retentionTo":2,"retention":3}'),
-      'retention: there is no such field; the closest is retentionTo',
+      'retentionDetail.retention: there is no such field; the closest is retentionTo',
     ],
     [
       portfolioLine(4, '"retentionDetail":3'),

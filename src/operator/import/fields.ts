@@ -19,6 +19,8 @@ export interface Field {
 }
 
 export interface Fields {
+  /** What the paths of the members begin with: `retentionDetail.`, or nothing. */
+  prefix: string
   inOrder: readonly Field[]
   byName: ReadonlyMap<string, Field>
 }
@@ -46,7 +48,7 @@ export function fieldsOf(schema: TSchema, columns: string[], prefix = ''): Field
     }
   })
   const byName = new Map(inOrder.map((field, index) => [properties[index]?.[0] ?? '', field]))
-  return { inOrder, byName }
+  return { prefix, inOrder, byName }
 }
 
 function isNullable({ type }: TSchema): boolean {

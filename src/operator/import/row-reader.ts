@@ -87,7 +87,7 @@ export class RowReader {
     if (!field) {
       const likeliest = closest(name, fields.byName.keys())
       const shown = /^\w{1,60}$/.test(name) ? name : JSON.stringify(name.slice(0, 60))
-      this.#report(`there is no such field; the closest is ${likeliest}`, shown)
+      this.#report(`there is no such field; the closest is ${likeliest}`, fields.prefix + shown)
     }
     return field
   }
