@@ -108,6 +108,7 @@ t.test('A mistake in the call is one sentence and exit code 2', async (t) => {
     [['app', 'create'], /^Missing required argument 'name'\./],
     [['app', 'create', ''], /It may not be empty\./],
     [['app', 'create', 'x'.repeat(256)], /255 characters at most\./],
+    [['app', 'create', 'a\nb'], /control characters/],
     [['app', 'create', 'a', 'b'], /^Too many arguments/],
     [['app', 'list', '--jso'], /^Unknown option '--jso' \(Did you mean --json\?\)/],
     [['token', 'issue'], /^Required option '--app <name>' not specified\./],
@@ -228,6 +229,8 @@ t.test('Every command has help with an example', async (t) => {
       t.match(stdout, `For example:\n  npm run operator -- ${command}`)
     }),
   )
+  const orders = await operatorHere(['import', 'transfer-orders', '--help'], {})
+  t.match(orders.stdout, /left out is null.* completedAt,.* null for not yet; left out, .* by now/s)
   t.match(await operatorHere(['--help'], {}), {
     code: 0,
     stdout: /Commands:\n {2}migrate/,

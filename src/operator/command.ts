@@ -35,8 +35,9 @@ export function nonEmpty(value: string): string {
   return value
 }
 
-/** An option or argument that is stored as a short text. */
+/** An option or argument that is stored as a short text, and shown in a line of a table. */
 export function shortText(value: string): string {
+  if (/\p{Cc}/u.test(value)) throw new InvalidArgumentError('It may not hold control characters.')
   if ([...nonEmpty(value)].length > 255) throw new InvalidArgumentError('255 characters at most.')
   return value
 }

@@ -21,6 +21,17 @@ export function addImportCommands(program: Command, run: Run): void {
   for (const name of Object.keys(kinds) as KindName[]) addImport(group, name, run)
 }
 
+const NULL_WHERE_IT_MAY = 'A field that is left out is null, where it may be.'
+
+/** What a field that is left out means. */
+const LEFT_OUT: Record<KindName, string> = {
+  'portfolio-transactions': NULL_WHERE_IT_MAY,
+  'account-transactions': NULL_WHERE_IT_MAY,
+  'transfer-orders': `${NULL_WHERE_IT_MAY} But completedAt, which
+the API does not show, tells when the user completed the order: a time such as
+2025-03-14T09:30:00Z, null for not yet; left out, it was completed by now.`,
+}
+
 function addImport(group: Command, name: KindName, run: Run): void {
   withExamples(
     group
@@ -32,7 +43,8 @@ function addImport(group: Command, name: KindName, run: Run): void {
       .argument('<file...>', 'files with one JSON object a line; - is standard input')
       .requiredOption('--connection <token>', 'token of the connection', nonEmpty)
       .option('--app <name>', 'its app: needed only where apps share the token', nonEmpty)
-      .option('--dry-run', 'only check the rows, and tell what an import would do'),
+      .option('--dry-run', 'only check the rows, and tell what an import would do')
+      .addHelpText('after', `\n${LEFT_OUT[name]}`),
     `import ${name} --connection AbCdEfGh12 rows.ndjson`,
     `import ${name} --connection AbCdEfGh12 --dry-run - < rows.ndjson`,
   ).action((files: string[], flags: ImportFlags) =>
