@@ -754,6 +754,7 @@ export interface components {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                "Cache-Control": components["headers"]["Cache-Control"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
@@ -767,6 +768,7 @@ export interface components {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                "Cache-Control": components["headers"]["Cache-Control"];
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                 [name: string]: unknown;
             };
@@ -779,6 +781,7 @@ export interface components {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                "Cache-Control": components["headers"]["Cache-Control"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
@@ -792,6 +795,7 @@ export interface components {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                "Cache-Control": components["headers"]["Cache-Control"];
                 Allow: components["headers"]["Allow"];
                 [name: string]: unknown;
             };
@@ -804,6 +808,7 @@ export interface components {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                "Cache-Control": components["headers"]["Cache-Control"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 "Retry-After": components["headers"]["Retry-After"];
@@ -818,6 +823,7 @@ export interface components {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                "Cache-Control": components["headers"]["Cache-Control"];
                 [name: string]: unknown;
             };
             content: {
@@ -829,6 +835,7 @@ export interface components {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                "Cache-Control": components["headers"]["Cache-Control"];
                 "Retry-After": components["headers"]["Retry-After"];
                 [name: string]: unknown;
             };
@@ -866,7 +873,7 @@ export interface components {
         ETag: string;
         /** @description When the data of the connection last changed, as an HTTP date. */
         "Last-Modified": string;
-        /** @description The answer is for one app only, and a stored copy must be checked before it is used again. */
+        /** @description The answer is for one app only, and a stored copy must be checked before it is used again; an error (`no-store`) is not stored at all. */
         "Cache-Control": string;
         /** @description Request headers that the form of the answer depends on. */
         Vary: string;

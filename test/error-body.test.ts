@@ -17,7 +17,10 @@ t.test('One body for every error, its members in one order (contract 16)', async
     await get('/%ff'),
     await get('/%ff', { method: 'PUT' }),
   ]
-  for (const answer of answers) t.strictSame(Object.keys(answer.json()), members)
+  for (const answer of answers) {
+    t.strictSame(Object.keys(answer.json()), members)
+    t.equal(answer.headers.get('cache-control'), 'no-store', 'it is for whoever asked, and for now')
+  }
   const refused = await get(`${connection.orders}?x`, { token })
   t.strictSame(Object.keys(refused.json()), [...members, 'errors'])
   t.strictSame(Object.keys(refused.json().errors[0]), ['parameter', 'code', 'detail'])

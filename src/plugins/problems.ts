@@ -72,10 +72,10 @@ export function sendProblem(
     requestId: request.id,
     ...(errors ? { errors } : {}),
   }
+  // A cache that told it to the next one who asks would not look at whose token that is.
+  reply.header('cache-control', 'no-store')
   return reply
     .code(status)
-    // A cache that told it to the next one who asks would not look at whose token that is.
-    .header('cache-control', 'no-store')
     .headers(headers)
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(problem))

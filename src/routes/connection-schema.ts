@@ -68,5 +68,9 @@ function headers(...names: HeaderName[]) {
 
 function problem(status: number, description: string, names: HeaderName[]) {
   const json = { schema: Reference(Problem), examples: problemExamples(status) }
-  return { description, headers: headers(...names), content: { 'application/json': json } }
+  return {
+    description,
+    headers: headers('Cache-Control', ...names),
+    content: { 'application/json': json },
+  }
 }

@@ -26,7 +26,8 @@ export const ResponseHeaders = {
   }),
   'Cache-Control': Type.String({
     description:
-      'The answer is for one app only, and a stored copy must be checked before it is used again.',
+      'The answer is for one app only, and a stored copy must be checked before it is used again; ' +
+      'an error (`no-store`) is not stored at all.',
     examples: ['private, no-cache'],
   }),
   Link: Type.String({
