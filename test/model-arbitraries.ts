@@ -10,11 +10,12 @@ export type Step =
   | { kind: 'ask'; query: ModelQuery }
   | { kind: 'walk'; query: ModelQuery }
 
-/** Few days make ties; the ends of the calendar and a leap day are always among them. */
+/** Few days make ties; the ends of the calendar, of months and a leap day are always among them. */
 const fewDays = fc.constantFrom(
   '2024-02-28',
   '2024-02-29',
   '2024-03-01',
+  '2024-03-02',
   '0001-01-01',
   '9999-12-31',
 )
