@@ -61,6 +61,15 @@ t.test('Nor one that is too slow', async (t) => {
   for (const n of [0, 2, 3]) t.equal(ends[n]?.status, 'fulfilled')
 })
 
+t.test('Where the server is slow, each goes alone', async (t) => {
+  const { ask, db } = await open(t, { statementTimeoutMs: 800 })
+  await ask(sleep, ['0.2'])
+  const reads = Promise.all(Array.from({ length: 6 }, () => ask(sleep, ['0.5'])))
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  t.equal(db.state().primary.inUse, 6)
+  t.equal((await reads).length, 6)
+})
+
 async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
   const { url } = await createDatabase(t)
   const usual = { size: 10, waitMs: 1_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }

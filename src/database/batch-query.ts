@@ -80,6 +80,7 @@ class BatchQuery implements pg.Submittable {
 
   /** The server tells how many rows it has sent, e.g. `SELECT 13`. */
   handleCommandComplete({ text }: { text: string }): void {
+    if (this.#wire === undefined) return
     const rows = this.#rows
     if (text !== `SELECT ${rows.count}`) {
       this.handleError(new Error('the rows of an answer did not all arrive'))
@@ -87,7 +88,7 @@ class BatchQuery implements pg.Submittable {
     }
     const read = this.#reads.shift()
     this.#next()
-    if (rows.refused) read?.reject(new DatabaseUnavailable('answers fill the memory'))
+    if (rows.refused) read?.reject(new DatabaseUnavailable(refusalOf(read)))
     else read?.resolve(rows.finish())
   }
 
@@ -116,3 +117,6 @@ class BatchQuery implements pg.Submittable {
     this.#end(error)
   }
 }
+
+const refusalOf = ({ holding }: Read) =>
+  holding?.over ? 'the client is gone' : 'answers fill the memory'

@@ -48,6 +48,7 @@ export function openHost(options: HostOptions): Host {
 
   return {
     read: async (statement, values, holding) => {
+      if (holding?.over) throw new DatabaseUnavailable('the client is gone')
       if (holding && !holding.welcome) throw new DatabaseUnavailable('answers fill the memory')
       const due = performance.now() + options.waitMs + longestMs
       // Who is sent away here says nothing of the database, only that much is asked of it.

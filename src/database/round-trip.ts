@@ -32,18 +32,24 @@ export async function roundTrip(
   const client = await pool.connect().catch((cause) => {
     throw new HostFailed('no connection to the database', { cause })
   })
-  const left = Math.min(...attempts.map(({ due }) => due)) - performance.now()
-  if (left < FAIR_MS) {
+  const leftMs = () => Math.min(...attempts.map(({ due }) => due)) - performance.now()
+  if (leftMs() < FAIR_MS) {
     client.release()
     throw new HostFailed('the connection to the database came too late')
   }
-  const asked = attempts.length
-  const giveUp = () => {
-    // A server that has answered some of them is not dead, but too slow.
-    const Failure = attempts.length === asked ? HostSilent : DatabaseUnavailable
+  let unanswered = attempts.length
+  const look = () => {
+    // A server that has answered some of them since the last look is not dead, but may be too slow.
+    const alive = attempts.length < unanswered
+    unanswered = attempts.length
+    if (alive && leftMs() > 0) {
+      timer = setTimeout(look, Math.min(longestMs, leftMs()))
+      return
+    }
+    const Failure = alive ? DatabaseUnavailable : HostSilent
     client.connection.stream.destroy(new Failure('the database stopped answering'))
   }
-  const timer = setTimeout(giveUp, Math.min(longestMs, left))
+  let timer = setTimeout(look, Math.min(longestMs, leftMs()))
   const first = await runBatch(client, statement, attempts)
   const lostPlan = isLostPlan(first)
   const error = lostPlan ? await runBatch(client, unnamed(statement), attempts) : first

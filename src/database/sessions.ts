@@ -35,6 +35,9 @@ export interface Sessions {
   close(): Promise<void>
 }
 
+/** Round trips under full load take some tens of milliseconds. */
+const SLOW_MS = 100
+
 /** Nothing is wrong with this attempt: it stood behind one that failed, and was not run. */
 class NotRun extends Error {
   override name = 'NotRun'
@@ -43,6 +46,7 @@ class NotRun extends Error {
 /** @param longestMs how long the server may be silent on a statement before it is taken for dead */
 export function openSessions(options: SessionsOptions, longestMs: number): Sessions {
   let pool = createPool(options)
+  let lastTripMs = 0
 
   /** Where one connection broke or fell silent, those beside it may be as dead without knowing it yet. */
   const distrust = (from: SessionPool, silent: boolean) => {
@@ -58,6 +62,7 @@ export function openSessions(options: SessionsOptions, longestMs: number): Sessi
     const error = await roundTrip(from, statement, attempts, longestMs).catch(
       (error: Error) => error,
     )
+    lastTripMs = performance.now() - since
     if (error === undefined) return
     const silent = error instanceof HostSilent && from.heardAt < since
     if (silent || isBroken(error)) distrust(from, silent)
@@ -65,8 +70,9 @@ export function openSessions(options: SessionsOptions, longestMs: number): Sessi
     for (const attempt of attempts) attempt.reject(isUnusable(error) ? error : new NotRun())
   }
   const alone: Send = (statement, attempt) => send(statement, [attempt])
+  const batched: Send = createBatches(send, () => lastTripMs > SLOW_MS)
   return {
-    askTogether: asking(createBatches(send), alone),
+    askTogether: asking(batched, alone),
     askAlone: asking(alone, alone),
     connections: () => ({ open: pool.totalCount, inUse: pool.inUse }),
     close: () => pool.end(),
