@@ -32,6 +32,8 @@ export interface Host {
   close(): Promise<void>
 }
 
+/** While all connections are in use, as many again may gather for the next round trips. */
+const READS_PER_CONNECTION = 2
 /** The server ends a slow statement by itself; this much later, it is taken for dead. */
 const GRACE_MS = 1_000
 /**
@@ -42,7 +44,7 @@ const PROBE_MS = 1_200
 
 export function openHost(options: HostOptions): Host {
   const longestMs = options.statementTimeoutMs + GRACE_MS
-  const admission = createAdmission({ ...options, places: options.size })
+  const admission = createAdmission({ ...options, places: READS_PER_CONNECTION * options.size })
   const sessions = openSessions(options, longestMs)
   const tally = createTally()
 

@@ -46,6 +46,7 @@ class NotRun extends Error {
 /** @param longestMs how long the server may be silent on a statement before it is taken for dead */
 export function openSessions(options: SessionsOptions, longestMs: number): Sessions {
   let pool = createPool(options)
+  let trips = 0
   let lastTripMs = 0
 
   /** Where one connection broke or fell silent, those beside it may be as dead without knowing it yet. */
@@ -55,7 +56,7 @@ export function openSessions(options: SessionsOptions, longestMs: number): Sessi
     if (silent) from.abandon()
     else from.end().catch(() => {})
   }
-  const send = async (given: Statement, attempts: Attempt[]) => {
+  const trip = async (given: Statement, attempts: Attempt[]) => {
     const from = pool
     const since = performance.now()
     const statement = options.prepare ? given : unnamed(given)
@@ -69,10 +70,21 @@ export function openSessions(options: SessionsOptions, longestMs: number): Sessi
     attempts.shift()?.reject(error)
     for (const attempt of attempts) attempt.reject(isUnusable(error) ? error : new NotRun())
   }
+  const send = async (statement: Statement, attempts: Attempt[]) => {
+    trips += 1
+    await trip(statement, attempts).finally(() => {
+      trips -= 1
+      batches.flush()
+    })
+  }
+  const batches = createBatches<Attempt>({
+    send,
+    hasRoom: () => trips < options.size,
+    isSlow: () => lastTripMs > SLOW_MS,
+  })
   const alone: Send = (statement, attempt) => send(statement, [attempt])
-  const batched: Send = createBatches(send, () => lastTripMs > SLOW_MS)
   return {
-    askTogether: asking(batched, alone),
+    askTogether: asking(batches.add, alone),
     askAlone: asking(alone, alone),
     connections: () => ({ open: pool.totalCount, inUse: pool.inUse }),
     close: () => pool.end(),
