@@ -14,7 +14,7 @@ const caller = await addCaller(db)
 const { token, connection } = caller
 const good = `GET ${connection.orders} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
 
-t.test('Every bad request ends in one answer with the one error body (issue 2)', async (t) => {
+t.test('Every bad request ends in one answer with the one error body', async (t) => {
   for (const { name, bytes, expected } of badRequests(caller)) {
     const { answers } = await sendRaw({ port, bytes })
     const [answer] = answers
@@ -25,7 +25,7 @@ t.test('Every bad request ends in one answer with the one error body (issue 2)',
   t.equal((await get(connection.orders, { token })).status, 200, 'and the service is well')
 })
 
-t.test('Requests that never end are answered, then cut off (issue 2)', async (t) => {
+t.test('Requests that never end are answered, then cut off', async (t) => {
   const [line = '', ...rest] = good.split('\r\n')
   const unfinished = [
     'G',
@@ -49,7 +49,7 @@ t.test('Requests that never end are answered, then cut off (issue 2)', async (t)
   )
 })
 
-t.test('A client that hangs up in the middle leaves nothing behind (issue 2)', async (t) => {
+t.test('A client that hangs up in the middle leaves nothing behind', async (t) => {
   for (const bytes of ['GET /', good, good.slice(0, -2), `${good}GARBAGE`]) {
     const socket = connect({ port, host: '127.0.0.1' })
     socket.on('error', () => {})
@@ -78,7 +78,7 @@ t.test('Requests in one packet are answered in their order (RFC 9112)', async (t
   )
 })
 
-t.test('Garbage behind a good request does not get into its answer (issue 2)', async (t) => {
+t.test('Garbage behind a good request does not get into its answer', async (t) => {
   const row = { description: 'x'.repeat(2_000) }
   for (let i = 0; i < 10; i += 1) {
     await addAccountTransactions(db, connection, ...Array.from({ length: 1_000 }, () => row))
@@ -99,6 +99,6 @@ t.test('Garbage behind a good request does not get into its answer (issue 2)', a
   t.equal(received.split('HTTP/1.1 ').length, 2, 'one answer, or the beginning of it')
 })
 
-t.test('Nothing of all this was a 500, and nothing was logged as a fault (issue 2)', async (t) => {
+t.test('Nothing of all this was a 500, and nothing was logged as a fault', async (t) => {
   t.notOk(service.log.some((line) => line.includes('"level":50') || line.includes('"status":500')))
 })
