@@ -50,7 +50,7 @@ export interface DatabaseOptions extends SessionsOptions {
 const LIGHT_ROWS = 1_000
 
 export function openDatabase(options: DatabaseOptions): Database {
-  const { queue = 200, answerBytes = 256 * 2 ** 20, replicaMaxLagMs = 5_000 } = options
+  const { queue = 200, answerBytes = 320 * 2 ** 20, replicaMaxLagMs = 5_000 } = options
   const memory: AnswerMemory = { limit: answerBytes, used: 0 }
   const host = { ...options, queue, heavyPlaces: Math.ceil(options.size * HEAVY_SHARE) }
   const primary = openHost(host)

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { RawRows } from '../database/raw-rows.ts'
 import type { RowWriter } from './json-writer.ts'
+import { ownTurn } from './turns.ts'
 
 /** What stands before the first item and behind the last one. */
 export interface Frame {
@@ -9,7 +10,7 @@ export interface Frame {
 }
 
 /** Pieces of an answer that is made while it is sent, in bytes. */
-const PIECE = 65_536
+const PIECE = 131_072
 /** Rows of up to this many bytes are written in one go: a full page takes a millisecond or two. */
 const AT_ONCE = 1_048_576
 
@@ -20,11 +21,21 @@ const AT_ONCE = 1_048_576
  */
 export function jsonArray(rows: RawRows, writer: RowWriter, frame: Frame): Buffer | Readable {
   if (rows.byteLength > AT_ONCE) {
-    return Readable.from(pieces(rows, writer, frame, PIECE), { objectMode: false })
+    return Readable.from(inTurns(pieces(rows, writer, frame, PIECE)), { objectMode: false })
   }
   const size = frame.opening.length + frame.closing.length + writer.usual(rows)
   const [first, ...others] = pieces(rows, writer, frame, size)
   return others.length === 0 ? (first as Buffer) : Buffer.concat([first as Buffer, ...others])
+}
+
+/** However many large answers are under way, no request waits for more than one piece of one of them. */
+async function* inTurns<T>(parts: Iterator<T>): AsyncGenerator<T, void, undefined> {
+  for (;;) {
+    await ownTurn()
+    const { value, done } = parts.next()
+    if (done) return
+    yield value
+  }
 }
 
 function* pieces(
