@@ -4,28 +4,24 @@ import t from 'tap'
 import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
 import { addCaller } from '../rows.ts'
+import { hideNewestMigration } from '../schema-behind.ts'
 import { freePort } from './free-port.ts'
 import { until } from './program.ts'
 import { launchService, startServiceProcess } from './service-process.ts'
 
-/** Issue 4, part 1: a database that is not as it should be when the service starts. */
+/** A database that is not as it should be when the service starts. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const login = await loginOfService(t, db, url)
 
 t.test('A schema that is behind: it refuses to start, and says what to run', async (t) => {
-  const newest = await db
-    .selectFrom('kysely_migration')
-    .selectAll()
-    .orderBy('name', 'desc')
-    .executeTakeFirstOrThrow()
-  await db.deleteFrom('kysely_migration').where('name', '=', newest.name).execute()
+  const newest = await hideNewestMigration(db)
   const { process, said } = await launchService(t, { DATABASE_URL: login, PORT: '0' })
   if (process.exitCode === null) await once(process, 'exit')
   t.equal(process.exitCode, 1)
   t.match(said(), `it lacks ${newest.name}: run \`npm run operator -- migrate\` first.`)
   t.notMatch(said(), /at .*src\//, 'a sentence, not a stack')
-  await db.insertInto('kysely_migration').values(newest).execute()
+  await newest.restore()
 })
 
 t.test('A password that is wrong: not ready, told why, and ready once it is right', async (t) => {
