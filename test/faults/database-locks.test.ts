@@ -6,7 +6,7 @@ import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
 import { type Besieged, startBesieged, untilNotReady } from './service-under-siege.ts'
 
-/** Issue 4, part 1: a database that is there, and does not get on with what it is asked. */
+/** A database that is there, and does not get on with what it is asked. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const login = await loginOfService(t, db, url)

@@ -7,7 +7,7 @@ import { loginOfService, openAsOwner } from '../logins.ts'
 import { addCaller } from '../rows.ts'
 import { startService } from '../service.ts'
 
-/** Issue 4, part 1: a name server that does not answer must not fill the threads with its questions. */
+/** A name server that does not answer must not fill the threads with its questions. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 

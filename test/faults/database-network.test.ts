@@ -5,7 +5,7 @@ import { loginOfService, openAsOwner } from '../logins.ts'
 import { startBesieged, untilNotReady } from './service-under-siege.ts'
 import { layWire } from './wire.ts'
 
-/** Issue 4, part 1: a network that loses what the database says. */
+/** A network that loses what the database says. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const wire = await layWire(t, await loginOfService(t, db, url))

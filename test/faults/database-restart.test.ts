@@ -4,7 +4,7 @@ import t from 'tap'
 import { startOwnPostgres } from './own-postgres.ts'
 import { startBesieged, untilNotReady } from './service-under-siege.ts'
 
-/** Issue 4, part 1: what happens to the database under load, on a server that is really stopped. */
+/** What happens to the database under load, on a server that is really stopped. */
 const postgres = await startOwnPostgres(t)
 const { service, during } = await startBesieged(t, postgres)
 

@@ -11,7 +11,7 @@ import { startServiceProcess } from './service-process.ts'
 import { besiege, nothingAmiss } from './siege.ts'
 import { fillWorld, learn, questionsOf } from './truth.ts'
 
-/** Issue 4, part 3: more is asked than can be answered, or the asking never ends. */
+/** More is asked than can be answered, or the asking never ends. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const login = await loginOfService(t, db, url)

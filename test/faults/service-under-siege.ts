@@ -28,7 +28,7 @@ export interface Place {
 const LIMIT_MS = 5_000 + 5_000 + 1_000
 /** For the way there and back on a machine that has much to do. */
 const SLACK_MS = 1_000
-/** Issue 4, part 1. */
+/** From the return of the database to a service that is ready again. */
 const RECOVERY_MS = 2_000
 
 export async function startBesieged(t: Test, place: Place): Promise<Besieged> {

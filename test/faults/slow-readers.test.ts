@@ -10,7 +10,7 @@ import { besiege, nothingAmiss } from './siege.ts'
 import { readSlowly } from './slow-reader.ts'
 import { fillPage, fillWorld, learn, questionsOf } from './truth.ts'
 
-/** Issue 4, part 3: clients that take their answers slowly, or not at all. */
+/** Clients that take their answers slowly, or not at all. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const login = await loginOfService(t, db, url)

@@ -11,7 +11,7 @@ import { besiege, nothingAmiss } from './siege.ts'
 import { readSlowly } from './slow-reader.ts'
 import { fillPage, fillWorld, type Known, learn, questionsOf } from './truth.ts'
 
-/** Issue 4, part 2: how the process ends. */
+/** How the process ends. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const login = await loginOfService(t, db, url)
