@@ -28,6 +28,7 @@ const SHAPES = [
   [1, 9],
   [7, 100],
   [60, 300],
+  [400, 800],
 ] as const
 
 interface Question {

@@ -1,7 +1,14 @@
+import { Blocks } from './blocks.ts'
+
 /** Bytes of answers under way in this process: read from the database and not yet sent. */
-export interface AnswerMemory {
+export class AnswerMemory {
   readonly limit: number
-  used: number
+  readonly blocks = new Blocks()
+  used = 0
+
+  constructor(limit: number) {
+    this.limit = limit
+  }
 }
 
 /**
@@ -15,6 +22,7 @@ export class Holding {
   over = false
   readonly #memory: AnswerMemory
   #bytes = 0
+  #json: Buffer | undefined
 
   constructor(memory: AnswerMemory, heavy: boolean) {
     this.#memory = memory
@@ -26,26 +34,38 @@ export class Holding {
     return this.#memory.used < this.#room
   }
 
-  /** @returns false, and takes nothing, where that would be more than there is */
-  take(bytes: number): boolean {
-    if (this.over || this.#memory.used + bytes > this.#room) return false
+  /** Memory for rows. @returns undefined, and takes nothing, where that would be more than there is */
+  take(bytes: number): Buffer | undefined {
+    if (this.over || this.#memory.used + bytes > this.#room) return undefined
     this.#memory.used += bytes
     this.#bytes += bytes
-    return true
+    return this.#memory.blocks.take(bytes)
+  }
+
+  /** Takes back a block of rows that nobody will look at again. */
+  giveBack(block: Buffer): void {
+    this.release(block.length)
+    this.#memory.blocks.giveBack(block)
+  }
+
+  /** Memory for an answer that is made at once. There is room for it, as there was for its rows. */
+  takeForJson(bytes: number): Buffer {
+    this.#json = this.#memory.blocks.take(bytes)
+    return this.#json
   }
 
   /** Holds so many bytes instead of those taken, which are there already. */
   settle(bytes: number): void {
-    this.giveBack(this.#bytes)
+    this.release(this.#bytes)
     if (this.over) return
     this.#memory.used += bytes
     this.#bytes = bytes
   }
 
-  giveBack(bytes: number): void {
-    const given = Math.min(bytes, this.#bytes)
-    this.#memory.used -= given
-    this.#bytes -= given
+  release(bytes: number): void {
+    const released = Math.min(bytes, this.#bytes)
+    this.#memory.used -= released
+    this.#bytes -= released
   }
 
   /** Heavy requests leave the last quarter to the others, however many of them were let in before. */
@@ -54,9 +74,14 @@ export class Holding {
     return this.heavy ? 0.75 * limit : limit
   }
 
-  /** Gives all of it back, for good. */
-  end(): void {
+  /**
+   * Gives all of it back, for good.
+   * @param sent whether all of the answer has left the process, so that nobody looks at it any more
+   */
+  end(sent: boolean): void {
     this.over = true
-    this.giveBack(this.#bytes)
+    this.release(this.#bytes)
+    if (sent && this.#json) this.#memory.blocks.giveBack(this.#json)
+    this.#json = undefined
   }
 }

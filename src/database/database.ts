@@ -1,4 +1,4 @@
-import { type AnswerMemory, Holding } from './answer-memory.ts'
+import { AnswerMemory, Holding } from './answer-memory.ts'
 import { type HostState, openHost } from './host.ts'
 import { hostUrls } from './host-urls.ts'
 import type { RawRows } from './raw-rows.ts'
@@ -51,7 +51,7 @@ const LIGHT_ROWS = 1_000
 
 export function openDatabase(options: DatabaseOptions): Database {
   const { queue = 200, answerBytes = 320 * 2 ** 20, replicaMaxLagMs = 5_000 } = options
-  const memory: AnswerMemory = { limit: answerBytes, used: 0 }
+  const memory = new AnswerMemory(answerBytes)
   const host = { ...options, queue, heavyPlaces: Math.ceil(options.size * HEAVY_SHARE) }
   const primary = openHost(host)
   let listener: (replica: ReplicaState) => void = () => {}

@@ -1,7 +1,7 @@
 import pg from 'pg'
-import { createNamedSockets } from './named-socket.ts'
 import { PLANNER_SETTINGS } from './planner.ts'
 import { tapRows } from './row-tap.ts'
+import { createServerSockets } from './server-sockets.ts'
 
 export interface PoolOptions {
   /** postgres://user:password@host:port/database */
@@ -38,7 +38,7 @@ export function createPool(options: PoolOptions): SessionPool {
     keepAliveInitialDelayMillis: 10_000,
     application_name: 'investment-data-query-service',
     ...(options.pooler ? {} : { options: startup.join(' ') }),
-    stream: createNamedSockets(),
+    stream: createServerSockets(),
     Client: TappedClient,
   })
   // A connection that breaks is told to whoever uses it; the pool itself only has to drop it.

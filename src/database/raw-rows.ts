@@ -54,12 +54,20 @@ export class RawRows {
     return fieldsOf(block)
   }
 
+  /** Hands out the blocks, and uses the memory of each for other rows when the next one is asked for. */
+  *takeBlocks(): Generator<Buffer, void, undefined> {
+    for (let block = this.blocks.shift(); block; block = this.blocks.shift()) {
+      yield block
+      this.#holding?.giveBack(block)
+    }
+  }
+
   /** Forgets the rows: they are not to be had, or not wanted. */
   discard(): void {
     this.blocks.length = 0
     this.#end = 0
     this.#block = NOTHING
-    this.#holding?.giveBack(this.#held)
+    this.#holding?.release(this.#held)
     this.#held = 0
   }
 
@@ -67,13 +75,14 @@ export class RawRows {
     this.#seal()
     const usual = Math.min(FIRST_BLOCK * 4 ** this.blocks.length, LAST_BLOCK)
     const size = Math.max(usual, length)
-    if (this.#holding?.take(size) === false) {
+    const block = this.#holding ? this.#holding.take(size) : Buffer.allocUnsafe(size)
+    if (block === undefined) {
       this.discard()
       this.refused = true
       return
     }
     this.#held += size
-    this.#block = Buffer.allocUnsafe(size)
+    this.#block = block
     this.#end = 0
   }
 

@@ -26,7 +26,10 @@ export function tapRows(client: pg.Client): pg.Client {
 const DATA_ROW = 0x44
 const HEADER = 5
 
-/** The stream as pg's parser shall see it: only `data` and `end` are listened for there. */
+/**
+ * The stream as pg's parser shall see it: only `data` and `end` are listened for there. It keeps parts of
+ * what it is given, and so is given copies: the sockets read into one buffer (server-sockets.ts).
+ */
 function withoutRows(stream: Duplex | EventEmitter, connection: TappedConnection): EventEmitter {
   const rest = new EventEmitter()
   let carried: Buffer | undefined
@@ -41,7 +44,7 @@ function withoutRows(stream: Duplex | EventEmitter, connection: TappedConnection
     while (at < chunk.length) {
       if (remaining === 0) {
         if (chunk.length - at < HEADER) {
-          carried = chunk.subarray(at)
+          carried = Buffer.from(chunk.subarray(at))
           break
         }
         remaining = chunk.readInt32BE(at + 1) + 1
@@ -50,7 +53,7 @@ function withoutRows(stream: Duplex | EventEmitter, connection: TappedConnection
           return
         }
         if (chunk[at] === DATA_ROW && connection.rawRows) {
-          if (at > passed) rest.emit('data', chunk.subarray(passed, at))
+          if (at > passed) rest.emit('data', Buffer.from(chunk.subarray(passed, at)))
           lifting = connection.rawRows
           remaining -= 1
           at += 1
@@ -64,7 +67,7 @@ function withoutRows(stream: Duplex | EventEmitter, connection: TappedConnection
       if (lifting) passed = at
       if (remaining === 0) lifting = undefined
     }
-    if (at > passed) rest.emit('data', chunk.subarray(passed, at))
+    if (at > passed) rest.emit('data', Buffer.from(chunk.subarray(passed, at)))
   })
   stream.on('end', () => rest.emit('end'))
   return rest

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import type { Holding } from '../database/answer-memory.ts'
 import type { RawRows } from '../database/raw-rows.ts'
 import type { RowWriter } from './json-writer.ts'
 import { ownTurn } from './turns.ts'
@@ -19,12 +20,18 @@ const AT_ONCE = 1_048_576
  * stream of pieces that are made only when they are asked for. A client that reads slowly thus costs
  * the rows as PostgreSQL sent them, not the JSON, which is two or three times their size.
  */
-export function jsonArray(rows: RawRows, writer: RowWriter, frame: Frame): Buffer | Readable {
+export function jsonArray(
+  rows: RawRows,
+  writer: RowWriter,
+  frame: Frame,
+  holding: Holding,
+): Buffer | Readable {
   if (rows.byteLength > AT_ONCE) {
-    return Readable.from(inTurns(pieces(rows, writer, frame, PIECE)), { objectMode: false })
+    const first = Buffer.allocUnsafe(PIECE)
+    return Readable.from(inTurns(pieces(rows, writer, frame, first)), { objectMode: false })
   }
   const size = frame.opening.length + frame.closing.length + writer.usual(rows)
-  const [first, ...others] = pieces(rows, writer, frame, size)
+  const [first, ...others] = pieces(rows, writer, frame, holding.takeForJson(size))
   return others.length === 0 ? (first as Buffer) : Buffer.concat([first as Buffer, ...others])
 }
 
@@ -42,20 +49,20 @@ function* pieces(
   rows: RawRows,
   writer: RowWriter,
   frame: Frame,
-  size: number,
+  first: Buffer,
 ): Generator<Buffer, void, undefined> {
   const opening = Buffer.from(frame.opening)
   const closing = Buffer.from(frame.closing)
-  let piece = Buffer.allocUnsafe(size)
+  let piece = first
   let at = opening.copy(piece)
   let comma = false
-  for (let block = rows.blocks.shift(); block; block = rows.blocks.shift()) {
+  for (const block of rows.takeBlocks()) {
     for (let row = 0; row < block.length; ) {
       const length = block.readInt32BE(row)
       const longest = writer.longest(length) + 1
       if (at + longest > piece.length) {
         yield piece.subarray(0, at)
-        piece = Buffer.allocUnsafe(Math.max(size, longest))
+        piece = Buffer.allocUnsafe(Math.max(first.length, longest))
         at = 0
       }
       if (comma) {

@@ -60,7 +60,7 @@ export async function answer(
   const { head, rows } = await currentRows(db, question)
   if (rows === undefined) return { ...head, items: 0, body: undefined }
   const items = rows.count
-  const body = jsonArray(rows, writer, frame(head))
+  const body = jsonArray(rows, writer, frame(head), holding)
   // What is written at once is some times the size of its rows, and stays until it is sent.
   if (Buffer.isBuffer(body)) holding.settle(body.length)
   return { ...head, items, body }
