@@ -37,7 +37,7 @@ export function loads(largeRows: number): Load[] {
     others('e', 'the daily sync again, with If-None-Match', unmodifiedRequests),
     others('f 401', 'a token that nobody has', strangerRequests),
     others('f 404', 'a connection that the app does not have', missingRequests),
-    // Few, since large requests may have three in ten connections, and the others wait.
+    // Few, since large requests have one in ten connections, and the others wait.
     pages('g', 'limit=10000', tenThousands(largeRows), 4),
   ]
 }

@@ -9,7 +9,7 @@ export const limitSettings = {
     description: 'Requests that may wait for a server connection; the next one is refused at once.',
   }),
   ANSWER_MEMORY_MB: Type.Integer({
-    default: 320,
+    default: 288,
     minimum: 16,
     maximum: 65_536,
     description: 'Answers that are read but not yet sent, in MiB; beyond it, requests are refused.',

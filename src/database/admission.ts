@@ -73,9 +73,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
       count(holding, -1)
       for (let waiter = next(); waiter; waiter = next()) {
         clearTimeout(waiter.timer)
-        const fault = faultOf(waiter.holding)
-        if (fault !== undefined) {
-          waiter.refuse(fault)
+        if (waiter.holding?.over) {
+          waiter.refuse('the client is gone')
           continue
         }
         count(waiter.holding, 1)
@@ -84,10 +83,4 @@ export function createAdmission(options: AdmissionOptions): Admission {
       }
     },
   }
-}
-
-/** Why a request that has waited is not to be let in any more. */
-function faultOf(holding: Holding | undefined): string | undefined {
-  if (holding?.over) return 'the client is gone'
-  return holding?.welcome === false ? 'answers fill the memory' : undefined
 }

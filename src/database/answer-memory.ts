@@ -18,26 +18,48 @@ export class AnswerMemory {
 export class Holding {
   /** Whether the request asks for so much that it has to leave room for those who ask for less. */
   readonly heavy: boolean
+  readonly #rows: number
   /** Whether nobody waits for the answer any more. */
   over = false
   readonly #memory: AnswerMemory
   #bytes = 0
+  #reserved = 0
   #json: Buffer | undefined
 
-  constructor(memory: AnswerMemory, heavy: boolean) {
+  /** @param rows that the answer may have */
+  constructor(memory: AnswerMemory, rows: number) {
     this.#memory = memory
-    this.heavy = heavy
+    this.#rows = rows
+    this.heavy = rows > LIGHT_ROWS
   }
 
-  /** Whether there is room to begin with. */
-  get welcome(): boolean {
-    return this.#memory.used < this.#room
+  /**
+   * Makes sure that there is room before anything is read. A heavy request sets aside what it will take:
+   * one that is refused only when half of its rows are there has cost nearly as much as an answer.
+   * @returns false where there is none
+   */
+  reserve(): boolean {
+    if (!this.heavy) return this.#memory.used < this.#room
+    const expected = Math.min(this.#rows * USUAL_ROW, this.#room / 4)
+    const wanted = Math.max(0, expected - this.#bytes - this.#reserved)
+    if (this.#memory.used + wanted > this.#room) return false
+    this.#memory.used += wanted
+    this.#reserved += wanted
+    return true
+  }
+
+  /** Leaves to others what was set aside and not taken. */
+  unreserve(): void {
+    this.#memory.used -= this.#reserved
+    this.#reserved = 0
   }
 
   /** Memory for rows. @returns undefined, and takes nothing, where that would be more than there is */
   take(bytes: number): Buffer | undefined {
-    if (this.over || this.#memory.used + bytes > this.#room) return undefined
-    this.#memory.used += bytes
+    const more = Math.max(0, bytes - this.#reserved)
+    if (this.over || this.#memory.used + more > this.#room) return undefined
+    this.#memory.used += more
+    this.#reserved -= bytes - more
     this.#bytes += bytes
     return this.#memory.blocks.take(bytes)
   }
@@ -51,6 +73,7 @@ export class Holding {
   /** Memory for an answer that is made at once. There is room for it, as there was for its rows. */
   takeForJson(bytes: number): Buffer {
     this.#json = this.#memory.blocks.take(bytes)
+    this.settle(this.#bytes + bytes)
     return this.#json
   }
 
@@ -80,8 +103,14 @@ export class Holding {
    */
   end(sent: boolean): void {
     this.over = true
+    this.unreserve()
     this.release(this.#bytes)
     if (sent && this.#json) this.#memory.blocks.giveBack(this.#json)
     this.#json = undefined
   }
 }
+
+/** More rows than this, the default page, make a request a heavy one. */
+const LIGHT_ROWS = 1_000
+/** What a row takes as PostgreSQL sends it, in bytes, and a little more. */
+const USUAL_ROW = 512

@@ -46,11 +46,8 @@ export interface DatabaseOptions extends SessionsOptions {
   replicaMaxLagMs?: number
 }
 
-/** More rows than this, the default page, make a request a heavy one. */
-const LIGHT_ROWS = 1_000
-
 export function openDatabase(options: DatabaseOptions): Database {
-  const { queue = 200, answerBytes = 320 * 2 ** 20, replicaMaxLagMs = 5_000 } = options
+  const { queue = 200, answerBytes = 288 * 2 ** 20, replicaMaxLagMs = 5_000 } = options
   const memory = new AnswerMemory(answerBytes)
   const host = { ...options, queue, heavyPlaces: Math.ceil(options.size * HEAVY_SHARE) }
   const primary = openHost(host)
@@ -68,7 +65,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     read: primary.read,
     probe: primary.probe,
     replica: replicas.nearest,
-    hold: (rows) => new Holding(memory, rows > LIGHT_ROWS),
+    hold: (rows) => new Holding(memory, rows),
     state: () => ({
       primary: primary.state(),
       replicas: all.map((replica) => replica.state()),
@@ -87,5 +84,5 @@ export function openDatabase(options: DatabaseOptions): Database {
 }
 
 /** The part of the connections that heavy requests may have at the same time. */
-const HEAVY_SHARE = 0.3
+const HEAVY_SHARE = 0.1
 const MOST_MS_BETWEEN_LOOKS = 500

@@ -51,7 +51,7 @@ export function openHost(options: HostOptions): Host {
   return {
     read: async (statement, values, holding) => {
       if (holding?.over) throw new DatabaseUnavailable('the client is gone')
-      if (holding && !holding.welcome) throw new DatabaseUnavailable('answers fill the memory')
+      if (holding?.reserve() === false) throw new DatabaseUnavailable('answers fill the memory')
       const due = performance.now() + options.waitMs + longestMs
       // Who is sent away here says nothing of the database, only that much is asked of it.
       await admission.enter(holding)
@@ -65,6 +65,7 @@ export function openHost(options: HostOptions): Host {
         if (isFaultOfHost(error) && !holding?.over) tally.failed()
         throw error
       } finally {
+        holding?.unreserve()
         admission.leave(holding)
       }
     },

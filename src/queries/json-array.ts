@@ -11,7 +11,12 @@ export interface Frame {
 }
 
 /** Pieces of an answer that is made while it is sent, in bytes. */
-const PIECE = 131_072
+const PIECE = 65_536
+/**
+ * How many of them are written before the memory of the first is used again. Streams ask for a piece when
+ * the one before the last has left, so that three would do.
+ */
+const PIECES = 8
 /** Rows of up to this many bytes are written in one go: a full page takes a millisecond or two. */
 const AT_ONCE = 1_048_576
 
@@ -27,15 +32,16 @@ export function jsonArray(
   holding: Holding,
 ): Buffer | Readable {
   if (rows.byteLength > AT_ONCE) {
-    const first = Buffer.allocUnsafe(PIECE)
-    return Readable.from(inTurns(pieces(rows, writer, frame, first)), { objectMode: false })
+    const places = around(holding.takeForJson(PIECE * PIECES))
+    return Readable.from(inTurns(pieces(rows, writer, frame, places)), { objectMode: false })
   }
   const size = frame.opening.length + frame.closing.length + writer.usual(rows)
-  const [first, ...others] = pieces(rows, writer, frame, holding.takeForJson(size))
+  const places = once(holding.takeForJson(size))
+  const [first, ...others] = pieces(rows, writer, frame, places)
   return others.length === 0 ? (first as Buffer) : Buffer.concat([first as Buffer, ...others])
 }
 
-/** However many large answers are under way, no request waits for more than one piece of one of them. */
+/** However many large answers are under way, no request waits for more than a piece or two of them. */
 async function* inTurns<T>(parts: Iterator<T>): AsyncGenerator<T, void, undefined> {
   for (;;) {
     await ownTurn()
@@ -45,15 +51,38 @@ async function* inTurns<T>(parts: Iterator<T>): AsyncGenerator<T, void, undefine
   }
 }
 
+/** Where the next piece is written, which has to have room for so many bytes. */
+type Places = (atLeast: number) => Buffer
+
+/** The parts of a block in turn, over and over. */
+function around(block: Buffer): Places {
+  let turn = 0
+  return (atLeast) => {
+    const start = PIECE * (turn % PIECES)
+    turn += 1
+    return atLeast > PIECE ? Buffer.allocUnsafe(atLeast) : block.subarray(start, start + PIECE)
+  }
+}
+
+/** One block, and what does not fit in it elsewhere. */
+function once(block: Buffer): Places {
+  let taken = false
+  return (atLeast) => {
+    if (taken || atLeast > block.length) return Buffer.allocUnsafe(Math.max(PIECE, atLeast))
+    taken = true
+    return block
+  }
+}
+
 function* pieces(
   rows: RawRows,
   writer: RowWriter,
   frame: Frame,
-  first: Buffer,
+  place: Places,
 ): Generator<Buffer, void, undefined> {
   const opening = Buffer.from(frame.opening)
   const closing = Buffer.from(frame.closing)
-  let piece = first
+  let piece = place(opening.length)
   let at = opening.copy(piece)
   let comma = false
   for (const block of rows.takeBlocks()) {
@@ -62,7 +91,7 @@ function* pieces(
       const longest = writer.longest(length) + 1
       if (at + longest > piece.length) {
         yield piece.subarray(0, at)
-        piece = Buffer.allocUnsafe(Math.max(first.length, longest))
+        piece = place(longest)
         at = 0
       }
       if (comma) {
