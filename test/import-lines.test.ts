@@ -1,3 +1,4 @@
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
 import { accountLine, portfolioLine, prepareImport } from './importing.ts'
 
@@ -159,4 +160,15 @@ t.test('What comes out is what went in, character by character', async (t) => {
     stored.map(({ description }) => description),
     texts,
   )
+})
+
+t.test('A file that is compressed, or in another encoding, is told as a whole', async (t) => {
+  const forms: [Buffer, RegExp][] = [
+    [gzipSync(one), /^rows\.ndjson is compressed by gzip: .*gzip -dc/],
+    [zstdCompressSync(one), /^rows\.ndjson is compressed by zstd: .*zstd -dc/],
+    [Buffer.from('504b0304', 'hex'), /^rows\.ndjson is a zip archive: /],
+    [Buffer.from(`\ufeff${one}`, 'utf16le'), /^rows\.ndjson is UTF-16: .*iconv/],
+    [Buffer.from(`\ufeff${one}`, 'utf16le').swap16(), /^rows\.ndjson is UTF-16: .*iconv/],
+  ]
+  for (const [file, message] of forms) await t.rejects(read(file), { name: 'Failure', message })
 })

@@ -66,7 +66,9 @@ export function openSessions(options: SessionsOptions, longestMs: number): Sessi
     lastTripMs = performance.now() - since
     if (error === undefined) return
     const silent = error instanceof HostSilent && from.heardAt < since
-    if (silent || isBroken(error)) distrust(from, silent)
+    // A standby that ends a session because of what it has to replay has nothing against the others.
+    const alone = isStandbyConflict(error)
+    if (silent || (isBroken(error) && !alone)) distrust(from, silent)
     attempts.shift()?.reject(error)
     for (const attempt of attempts) attempt.reject(isUnusable(error) ? error : new NotRun())
   }

@@ -5,6 +5,7 @@ import { FaultList } from './faults.ts'
 import type { Kind } from './kinds.ts'
 import { type Line, linesOf, wholeLines } from './lines.ts'
 import { RowReader } from './row-reader.ts'
+import { textOnly } from './text-only.ts'
 
 /** Something to import: a file, or standard input. */
 export interface Source {
@@ -58,9 +59,9 @@ class Reading implements Staged {
   }
 
   async *copyText(): AsyncGenerator<Buffer> {
-    for (const { name, chunks } of this.#sources) {
-      this.#starts.push({ file: name, before: this.#line })
-      for await (const block of wholeLines(chunks)) {
+    for (const source of this.#sources) {
+      this.#starts.push({ file: source.name, before: this.#line })
+      for await (const block of wholeLines(textOnly(source))) {
         for (const line of linesOf(block)) this.#read(block, line)
         this.#onRows(this.rows)
         yield this.#reader.takeCopyText()
