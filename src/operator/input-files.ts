@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { Failure, UsageMistake } from './failure.ts'
 import { readChunks } from './import/file-source.ts'
-import type { Source } from './import/staging.ts'
+import type { Source } from './import/source.ts'
 
 /** A source whose size is known, unless it is a pipe. */
 export interface Input extends Source {

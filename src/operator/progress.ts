@@ -1,6 +1,6 @@
 import { SingleBar } from 'cli-progress'
 import type { Progress } from './import/import-rows.ts'
-import type { Source } from './import/staging.ts'
+import type { Source } from './import/source.ts'
 import type { Input } from './input-files.ts'
 
 export interface ShownProgress {

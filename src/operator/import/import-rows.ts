@@ -3,7 +3,8 @@ import { Failure } from '../failure.ts'
 import { judge } from './judge.ts'
 import { type KindName, kinds } from './kinds.ts'
 import { countChanges, fillCompletion, type ImportCounts, merge } from './merge.ts'
-import { type Source, stage } from './staging.ts'
+import type { Source } from './source.ts'
+import { stage } from './staging.ts'
 
 export interface ImportOptions {
   kind: KindName

@@ -5,14 +5,7 @@ import { FaultList } from './faults.ts'
 import type { Kind } from './kinds.ts'
 import { type Line, linesOf, wholeLines } from './lines.ts'
 import { RowReader } from './row-reader.ts'
-import { textOnly } from './text-only.ts'
-
-/** Something to import: a file, or standard input. */
-export interface Source {
-  /** How faults refer to it. */
-  name: string
-  chunks: AsyncIterable<Buffer>
-}
+import { type Source, textOnly } from './source.ts'
 
 /** What came in: `import_row` holds the rows without faults, each with the number of its line. */
 export interface Staged {

@@ -1,5 +1,11 @@
 import { Failure } from '../failure.ts'
-import type { Source } from './staging.ts'
+
+/** Something to import: a file, or standard input. */
+export interface Source {
+  /** How faults refer to it. */
+  name: string
+  chunks: AsyncIterable<Buffer>
+}
 
 /** What files begin with that are not lines of UTF-8, and what to do about it. */
 const OTHER_FORMS: [number[], string][] = [
