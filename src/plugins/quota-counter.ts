@@ -41,7 +41,8 @@ export async function openCounter(app: FastifyInstance, options: CounterOptions)
     cache: MOST_APPS,
     ...(redis ? { redis, nameSpace: 'investment-data-query-service:quota:' } : {}),
   })
-  const increment = app.createRateLimit()
+  const limit = app.createRateLimit()
+  const increment = redis ? limit : oneByOne(limit)
   const uncounted = app.metrics && uncountedRequests(app.metrics)
   let pausedUntil = 0
   let silentUntil = 0
@@ -64,6 +65,19 @@ export async function openCounter(app: FastifyInstance, options: CounterOptions)
       }
       return undefined
     }
+  }
+}
+
+/**
+ * Without Redis, the plugin gives all who count at the same time one object, and each of them would be
+ * told the number of the last one: some would be refused before the quota is used up.
+ */
+function oneByOne<T, R>(count: (of: T) => Promise<R>): (of: T) => Promise<R> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (of) => {
+    const counted = last.then(() => count(of))
+    last = counted.catch(() => {})
+    return counted
   }
 }
 
