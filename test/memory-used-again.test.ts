@@ -1,10 +1,13 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import { connect } from 'node:net'
+import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual, promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import t from 'tap'
-import { addApp, addConnection, addPortfolioTransactions, addToken } from './rows.ts'
+import { tokenHash } from '../src/database/token-hash.ts'
+import { addApp, addCaller, addConnection, addPortfolioTransactions, addToken } from './rows.ts'
 import { startService } from './service.ts'
 
 /*
@@ -55,7 +58,8 @@ t.test('An answer is what was written for it, beside others that come and go', a
     while (performance.now() < until) {
       const { path, limit, text } = any(truths)
       const encoding = any(ENCODINGS)
-      const headers = { authorization: `Bearer ${token}`, 'accept-encoding': encoding }
+      const accepts = encoding === 'identity' ? {} : { 'accept-encoding': encoding }
+      const headers = { authorization: `Bearer ${token}`, ...accepts }
       const answer = await ask(path, headers)
       if (Math.random() < 0.1) {
         answer.destroy()
@@ -75,6 +79,87 @@ t.test('An answer is what was written for it, beside others that come and go', a
   for (const [what, count] of Object.entries(counts)) t.ok(count > 0, what)
 })
 
+t.test('A HEAD request of one app leaves nothing in the answer of another', async (t) => {
+  // So long that what is left of the first answer is still being made when the second one begins.
+  const first = await callerWith('of the first app ', 800, 9_000)
+  const second = await callerWith('of the second ', 800, 9_000)
+  const { text } = await get(second.path, second)
+  for (let round = 0; round < 4; round += 1) {
+    const heads = Array.from({ length: 4 }, async () => {
+      const head = await ask(first.path, bearer(first), 'HEAD')
+      t.equal(head.resume().statusCode, 200)
+    })
+    const reads = [0, 20, 40, 80].map(async (ms) => {
+      await sleep(ms)
+      const body = await readAt(5, await ask(second.path, bearer(second)))
+      t.ok(body.equals(Buffer.from(text)), 'the answer is the truth')
+      t.notOk(body.includes('of the first app'))
+    })
+    await Promise.all([...heads, ...reads])
+  }
+})
+
+t.test('An answer that waits behind another one is whole, whatever its rows are', async (t) => {
+  const { path, token } = await callerWith('before it ', 6_400, 800)
+  const request = (path: string) =>
+    `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`
+  // A row that is a piece by itself, behind one that leaves the piece before it all but empty.
+  for (const length of [8_900, 9_000, 9_100, 10_000]) {
+    const connection = await addConnection(db, await appOf(token))
+    const rows = Array.from({ length: 200 }, (_, row) => ({
+      ...dayOf(row),
+      description: row === 0 ? 'é'.repeat(5_400) : `${row} `.padEnd(length, String(row % 10)),
+    }))
+    await addPortfolioTransactions(db, connection, ...rows)
+    const { text } = await get(connection.portfolio, { token })
+    const socket = connect({ port, host: '127.0.0.1' }).pause()
+    socket.write(`${request(`${path}?limit=6400`)}\r\n`)
+    socket.write(`${request(connection.portfolio)}Connection: close\r\n\r\n`)
+    await sleep(700)
+    const received = await readAt(0, socket)
+    t.ok(lastBody(received).equals(Buffer.from(text)), `rows of ${length} bytes`)
+  }
+})
+
+const bearer = ({ token }: { token: string }) => ({ authorization: `Bearer ${token}` })
+
+/** A new app, and a connection of it with so many rows that name a mark. */
+async function callerWith(mark: string, count: number, length: number) {
+  const { token, connection } = await addCaller(db)
+  for (let part = 0; part < count; part += 800) {
+    const rows = Array.from({ length: 800 }, (_, row) => ({
+      ...dayOf(part + row),
+      description: `${mark}${part + row} `.padEnd(length, mark),
+    }))
+    await addPortfolioTransactions(db, connection, ...rows)
+  }
+  return { token, path: connection.portfolio }
+}
+
+async function appOf(token: string): Promise<string> {
+  const hash = tokenHash(token)
+  const found = await db
+    .selectFrom('app_token')
+    .select('app_id')
+    .where('token_hash', '=', hash)
+    .executeTakeFirstOrThrow()
+  return found.app_id
+}
+
+/** The body of the last response on a connection, put together from its chunks. */
+function lastBody(received: Buffer): Buffer {
+  const chunks: Buffer[] = []
+  let at = received.lastIndexOf('HTTP/1.1 200')
+  at = received.indexOf('\r\n\r\n', at) + 4
+  for (;;) {
+    const start = received.indexOf('\r\n', at) + 2
+    const length = Number.parseInt(received.toString('latin1', at, start), 16)
+    if (!(length > 0)) return Buffer.concat(chunks)
+    chunks.push(received.subarray(start, start + length))
+    at = start + length + 2
+  }
+}
+
 /** What an address answers while nobody else asks. */
 interface Truth {
   path: string
@@ -88,22 +173,29 @@ const any = <T>(list: T[]) => list[Math.floor(Math.random() * list.length)] as T
 const descriptionOf = (connection: number, row: number) =>
   `connection ${connection} row ${row} `.padEnd(500 + (row % 200), `${row % 10}${connection}`)
 
+const dayOf = (row: number) => ({
+  operation_date_day: new Date(Date.UTC(2024, 0, 1) - row * 86_400_000).toISOString().slice(0, 10),
+})
+
 const rowsOf = (connection: number, from: number, count: number) =>
   Array.from({ length: count }, (_, index) => ({
-    operation_date_day: new Date(Date.UTC(2024, 0, 1) - (from + index) * 86_400_000)
-      .toISOString()
-      .slice(0, 10),
+    ...dayOf(from + index),
     description: descriptionOf(connection, from + index),
   }))
 
-async function ask(path: string, headers: Record<string, string>): Promise<IncomingMessage> {
-  const asked = request({ port, host: '127.0.0.1', path, headers, agent: false }).end()
+/** As curl asks: without naming encodings, unless the headers do. */
+async function ask(
+  path: string,
+  headers: Record<string, string>,
+  method = 'GET',
+): Promise<IncomingMessage> {
+  const asked = request({ port, host: '127.0.0.1', path, method, headers, agent: false }).end()
   const [answer] = await once(asked, 'response')
   return answer
 }
 
 /** @param restMs how long to read nothing, after the head and after each chunk */
-async function readAt(restMs: number, answer: IncomingMessage): Promise<Buffer> {
+async function readAt(restMs: number, answer: Readable): Promise<Buffer> {
   const chunks: Buffer[] = []
   if (restMs > 0) await sleep(20 * restMs)
   for await (const chunk of answer) {

@@ -18,10 +18,12 @@ export class AnswerMemory {
 export class Holding {
   /** Whether the request asks for so much that it has to leave room for those who ask for less. */
   readonly heavy: boolean
-  readonly #rows: number
   /** Whether nobody waits for the answer any more. */
   over = false
+  /** Whether the answer goes to the socket as it is, without a stream between that compresses it. */
+  direct = false
   readonly #memory: AnswerMemory
+  readonly #rows: number
   #bytes = 0
   #reserved = 0
   #json: Buffer | undefined
@@ -58,10 +60,12 @@ export class Holding {
   take(bytes: number): Buffer | undefined {
     const more = Math.max(0, bytes - this.#reserved)
     if (this.over || this.#memory.used + more > this.#room) return undefined
-    this.#memory.used += more
-    this.#reserved -= bytes - more
-    this.#bytes += bytes
-    return this.#memory.blocks.take(bytes)
+    const reserved = Math.min(bytes, this.#reserved)
+    this.#reserved -= reserved
+    this.#memory.used -= reserved
+    const block = this.#memory.blocks.take(bytes)
+    this.#count(block.length)
+    return block
   }
 
   /** Takes back a block of rows that nobody will look at again. */
@@ -70,25 +74,39 @@ export class Holding {
     this.#memory.blocks.giveBack(block)
   }
 
-  /** Memory for an answer that is made at once. There is room for it, as there was for its rows. */
+  /** Memory to write an answer in. There is room for it, as there was for its rows. */
   takeForJson(bytes: number): Buffer {
-    this.#json = this.#memory.blocks.take(bytes)
-    this.settle(this.#bytes + bytes)
-    return this.#json
+    const block = this.#memory.blocks.take(bytes)
+    this.#count(block.length)
+    this.#json = block
+    return block
   }
 
-  /** Holds so many bytes instead of those taken, which are there already. */
-  settle(bytes: number): void {
-    this.release(this.#bytes)
-    if (this.over) return
-    this.#memory.used += bytes
-    this.#bytes = bytes
+  /** Holds an answer that was written elsewhere, instead of the block that was taken for it. */
+  replaceJson(bytes: number): void {
+    if (this.#json) this.giveBack(this.#json)
+    this.#json = undefined
+    this.#count(bytes)
   }
 
+  /** Forgets that so many bytes were taken; who has them does not need them any more. */
   release(bytes: number): void {
     const released = Math.min(bytes, this.#bytes)
     this.#memory.used -= released
     this.#bytes -= released
+  }
+
+  /**
+   * Gives all of it back, for good.
+   * @param sent whether all of the answer has left the process. Then its memory is used again: whoever
+   *   still writes it has to stop, which `over` tells
+   */
+  end(sent: boolean): void {
+    this.over = true
+    this.unreserve()
+    this.release(this.#bytes)
+    if (sent && this.#json) this.#memory.blocks.giveBack(this.#json)
+    this.#json = undefined
   }
 
   /** Heavy requests leave the last quarter to the others, however many of them were let in before. */
@@ -97,16 +115,10 @@ export class Holding {
     return this.heavy ? 0.75 * limit : limit
   }
 
-  /**
-   * Gives all of it back, for good.
-   * @param sent whether all of the answer has left the process, so that nobody looks at it any more
-   */
-  end(sent: boolean): void {
-    this.over = true
-    this.unreserve()
-    this.release(this.#bytes)
-    if (sent && this.#json) this.#memory.blocks.giveBack(this.#json)
-    this.#json = undefined
+  #count(bytes: number): void {
+    if (this.over) return
+    this.#memory.used += bytes
+    this.#bytes += bytes
   }
 }
 

@@ -5,8 +5,8 @@
  * likeliest to be in the processor's cache still.
  */
 export class Blocks {
-  /** Those that nobody has, by their size. */
-  readonly #idle = new Map<number, Buffer[]>()
+  /** Those that nobody has, the one that came back last at the end. */
+  readonly #idle: Buffer[] = []
   #idleBytes = 0
   /** Those that somebody has, so that none comes back that is not ours, or twice. */
   readonly #lent = new WeakSet<ArrayBufferLike>()
@@ -15,7 +15,8 @@ export class Blocks {
   take(size: number): Buffer {
     if (size < SMALLEST || size > LARGEST) return Buffer.allocUnsafe(size)
     const whole = 2 ** Math.ceil(Math.log2(size))
-    const idle = this.#idle.get(whole)?.pop()
+    const index = this.#idle.findLastIndex(({ length }) => length === whole)
+    const [idle] = index < 0 ? [] : this.#idle.splice(index, 1)
     if (idle) this.#idleBytes -= whole
     const block = idle ?? Buffer.allocUnsafeSlow(whole)
     this.#lent.add(block.buffer)
@@ -23,16 +24,14 @@ export class Blocks {
   }
 
   /**
-   * Takes a buffer back, or the buffer that this is a part of. Only for the last one who has it: the next
-   * one who takes it writes over it.
+   * Takes a buffer back that take() gave. Only for the last one who has it, or a part of it: the next one
+   * who takes it writes over it.
    */
-  giveBack({ buffer }: Buffer): void {
-    if (!this.#lent.delete(buffer) || this.#idleBytes + buffer.byteLength > MOST_IDLE) return
-    const size = buffer.byteLength
-    const idle = this.#idle.get(size)
-    if (idle) idle.push(Buffer.from(buffer))
-    else this.#idle.set(size, [Buffer.from(buffer)])
-    this.#idleBytes += size
+  giveBack(block: Buffer): void {
+    if (!this.#lent.delete(block.buffer)) return
+    this.#idle.push(block)
+    this.#idleBytes += block.length
+    while (this.#idleBytes > MOST_IDLE) this.#idleBytes -= this.#idle.shift()?.length ?? 0
   }
 }
 

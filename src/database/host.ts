@@ -53,9 +53,10 @@ export function openHost(options: HostOptions): Host {
       if (holding?.over) throw new DatabaseUnavailable('the client is gone')
       if (holding?.reserve() === false) throw new DatabaseUnavailable('answers fill the memory')
       const due = performance.now() + options.waitMs + longestMs
-      // Who is sent away here says nothing of the database, only that much is asked of it.
-      await admission.enter(holding)
+      let inside = false
       try {
+        await admission.enter(holding)
+        inside = true
         // One of many rows would make those behind it wait.
         const ask = holding?.heavy ? sessions.askAlone : sessions.askTogether
         const rows = await ask(statement, { values, holding, due })
@@ -66,7 +67,7 @@ export function openHost(options: HostOptions): Host {
         throw error
       } finally {
         holding?.unreserve()
-        admission.leave(holding)
+        if (inside) admission.leave(holding)
       }
     },
     probe: (statement, values) => {

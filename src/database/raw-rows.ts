@@ -9,13 +9,14 @@ const NOTHING = Buffer.alloc(0)
  * the JSON that is made of them; no value becomes a JavaScript string or number on its way.
  */
 export class RawRows {
-  readonly blocks: Buffer[] = []
   count = 0
   byteLength = 0
   /** Whether there was no room for them: then none is kept, and there is no answer. */
   refused = false
   readonly #holding: Holding | undefined
-  #held = 0
+  /** The filled parts of blocks, and the blocks as they were taken. */
+  readonly #parts: Buffer[] = []
+  readonly #blocks: Buffer[] = []
   #block: Buffer = NOTHING
   #end = 0
 
@@ -44,36 +45,36 @@ export class RawRows {
 
   /** Takes the first row out and returns its fields as text. */
   shift(): (string | null)[] | undefined {
-    const block = this.blocks[0]
-    if (block === undefined) return undefined
-    const length = block.readInt32BE(0)
-    if (length === block.length) this.blocks.shift()
-    else this.blocks[0] = block.subarray(length)
+    const part = this.#parts[0]
+    if (part === undefined) return undefined
+    const length = part.readInt32BE(0)
+    this.#parts[0] = part.subarray(length)
     this.count -= 1
     this.byteLength -= length
-    return fieldsOf(block)
+    return fieldsOf(part)
   }
 
   /** Hands out the blocks, and uses the memory of each for other rows when the next one is asked for. */
   *takeBlocks(): Generator<Buffer, void, undefined> {
-    for (let block = this.blocks.shift(); block; block = this.blocks.shift()) {
-      yield block
-      this.#holding?.giveBack(block)
+    for (let part = this.#parts.shift(); part; part = this.#parts.shift()) {
+      yield part
+      const block = this.#blocks.shift()
+      if (block) this.#holding?.giveBack(block)
     }
   }
 
   /** Forgets the rows: they are not to be had, or not wanted. */
   discard(): void {
-    this.blocks.length = 0
+    for (const { length } of this.#blocks) this.#holding?.release(length)
+    this.#parts.length = 0
+    this.#blocks.length = 0
     this.#end = 0
     this.#block = NOTHING
-    this.#holding?.release(this.#held)
-    this.#held = 0
   }
 
   #grow(length: number): void {
     this.#seal()
-    const usual = Math.min(FIRST_BLOCK * 4 ** this.blocks.length, LAST_BLOCK)
+    const usual = Math.min(FIRST_BLOCK * 4 ** this.#parts.length, LAST_BLOCK)
     const size = Math.max(usual, length)
     const block = this.#holding ? this.#holding.take(size) : Buffer.allocUnsafe(size)
     if (block === undefined) {
@@ -81,13 +82,13 @@ export class RawRows {
       this.refused = true
       return
     }
-    this.#held += size
+    this.#blocks.push(block)
     this.#block = block
     this.#end = 0
   }
 
   #seal(): void {
-    if (this.#end > 0) this.blocks.push(this.#block.subarray(0, this.#end))
+    if (this.#end > 0) this.#parts.push(this.#block.subarray(0, this.#end))
   }
 }
 

@@ -54,7 +54,11 @@ function withoutRows(stream: Duplex | EventEmitter, connection: TappedConnection
         }
         if (chunk[at] === DATA_ROW && connection.rawRows) {
           if (at > passed) rest.emit('data', Buffer.from(chunk.subarray(passed, at)))
+          passed = at
+          // What came before this row may have ended the read that it belongs to.
           lifting = connection.rawRows
+        }
+        if (lifting) {
           remaining -= 1
           at += 1
           lifting.begin(remaining)

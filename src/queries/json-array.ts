@@ -10,13 +10,14 @@ export interface Frame {
   closing: string
 }
 
-/** Pieces of an answer that is made while it is sent, in bytes. */
+/** Pieces of an answer that is made while it is sent, in bytes at most, unless a row is longer. */
 const PIECE = 65_536
 /**
- * How many of them are written before the memory of the first is used again. Streams ask for a piece when
- * the one before the last has left, so that three would do.
+ * Pieces are written behind each other into a ring of so many bytes. A response takes no more when it
+ * holds 64 KiB, and so never has as much as two pieces; one more is asked for ahead, and one is being
+ * written. That is half of the ring: what is written over has left.
  */
-const PIECES = 8
+const RING = 8 * PIECE
 /** Rows of up to this many bytes are written in one go: a full page takes a millisecond or two. */
 const AT_ONCE = 1_048_576
 
@@ -32,45 +33,52 @@ export function jsonArray(
   holding: Holding,
 ): Buffer | Readable {
   if (rows.byteLength > AT_ONCE) {
-    const places = around(holding.takeForJson(PIECE * PIECES))
-    return Readable.from(inTurns(pieces(rows, writer, frame, places)), { objectMode: false })
+    // Where it is compressed, streams lie between, and who knows how much of it they keep.
+    const place = holding.direct ? ring(holding.takeForJson(RING)) : elsewhere
+    const parts = pieces(rows, writer, frame, place)
+    return Readable.from(inTurns(parts, holding), { objectMode: false })
   }
   const size = frame.opening.length + frame.closing.length + writer.usual(rows)
-  const places = once(holding.takeForJson(size))
-  const [first, ...others] = pieces(rows, writer, frame, places)
-  return others.length === 0 ? (first as Buffer) : Buffer.concat([first as Buffer, ...others])
+  const block = holding.takeForJson(size)
+  const place: Place = (atLeast, before) => (before === 0 ? block : elsewhere(atLeast))
+  const [first, ...others] = pieces(rows, writer, frame, place)
+  if (others.length === 0) return first as Buffer
+  const whole = Buffer.concat([first as Buffer, ...others])
+  holding.replaceJson(whole.length)
+  return whole
 }
 
-/** However many large answers are under way, no request waits for more than a piece or two of them. */
-async function* inTurns<T>(parts: Iterator<T>): AsyncGenerator<T, void, undefined> {
+/**
+ * However many large answers are under way, no request waits for more than a piece or two of them. None
+ * is written when the response is over: its memory is another's by then.
+ */
+async function* inTurns<T>(
+  parts: Iterator<T>,
+  holding: Holding,
+): AsyncGenerator<T, void, undefined> {
   for (;;) {
     await ownTurn()
+    if (holding.over) return
     const { value, done } = parts.next()
     if (done) return
     yield value
   }
 }
 
-/** Where the next piece is written, which has to have room for so many bytes. */
-type Places = (atLeast: number) => Buffer
+/** Where a piece is written: room for so many bytes, behind so many of the piece before it. */
+type Place = (atLeast: number, before: number) => Buffer
 
-/** The parts of a block in turn, over and over. */
-function around(block: Buffer): Places {
-  let turn = 0
-  return (atLeast) => {
-    const start = PIECE * (turn % PIECES)
-    turn += 1
-    return atLeast > PIECE ? Buffer.allocUnsafe(atLeast) : block.subarray(start, start + PIECE)
-  }
-}
+const elsewhere = (atLeast: number) => Buffer.allocUnsafe(Math.max(PIECE, atLeast))
 
-/** One block, and what does not fit in it elsewhere. */
-function once(block: Buffer): Places {
-  let taken = false
-  return (atLeast) => {
-    if (taken || atLeast > block.length) return Buffer.allocUnsafe(Math.max(PIECE, atLeast))
-    taken = true
-    return block
+/** Places behind each other, and from the beginning again at the end of the block. */
+function ring(block: Buffer): Place {
+  let start = 0
+  let inRing = false
+  return (atLeast, before) => {
+    if (inRing) start += before
+    if (start + PIECE > block.length) start = 0
+    inRing = atLeast <= PIECE
+    return inRing ? block.subarray(start, start + PIECE) : Buffer.allocUnsafe(atLeast)
   }
 }
 
@@ -78,11 +86,11 @@ function* pieces(
   rows: RawRows,
   writer: RowWriter,
   frame: Frame,
-  place: Places,
+  place: Place,
 ): Generator<Buffer, void, undefined> {
   const opening = Buffer.from(frame.opening)
   const closing = Buffer.from(frame.closing)
-  let piece = place(opening.length)
+  let piece = place(opening.length, 0)
   let at = opening.copy(piece)
   let comma = false
   for (const block of rows.takeBlocks()) {
@@ -91,7 +99,7 @@ function* pieces(
       const longest = writer.longest(length) + 1
       if (at + longest > piece.length) {
         yield piece.subarray(0, at)
-        piece = place(longest)
+        piece = place(longest, at)
         at = 0
       }
       if (comma) {

@@ -61,7 +61,5 @@ export async function answer(
   if (rows === undefined) return { ...head, items: 0, body: undefined }
   const items = rows.count
   const body = jsonArray(rows, writer, frame(head), holding)
-  // What is written at once is some times the size of its rows, and stays until it is sent.
-  if (Buffer.isBuffer(body)) holding.settle(body.length)
   return { ...head, items, body }
 }
