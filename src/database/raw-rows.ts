@@ -48,18 +48,19 @@ export class RawRows {
     const part = this.#parts[0]
     if (part === undefined) return undefined
     const length = part.readInt32BE(0)
-    this.#parts[0] = part.subarray(length)
     this.count -= 1
     this.byteLength -= length
-    return fieldsOf(part)
+    const fields = fieldsOf(part)
+    if (length === part.length) this.#dropFirst()
+    else this.#parts[0] = part.subarray(length)
+    return fields
   }
 
   /** Hands out the blocks, and uses the memory of each for other rows when the next one is asked for. */
   *takeBlocks(): Generator<Buffer, void, undefined> {
-    for (let part = this.#parts.shift(); part; part = this.#parts.shift()) {
+    for (let part = this.#parts[0]; part; part = this.#parts[0]) {
       yield part
-      const block = this.#blocks.shift()
-      if (block) this.#holding?.giveBack(block)
+      this.#dropFirst()
     }
   }
 
@@ -70,6 +71,12 @@ export class RawRows {
     this.#blocks.length = 0
     this.#end = 0
     this.#block = NOTHING
+  }
+
+  #dropFirst(): void {
+    this.#parts.shift()
+    const block = this.#blocks.shift()
+    if (block) this.#holding?.giveBack(block)
   }
 
   #grow(length: number): void {
