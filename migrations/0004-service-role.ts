@@ -3,8 +3,8 @@ import { type Kysely, sql } from 'kysely'
 /**
  * The role that the service connects as, and the second wall behind its statements. It may read what
  * it serves and nothing else; and of that, row-level security shows it only what the running statement
- * has earned: the app token whose hash it was given, then the connections of that token's app, then
- * the rows of that connection. Each step announces itself with set_config() for its own transaction;
+ * has earned: the app token whose hash it was given, then the connection of that token's app whose hash
+ * it was given, then the rows of that connection. Each step announces itself with set_config() for its own transaction;
  * a statement that skips a step, or forgets its WHERE, sees no row.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
@@ -26,7 +26,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       using (client_id = current_setting('service.client_id', true))`.execute(db)
   await sql`
     create policy of_the_calling_app on connection for select to investment_service
-      using (app_id = nullif(current_setting('service.app_id', true), '')::uuid)`.execute(db)
+      using (app_id = nullif(current_setting('service.app_id', true), '')::uuid
+        and token_hash = decode(current_setting('service.connection_hash', true), 'hex'))
+  `.execute(db)
   for (const table of rowTables) {
     await sql`
       create policy of_the_connection on ${sql.id(table)} for select to investment_service

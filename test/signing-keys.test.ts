@@ -125,6 +125,16 @@ t.test('two keys that fit a token without a key id are none', async (t) => {
   await t.rejects(verifyOther(await other.sign({}, { kid: undefined })), TokenUnknown)
 })
 
+t.test('a key that was withdrawn while nobody asked is not taken any more', async (t) => {
+  const { issuer, verify } = await start(t)
+  const token = await fresh(issuer)
+  await verify(await fresh(issuer))
+  issuer.answer = (response) => response.end('{"keys":[]}')
+  const anHourLater = Date.now() + 3_600_000
+  t.capture(Date, 'now', () => anHourLater)
+  await t.rejects(verify(token), TokenUnknown)
+})
+
 t.test('old keys are fetched again in the background, and serve until then', async (t) => {
   const { issuer, verify } = await start(t, { refreshMs: -1 })
   await verify(await fresh(issuer))

@@ -35,12 +35,14 @@ export interface SigningKeysOptions {
   retryMs?: number
   /** How long one fetch may take, in ms. */
   timeoutMs?: number
-  /** How old the set may be before it is fetched again, in ms. Nobody waits for that. */
+  /** How old the set may be before it is fetched again, in ms. Hardly anybody waits for that. */
   refreshMs?: number
 }
 
 /** A set that the provider has not confirmed for this long is no longer believed, in ms. */
 const OLDEST = 24 * 60 * 60 * 1000
+/** How much longer the set serves while it is fetched again, where that was not tried in vain, in ms. */
+const MEANWHILE = 60_000
 /** More than any provider's set; what is longer is not read to its end, in bytes. */
 const LARGEST = 262_144
 
@@ -60,11 +62,15 @@ export function signingKeys(options: SigningKeysOptions): SigningKeys {
     [customFetch]: source.fetch,
   })
   const find: JWTVerifyGetKey = async (header, token) => {
-    const age = Date.now() - source.fetchedAt()
+    const now = Date.now()
+    const age = now - source.fetchedAt()
     if (age > refreshMs) {
+      const isQuiet = now - source.triedAt() > MEANWHILE
       const reload = remote.reload()
+      const attempt = reload.catch(() => {})
       if (age > OLDEST) await reload
-      else reload.catch(() => {})
+      // After hours without a token, a key may have been withdrawn long ago.
+      else if (age > refreshMs + MEANWHILE && isQuiet) await attempt
     }
     try {
       return await remote(header, token)
@@ -92,10 +98,12 @@ function isOfToken(error: unknown): boolean {
 function guardedFetch({ log, retryMs = 1_000 }: SigningKeysOptions) {
   let retryAt = 0
   let fetchedAt = Number.NEGATIVE_INFINITY
+  let triedAt = Number.NEGATIVE_INFINITY
   let failures = 0
   const guarded: FetchImplementation = async (url, init) => {
     if (Date.now() < retryAt)
       throw new ProviderUnavailable('the last fetch of keys has just failed')
+    triedAt = Date.now()
     try {
       const text = await readKeys(await fetch(url, init))
       // Whether it is a set at all is found out here, where the failure counts as one.
@@ -109,7 +117,12 @@ function guardedFetch({ log, retryMs = 1_000 }: SigningKeysOptions) {
       throw new ProviderUnavailable('the identity provider did not answer', { cause })
     }
   }
-  return { fetch: guarded, fetchedAt: () => fetchedAt, failures: () => failures }
+  return {
+    fetch: guarded,
+    fetchedAt: () => fetchedAt,
+    triedAt: () => triedAt,
+    failures: () => failures,
+  }
 }
 
 async function readKeys(response: Response): Promise<string> {

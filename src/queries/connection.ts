@@ -8,12 +8,21 @@ import { type CallerKind, callingApp } from './calling-app.ts'
  * token of another app and one that nobody has are the same to this look-up (contract 18).
  */
 export function connectionOfApp(kind: CallerKind) {
-  return build.selectFrom(callingApp(kind).as('caller')).leftJoinLateral(
+  const hash = sql<string>`encode(${parameter(2, 'bytea')}, 'hex')`
+  // As with the caller, the look-up needs what set_config() returned, and so comes after it.
+  const caller = build
+    .selectFrom(callingApp(kind).as('app'))
+    .select([
+      'app.app_id',
+      'app.expired',
+      sql<string>`set_config('service.connection_hash', ${hash}, true)`.as('connection_hash'),
+    ])
+  return build.selectFrom(caller.as('caller')).leftJoinLateral(
     (eb) =>
       eb
         .selectFrom('connection as c')
         .whereRef('c.app_id', '=', 'caller.app_id')
-        .where('c.token_hash', '=', parameter<Buffer>(2, 'bytea'))
+        .where('c.token_hash', '=', sql<Buffer>`decode(caller.connection_hash, 'hex')`)
         .where('caller.expired', '=', sql.lit(false))
         .select([
           sql<string>`set_config('service.connection_id', c.id::text, true)::bigint`.as('id'),

@@ -36,16 +36,22 @@ t.test('Prometheus scrapes the service, evaluates each rule and answers each pan
     const { status, error } = await ask(`/api/v1/query?query=${encodeURIComponent(query)}`)
     t.equal(status, 'success', error ?? query)
   }
-  const rules = async () => {
+  const rules = async (): Promise<Rule[]> => {
     const { groups } = (await ask('/api/v1/rules')).data
-    return groups.flatMap((group: { rules: object[] }) => group.rules)
+    return groups.flatMap((group: { rules: Rule[] }) => group.rules)
   }
-  const unknown = ({ health }: { health: string }) => health === 'unknown'
-  while ((await rules()).some(unknown)) await sleep(100)
-  const found: { health: string; state: string }[] = await rules()
+  // Until its first look at the instance, Prometheus takes the service for one that is gone.
+  const settling = ({ health, state }: Rule) => health === 'unknown' || state === 'pending'
+  while ((await rules()).some(settling)) await sleep(100)
+  const found = await rules()
   t.equal(found.length, ruleQueries().length)
   t.ok(found.every(({ health, state }) => health === 'ok' && state === 'inactive'))
 })
+
+interface Rule {
+  health: string
+  state: string
+}
 
 /** A Prometheus of Debian's package with our rules, and the service in the place of the instances. */
 async function startPrometheus(t: Test, target: string) {
