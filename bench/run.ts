@@ -19,7 +19,7 @@ import { measureSizes } from './sizes.ts'
 import { measureTotals } from './totals.ts'
 
 const QUICK = { largeRows: 100_000, rounds: 2, durationMs: 300, warmUpMs: 300 }
-const FULL = { largeRows: 1_000_000, rounds: 5, durationMs: 2_000, warmUpMs: 5_000 }
+const FULL = { largeRows: 1_000_000, rounds: 3, durationMs: 2_000, warmUpMs: 5_000 }
 
 const flag = { type: 'boolean', default: false } as const
 const { values: flags } = parseArgs({

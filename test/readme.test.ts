@@ -50,14 +50,21 @@ for (const file of ['README.md', '.env.example']) {
   })
 }
 
-t.test('docs/operations.md: gives the defaults of the limits as they are', async (t) => {
-  const rows = [...(await read('docs/operations.md')).matchAll(/^\| `([A-Z_]+)` (\d+) \|/gm)]
-  t.ok(rows.length >= 12, `${rows.length} limits`)
-  const defaults = new Map(
-    Object.entries(settings).map(([name, { default: value }]) => [name, value]),
-  )
-  for (const [, name = '', value] of rows) t.equal(defaults.get(name), Number(value), name)
-})
+const defaults = new Map(
+  Object.entries(settings).map(([name, { default: value }]) => [name, value]),
+)
+const LIMITS = {
+  'README.md': /^\| `([A-Z_]+)` \| `(\d+)` \|/gm,
+  '.env.example': /^# ?([A-Z_]+)=(\d+)$/gm,
+  'docs/operations.md': /^\| `([A-Z_]+)` (\d+) \|/gm,
+}
+for (const [file, row] of Object.entries(LIMITS)) {
+  t.test(`${file}: gives the defaults of the limits as they are`, async (t) => {
+    const rows = [...(await read(file)).matchAll(row)]
+    t.ok(rows.length >= 12, `${rows.length} limits`)
+    for (const [, name = '', value] of rows) t.equal(defaults.get(name), Number(value), name)
+  })
+}
 
 t.test('docs/decisions.md: every test that it names is there', async (t) => {
   const named = [...(await read('docs/decisions.md')).matchAll(/`([\w/-]+[.]test[.]ts)`/g)]

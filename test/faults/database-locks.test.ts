@@ -43,6 +43,20 @@ async function locked(db: Kysely<Tables>, table: string, use: () => Promise<void
   })
 }
 
+t.test('A column that the service reads is not there for a while', async (t) => {
+  const besieged = await startBesieged(t, place)
+  const rename = (from: string, to: string) =>
+    sql`alter table portfolio_transaction rename ${sql.id(from)} to ${sql.id(to)}`.execute(db)
+  const { refused } = await besieged.during(t, async () => {
+    await rename('description', 'description_of_later')
+    await sleep(2_000)
+    t.equal(await answered(besieged, '/portfolios/'), false)
+    t.equal(await answered(besieged, '/accounts/'), true, 'the others are answered')
+    await rename('description_of_later', 'description')
+  })
+  t.ok(refused > 0)
+})
+
 t.test('Statements take longer than they may', async (t) => {
   const environment = { STATEMENT_TIMEOUT_MS: '1000' }
   const besieged = await startBesieged(t, { ...place, environment })

@@ -41,7 +41,8 @@ export function keepAsking(
 
 /** Holds that every request of a load was answered with the truth, and notes how it went. */
 export function allAnswered(t: Test, { sent, faults, slowestMs }: Outcome): void {
-  t.comment(`${sent} sent, ${faults.length} wrong or lost, slowest ${Math.round(slowestMs)} ms`)
+  const slowest = `slowest ${Math.round(slowestMs)} ms`
+  process.stderr.write(`${t.name}: ${sent} sent, ${faults.length} wrong or lost, ${slowest}\n`)
   t.ok(sent > 0)
   t.same(faults.slice(0, 3), [], `${faults.length} of ${sent} requests`)
 }
