@@ -25,7 +25,7 @@ export async function measure(
   const series = runners.map((runner): Series => ({ ...runner, samples: [] }))
   for (let round = 1; round <= rounds; round += 1) {
     for (const [index, runner] of runners.entries()) {
-      await runner.warmUp(round === 1 ? warmUpMs : warmUpMs / 10)
+      await runner.warmUp(round === 1 ? warmUpMs : warmUpMs / 3)
       const sample = await runner.run(durationMs)
       if (sample) series[index]?.samples.push(sample)
       const rate = sample ? `${sample.rate.toFixed(1)}/s` : 'not measured'
