@@ -27,9 +27,13 @@ t.test('Answers that came through TLS are the same', async (t) => {
   const verified = `${login}?sslmode=verify-full&sslrootcert=${encodeURIComponent(certificate)}`
   const secure = await startServiceProcess(t, { DATABASE_URL: verified })
   t.same(await learn(secure.url, questions), known)
-  const unencrypted = `select count(*) from pg_stat_activity join pg_stat_ssl using (pid)
-    where usename = 'investment_service' and not ssl`
-  t.equal(Number(await firstValue(server.url, unencrypted)), 0)
+  const encrypted = `select bool_and(ssl) from pg_stat_activity join pg_stat_ssl using (pid)
+    where usename = 'investment_service'`
+  t.equal(
+    await firstValue(server.url, encrypted),
+    true,
+    'all of its connections, and there are some',
+  )
   await secure.end('SIGTERM')
 
   const doubtful = await startServiceProcess(t, { DATABASE_URL: `${login}?sslmode=verify-full` })
