@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual, promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import t from 'tap'
-import { tokenHash } from '../src/database/token-hash.ts'
 import { addApp, addCaller, addConnection, addPortfolioTransactions, addToken } from './rows.ts'
 import { startService } from './service.ts'
 
@@ -100,12 +99,12 @@ t.test('A HEAD request of one app leaves nothing in the answer of another', asyn
 })
 
 t.test('An answer that waits behind another one is whole, whatever its rows are', async (t) => {
-  const { path, token } = await callerWith('before it ', 6_400, 800)
+  const { appId, path, token } = await callerWith('before it ', 6_400, 800)
   const request = (path: string) =>
     `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`
   // A row that is a piece by itself, behind one that leaves the piece before it all but empty.
   for (const length of [8_900, 9_000, 9_100, 10_000]) {
-    const connection = await addConnection(db, await appOf(token))
+    const connection = await addConnection(db, appId)
     const rows = Array.from({ length: 200 }, (_, row) => ({
       ...dayOf(row),
       description: row === 0 ? 'é'.repeat(5_400) : `${row} `.padEnd(length, String(row % 10)),
@@ -125,7 +124,7 @@ const bearer = ({ token }: { token: string }) => ({ authorization: `Bearer ${tok
 
 /** A new app, and a connection of it with so many rows that name a mark. */
 async function callerWith(mark: string, count: number, length: number) {
-  const { token, connection } = await addCaller(db)
+  const { appId, token, connection } = await addCaller(db)
   for (let part = 0; part < count; part += 800) {
     const rows = Array.from({ length: 800 }, (_, row) => ({
       ...dayOf(part + row),
@@ -133,17 +132,7 @@ async function callerWith(mark: string, count: number, length: number) {
     }))
     await addPortfolioTransactions(db, connection, ...rows)
   }
-  return { token, path: connection.portfolio }
-}
-
-async function appOf(token: string): Promise<string> {
-  const hash = tokenHash(token)
-  const found = await db
-    .selectFrom('app_token')
-    .select('app_id')
-    .where('token_hash', '=', hash)
-    .executeTakeFirstOrThrow()
-  return found.app_id
+  return { appId, token, path: connection.portfolio }
 }
 
 /** The body of the last response on a connection, put together from its chunks. */
