@@ -33,7 +33,7 @@ export function createPool(options: PoolOptions): SessionPool {
     connectionString: options.url,
     max: options.size + 1,
     connectionTimeoutMillis: Math.min(options.waitMs, CONNECT_MS),
-    idleTimeoutMillis: 60_000,
+    idleTimeoutMillis: IDLE_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: 'investment-data-query-service',
@@ -77,6 +77,11 @@ export class SessionPool extends pg.Pool {
   }
 }
 
+/**
+ * How long a connection may be idle, in ms. One that is opened anew has to plan each statement again:
+ * the first requests after a pause cost several times what the next ones do.
+ */
+const IDLE_MS = 600_000
 /** How long a new connection may take to open, in ms: some ten, but more where all is busy. */
 const CONNECT_MS = 2_000
 
