@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { freePort } from './free-port.ts'
@@ -42,4 +43,10 @@ async function statusOf(url: string): Promise<number> {
     (answer) => answer.status,
     () => 0,
   )
+}
+
+/** The most memory that the process has ever had, in MB. */
+export async function peakMemory({ process }: ServiceProcess): Promise<number> {
+  const status = await readFile(`/proc/${process.pid}/status`, 'utf8')
+  return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024)
 }

@@ -17,6 +17,9 @@ export interface Counts {
   /** Connections that broke, before the answer or in its middle. */
   lost: string[]
   slowestMs: number
+  /** What those that were answered and those that were refused took together. */
+  okMs: number
+  refusedMs: number
 }
 
 export interface SiegeOptions {
@@ -42,6 +45,8 @@ export function besiege(options: SiegeOptions): () => Promise<Counts> {
     hanging: 0,
     lost: [],
     slowestMs: 0,
+    okMs: 0,
+    refusedMs: 0,
   }
   let ended = false
   const client = async (number: number) => {
@@ -65,9 +70,16 @@ async function ask({ url, limitMs }: SiegeOptions, known: Known, counts: Counts)
     const headers = { authorization: `Bearer ${known.token}` }
     const answer = await fetch(url + known.path, { headers, signal: AbortSignal.timeout(limitMs) })
     const fault = await faultOf(answer, known)
-    if (fault !== undefined) counts.wrong.push(`${known.path}: ${fault}`)
-    else if (answer.status === 200) counts.ok += 1
-    else counts.refused += 1
+    const ms = performance.now() - start
+    if (fault !== undefined) {
+      counts.wrong.push(`${known.path}: ${fault}`)
+    } else if (answer.status === 200) {
+      counts.ok += 1
+      counts.okMs += ms
+    } else {
+      counts.refused += 1
+      counts.refusedMs += ms
+    }
   } catch (error) {
     const { name, message, cause } = error as Error
     if (name === 'TimeoutError') counts.hanging += 1

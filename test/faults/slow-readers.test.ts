@@ -1,11 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
 import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
 import { until } from './program.ts'
-import { type ServiceProcess, startServiceProcess } from './service-process.ts'
+import { peakMemory, startServiceProcess } from './service-process.ts'
 import { besiege, nothingAmiss } from './siege.ts'
 import { readSlowly } from './slow-reader.ts'
 import { fillPage, fillWorld, learn, questionsOf } from './truth.ts'
@@ -17,12 +16,6 @@ const login = await loginOfService(t, db, url)
 // Of each caller those questions that ask for little.
 const light = questionsOf(await fillWorld(db, 500)).filter(({ path }) => !path.endsWith('=10000'))
 const limitMs = 12_000
-
-/** The most memory that the process has ever had, in MB. */
-async function peak({ process }: ServiceProcess): Promise<number> {
-  const status = await readFile(`/proc/${process.pid}/status`, 'utf8')
-  return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024)
-}
 
 t.test('200 ask for 10,000 rows at once, and a quarter reads 10 KB/s', async (t) => {
   // Some 6 MB each: those who read slowly leave room for others.
@@ -37,13 +30,13 @@ t.test('200 ask for 10,000 rows at once, and a quarter reads 10 KB/s', async (t)
   const others = besiege({ url: service.url, known: small, clients: 8, limitMs })
   await sleep(1_000)
   const slow = Array.from({ length: 50 }, () => readSlowly({ ...page, port: service.port }, 10_000))
-  const eager = { url: service.url, known: [large], clients: 150, limitMs: 60_000, pauseMs: 1_000 }
+  const eager = { url: service.url, known: [large], clients: 150, limitMs: 120_000, pauseMs: 1_000 }
   const crowd = besiege(eager)
   await sleep(15_000)
   const crowdCounts = await crowd()
   const counts = await others()
   for (const { leave } of slow) leave()
-  const memory = await peak(service)
+  const memory = await peakMemory(service)
   nothingAmiss(t, crowdCounts, `, those of all rows; peak ${memory} MB`)
   nothingAmiss(t, counts, ', those of few rows')
   // Not one is refused, but for a new connection that a busy machine does not open in two seconds.
