@@ -22,7 +22,7 @@ export async function health(app: FastifyInstance, { db }: { db: Database }): Pr
     if (app.draining) throw unavailable('The service is shutting down.')
     const found = await readiness()
     if (found !== 'ready') throw unavailable(FAULTS[found])
-    return { status: 'ready' }
+    return { status: 'ready', waitingRequests: db.state().primary.waiting }
   })
 }
 

@@ -78,18 +78,23 @@ t.test('All connections are in use: load is shed, and the service stays ready', 
   const environment = { DATABASE_POOL_SIZE: '2', DATABASE_QUEUE: '4' }
   const besieged = await startBesieged(t, { ...place, environment })
   const states = new Set<number>()
+  let mostWaiting = 0
   const { refused } = await besieged.during(
     t,
     () =>
       slowed(t, 0.5, async () => {
         for (let look = 0; look < 20; look += 1) {
-          states.add(await besieged.service.ready())
+          const answer = await fetch(`${besieged.service.url}/health/ready`)
+          states.add(answer.status)
+          const { waitingRequests = 0 } = (await answer.json()) as { waitingRequests?: number }
+          mostWaiting = Math.max(mostWaiting, waitingRequests)
           await sleep(200)
         }
       }),
     { clients: 24 },
   )
   t.same([...states], [200])
+  t.ok(mostWaiting > 0, 'it tells that requests wait')
   t.ok(refused > 0)
 })
 
