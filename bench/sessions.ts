@@ -1,17 +1,12 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { CONNECTIONS, fillSmall, ROWS_EACH, settle } from './data-set.ts'
 import { type BenchDatabase, type BenchServer, withDatabase } from './database.ts'
 import { databaseAlone } from './database-alone.ts'
 import { dailySyncs, fullPages } from './loads.ts'
 import { type MeasureOptions, measure, median } from './measure.ts'
+import { startPgBouncer } from './pgbouncer.ts'
 import { digits, loadTable, table } from './report.ts'
 import { type Runner, serverRunner } from './runners.ts'
 import { withServers } from './scene.ts'
-import { freePort } from './server-process.ts'
 import { serviceTarget, startService } from './targets.ts'
 
 const numbers = Array.from({ length: CONNECTIONS }, (_, index) => index + 1)
@@ -41,8 +36,10 @@ export async function measureSessions(server: BenchServer, options: MeasureOptio
       const pooler = await startPgBouncer(database.serviceUrl)
       if (pooler) {
         started.push(pooler)
-        const settings = { DATABASE_POOLER: 'true', DATABASE_PREPARE: 'false' }
-        await add('unnamed, through PgBouncer', pooler.url, settings)
+        const through = `through PgBouncer ${pooler.version}`
+        const settings = { DATABASE_POOLER: 'true' }
+        if (pooler.carriesPrepared) await add(`prepared, ${through}`, pooler.url, settings)
+        await add(`unnamed, ${through}`, pooler.url, { ...settings, DATABASE_PREPARE: 'false' })
       }
       const services = loadTable(await measure(runners, options), 'first')
       return `${services}\n\n${await wallTable(database, options)}`
@@ -80,45 +77,4 @@ async function wallTable({ serviceUrl, ownerUrl }: BenchDatabase, options: Measu
       return [words, digits(rate), digits(first / rate)]
     }),
   )
-}
-
-/** Debian's PgBouncer; undefined where there is none. */
-async function startPgBouncer(target: string) {
-  const { hostname, port: serverPort, username, password, pathname } = new URL(target)
-  const folder = await mkdtemp(join(tmpdir(), 'pgbouncer-'))
-  await chmod(folder, 0o755)
-  const port = await freePort()
-  const users = join(folder, 'users')
-  const file = join(folder, 'pgbouncer.ini')
-  await writeFile(users, `"${username}" "${password}"\n`)
-  await writeFile(
-    file,
-    `[databases]
-* = host=${hostname} port=${serverPort}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = ${port}
-unix_socket_dir =
-auth_type = scram-sha-256
-auth_file = ${users}
-pool_mode = transaction
-default_pool_size = 10
-logfile =
-ignore_startup_parameters = extra_float_digits
-`,
-  )
-  const asRoot = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
-  const child = spawn('pgbouncer', ['-q', ...asRoot, file], { stdio: 'ignore' })
-  const failed = await Promise.race([once(child, 'error'), once(child, 'spawn').then(() => false)])
-  if (failed) return undefined
-  return {
-    url: `postgres://${username}:${password}@127.0.0.1:${port}${pathname}`,
-    port,
-    pid: child.pid ?? 0,
-    stop: async () => {
-      child.kill()
-      await once(child, 'exit')
-      await rm(folder, { recursive: true })
-    },
-  }
 }
