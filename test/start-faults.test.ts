@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,6 +9,7 @@ import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { startEmbedded } from '../src/development/embedded.ts'
 import { createDatabase } from './database.ts'
+import { operator } from './operator-process.ts'
 
 const { url } = await createDatabase(t)
 const folder = await mkdtemp(join(tmpdir(), 'start-'))
@@ -18,7 +20,10 @@ async function start(environment: Record<string, string>) {
   const server = resolve(import.meta.dirname, '../src/server.ts')
   const { DATABASE_URL: _, ...around } = process.env
   const env = { ...around, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', ...environment }
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', server], { env })
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', server], {
+    env,
+    timeout: 20_000,
+  })
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
   return { stderr, code }
 }
@@ -50,10 +55,21 @@ t.test('So is what keeps its own database from starting', async (t) => {
     stderr: `${file} cannot be a folder for data (EEXIST): set DATA_DIR to another one.\n`,
     code: 1,
   })
-  const running = await startEmbedded(join(folder, 'data'))
+  if (existsSync('/proc/self')) {
+    // What is asked to make a folder in it says that it is not there itself.
+    for (const dataDir of ['/proc/none', '/proc']) {
+      const sentence = `${dataDir} cannot be a folder for data (ENOENT): set DATA_DIR to another one.\n`
+      t.same(await start({ DATA_DIR: dataDir }), { stderr: sentence, code: 1 })
+      t.match(await operator(['app', 'list'], { env: { DATA_DIR: dataDir } }), {
+        stderr: sentence,
+        code: 1,
+      })
+    }
+  }
+  const running = await startEmbedded(join(folder, 'data', 'within'))
   t.teardown(() => running.stop())
-  t.same(await start({ DATA_DIR: join(folder, 'data') }), {
-    stderr: `The embedded database in ${join(folder, 'data')} is in use: another process has started it.\n`,
+  t.same(await start({ DATA_DIR: join(folder, 'data', 'within') }), {
+    stderr: `The embedded database in ${join(folder, 'data', 'within')} is in use: another process has started it.\n`,
     code: 1,
   })
 })

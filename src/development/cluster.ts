@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Account, chooseAccount } from './account.ts'
 import { type Binaries, findBinaries } from './binaries.ts'
+import { makeDataFolder } from './data-folder.ts'
 import { makeEnterable } from './enterable.ts'
 
 const run = promisify(execFile)
@@ -16,21 +17,12 @@ export type Cluster = { folder: string; binaries: Binaries; account: Account }
 /** The folder of the cluster inside a data folder, whether it is there or not. */
 export const clusterFolder = (dataDir: string) => join(dataDir, 'postgres')
 
-/** There is no such folder, and none can be made. */
-class DataFolderUnusable extends Error {
-  override name = 'DataFolderUnusable'
-}
-
 /**
  * Opens the cluster of a data folder; makes it first where there is none (about half a second).
- * @throws DataFolderUnusable when the folder is not there and cannot be made
+ * @throws DataFolderUnusable when no folder for data is there, and none can be made
  */
 export async function openCluster(dataDir: string): Promise<Cluster> {
-  await fs.mkdir(dataDir, { recursive: true, mode: 0o711 }).catch(({ code }) => {
-    throw new DataFolderUnusable(
-      `${dataDir} cannot be a folder for data (${code}): set DATA_DIR to another one.`,
-    )
-  })
+  await makeDataFolder(dataDir, { mode: 0o711, dataDir })
   const installed = await findBinaries()
   if (!existsSync(clusterFolder(dataDir))) await makeCluster(dataDir, installed)
   const folder = await fs.realpath(clusterFolder(dataDir))
@@ -48,7 +40,7 @@ async function makeCluster(dataDir: string, installed: Binaries) {
   const account = await chooseAccount(undefined)
   const wanted = join(dataDir, `making-${process.pid}-${randomUUID()}`)
   const { binaries, folder } = await makeEnterable(account, installed, wanted)
-  await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+  await makeDataFolder(folder, { mode: 0o700, dataDir })
   const password = join(folder, 'password')
   await fs.writeFile(password, randomBytes(24).toString('base64url'), { mode: 0o600 })
   await fs.writeFile(join(folder, 'log'), '', { mode: 0o600 })

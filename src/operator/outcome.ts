@@ -33,7 +33,10 @@ export function outcomeOf(error: unknown, verbose: boolean): Outcome {
 function isForPeople(error: unknown): error is Error {
   if (error instanceof Failure || error instanceof ConfigurationError) return true
   // Of a module that a production image does not have.
-  return error instanceof Error && /^(EmbeddedDatabaseInUse|NoEmbeddedDatabase)$/.test(error.name)
+  return (
+    error instanceof Error &&
+    /^(EmbeddedDatabaseInUse|NoEmbeddedDatabase|DataFolderUnusable)$/.test(error.name)
+  )
 }
 
 function outcome(exitCode: number, sentence: string): Outcome {
