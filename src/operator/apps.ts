@@ -48,12 +48,20 @@ export async function listApps(db: Kysely<Tables>) {
     .execute()
 }
 
-/** @throws Failure when there is no app of that name */
-export async function findApp(db: Kysely<Tables>, name: string): Promise<App> {
+/**
+ * @param options `lock` keeps everyone else from changing it, and from giving it tokens and connections
+ * @throws Failure when there is no app of that name
+ */
+export async function findApp(
+  db: Kysely<Tables>,
+  name: string,
+  { lock = false } = {},
+): Promise<App> {
   const app = await db
     .selectFrom('app')
     .select(['id', 'name'])
     .where('name', '=', name)
+    .$if(lock, (query) => query.forUpdate())
     .executeTakeFirst()
   if (app) return app
   throw new Failure(`There is no app ${name}: \`app list\` shows those that there are.`)

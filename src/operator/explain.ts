@@ -51,6 +51,7 @@ const SQL_STATES: Record<string, string> = {
   '57': BROKEN,
   '08': BROKEN,
   '23505': 'Another session wrote the same rows at the same time; nothing was changed: try again.',
+  '23503': 'Another session deleted what this belongs to at the same time; nothing was changed.',
   '40P01': 'Another session was in the way (deadlock); nothing was changed: try again.',
 }
 

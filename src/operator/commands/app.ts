@@ -1,11 +1,19 @@
 import type { Command } from 'commander'
 import { createApp, listApps } from '../apps.ts'
-import { type Run, shortText, withExamples } from '../command.ts'
+import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
+import { deleteApp } from '../deletion.ts'
+import { counted, rowsInWords } from '../row-counts.ts'
 import { table } from '../table.ts'
 
-/** `app create` and `app list`: the programs that call the service. */
+/** `app create`, `app list`, `app delete`: the programs that call the service. */
 export function addAppCommands(program: Command, run: Run): void {
   const app = program.command('app').description('the programs that call the service')
+  addCreate(app, run)
+  addList(app, run)
+  addDelete(app, run)
+}
+
+function addCreate(app: Command, run: Run): void {
   withExamples(
     app
       .command('create')
@@ -19,6 +27,9 @@ export function addAppCommands(program: Command, run: Run): void {
       return { json: created, text: `The app ${created.name} is registered (${created.id}).` }
     }),
   )
+}
+
+function addList(app: Command, run: Run): void {
   withExamples(app.command('list').description('show all apps'), 'app list').action(() =>
     run(async ({ db }) => {
       const items = await listApps(db)
@@ -29,6 +40,27 @@ export function addAppCommands(program: Command, run: Run): void {
         connections,
       }))
       return { json: { items }, text: table(rows, 'There are no apps.') }
+    }),
+  )
+}
+
+function addDelete(app: Command, run: Run): void {
+  withExamples(
+    app
+      .command('delete')
+      .description('delete an app and its tokens: at once, and for good')
+      .argument('<name>', 'name of the app', nonEmpty)
+      .option('--with-connections', 'its connections and all their rows, too'),
+    'app delete my-app',
+    'app delete my-app --with-connections',
+  ).action((name: string, { withConnections = false }: { withConnections?: boolean }) =>
+    run(async ({ db }) => {
+      const deleted = await deleteApp(db, { name, withConnections })
+      const connections = counted(deleted.connections, 'connection')
+      const text =
+        `The app ${name} is deleted with ${counted(deleted.tokens, 'token')} and ${connections}` +
+        (deleted.connections > 0 ? `: ${rowsInWords(deleted)}.` : '.')
+      return { json: deleted, text }
     }),
   )
 }

@@ -1,11 +1,21 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
 import { createConnection, listConnections } from '../connections.ts'
+import { deleteConnection } from '../deletion.ts'
+import { UsageMistake } from '../failure.ts'
+import { findConnection, findConnectionById } from '../find-connection.ts'
+import { rowsInWords } from '../row-counts.ts'
 import { table } from '../table.ts'
 
-/** `connection create` and `connection list`: what rows belong to, and what an app asks for. */
+/** `connection create`, `… list`, `… delete`: what rows belong to, and what an app asks for. */
 export function addConnectionCommands(program: Command, run: Run): void {
   const connection = program.command('connection').description('what the rows of an app belong to')
+  addCreate(connection, run)
+  addList(connection, run)
+  addDelete(connection, run)
+}
+
+function addCreate(connection: Command, run: Run): void {
   withExamples(
     connection
       .command('create')
@@ -21,6 +31,9 @@ export function addConnectionCommands(program: Command, run: Run): void {
       return { json: created, text }
     }),
   )
+}
+
+function addList(connection: Command, run: Run): void {
   withExamples(
     connection
       .command('list')
@@ -40,4 +53,52 @@ export function addConnectionCommands(program: Command, run: Run): void {
       return { json: { items }, text: table(rows, `The app ${app} has no connections.`) }
     }),
   )
+}
+
+interface DeleteFlags {
+  connection?: string
+  app?: string
+}
+
+function addDelete(connection: Command, run: Run): void {
+  withExamples(
+    connection
+      .command('delete')
+      .description('delete a connection and all its rows: at once, and for good')
+      .argument('[id]', 'id of the connection, as `connection list` shows it', connectionId)
+      .option('--connection <token>', 'its token, in place of its id', nonEmpty)
+      .option(
+        '--app <name>',
+        'the app that it must be of; needed where apps share a token',
+        nonEmpty,
+      ),
+    'connection delete 5 --app my-app',
+    'connection delete --connection AbCdEfGh12',
+  ).action((id: string | undefined, { connection: token, app }: DeleteFlags) => {
+    const called = idOrToken(id, token)
+    return run(async ({ db }) => {
+      const found =
+        'id' in called
+          ? await findConnectionById(db, { ...called, app })
+          : await findConnection(db, { ...called, app })
+      const deleted = await deleteConnection(db, found)
+      const text = `Connection ${found} of ${deleted.app} is deleted with ${rowsInWords(deleted)}.`
+      return { json: deleted, text }
+    })
+  })
+}
+
+function idOrToken(
+  id: string | undefined,
+  token: string | undefined,
+): { id: string } | { token: string } {
+  if (id !== undefined && token === undefined) return { id }
+  if (token !== undefined && id === undefined) return { token }
+  throw new UsageMistake('Give the id of the connection, or its token with --connection.')
+}
+
+function connectionId(value: string): string {
+  // Every number of so few digits is a bigint.
+  if (/^[1-9]\d{0,17}$/.test(value)) return value
+  throw new InvalidArgumentError('It is a number: `connection list --app NAME` shows it.')
 }

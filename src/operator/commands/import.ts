@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { nonEmpty, type Report, type Run, withExamples } from '../command.ts'
-import { findConnection } from '../connections.ts'
+import { findConnection } from '../find-connection.ts'
 import { importRows } from '../import/import-rows.ts'
 import { type KindName, kinds } from '../import/kinds.ts'
 import type { ImportCounts } from '../import/merge.ts'
