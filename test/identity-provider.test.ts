@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, importJWK, type JWK } from 'jose'
 import t, { type Test } from 'tap'
 import { type Issuer, startIssuer } from './issuer.ts'
+import { operatorHere } from './operator-process.ts'
 import { addApp, addConnection } from './rows.ts'
 import { type Service, startService } from './service.ts'
 
@@ -175,12 +176,40 @@ t.test('the client id is in the claim that the settings name', async (t) => {
   await refused(t, service, connection.orders, await issuer.sign(), 'invalid_token')
 })
 
-t.test('an app that loses its client id is refused at once', async (t) => {
+t.test('an app is given a client id, and loses it, from the next request on', async (t) => {
   const { issuer, service, connection } = await start(t)
   const token = await issuer.sign()
-  t.equal((await service.get(connection.orders, { token })).status, 200)
-  await service.db.updateTable('app').set({ client_id: null }).execute()
+  const other = await addConnection(service.db, await addApp(service.db, { name: 'other' }))
+  const [{ name }] = (await service.db
+    .selectFrom('app')
+    .select('name')
+    .where('client_id', '=', 'client')
+    .execute()) as [{ name: string }]
+  const call = (...args: string[]) =>
+    operatorHere(['app', 'set-client-id', ...args], { DATABASE_URL: service.databaseUrl })
+  const statuses = async () => {
+    const paths = [connection.orders, other.orders]
+    return (await Promise.all(paths.map((path) => service.get(path, { token })))).map(
+      ({ status }) => status,
+    )
+  }
+  t.same(await statuses(), [200, 404])
+  t.match(await call('other', 'client'), {
+    code: 1,
+    stderr: 'Another app has the client id client already.\n',
+  })
+  t.match(await call(name, '--none'), {
+    code: 0,
+    stdout: `The app ${name} has no client id from now on.\n`,
+  })
   await refused(t, service, connection.orders, token, 'invalid_token')
+  t.match(await call('other', 'client'), {
+    code: 0,
+    stdout: 'The app other has the client id client from now on.\n',
+  })
+  t.same(await statuses(), [404, 200])
+  t.match((await call('other', 'another', '--json')).json(), { name: 'other', clientId: 'another' })
+  await refused(t, service, other.orders, token, 'invalid_token')
 })
 
 t.test('without a provider, its tokens are tokens that nobody knows', async (t) => {

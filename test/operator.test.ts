@@ -111,6 +111,9 @@ t.test('A mistake in the call is one sentence and exit code 2', async (t) => {
     [['app', 'create', 'a\nb'], /control characters/],
     [['app', 'create', 'a', 'b'], /^Too many arguments/],
     [['app', 'list', '--jso'], /^Unknown option '--jso' \(Did you mean --json\?\)/],
+    [['app', 'set-client-id', 'a'], /^Give a client id, or --none\./],
+    [['app', 'set-client-id', 'a', 'b', '--none'], /^Give a client id, or --none\./],
+    [['app', 'set-client-id', 'a', ''], /It may not be empty/],
     [['app', 'delete'], /^Missing required argument 'name'\./],
     [['token', 'issue'], /^Required option '--app <name>' not specified\./],
     [['token', 'issue', '--app', 'a', '--ttl', '90'], /Write a number and s, m, h, d or w/],
@@ -146,6 +149,10 @@ t.test('A failure is one sentence and exit code 1, and JSON for a script', async
     [
       ['app', 'create', 'other', '--client-id', 'taken-id'],
       'Another app has the client id taken-id already.',
+    ],
+    [
+      ['app', 'set-client-id', 'no', 'free-id'],
+      'There is no app no: `app list` shows those that there are.',
     ],
     [
       ['token', 'list', '--app', 'no'],
@@ -218,6 +225,7 @@ t.test('Every command has help with an example', async (t) => {
     'verify',
     'app create',
     'app list',
+    'app set-client-id',
     'app delete',
     'token issue',
     'token list',

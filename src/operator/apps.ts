@@ -26,11 +26,33 @@ export async function createApp(
   } catch (error) {
     if (isViolation(error, 'app_name_key'))
       throw new Failure(`There is an app ${app.name} already.`)
-    if (isViolation(error, 'app_client_id_key')) {
-      throw new Failure(`Another app has the client id ${app.clientId} already.`)
-    }
-    throw error
+    throw clientIdTaken(error, app.clientId)
   }
+}
+
+/**
+ * Has an identity provider's client id stand for an app from the next request on, and the one that it
+ * had no more.
+ * @param clientId null: no client id stands for it
+ * @throws Failure when there is no such app, or another one has the client id
+ */
+export async function setClientId(
+  db: Kysely<Tables>,
+  { name, clientId }: { name: string; clientId: string | null },
+): Promise<App & { clientId: string | null }> {
+  const app = await findApp(db, name)
+  try {
+    await db.updateTable('app').set({ client_id: clientId }).where('id', '=', app.id).execute()
+    return { ...app, clientId }
+  } catch (error) {
+    throw clientIdTaken(error, clientId)
+  }
+}
+
+/** A sentence in place of the database's error, if that is what it is about. */
+function clientIdTaken(error: unknown, clientId: string | null | undefined): unknown {
+  if (!isViolation(error, 'app_client_id_key')) return error
+  return new Failure(`Another app has the client id ${clientId} already.`)
 }
 
 export async function listApps(db: Kysely<Tables>) {

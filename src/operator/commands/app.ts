@@ -1,15 +1,17 @@
 import type { Command } from 'commander'
-import { createApp, listApps } from '../apps.ts'
+import { createApp, listApps, setClientId } from '../apps.ts'
 import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
 import { deleteApp } from '../deletion.ts'
+import { UsageMistake } from '../failure.ts'
 import { counted, rowsInWords } from '../row-counts.ts'
 import { table } from '../table.ts'
 
-/** `app create`, `app list`, `app delete`: the programs that call the service. */
+/** `app create`, `app list`, `app set-client-id`, `app delete`: the programs that call the service. */
 export function addAppCommands(program: Command, run: Run): void {
   const app = program.command('app').description('the programs that call the service')
   addCreate(app, run)
   addList(app, run)
+  addSetClientId(app, run)
   addDelete(app, run)
 }
 
@@ -42,6 +44,28 @@ function addList(app: Command, run: Run): void {
       return { json: { items }, text: table(rows, 'There are no apps.') }
     }),
   )
+}
+
+function addSetClientId(app: Command, run: Run): void {
+  withExamples(
+    app
+      .command('set-client-id')
+      .description(
+        'set the client id that an identity provider knows an app by, in place of its last',
+      )
+      .argument('<name>', 'name of the app', nonEmpty)
+      .argument('[id]', 'client id', shortText)
+      .option('--none', 'take its client id away: tokens of the provider are refused from then on'),
+    'app set-client-id my-app 8f14e45f-client',
+    'app set-client-id my-app --none',
+  ).action((name: string, id: string | undefined, { none = false }: { none?: boolean }) => {
+    if ((id === undefined) !== none) throw new UsageMistake('Give a client id, or --none.')
+    return run(async ({ db }) => {
+      const changed = await setClientId(db, { name, clientId: id ?? null })
+      const text = id === undefined ? 'has no client id' : `has the client id ${id}`
+      return { json: changed, text: `The app ${name} ${text} from now on.` }
+    })
+  })
 }
 
 function addDelete(app: Command, run: Run): void {
