@@ -48,13 +48,15 @@ export async function prepareImport(t: Test): Promise<Importing> {
   t.teardown(() => pool.end())
   const appId = await addApp(db)
   const newConnection = () => addConnection(db, appId)
-  const run: Importing['run'] = (kind, { id }, text, { dryRun = false, chunkBytes } = {}) =>
-    importRows(pool, {
+  const run: Importing['run'] = async (kind, { id }, text, { dryRun = false, chunkBytes } = {}) => {
+    const { counts } = await importRows(pool, {
       kind,
       connectionId: id,
       sources: [{ name: 'rows.ndjson', chunks: chunksOf(text, chunkBytes) }],
       dryRun,
     })
+    return counts
+  }
   const faults: Importing['faults'] = async (kind, text) => {
     const connection = await newConnection()
     const error = await run(kind, connection, text).catch((rejected: unknown) => rejected)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { createDatabase } from './database.ts'
-import { portfolioLine } from './importing.ts'
+import { accountLine, orderLine, portfolioLine } from './importing.ts'
 import { openAsOwner } from './logins.ts'
 import { operator, operatorHere } from './operator-process.ts'
 
@@ -25,7 +25,7 @@ t.test('An app, a token, a connection, rows: by JSON alone', async (t) => {
   t.match(connection.token, /^[A-Za-z0-9]{10}$/)
   const rows = `${portfolioLine(1)}\n${portfolioLine(2)}\n`
   const into = ['import', 'portfolio-transactions', '--connection', connection.token, '--json']
-  t.same((await callWith(rows, ...into, '-')).json(), {
+  t.match((await callWith(rows, ...into, '-')).json(), {
     read: 2,
     inserted: 2,
     updated: 0,
@@ -183,6 +183,53 @@ t.test('A failure is one sentence and exit code 1, and JSON for a script', async
       t.equal(stdout.split('\n').length, 2, 'one line')
     }),
   )
+})
+
+t.test('An import names the fields that no row had', async (t) => {
+  await call('app', 'create', 'sparse')
+  await call('connection', 'create', '--app', 'sparse', '--token', 'sparse')
+  const into = (kind: string) => ['import', kind, '--connection', 'sparse', '-']
+  // Each row of it has some; a null was told, and so was a group of fields.
+  const rows = [
+    accountLine(1, '"exchangeRate":1,"commission":null,"taxes":0,"currency":"EUR"'),
+    '',
+    accountLine(2, '"description":"","localCurrency":null,"valueDateDay":null,"investment":null'),
+    accountLine(3, '"originalOperationDateDay":null,"originalValueDateDay":null'),
+    accountLine(4, '"originalOperationDateTz":null,"originalValueDateTz":null'),
+  ].join('\n')
+  const hours = ['operationDateHour', 'originalOperationDateHour', 'valueDateHour']
+  const leftOut = [...hours, 'originalValueDateHour']
+  const sentence = `No row has: ${leftOut.join(', ')}. What is left out is null.`
+  const count = 'Read 4 rows: 4 would be inserted, 0 updated, 0 are unchanged.'
+  t.equal(
+    (await callWith(rows, ...into('account-transactions'), '--dry-run')).stdout,
+    `${count}\n${sentence}\n`,
+  )
+  t.same((await callWith(rows, ...into('account-transactions'), '--json')).json(), {
+    read: 4,
+    inserted: 4,
+    updated: 0,
+    unchanged: 0,
+    leftOut,
+  })
+  const order = orderLine(
+    1,
+    `"portfolio":"p","investment":null,"name":"n","isin":null,"currency":"EUR","assetType":null,
+     "titles":1,"amount":1,"total":true,"marketer":{"name":"m","cif":"c"}`.replace('\n', ''),
+  )
+  const orders = into('transfer-orders')
+  t.equal(
+    (await callWith(order, ...orders)).stdout,
+    'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n' +
+      'No row has: managementCompany. What is left out is null.\n',
+    'completedAt is not null where it is left out',
+  )
+  const whole = order.replace('{"id"', '{"managementCompany":null,"id"')
+  t.equal(
+    (await callWith(`${order}\n${whole.replace('000001', '000002')}`, ...orders)).stdout,
+    'Read 2 rows: 1 inserted, 0 updated, 1 unchanged.\n',
+  )
+  t.same((await callWith('', ...orders, '--json')).json().leftOut, [], 'where there are no rows')
 })
 
 t.test('A rejected import tells its faults, to people and to scripts', async (t) => {

@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
 import { nonEmpty, type Report, type Run, withExamples } from '../command.ts'
 import { findConnection } from '../find-connection.ts'
-import { importRows } from '../import/import-rows.ts'
+import { type Imported, importRows } from '../import/import-rows.ts'
 import { type KindName, kinds } from '../import/kinds.ts'
-import type { ImportCounts } from '../import/merge.ts'
 import { openInputs } from '../input-files.ts'
 import { showProgress } from '../progress.ts'
 
@@ -53,23 +52,25 @@ function addImport(group: Command, name: KindName, run: Run): void {
       const connectionId = await findConnection(db, { token: flags.connection, app: flags.app })
       const dryRun = flags.dryRun === true
       const progress = showProgress(inputs)
-      const counts = await importRows(pool, {
+      const imported = await importRows(pool, {
         kind: name,
         connectionId,
         sources: progress.sources,
         dryRun,
         onProgress: progress.update,
       }).finally(progress.stop)
-      return reportOf(counts, dryRun)
+      return reportOf(imported, dryRun)
     }),
   )
 }
 
-function reportOf(counts: ImportCounts, dryRun: boolean): Report {
+function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {
   const { read, inserted, updated, unchanged } = counts
   const rows = `Read ${read} ${read === 1 ? 'row' : 'rows'}`
-  const text = dryRun
+  const done = dryRun
     ? `${rows}: ${inserted} would be inserted, ${updated} updated, ${unchanged} are unchanged.`
     : `${rows}: ${inserted} inserted, ${updated} updated, ${unchanged} unchanged.`
-  return { json: counts, text: read === 0 ? 'Read 0 rows: there are none in the input.' : text }
+  const text = [read === 0 ? 'Read 0 rows: there are none in the input.' : done]
+  if (leftOut.length > 0) text.push(`No row has: ${leftOut.join(', ')}. What is left out is null.`)
+  return { json: { ...counts, leftOut }, text: text.join('\n') }
 }

@@ -17,6 +17,12 @@ export interface ImportOptions {
   onProgress?: (progress: Progress) => void
 }
 
+export interface Imported {
+  counts: ImportCounts
+  /** Fields that no row of the input had: they are null in all of them. */
+  leftOut: string[]
+}
+
 export interface Progress {
   step: 'reading' | 'writing'
   rows: number
@@ -28,15 +34,15 @@ export interface Progress {
  * @throws ImportRejected when rows are at fault
  * @throws Failure when the connection does not exist
  */
-export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<ImportCounts> {
+export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<Imported> {
   const client = await pool.connect()
   let broken = false
   client.on('error', ignore)
   try {
     await client.query('begin')
-    const counts = await importWithin(client, options)
+    const imported = await importWithin(client, options)
     await client.query(options.dryRun ? 'rollback' : 'commit')
-    return counts
+    return imported
   } catch (error) {
     await client.query('rollback').catch(() => {
       broken = true
@@ -54,7 +60,7 @@ function ignore(): void {}
 async function importWithin(
   client: pg.ClientBase,
   { kind: name, connectionId, sources, dryRun, onProgress }: ImportOptions,
-): Promise<ImportCounts> {
+): Promise<Imported> {
   const kind = kinds[name]
   // A bulk load may last, and sorts and joins as many rows as there are lines.
   await client.query(`set local statement_timeout = 0; set local work_mem = '64MB'`)
@@ -68,7 +74,7 @@ async function importWithin(
   if (name === 'transfer-orders') await fillCompletion(client, kind, connectionId)
   const counts = await countChanges(client, kind, connectionId)
   if (!dryRun && counts.inserted + counts.updated > 0) await merge(client, kind, connectionId)
-  return counts
+  return { counts, leftOut: staged.leftOut() }
 }
 
 /** The same lock as the books take: imports into one connection wait for each other from here on. */

@@ -15,11 +15,14 @@ export class RowReader {
   readonly #report: ReportFault
   readonly #scanner = new JsonScanner()
   readonly #row: CopyWriter
+  /** By the column of a field: 1 where a row had it, were it as null. */
+  readonly #had: Uint8Array
   #faults = 0
 
   constructor(kind: Kind, report: ReportFault) {
     this.#kind = kind
     this.#row = new CopyWriter(kind.columns.length)
+    this.#had = new Uint8Array(kind.columns.length)
     this.#report = (reason, field) => {
       this.#faults += 1
       report(reason, field)
@@ -50,6 +53,14 @@ export class RowReader {
   /** The rows since this was called last, in the text format of COPY. */
   takeCopyText(): Buffer {
     return this.#row.take()
+  }
+
+  /** The fields that were left out of every row so far, and so became null. */
+  leftOut(): string[] {
+    const { inOrder } = this.#kind.fields
+    return inOrder
+      .filter(({ absent, column }) => absent === null && this.#had[column] === 0)
+      .map(({ path }) => path)
   }
 
   #object(): void {
@@ -94,6 +105,7 @@ export class RowReader {
 
   #value(field: Field): boolean {
     if (this.#row.isTold(field.column)) this.#report('the field appears twice', field.path)
+    this.#had[field.column] = 1
     const value = this.#scanner.readValue()
     if (value.kind === 'null') return this.#null(field)
     if (value.kind === 'object' && field.members) return this.#group(field.members)

@@ -11,6 +11,8 @@ import { type Source, textOnly } from './source.ts'
 export interface Staged {
   rows: number
   faults: FaultList
+  /** Fields that no row had, which therefore became null in all of them. */
+  leftOut(): string[]
   /** In which source a line is that was counted through all of them, and where there. */
   locate(line: number): { file: string; line: number }
 }
@@ -60,6 +62,10 @@ class Reading implements Staged {
         yield this.#reader.takeCopyText()
       }
     }
+  }
+
+  leftOut(): string[] {
+    return this.rows > 0 ? this.#reader.leftOut() : []
   }
 
   locate(line: number): { file: string; line: number } {
