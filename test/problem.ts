@@ -23,6 +23,7 @@ export function isProblem(
   t.strictSame(fixed, { status, code, title }, message)
   t.equal(answer.status, status, `${message}: the status is the body's`)
   t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
+  t.equal(answer.headers.get('cache-control'), 'no-store', 'it is for whoever asked, and for now')
   t.match(requestId, UUID)
   t.equal(answer.headers.get('x-request-id'), requestId)
   t.ok(detail.length > 0)

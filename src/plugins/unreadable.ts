@@ -52,7 +52,9 @@ export function endConnection(
     `X-Request-ID: ${requestId}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
     'Connection: close',
+    ...Object.entries(SECURITY_HEADERS).map(([name, value]) => `${name}: ${value}`),
     ...headers,
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
