@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { readDemoAnswers, showDemoAnswers } from './openapi/demo-answers.ts'
 import { arrangeParameters } from './openapi/parameters.ts'
+import { requireHeaders } from './openapi/response-headers.ts'
 import { type Document, shareParts } from './openapi/shared-parts.ts'
 
 const GUIDE = new URL('openapi/guide.md', import.meta.url)
@@ -22,6 +23,7 @@ export const openapi = fp(async (app: FastifyInstance) => {
       if (!('openapiObject' in found)) throw new Error('the document is not one of OpenAPI')
       const document = found.openapiObject as object as Document
       arrangeParameters(document)
+      requireHeaders(document)
       showDemoAnswers(document, answers)
       shareParts(document)
       return found.openapiObject

@@ -73,3 +73,9 @@ export const ResponseHeaders = {
     examples: ['"app";q=60;w=60'],
   }),
 }
+
+/** Headers that depend on the request or on the settings; all others are on every answer of a status. */
+export const SOMETIMES = new Set([
+  ...['X-Client-Trace-ID', 'Content-Encoding'],
+  ...['RateLimit', 'RateLimit-Policy'],
+])

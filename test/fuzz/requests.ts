@@ -6,7 +6,8 @@ import { headerValue, hostileValue, soundValue, type Value } from './values.ts'
 export interface Request {
   bytes: string
   method: string
-  operationId: string
+  /** What its address leads to; undefined where that might be another operation, or none. */
+  operationId: string | undefined
   /** Whether the document promises an answer with rows. */
   sound: boolean
   /** Whether it may be no request at all, so that its connection is of no use afterwards. */
@@ -46,12 +47,19 @@ function request(operation: Operation, known: Known): fc.Arbitrary<Request> {
       return {
         bytes: `${head.join('\r\n')}\r\n\r\n${body.text}`,
         method,
-        operationId: operation.id,
+        operationId: leadsTo(operation, path.text) ? operation.id : undefined,
         sound: sound && method === 'GET',
         // Where the body ends, if it does, is then another matter.
         broken: headers.some(({ text }) => text.startsWith('Transfer-Encoding')),
       }
     })
+}
+
+/** Whether a path is that of the operation, with one segment, whatever it holds, for the token. */
+function leadsTo({ path }: Operation, text: string): boolean {
+  const [before = '', after = ''] = path.split('{token}')
+  const token = text.slice(before.length, text.length - after.length)
+  return text === `${before}${token}${after}` && /^[^/?#]+$/.test(token)
 }
 
 const method = () =>
@@ -167,6 +175,7 @@ function broken(whole: fc.Arbitrary<Request>): fc.Arbitrary<Request> {
         const place = Math.floor(at * bytes.length)
         return bytes.slice(0, place) + instead + bytes.slice(place + lost)
       }, request.bytes),
+      operationId: undefined,
       sound: false,
       broken: true,
     }))

@@ -4,8 +4,8 @@ import type { Request } from './requests.ts'
 
 type Contract = ReturnType<typeof readContract>
 
-/** All that may come back; a 500 is never right, and nothing here is overloaded. */
-const STATUSES = [200, 304, 400, 401, 404, 405]
+/** Documented, and yet never right here, where nothing fails, is too much or has a quota. */
+const FAILURES = [429, 500, 503]
 
 /** What is wrong with the answer to a request; undefined where it is as promised. */
 export function faultOf(
@@ -28,22 +28,33 @@ export function faultOf(
 }
 
 function faultOfReply(contract: Contract, request: Request, reply: Reply): string | undefined {
-  const { status, headers, text } = reply
-  if (!STATUSES.includes(status)) return `${status} ${text}`
-  if (!headers.has('x-request-id')) return 'no X-Request-ID'
-  if (request.method === 'HEAD' || status === 304) return text === '' ? undefined : 'a body'
+  const { operationId, method } = request
+  if (FAILURES.includes(reply.status)) return `${reply.status} ${reply.text}`
+  const ids = operationId === undefined ? [...contract.responses.keys()] : [operationId]
+  const faults = ids.map((id) => faultAsOf(contract, id, method, reply))
+  return faults.includes(undefined) ? undefined : faults.join('; or else: ')
+}
+
+/** What is wrong with a reply as one of an operation, according to what the document says of that. */
+function faultAsOf(
+  contract: Contract,
+  operationId: string,
+  method: string,
+  { status, headers, text }: Reply,
+): string | undefined {
+  const promised = contract.responses.get(operationId)?.get(status)
+  if (promised === undefined) return `${operationId} has no status ${status}: ${text}`
+  const faults = contract.headerFaultsOf(headers, promised)
+  if (faults) return `headers of ${operationId} ${status}: ${faults}`
+  if (method === 'HEAD' || promised.body === undefined) return text === '' ? undefined : 'a body'
   if (headers.get('content-type') !== 'application/json; charset=utf-8') {
     return `content-type ${headers.get('content-type')}`
   }
   const body = parsed(text)
   if (body === undefined) return `not JSON: ${text.slice(0, 200)}`
-  if (status === 200) {
-    // A changed byte may have led to another operation.
-    const promised = contract.responses.get(request.operationId)?.get(200)?.body
-    return request.broken ? undefined : contract.faultsOf(body, promised ?? {}) || undefined
-  }
-  const faults = contract.faultsOf(body, { $ref: '#/components/schemas/Problem' })
-  if (faults) return `not the one error body: ${faults}`
+  const wrong = contract.faultsOf(body, promised.body)
+  if (wrong) return `body of ${operationId} ${status}: ${wrong}`
+  if (status === 200) return undefined
   const problem = body as { status: number; requestId: string }
   if (problem.status !== status) return `status ${status}, in the body ${problem.status}`
   if (problem.requestId !== headers.get('x-request-id')) return 'another request in the body'

@@ -1,5 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
+import { SECURITY_HEADERS } from '../../src/plugins/security-headers.ts'
 
 interface Reference {
   $ref: string
@@ -7,7 +8,15 @@ interface Reference {
 
 interface Header {
   schema: { type: string }
+  /** Whether every answer has it. */
+  required?: boolean
 }
+
+/** What HTTP itself needs, and what is on every answer. */
+const GENERAL = new Set([
+  ...['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding'],
+  ...Object.keys(SECURITY_HEADERS),
+])
 
 interface DocumentedResponse {
   headers: Record<string, Header | Reference>
@@ -55,6 +64,14 @@ export function readContract(text: string) {
     }
   }
 
+  function faultsOf(value: unknown, schema: object): string {
+    const { $ref } = schema as Partial<Reference>
+    // Either way, what was compiled is kept for the next value.
+    const validate = $ref === undefined ? ajv.compile(schema) : ajv.getSchema(`document${$ref}`)
+    if (validate === undefined) throw new Error(`the document has no ${$ref}`)
+    return validate(value) ? '' : ajv.errorsText(validate.errors)
+  }
+
   return {
     /** By operation id and status. */
     responses: new Map(
@@ -69,10 +86,18 @@ export function readContract(text: string) {
       ]),
     ),
     /** What is wrong with a value, according to a schema of the document. */
-    faultsOf(value: unknown, schema: object): string {
-      const { $ref } = schema as Partial<Reference>
-      const validate = ajv.compile($ref === undefined ? schema : { $ref: `document${$ref}` })
-      return validate(value) ? '' : ajv.errorsText(validate.errors)
+    faultsOf,
+    /** What is wrong with the headers of an answer, by their names in small letters. */
+    headerFaultsOf(sent: Map<string, string>, { headers }: Promised): string {
+      const missing = [...headers].filter(([name, { required }]) => required && !sent.has(name))
+      const wrong = [...sent].flatMap(([name, value]) => {
+        if (GENERAL.has(name)) return []
+        const schema = headers.get(name)?.schema
+        if (schema === undefined) return [`${name} is not documented`]
+        const faults = faultsOf(schema.type === 'integer' ? Number(value) : value, schema)
+        return faults === '' ? [] : [`${name}: ${faults}`]
+      })
+      return [...missing.map(([name]) => `no ${name}`), ...wrong].join(', ')
     },
   }
 }
