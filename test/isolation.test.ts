@@ -5,23 +5,30 @@ import t, { type Test } from 'tap'
 import { statements } from '../src/database/builder.ts'
 import { PLANNER_SETTINGS } from '../src/database/planner.ts'
 import { tokenHash } from '../src/database/token-hash.ts'
+import type { Bearer } from './isolation/credentials.ts'
+import { checkLog, checkMetrics } from './isolation/operators-view.ts'
 import {
-  type Bearer,
+  type AppPlan,
   connectionTokens,
   createWorld,
   type Endpoint,
   endpoints,
+  fullPlan,
   type World,
   worldPlan,
 } from './isolation/world.ts'
+import { startIssuer } from './issuer.ts'
 import { loginOfService } from './logins.ts'
 import { scrape } from './metrics.ts'
 import { addApp, addCaller, addConnection } from './rows.ts'
 import { type Answer, startService } from './service.ts'
 
-const service = await startService(t, { environment: { METRICS_PORT: '0' } })
+const issuer = await startIssuer(t)
+await issuer.addKey('first')
+const service = await startService(t, { environment: { ...issuer.environment, METRICS_PORT: '0' } })
 const { db, get, log } = service
-const stranger = { token: `app_${'x'.repeat(43)}`, standing: 'revoked', appId: '' } as const
+/** What all that is not there, not valid or too late is answered with. */
+const refusals = new Map<string, string>()
 
 /** All that an answer says but when and by which name. */
 function said({ status, headers, text }: Answer): string {
@@ -29,46 +36,58 @@ function said({ status, headers, text }: Answer): string {
   return JSON.stringify([status, lines, text.replace(String(headers.get('x-request-id')), '<id>')])
 }
 
-t.test('Whoever asks for whatever gets what is theirs, and one answer for all else', async (t) => {
-  const refusals = new Map<string, string>()
-  let asked = 0
-  const check = async (plan: Parameters<typeof createWorld>[1]) => {
-    const world = await createWorld(db, plan)
-    const before = log.length
-    // Whoever asked last: another app with the same connection token sends its tag, too.
-    const tags = new Map<string, { etag: string; appId: string }>()
-    for (const bearer of [...world.bearers, stranger]) {
-      for (const token of [...connectionTokens, 'nobody has this']) {
-        for (const endpoint of endpoints) {
-          const address = world.addresses(token)[endpoint]
-          const tag = tags.get(address)
-          const headers: Record<string, string> = tag ? { 'if-none-match': tag.etag } : {}
-          const answer = await get(address, { token: bearer.token, headers })
-          if (answer.status === 304 && tag?.appId !== bearer.appId) {
-            throw new Error(`${bearer.appId} was told that the tag of ${tag?.appId} is good`)
-          }
-          const etag = answer.headers.get('etag')
-          if (etag) tags.set(address, { etag, appId: bearer.appId })
-          compare(world, bearer, token, endpoint, answer, refusals)
-          asked += 1
+/** Asks for everything with everybody's credentials, and holds what is said against the model. */
+async function askEverything(plan: AppPlan[]): Promise<number> {
+  const world = await createWorld({ db, issuer }, plan)
+  const from = log.length
+  const callers = new Map<string, string>()
+  // Whoever asked last: another app with the same connection token sends its tag, too.
+  const tags = new Map<string, { etag: string; appId: string }>()
+  for (const bearer of world.bearers) {
+    for (const token of [...connectionTokens, 'nobody has this']) {
+      for (const endpoint of endpoints) {
+        const address = world.addresses(token)[endpoint]
+        const tag = tags.get(address)
+        const headers: Record<string, string> = tag ? { 'if-none-match': tag.etag } : {}
+        const answer = await get(address, { token: bearer.token, headers })
+        if (answer.status === 304 && tag?.appId !== bearer.appId) {
+          throw new Error(`${bearer.appId} was told that the tag of ${tag?.appId} is good`)
         }
+        const etag = answer.headers.get('etag')
+        if (etag) tags.set(address, { etag, appId: bearer.appId })
+        compare(world, bearer, token, endpoint, answer)
+        const caller = bearer.standing === 'valid' ? bearer.appId : ''
+        callers.set(String(answer.headers.get('x-request-id')), caller)
       }
     }
-    checkLog(world, log.slice(before))
+  }
+  await checkLog(service, from, world, callers)
+  await checkMetrics(service, world)
+  return callers.size
+}
+
+t.test('Whoever asks for whatever gets what is theirs, and one answer for all else', async (t) => {
+  let asked = 0
+  const check = async (plan: AppPlan[]) => {
+    asked += await askEverything(plan)
   }
   await fc.assert(fc.asyncProperty(worldPlan, check), { numRuns: 12, endOnFailure: true })
   t.comment(`${asked} requests`)
   t.same([...refusals.keys()].sort(), ['expired', 'not there', 'revoked'])
 })
 
-function compare(
-  world: World,
-  bearer: Bearer,
-  token: string,
-  endpoint: Endpoint,
-  answer: Answer,
-  refusals: Map<string, string>,
-) {
+t.test('The metrics have nothing more to say after other apps have called', async (t) => {
+  // What Node and the process do is not about requests.
+  const series = async () =>
+    [...(await scrape(service)).keys()].filter((name) => !/^(nodejs|process)_/.test(name))
+  await askEverything(fullPlan)
+  const before = await series()
+  await askEverything(fullPlan)
+  t.same(await series(), before)
+  t.ok(before.some((name) => name.includes('"/api/v1/queries/connections/:token/')))
+})
+
+function compare(world: World, bearer: Bearer, token: string, endpoint: Endpoint, answer: Answer) {
   const rows = bearer.standing === 'valid' ? world.rowsOf(bearer.appId, token) : undefined
   for (const appId of world.appIds.filter((id) => id !== bearer.appId)) {
     const secrets = [appId, ...world.secretsOf(appId)]
@@ -92,15 +111,6 @@ function compare(
 }
 
 const IDS = { portfolio: 'transactionId', account: 'movementId', orders: 'id' }
-
-/** A line names no app but the caller's own, and what it is about by no more than its route. */
-function checkLog(world: World, lines: string[]) {
-  const text = lines.join('')
-  const tokens = world.bearers.map(({ token }) => token)
-  const rows = world.appIds.flatMap((id) => world.secretsOf(id))
-  const leak = [...tokens, ...rows, world.addresses('one').orders].find((one) => text.includes(one))
-  if (leak) throw new Error(`the log tells ${leak}`)
-}
 
 t.test(
   'A 304 is only for whoever has that answer, even if another app has the same token',

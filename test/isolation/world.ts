@@ -1,23 +1,31 @@
 import fc from 'fast-check'
-import type { Kysely } from 'kysely'
-import type { Tables } from '../../src/database/tables.ts'
+import { tokenHash } from '../../src/database/token-hash.ts'
 import {
   addAccountTransactions,
   addApp,
   addConnection,
   addPortfolioTransactions,
   addresses,
-  addToken,
   addTransferOrders,
 } from '../rows.ts'
+import {
+  type Bearer,
+  type CredentialPlan,
+  credentialPlan,
+  everyCredential,
+  issueCredential,
+  type Sources,
+  strangers,
+} from './credentials.ts'
 
-export type Standing = 'valid' | 'expired' | 'revoked'
 export const endpoints = ['portfolio', 'account', 'orders'] as const
 export type Endpoint = (typeof endpoints)[number]
 
-/** What an app is to have: tokens of some standing, and connections by their tokens. */
+/** What an app is to have: credentials, and connections by their tokens. */
 export interface AppPlan {
-  tokens: Standing[]
+  credentials: CredentialPlan[]
+  /** Whether it is found by the client id that the identity provider knows it by. */
+  hasClientId: boolean
   connections: { token: string; rows: number }[]
 }
 
@@ -26,10 +34,8 @@ export const connectionTokens = ['one', 'two', 'three', 'four', 'five', 'six']
 
 export const worldPlan: fc.Arbitrary<AppPlan[]> = fc.array(
   fc.record({
-    tokens: fc.array(fc.constantFrom<Standing>('valid', 'expired', 'revoked'), {
-      minLength: 1,
-      maxLength: 4,
-    }),
+    credentials: fc.array(credentialPlan, { minLength: 1, maxLength: 5 }),
+    hasClientId: fc.boolean(),
     connections: fc.uniqueArray(
       fc.record({ token: fc.constantFrom(...connectionTokens), rows: fc.nat(3) }),
       { selector: ({ token }) => token, maxLength: 4 },
@@ -38,11 +44,15 @@ export const worldPlan: fc.Arbitrary<AppPlan[]> = fc.array(
   { minLength: 2, maxLength: 5 },
 )
 
-export interface Bearer {
-  token: string
-  appId: string
-  standing: Standing
-}
+/** Apps of which each has all that there is. */
+export const fullPlan: AppPlan[] = [2, 1].map((rows) => ({
+  credentials: everyCredential,
+  hasClientId: true,
+  connections: [
+    { token: 'one', rows },
+    { token: 'two', rows: 0 },
+  ],
+}))
 
 /** The model: who may see what. */
 export interface World {
@@ -52,26 +62,33 @@ export interface World {
   rowsOf(appId: string, token: string): Record<Endpoint, string[]> | undefined
   /** Every row id that an app has. */
   secretsOf(appId: string): string[]
+  /** What names an app, a token or a connection, and is to be told to nobody. */
+  names: string[]
   addresses(token: string): Record<Endpoint, string>
 }
 
-export async function createWorld(db: Kysely<Tables>, plan: AppPlan[]): Promise<World> {
+export async function createWorld(sources: Sources, plan: AppPlan[]): Promise<World> {
+  const { db } = sources
   const rows = new Map<string, Record<Endpoint, string[]>>()
   const bearers: Bearer[] = []
   const appIds: string[] = []
   // Tokens of this world alone: others are in the same tables.
   const own = crypto.randomUUID()
-  for (const { tokens, connections } of plan) {
-    const appId = await addApp(db)
+  for (const [number, { credentials, connections, hasClientId }] of plan.entries()) {
+    const clientId = `client ${number} ${own}`
+    const name = `app ${number} ${own}`
+    const appId = await addApp(db, { name, client_id: hasClientId ? clientId : null })
     appIds.push(appId)
-    for (const standing of tokens) {
-      bearers.push({ appId, standing, token: await addToken(db, appId, DATES[standing]) })
+    for (const one of credentials) {
+      bearers.push(await issueCredential(sources, { appId, clientId, isKnown: hasClientId }, one))
     }
     for (const { token, rows: count } of connections) {
       const connection = await addConnection(db, appId, `${token} ${own}`)
+      await label(db, connection, `label ${own}`)
       rows.set(`${appId} ${token}`, await addRows(db, connection, count))
     }
   }
+  bearers.push(...(await strangers(sources, String(appIds[0]))))
   const secretsOf = (appId: string) =>
     [...rows].flatMap(([key, ids]) => (key.startsWith(appId) ? Object.values(ids).flat() : []))
   return {
@@ -79,14 +96,24 @@ export async function createWorld(db: Kysely<Tables>, plan: AppPlan[]): Promise<
     appIds,
     rowsOf: (appId, token) => rows.get(`${appId} ${token}`),
     secretsOf,
+    // All names of apps, client ids, labels and tokens of connections end in `own`.
+    names: [own, ...bearers.map(({ token }) => token), ...hashes(own)],
     addresses: (token) => addresses(`${token} ${own}`),
   }
 }
 
-const PAST = '2020-01-01T00:00:00Z'
-const DATES = { valid: {}, expired: { expires_at: PAST }, revoked: { revoked_at: PAST } }
+/** What the database has of the connections' tokens. */
+const hashes = (own: string) =>
+  connectionTokens.flatMap((token) => {
+    const hash = tokenHash(`${token} ${own}`)
+    return [hash.toString('hex'), hash.toString('base64'), hash.toString('base64url')]
+  })
 
-async function addRows(db: Kysely<Tables>, connection: { id: string }, count: number) {
+async function label(db: Sources['db'], { id }: { id: string }, text: string): Promise<void> {
+  await db.updateTable('connection').set({ label: text }).where('id', '=', id).execute()
+}
+
+async function addRows(db: Sources['db'], connection: { id: string }, count: number) {
   const none = Array.from({ length: count }, () => ({}))
   if (count === 0) return { portfolio: [], account: [], orders: [] }
   return {
