@@ -1,7 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
+import { startIssuer } from './issuer.ts'
+import { metricsUrl } from './metrics.ts'
 import {
   addAccountTransactions,
   addApp,
@@ -41,11 +44,16 @@ interface Question {
   text: string
 }
 
+const issuer = await startIssuer(t)
+await issuer.addKey('first')
 const service = await startService(t, {
-  environment: { ANSWER_MEMORY_MB: '16', STATEMENT_TIMEOUT_MS: '500', DATABASE_POOL_SIZE: '6' },
-  logLevel: 'error',
+  environment: {
+    ...issuer.environment,
+    ...{ ANSWER_MEMORY_MB: '16', STATEMENT_TIMEOUT_MS: '500', DATABASE_POOL_SIZE: '6' },
+    METRICS_PORT: '0',
+  },
 })
-const { db, get, port } = service
+const { db, get, port, log } = service
 const PAST = '2020-01-01T00:00:00Z'
 
 t.test('Whatever ends the reads beside it, an answer has the rows of its own', async (t) => {
@@ -80,6 +88,19 @@ t.test('Whatever ends the reads beside it, an answer has the rows of its own', a
   for (const [what, count] of Object.entries(counts)) t.ok(count > 0, what)
   while (service.database.state().answerBytes > 0) await sleep(10)
   t.equal(service.database.state().primary.inUse, 0)
+
+  t.match(log.join(''), /could not be served/, 'there are faults in the log')
+  const metrics = await (await fetch(metricsUrl(service))).text()
+  for (const { mark, tokens, refused, names } of apps) {
+    const secrets = [...tokens, ...refused, ...names]
+    t.same(
+      secrets.filter((secret) => log.some((line) => line.includes(secret))),
+      [],
+      'the log',
+    )
+    const told = [mark, ...secrets].filter((secret) => metrics.includes(secret))
+    t.same(told, [], 'the metrics')
+  }
 })
 
 /** @returns how many of the service's connections were killed */
@@ -125,14 +146,18 @@ const any = <T>(list: T[]) => list[Math.floor(Math.random() * list.length)] as T
 interface AppOfTest {
   /** Its id, which all its rows name. */
   mark: string
-  token: string
+  /** One of the service's own, and one of the identity provider. */
+  tokens: string[]
   refused: string[]
+  /** Its own name, its client id, and the tokens of its connections. */
+  names: string[]
   foreign: string
 }
 
 /** All apps have connections of the same tokens; none has any row of another. */
 async function makeApp(number: number): Promise<AppOfTest> {
-  const appId = await addApp(db)
+  const [name, clientId] = [`app ${randomUUID()}`, `client ${randomUUID()}`]
+  const appId = await addApp(db, { name, client_id: clientId })
   for (const [shape, [rows, length]] of SHAPES.entries()) {
     const connection = await addConnection(db, appId, `shape ${shape}`)
     const texts = Array.from({ length: rows + (rows > 0 ? number : 0) }, (_, row) => ({
@@ -146,18 +171,21 @@ async function makeApp(number: number): Promise<AppOfTest> {
   await addConnection(db, appId, `only ${number}`)
   return {
     mark: appId,
-    token: await addToken(db, appId),
+    tokens: [await addToken(db, appId), await issuer.sign({ client_id: clientId })],
     refused: [
       await addToken(db, appId, { expires_at: PAST }),
       await addToken(db, appId, { revoked_at: PAST }),
       `app_${'x'.repeat(43)}`,
+      await issuer.sign({ client_id: clientId, exp: Date.parse(PAST) / 1000 }),
+      await issuer.sign({ client_id: name }),
     ],
+    names: [name, clientId, 'shape', `only ${number}`, `only%20${number}`],
     foreign: `only ${(number + 1) % APPS}`,
   }
 }
 
 /** A page that comes in many pieces, and of which few fit in the memory. */
-async function addLarge({ mark, token }: AppOfTest): Promise<Question> {
+async function addLarge({ mark, tokens: [token = ''] }: AppOfTest): Promise<Question> {
   const connection = await addConnection(db, mark)
   const texts = Array.from({ length: 300 }, (_, row) => ({ description: `${row}`.padEnd(9_000) }))
   await addPortfolioTransactions(db, connection, ...texts)
@@ -166,15 +194,16 @@ async function addLarge({ mark, token }: AppOfTest): Promise<Question> {
 }
 
 /** What the service says while all is quiet, after a look whether that names no app but the caller's. */
-async function questionsOf({ mark, token, refused, foreign }: AppOfTest): Promise<Question[]> {
+async function questionsOf(app: AppOfTest): Promise<Question[]> {
+  const { mark, tokens, refused, foreign } = app
   const questions: Question[] = []
   const note = async (asked: Omit<Question, 'status' | 'text'>) => {
     const answer = await get(asked.path, asked)
     questions.push({ ...asked, status: answer.status, text: said(answer) })
     return answer
   }
-  for (const shape of SHAPES.keys()) {
-    const { portfolio, account, orders } = addresses(`shape ${shape}`)
+  const noteShape = async (connection: string, token: string) => {
+    const { portfolio, account, orders } = addresses(connection)
     const pages = ['', '?limit=5&page=1', '?limit=2000&from=2024-01-01', '?from=2025-02-01']
     for (const path of [...pages.flatMap((page) => [portfolio + page, account + page]), orders]) {
       const { status, headers, text } = await note({ path, token })
@@ -187,11 +216,14 @@ async function questionsOf({ mark, token, refused, foreign }: AppOfTest): Promis
       await note({ path, token, headers: { 'if-none-match': String(headers.get('etag')) } })
     }
   }
+  for (const token of tokens) {
+    for (const shape of SHAPES.keys()) await noteShape(`shape ${shape}`, token)
+    for (const path of Object.values(addresses(foreign))) await note({ path, token })
+  }
   const { portfolio, orders } = addresses('shape 2')
   for (const stranger of refused) {
     for (const path of [portfolio, orders, `${portfolio}?limit=0`])
       await note({ path, token: stranger })
   }
-  for (const path of Object.values(addresses(foreign))) await note({ path, token })
   return questions
 }
