@@ -135,6 +135,22 @@ t.test('a key that was withdrawn while nobody asked is not taken any more', asyn
   await t.rejects(verify(token), TokenUnknown)
 })
 
+t.test('while the provider is away, its keys serve for a day and no longer', async (t) => {
+  const { issuer, verify } = await start(t)
+  const began = Date.now()
+  const hoursLater = (hours: number) => t.capture(Date, 'now', () => began + hours * 3_600_000)
+  t.equal(await verify(await fresh(issuer)), 'client')
+  await issuer.close()
+  hoursLater(23.9)
+  t.equal(await verify(await fresh(issuer)), 'client')
+  hoursLater(24.1)
+  await t.rejects(verify(await fresh(issuer)), ProviderUnavailable, 'an outage, and no 401')
+  await t.rejects(verify(await fresh(issuer)), ProviderUnavailable, 'and not only once')
+  await issuer.listen()
+  hoursLater(24.2)
+  t.equal(await verify(await fresh(issuer)), 'client', 'it recovers by itself')
+})
+
 t.test('old keys are fetched again in the background, and serve until then', async (t) => {
   const { issuer, verify } = await start(t, { refreshMs: -1 })
   await verify(await fresh(issuer))
