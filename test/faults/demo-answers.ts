@@ -1,6 +1,7 @@
+import type { Test } from 'tap'
 import { DEMO } from '../../seeds/demo-world.ts'
 import { addresses } from '../rows.ts'
-import type { Answer, Service } from '../service.ts'
+import { type Answer, type Service, startService } from '../service.ts'
 
 /** What anybody may ask about the demo world: all endpoints, tokens that fit and that do not. */
 export const demoRequests: { path: string; token: string }[] = Object.values(DEMO).flatMap((app) =>
@@ -33,5 +34,25 @@ function told({ status, headers, text }: Answer): Told {
 export async function tellAll(service: Pick<Service, 'get'>): Promise<Told[]> {
   const all: Told[] = []
   for (const { path, token } of demoRequests) all.push(told(await service.get(path, { token })))
+  return all
+}
+
+/** A question about the demo world, and what has to be answered. */
+export interface Known {
+  path: string
+  token: string
+  status: number
+  text: string
+}
+
+/** The truth about the demo world; without the errors, whose identifier is another one each time. */
+export async function learnDemo(t: Test, databaseUrl: string): Promise<Known[]> {
+  const service = await startService(t, { databaseUrl })
+  const all: Known[] = []
+  for (const { path, token } of demoRequests) {
+    const { status, text } = await service.get(path, { token })
+    if (status === 200) all.push({ path, token, status, text })
+  }
+  await service.close()
   return all
 }

@@ -13,7 +13,8 @@ export interface ServiceProcess extends Program {
   ready(): Promise<number>
 }
 
-const main = join(import.meta.dirname, '../../src/server.ts')
+/** The release under test. */
+const here = join(import.meta.dirname, '../..')
 
 /** Starts it with no settings but those given, and waits until it listens. */
 export async function startServiceProcess(
@@ -30,9 +31,13 @@ export async function startServiceProcess(
   return { ...program, url, port, ready: () => statusOf(`${url}/health/ready`) }
 }
 
-/** The same for one that may refuse to start. */
-export function launchService(t: Test, environment: Record<string, string>): Promise<Program> {
-  const args = ['--disable-warning=ExperimentalWarning', main]
+/** The same for one that may refuse to start, or whose release lies in another folder. */
+export function launchService(
+  t: Test,
+  environment: Record<string, string>,
+  release = here,
+): Promise<Program> {
+  const args = ['--disable-warning=ExperimentalWarning', join(release, 'src/server.ts')]
   return startProgram(t, { command: process.execPath, package: 'nodejs', args, environment })
 }
 

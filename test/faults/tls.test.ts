@@ -1,12 +1,7 @@
-import { execFile } from 'node:child_process'
-import { chown, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { openAsOwner } from '../logins.ts'
+import { makeCertificate } from './certificate.ts'
 import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
-import { notRoot } from './program.ts'
 import { startServiceProcess } from './service-process.ts'
 import { fillWorld, learn, questionsOf } from './truth.ts'
 
@@ -40,19 +35,3 @@ t.test('Answers that came through TLS are the same', async (t) => {
   t.equal(await doubtful.ready(), 503, 'a certificate that nobody vouches for is refused')
   t.match(doubtful.said(), /self-signed certificate/)
 })
-
-/** For 127.0.0.1, in files that the server's account owns. */
-async function makeCertificate(t: Test) {
-  const { owner } = await notRoot()
-  const folder = await mkdtemp(join(tmpdir(), 'tls-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const [certificate, key] = [`${folder}/server.crt`, `${folder}/server.key`]
-  const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1']
-  const form = ['-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2']
-  const files = ['-keyout', key, '-out', certificate]
-  await promisify(execFile)('openssl', ['req', ...form, ...subject, ...files])
-  if (owner) {
-    for (const path of [folder, certificate, key]) await chown(path, owner.uid, owner.gid)
-  }
-  return { certificate, key }
-}
