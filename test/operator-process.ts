@@ -17,13 +17,16 @@ interface How {
   env?: Record<string, string>
   /** Standard input. */
   input?: string
+  /** The folder of a release, where it is not this one. */
+  release?: string | undefined
 }
 
-const main = join(import.meta.dirname, '../src/operator/main.ts')
+const here = join(import.meta.dirname, '..')
 
 /** Calls the operator's command line in a process of its own, with no settings but those given. */
-export async function operator(args: string[], { env = {}, input = '' }: How = {}): Promise<Ended> {
-  const flags = ['--disable-warning=ExperimentalWarning', main]
+export async function operator(args: string[], how: How = {}): Promise<Ended> {
+  const { env = {}, input = '', release = here } = how
+  const flags = ['--disable-warning=ExperimentalWarning', join(release, 'src/operator/main.ts')]
   const { PATH = '', HOME = '' } = process.env
   const child = spawn(process.execPath, [...flags, ...args], { env: { PATH, HOME, ...env } })
   // A command that does not read its input may be gone before it is written.
