@@ -6,7 +6,7 @@ import t from 'tap'
 import { openAsOwner } from '../logins.ts'
 import { addCaller } from '../rows.ts'
 import { databaseUrl } from '../template.ts'
-import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
+import { firstValue, migrateFor, settingsOf, startDebianPostgres } from './debian-postgres.ts'
 import { blocksOf, withOwn } from './documented.ts'
 import { allAnswered, keepAsking } from './load.ts'
 import { startServiceProcess } from './service-process.ts'
@@ -103,11 +103,8 @@ t.test('A change after restoring gets a tag that a lost one never had', async (t
 })
 
 t.test('The role of the service may read what it serves there, and nothing else', async (t) => {
-  const settings = `select array_agg(setting order by setting)
-    from pg_db_role_setting, unnest(setconfig) setting
-    where setrole = 'investment_service'::regrole and setdatabase =
-      (select oid from pg_database where datname = current_database())`
-  t.same(await firstValue(restoredUrl, settings), await firstValue(url, settings))
+  const role = 'investment_service'
+  t.same(await settingsOf(restoredUrl, role), await settingsOf(url, role))
   const rights = `select array_agg(acl::text order by acl::text) from (
     select unnest(relacl) from pg_class union all select unnest(attacl) from pg_attribute) as x (acl)
     where acl::text like 'investment_service=%'`

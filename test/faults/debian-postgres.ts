@@ -132,6 +132,16 @@ const answers = (url: string) =>
     () => false,
   )
 
+/** What the sessions of a role begin with in this database. */
+export function settingsOf(url: string, role: string): Promise<unknown> {
+  return firstValue(
+    url,
+    `select array_agg(setting order by setting) from pg_db_role_setting, unnest(setconfig) setting
+     where setrole = '${role}'::regrole and setdatabase =
+       (select oid from pg_database where datname = current_database())`,
+  )
+}
+
 /** Runs a statement in a session of its own, again where a standby cancels it; the first value. */
 export async function firstValue(url: string, statement: string): Promise<unknown> {
   return await firstValueNow(url, statement).catch((error) => {

@@ -21,3 +21,10 @@ export function withOwn(block: string, own: Record<string, string>): string {
     return text.replaceAll(written, () => meant)
   }, block)
 }
+
+/** A command that stands within a sentence of docs/operations.md. */
+export async function inSentence(command: string): Promise<string> {
+  const text = await readFile(operations, 'utf8')
+  if (text.includes(`\`${command}\``)) return command
+  throw new Error(`docs/operations.md does not say “${command}”`)
+}
