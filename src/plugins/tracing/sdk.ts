@@ -6,13 +6,21 @@ import type { FastifyInstance } from 'fastify'
 /** How long the last spans have to leave when the service closes, in ms. */
 const LAST_CALL = 2_000
 
+/** How often a failure is told, in ms: with many requests, spans leave several times a second. */
+const SILENCE = 60_000
+
 /**
  * Starts OpenTelemetry as its standard environment variables say: where to, in which form, how many of
  * the traces. Metrics and logs have their own ways out of this service.
  */
 export function startSdk(app: FastifyInstance, serviceName: string): void {
   const sdk = new NodeSDK({ serviceName, metricReaders: [], logRecordProcessors: [] })
-  const tell = (message: string) => app.log.warn({ message }, 'traces cannot be exported')
+  let silentUntil = 0
+  const tell = (message: string) => {
+    if (Date.now() < silentUntil) return
+    silentUntil = Date.now() + SILENCE
+    app.log.warn({ message }, 'traces cannot be exported')
+  }
   const silent = () => {}
   diag.setLogger(
     { error: tell, warn: tell, info: silent, debug: silent, verbose: silent },
