@@ -45,7 +45,7 @@ export const limitSettings = {
     description: 'After SIGTERM, how long requests are still taken while not ready, in ms.',
   }),
   SHUTDOWN_GRACE_MS: Type.Integer({
-    default: 10_000,
+    default: 12_000,
     minimum: 100,
     maximum: 600_000,
     description: 'How long requests under way then have to finish, in ms.',

@@ -5,8 +5,8 @@ import { limitSettings } from './config-limits.ts'
 import { tracingSettings } from './config-tracing.ts'
 
 /**
- * Every setting of the service, by the name of its environment variable. Nothing else reads the
- * environment. A test holds that README.md and .env.example know each one.
+ * Every setting of the service, by the name of its environment variable. Nothing else
+ * of the service reads the environment, but OpenTelemetry's SDK its own variables. A test holds that README.md and .env.example know each one.
  */
 const Environment = Type.Object({
   DATABASE_URL: Type.Optional(
@@ -44,7 +44,7 @@ const Environment = Type.Object({
     default: 5_000,
     minimum: 100,
     maximum: 600_000,
-    description: 'How long the database may work on one request, in ms.',
+    description: 'How long the database may work on one statement, in ms.',
   }),
   REQUEST_TIMEOUT_MS: Type.Integer({
     default: 10_000,

@@ -6,16 +6,18 @@ export interface AdmissionOptions {
   places: number
   /** How many of them may be heavy requests, so that a light one finds a place soon. */
   heavyPlaces: number
-  /** How many of each kind may wait, and for how long. */
+  /** How many of each kind may wait. */
   queue: number
-  waitMs: number
 }
 
 /** Who may use the database now, who waits, and who is sent away at once because too many wait. */
 export interface Admission {
   readonly waiting: number
-  /** @throws DatabaseUnavailable when there is no place in time; else leave() has to follow */
-  enter(holding: Holding | undefined): Promise<void> | undefined
+  /**
+   * @param waitMs how long it may take
+   * @throws DatabaseUnavailable when there is no place in time; else leave() has to follow
+   */
+  enter(holding: Holding | undefined, waitMs: number): Promise<void> | undefined
   leave(holding: Holding | undefined): void
 }
 
@@ -29,7 +31,7 @@ interface Waiter {
 
 /** Places are given in the order of arrival, but for the heavy ones, who share some of them. */
 export function createAdmission(options: AdmissionOptions): Admission {
-  const { places, heavyPlaces, queue, waitMs } = options
+  const { places, heavyPlaces, queue } = options
   const waiting = { light: [] as Waiter[], heavy: [] as Waiter[] }
   let inside = 0
   let heavyInside = 0
@@ -39,7 +41,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     if (holding?.heavy) heavyInside += step
   }
   const line = (holding: Holding | undefined) => (holding?.heavy ? waiting.heavy : waiting.light)
-  const wait = (holding: Holding | undefined) =>
+  const wait = (holding: Holding | undefined, waitMs: number) =>
     new Promise<void>((resolve, reject) => {
       const refuse = (reason: string) => reject(new DatabaseUnavailable(reason))
       const timer = setTimeout(() => {
@@ -60,12 +62,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
     get waiting() {
       return waiting.light.length + waiting.heavy.length
     },
-    enter(holding) {
+    enter(holding, waitMs) {
+      if (waitMs <= 0) throw new DatabaseUnavailable('no time is left for one more read')
       const open = inside < places && (!holding?.heavy || heavyInside < heavyPlaces)
       if (!open && line(holding).length >= queue) {
         throw new DatabaseUnavailable('too many requests wait for the database')
       }
-      if (!open) return wait(holding)
+      if (!open) return wait(holding, waitMs)
       count(holding, 1)
       return undefined
     },

@@ -18,6 +18,8 @@ export class AnswerMemory {
 export class Holding {
   /** Whether the request asks for so much that it has to leave room for those who ask for less. */
   readonly heavy: boolean
+  /** When the request began, on performance.now()'s clock: it may have to read more than once. */
+  readonly since: number
   /** Whether nobody waits for the answer any more. */
   over = false
   /** Whether the answer goes to the socket as it is, without a stream between that compresses it. */
@@ -29,7 +31,8 @@ export class Holding {
   #json: Buffer | undefined
 
   /** @param rows that the answer may have */
-  constructor(memory: AnswerMemory, rows: number) {
+  constructor(memory: AnswerMemory, rows: number, since = performance.now()) {
+    this.since = since
     this.#memory = memory
     this.#rows = rows
     this.heavy = rows > LIGHT_ROWS

@@ -19,8 +19,11 @@ export interface Database {
   probe(statement: Statement, values: Parameter[]): Promise<RawRows>
   /** A replica for the rows of a connection, by the hash of its token; undefined where there is none. */
   replica(key: Buffer): Replica | undefined
-  /** Opens the account of a request that may answer with so many rows: whoever does it has to end it. */
-  hold(rows: number): Holding
+  /**
+   * Opens the account of a request that may answer with so many rows: whoever does it has to end it.
+   * @param since when it began, on performance.now()'s clock
+   */
+  hold(rows: number, since: number): Holding
   state(): DatabaseState
   /** Has a function called whenever a replica is left out or taken in again, and for what is known now. */
   onReplicaChange(listener: (replica: ReplicaState) => void): void
@@ -65,7 +68,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     read: primary.read,
     probe: primary.probe,
     replica: replicas.nearest,
-    hold: (rows) => new Holding(memory, rows),
+    hold: (rows, since) => new Holding(memory, rows, since),
     state: () => ({
       primary: primary.state(),
       replicas: all.map((replica) => replica.state()),

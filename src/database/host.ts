@@ -22,7 +22,8 @@ export interface HostState {
 /** One PostgreSQL server, and our connections to it. */
 export interface Host {
   /**
-   * Runs a SELECT. Ends within waiting time, statement timeout and a second of grace.
+   * Runs a SELECT. Ends within waiting time, statement timeout and a second of grace, from when the
+   * request began that the holding is of: reads of one request wait, all together, no longer than one.
    * @throws DatabaseUnavailable when no answer can be had within that time
    */
   read(statement: Statement, values: Parameter[], holding?: Holding): Promise<RawRows>
@@ -52,10 +53,11 @@ export function openHost(options: HostOptions): Host {
     read: async (statement, values, holding) => {
       if (holding?.over) throw new DatabaseUnavailable('the client is gone')
       if (holding?.reserve() === false) throw new DatabaseUnavailable('answers fill the memory')
-      const due = performance.now() + options.waitMs + longestMs
+      const since = holding?.since ?? performance.now()
+      const due = since + options.waitMs + longestMs
       let inside = false
       try {
-        await admission.enter(holding)
+        await admission.enter(holding, since + options.waitMs - performance.now())
         inside = true
         // One of many rows would make those behind it wait.
         const ask = holding?.heavy ? sessions.askAlone : sessions.askTogether

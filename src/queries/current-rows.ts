@@ -9,6 +9,7 @@ import { HostFailed } from '../database/unavailable.ts'
 import { type CallerKind, forEachCaller } from './calling-app.ts'
 import { connectionOfApp } from './connection.ts'
 import { type Head, headColumns, takeHead } from './head.ts'
+import { shortWork } from './turns.ts'
 
 /** One question: the statement of an answer, and its parameters. */
 export interface Question {
@@ -39,6 +40,7 @@ export interface Found {
  */
 export async function currentRows(db: Database, question: Question): Promise<Found> {
   const { statement, parameters, knownVersions, holding } = question
+  if (!holding.heavy) shortWork()
   const isKnown = ({ version }: Head) =>
     knownVersions.includes(version) || knownVersions.includes('*')
   const head = knownVersions.length > 0 ? await readHead(db, question) : undefined

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { Holding } from '../database/answer-memory.ts'
 import type { RawRows } from '../database/raw-rows.ts'
 import type { RowWriter } from './json-writer.ts'
-import { ownTurn, shortWork } from './turns.ts'
+import { ownTurn } from './turns.ts'
 
 /** What stands before the first item and behind the last one. */
 export interface Frame {
@@ -38,7 +38,6 @@ export function jsonArray(
     const parts = pieces(rows, writer, frame, place)
     return Readable.from(inTurns(parts, holding), { objectMode: false })
   }
-  shortWork()
   const size = frame.opening.length + frame.closing.length + writer.usual(rows)
   const block = holding.takeForJson(size)
   const place: Place = (atLeast, before) => (before === 0 ? block : elsewhere(atLeast))

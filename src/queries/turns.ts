@@ -4,7 +4,7 @@ let shortAt = Number.NEGATIVE_INFINITY
 /** Parts of long work that are done in one turn of the event loop. */
 const A_TURN = 3
 /**
- * Long work pauses between its turns, for so many ms, while short work was done in the last LATELY ms:
+ * Long work pauses between its turns, for so many ms, while there was short work in the last LATELY ms:
  * else it keeps all processors busy, those of PostgreSQL, too, and whatever is short waits for one. It
  * takes a fifth of what long work gets done, and a third off what others wait (docs/performance.md).
  */
@@ -21,7 +21,7 @@ export function ownTurn(): Promise<void> {
   })
 }
 
-/** Says that something short was done, beside which long work is to take its time. */
+/** Says that there is something short to do, beside which long work is to take its time. */
 export function shortWork(): void {
   shortAt = performance.now()
 }

@@ -36,8 +36,12 @@ export function connectionFacts(
 }
 
 /** What an answer of so many rows may hold of the memory, until it is sent or its client is gone. */
-export function holdingFor(db: Database, { raw }: FastifyReply, rows: number): Holding {
-  const holding = db.hold(rows)
+export function holdingFor(
+  db: Database,
+  { raw, elapsedTime }: FastifyReply,
+  rows: number,
+): Holding {
+  const holding = db.hold(rows, performance.now() - elapsedTime)
   holding.direct = raw.req.headers['accept-encoding'] === undefined
   if (raw.destroyed) holding.end(false)
   else raw.once('close', () => holding.end(raw.writableFinished))

@@ -52,6 +52,7 @@ t.test('A column that the service reads is not there for a while', async (t) => 
     await sleep(2_000)
     t.equal(await answered(besieged, '/portfolios/'), false)
     t.equal(await answered(besieged, '/accounts/'), true, 'the others are answered')
+    t.equal(await besieged.service.ready(), 200)
     await rename('description_of_later', 'description')
   })
   t.ok(refused > 0)

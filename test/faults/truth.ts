@@ -7,6 +7,8 @@ import { addCaller, type Caller } from '../rows.ts'
 export interface Known {
   path: string
   token: string
+  /** A tag of the form that its own has, of a version that is none of its own. */
+  staleTag: string
   /** Of the body: its SHA-256, and its length in bytes. */
   digest: string
   bytes: number
@@ -62,7 +64,8 @@ export async function learn(url: string, questions: Question[]): Promise<Known[]
     const headers = { authorization: `Bearer ${token}` }
     const answer = await fetch(url + path, { headers })
     if (answer.status !== 200) throw new Error(`${path}: ${await answer.text()}`)
-    known.push({ path, token, ...(await digestOf(answer.body ?? [])) })
+    const staleTag = String(answer.headers.get('etag')).replace('"', '"0')
+    known.push({ path, token, staleTag, ...(await digestOf(answer.body ?? [])) })
   }
   return known
 }
