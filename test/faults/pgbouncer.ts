@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { firstValue, onPort } from './debian-postgres.ts'
+import { blocksOf, withOwn } from './documented.ts'
 import { freePort } from './free-port.ts'
 import { notRoot, type Program, startProgram, until } from './program.ts'
 
@@ -20,9 +21,12 @@ export interface PgBouncer {
   start(): Promise<void>
   /** It closes all connections at once. */
   stop(): Promise<void>
+  /** The newest part of its log, since its last start. */
+  said(): string
 }
 
 /**
+ * With the configuration that docs/operations.md shows.
  * @param url a login of the server that it stands before
  * @param serverConnections how many all clients share
  */
@@ -31,29 +35,21 @@ export async function startPgBouncer(
   url: string,
   serverConnections: number,
 ): Promise<PgBouncer> {
-  const { hostname, port: serverPort, username, password } = new URL(url)
+  const { hostname, port: serverPort, pathname, username, password } = new URL(url)
   const account = await notRoot()
   const folder = await mkdtemp(join(tmpdir(), 'pgbouncer-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   await writeFile(`${folder}/users`, `"${username}" "${password}"\n`)
   const port = await freePort()
-  const lines = [
-    '[databases]',
-    `* = host=${hostname} port=${serverPort}`,
-    '[pgbouncer]',
-    'listen_addr = 127.0.0.1',
-    `listen_port = ${port}`,
-    'unix_socket_dir =',
-    'auth_type = scram-sha-256',
-    `auth_file = ${folder}/users`,
-    'pool_mode = transaction',
-    `default_pool_size = ${serverConnections}`,
-    'max_client_conn = 500',
-    ...(carriesPrepared ? ['max_prepared_statements = 200'] : []),
-    // Its default keeps everybody waiting for 15 s after PostgreSQL is back.
-    'server_login_retry = 1',
-  ]
-  await writeFile(`${folder}/pgbouncer.ini`, `${lines.join('\n')}\n`)
+  const [configuration = ''] = await blocksOf('Scale')
+  const own = withOwn(configuration, {
+    'investments = host=10.0.0.5': `${pathname.slice(1)} = host=${hostname} port=${serverPort}`,
+    'listen_addr = 10.0.0.6': `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,
+    '/etc/pgbouncer/userlist.txt': `${folder}/users`,
+    'default_pool_size = 16': `default_pool_size = ${serverConnections}`,
+    ...(carriesPrepared ? {} : { 'max_prepared_statements = 100': '' }),
+  })
+  await writeFile(`${folder}/pgbouncer.ini`, own)
   await chmod(folder, 0o711)
   if (account.owner) await chown(folder, account.owner.uid, account.owner.gid)
   let program: Program | undefined
@@ -79,5 +75,6 @@ export async function startPgBouncer(
     stop: async () => {
       await program?.end('SIGKILL')
     },
+    said: () => program?.said() ?? '',
   }
 }
