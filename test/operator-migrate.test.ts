@@ -55,6 +55,7 @@ t.test('The sessions of the service only read, keep plans and do not last', asyn
     'enable_sort=off',
     'idle_in_transaction_session_timeout=10s',
     'jit=off',
+    'lock_timeout=1s',
     'plan_cache_mode=force_generic_plan',
     'statement_timeout=5s',
   ])

@@ -6,12 +6,14 @@ import { Failure } from './failure.ts'
 import { scramVerifier } from './scram.ts'
 
 /**
- * How the service's sessions begin in this database, where nothing stands between that refuses
- * startup options: they only read, keep the plan of a prepared statement, and never last.
+ * How the service's sessions begin in this database, also where a pooler stands between that refuses
+ * startup options: they only read, wait for no lock for long, keep the plan of a prepared statement, and
+ * never last.
  */
 const SETTINGS = {
   default_transaction_read_only: 'on',
   statement_timeout: '5s',
+  lock_timeout: '1s',
   idle_in_transaction_session_timeout: '10s',
   ...PLANNER_SETTINGS,
 }

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { seed } from '../../seeds/seed.ts'
@@ -152,4 +153,37 @@ t.test('A restart of PgBouncer, or of PostgreSQL behind it, is over when it is',
   }
   allAnswered(t, await stop())
   t.comment(`refused with 503 while it was gone: ${refused.count}`)
+})
+
+t.test('A table is locked: who needs it is refused in time, the others are answered', async (t) => {
+  t.equal(await firstValue(bouncer.through(login), 'show lock_timeout'), '1s')
+  const service = await serve(t)
+  const { token, connection } = await addCaller(db)
+  await addPortfolioTransactions(db, connection, {})
+  await addAccountTransactions(db, connection, {})
+  const { text } = await service.get(connection.account, { token })
+  t.equal((await service.get(connection.portfolio, { token })).status, 200)
+  await db.transaction().execute(async (holder) => {
+    await sql`lock table portfolio_transaction in access exclusive mode`.execute(holder)
+    const stop = keepAsking(t, 2, async () => {
+      const answer = await service.get(connection.account, { token })
+      return answer.text === text ? undefined : `${answer.status} ${answer.text}`
+    })
+    const refusals = await Promise.all([refusedAgainAndAgain(), refusedAgainAndAgain()])
+    t.same(new Set(refusals.flat()), new Set(['503 1']))
+    allAnswered(t, await stop())
+
+    async function refusedAgainAndAgain() {
+      const said: string[] = []
+      const start = performance.now()
+      for (let turn = 0; turn < 3; turn += 1) {
+        const { status, headers } = await service.get(connection.portfolio, { token })
+        said.push(`${status} ${headers.get('retry-after')}`)
+      }
+      const ms = Math.round((performance.now() - start) / 3)
+      t.ok(ms < 1_800, `a refusal after ${ms} ms`)
+      return said
+    }
+  })
+  t.equal((await service.get(connection.portfolio, { token })).status, 200)
 })
