@@ -4,7 +4,7 @@ import type { RawRows } from './raw-rows.ts'
 import { openSessions, type SessionsOptions } from './sessions.ts'
 import type { Parameter, Statement } from './statement.ts'
 import { createTally } from './tally.ts'
-import { DatabaseUnavailable, isFaultOfHost } from './unavailable.ts'
+import { DatabaseUnavailable, isFaultOfHost, isTurnedAway } from './unavailable.ts'
 
 export interface HostOptions extends SessionsOptions, Omit<AdmissionOptions, 'places'> {}
 
@@ -17,6 +17,11 @@ export interface HostState {
   waiting: number
   /** Whether the server answered next to none of the statements of the last second. */
   failing: boolean
+  /**
+   * Whether a pooler stands between, where the service's own questions stand in a queue with the requests,
+   * and some of these are answered.
+   */
+  queued: boolean
 }
 
 /** One PostgreSQL server, and our connections to it. */
@@ -48,6 +53,13 @@ export function openHost(options: HostOptions): Host {
   const admission = createAdmission({ ...options, places: READS_PER_CONNECTION * options.size })
   const sessions = openSessions(options, longestMs)
   const tally = createTally()
+  /** Whether somebody was answered within the time that a statement may take. */
+  const isAnswering = () => tally.answeredWithin(longestMs)
+  /** While others are answered, those whom a pooler turns away are too many, and no fault of the server. */
+  const judged = (error: unknown) =>
+    isTurnedAway(error) && isAnswering()
+      ? new DatabaseUnavailable('the pooler had no connection in time')
+      : error
 
   return {
     read: async (statement, values, holding) => {
@@ -64,7 +76,8 @@ export function openHost(options: HostOptions): Host {
         const rows = await ask(statement, { values, holding, due })
         tally.answered()
         return rows
-      } catch (error) {
+      } catch (thrown) {
+        const error = judged(thrown)
         if (isFaultOfHost(error) && !holding?.over) tally.failed()
         throw error
       } finally {
@@ -78,7 +91,8 @@ export function openHost(options: HostOptions): Host {
     },
     state: () => {
       const { open: connections, inUse } = sessions.connections()
-      return { connections, inUse, waiting: admission.waiting, failing: tally.failing() }
+      const queued = options.pooler && isAnswering()
+      return { connections, inUse, waiting: admission.waiting, failing: tally.failing(), queued }
     },
     close: sessions.close,
   }

@@ -1,5 +1,6 @@
 import type { Database } from './database.ts'
 import { missingMigrations } from './schema-state.ts'
+import { isLocked, isTurnedAway } from './unavailable.ts'
 
 /** Whether requests can be answered now, and if not, why. */
 export type Readiness = 'ready' | 'unanswered' | 'schema behind' | 'overwhelmed'
@@ -9,18 +10,27 @@ const WITHIN_MS = 900
 /** An answer is good for so long: however many ask, the database is asked four times a second at most. */
 const FRESH_MS = 250
 
+/** What came of a look; `late` where nothing came of it in time. */
+type Look = Exclude<Readiness, 'overwhelmed'> | 'late'
+
 /**
  * A function that tells the readiness of a database, in less than a second also where the database says
  * nothing: who comes while one looks waits for the same answer. A look that is late is given up for a new
  * one, since the connection that it is stuck on may be dead where a new one would not be.
  */
 export function readinessOf(db: Database): () => Promise<Readiness> {
-  let last: Promise<Readiness> | undefined
-  const look = async (): Promise<Readiness> => {
-    const missing = await missingMigrations(db).catch(() => undefined)
-    if (missing === undefined) return 'unanswered'
-    if (missing.length > 0) return 'schema behind'
-    return 'ready'
+  let last: Promise<Look> | undefined
+  /** Whether the last look that ended met a lock. */
+  let locked = false
+  const look = async (): Promise<Look> => {
+    try {
+      const missing = await missingMigrations(db)
+      locked = false
+      return missing.length > 0 ? 'schema behind' : 'ready'
+    } catch (error) {
+      locked = isLocked(error)
+      return isTurnedAway(error) ? 'late' : 'unanswered'
+    }
   }
   return async () => {
     if (last === undefined) {
@@ -31,12 +41,16 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
       last.finally(() => setTimeout(forget, FRESH_MS).unref())
     }
     const found = await last
-    return found === 'ready' && db.state().primary.failing ? 'overwhelmed' : found
+    const { queued, failing } = db.state().primary
+    // In a pooler's queue, a look is late because of the requests before it, unless it is for a lock.
+    const answering = found === 'ready' || (found === 'late' && queued && !locked)
+    if (answering) return failing ? 'overwhelmed' : 'ready'
+    return found === 'schema behind' ? found : 'unanswered'
   }
 }
 
-async function inTime(look: Promise<Readiness>): Promise<Readiness> {
-  const late = Promise.withResolvers<Readiness>()
-  const timer = setTimeout(() => late.resolve('unanswered'), WITHIN_MS)
+async function inTime(look: Promise<Look>): Promise<Look> {
+  const late = Promise.withResolvers<Look>()
+  const timer = setTimeout(() => late.resolve('late'), WITHIN_MS)
   return await Promise.race([look, late.promise]).finally(() => clearTimeout(timer))
 }

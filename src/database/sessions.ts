@@ -10,6 +10,7 @@ import {
   isBroken,
   isPassing,
   isStandbyConflict,
+  isTurnedAway,
   isUnusable,
 } from './unavailable.ts'
 
@@ -65,9 +66,11 @@ export function openSessions(options: SessionsOptions, longestMs: number): Sessi
     )
     lastTripMs = performance.now() - since
     if (error === undefined) return
-    const silent = error instanceof HostSilent && from.heardAt < since
+    // A question that may take less time than a statement can have stood in a pooler's queue for all of it.
+    const queued = options.pooler && Math.round(lastTripMs) < longestMs
+    const silent = error instanceof HostSilent && from.heardAt < since && !queued
     // A standby that ends a session because of what it has to replay has nothing against the others.
-    const alone = isStandbyConflict(error)
+    const alone = isStandbyConflict(error) || isTurnedAway(error)
     if (silent || (isBroken(error) && !alone)) distrust(from, silent)
     attempts.shift()?.reject(error)
     for (const attempt of attempts) attempt.reject(isUnusable(error) ? error : new NotRun())
@@ -114,8 +117,12 @@ function asking(first: Send, again: Send): Ask {
   }
 }
 
-/** Whether the same statement may well be answered over another session, or by another server. */
+/**
+ * Whether the same statement may well be answered over another session, or by another server. One that
+ * PgBouncer turned away would only stand in the same queue again, and make it longer.
+ */
 function isOfSession(error: unknown): boolean {
+  if (isTurnedAway(error)) return false
   return error instanceof NotRun || isBroken(error) || isStandbyConflict(error)
 }
 

@@ -5,6 +5,8 @@
 export interface Tally {
   answered(): void
   failed(): void
+  /** Whether it answered any in the last so many ms. */
+  answeredWithin(ms: number): boolean
   /** Whether it answers next to nothing: five or more went without, and not one in ten was answered. */
   failing(): boolean
 }
@@ -13,6 +15,7 @@ const HALF_MS = 500
 
 export function createTally(): Tally {
   let since = performance.now()
+  let answeredAt = Number.NEGATIVE_INFINITY
   let now = { answered: 0, failed: 0 }
   let before = { answered: 0, failed: 0 }
 
@@ -27,11 +30,13 @@ export function createTally(): Tally {
     answered: () => {
       turn()
       now.answered += 1
+      answeredAt = performance.now()
     },
     failed: () => {
       turn()
       now.failed += 1
     },
+    answeredWithin: (ms) => performance.now() - answeredAt < ms,
     failing: () => {
       turn()
       const failed = now.failed + before.failed

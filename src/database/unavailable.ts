@@ -62,6 +62,22 @@ export function isUnusable(error: unknown): boolean {
   return isBroken(error) || error instanceof DatabaseUnavailable
 }
 
+/**
+ * Whether PgBouncer has sent the question away unasked, because none of its server connections became free
+ * within its query_wait_timeout. It closes only the connection on which it says so.
+ */
+export function isTurnedAway(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailable) return isTurnedAway(error.cause)
+  if (!(error instanceof pg.DatabaseError)) return false
+  return error.code === '08P01' && error.message === 'query_wait_timeout'
+}
+
+/** Whether a table that the statement needs was locked for longer than it may wait. */
+export function isLocked(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailable) return isLocked(error.cause)
+  return error instanceof pg.DatabaseError && error.code === '55P03'
+}
+
 /** Whether the server was asked and did not answer, and not we who sent the request away. */
 export function isFaultOfHost(error: unknown): boolean {
   if (!(error instanceof DatabaseUnavailable)) return false

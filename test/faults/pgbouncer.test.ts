@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import pg from 'pg'
 import t, { type Test } from 'tap'
@@ -187,3 +188,68 @@ t.test('A table is locked: who needs it is refused in time, the others are answe
   })
   t.equal((await service.get(connection.portfolio, { token })).status, 200)
 })
+
+t.test('Whom PgBouncer turns away is refused, and the service stays ready', async (t) => {
+  const service = await serve(t)
+  const { token, connection } = await addCaller(db)
+  await addPortfolioTransactions(db, connection, {})
+  await addAccountTransactions(db, connection, {})
+  const paths = [connection.portfolio, connection.account]
+  const truth = new Map<string, string>()
+  for (const path of paths) truth.set(path, (await service.get(path, { token })).text)
+  const answered = new Map(paths.map((path) => [path, 0]))
+  const refusedMs: number[] = []
+  const readiness = new Map<number, number>()
+  const ask = async (path: string) => {
+    const start = performance.now()
+    const answer = await service.get(path, { token })
+    if (answer.status === 503) {
+      refusedMs.push(Math.round(performance.now() - start))
+      return answer.headers.get('retry-after') ? undefined : '503 without Retry-After'
+    }
+    answered.set(path, (answered.get(path) ?? 0) + 1)
+    return answer.text === truth.get(path) ? undefined : `${answer.status} ${answer.text}`
+  }
+  const logins = () => bouncer.said().split('login attempt').length
+  const before = logins()
+  await slowed(t, 3, async () => {
+    // Eight for three connections, each of which takes longer than anybody may wait.
+    const stop = keepAsking(t, 8, (client) => ask(String(paths[client === 0 ? 1 : 0])))
+    await sleep(1_000)
+    const end = performance.now() + 12_000
+    while (performance.now() < end) {
+      const { status } = await service.get('/health/ready')
+      readiness.set(status, (readiness.get(status) ?? 0) + 1)
+      await sleep(200)
+    }
+    allAnswered(t, await stop())
+  })
+  const seen = `answered ${[...answered.values()]}, refused ${refusedMs.length}`
+  process.stderr.write(
+    `${seen} after ${Math.min(...refusedMs)} to ${Math.max(...refusedMs)} ms, ` +
+      `${logins() - before} logins, readiness ${JSON.stringify([...readiness])}\n`,
+  )
+  t.ok(
+    [...answered.values()].every((count) => count > 0),
+    seen,
+  )
+  t.ok(refusedMs.length > 0)
+  t.ok(Math.max(...refusedMs) < 3_500, 'nobody waits twice')
+  t.same([...readiness.keys()], [200])
+  // A refusal costs its own connection, a look at the database that came too late another.
+  const looks = readiness.get(200) ?? 0
+  t.ok(logins() - before <= refusedMs.length + looks + 11, 'the other connections stay')
+  for (let turn = 0; turn < 20; turn += 1) {
+    for (const path of paths) t.equal((await service.get(path, { token })).text, truth.get(path))
+  }
+  t.equal((await service.get('/health/ready')).status, 200)
+})
+
+/** Makes each statement on portfolio transactions take so many seconds more. */
+async function slowed(t: Test, seconds: number, use: () => Promise<void>): Promise<void> {
+  await sql`create policy slow on portfolio_transaction as restrictive for select
+    using ((select pg_sleep(${sql.lit(seconds)})) is not null)`.execute(db)
+  const mend = () => sql`drop policy if exists slow on portfolio_transaction`.execute(db)
+  t.teardown(mend)
+  await use().finally(mend)
+}
