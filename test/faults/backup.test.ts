@@ -15,15 +15,22 @@ import { digestOf, fillWorld, type Known, learn, type Question, questionsOf } fr
 import { versionsOf } from './versions.ts'
 
 /** Backed up and restored on another server, by the commands of docs/operations.md. */
+const [beginning = ''] = await blocksOf('Deploy')
 const [backUp = '', restore = ''] = await blocksOf('Back up and restore')
 const folder = await mkdtemp(join(tmpdir(), 'backup-'))
 t.teardown(() => rm(folder, { recursive: true }))
 const dump = { 'investments.dump': `${folder}/dump` }
 const OWNER = 'postgres://OWNER@HOST/investments'
+/** No superuser; the password is asked for twice. */
+const owner = 'keeper'
+const password = 'of-the-keeper'
+const typed = `${password}\n${password}\n`
+const asOwner = (server: string) =>
+  Object.assign(new URL(databaseUrl(server, 'investments')), { username: owner, password }).href
 
 const first = await startDebianPostgres(t)
-await firstValue(first.url, 'create database investments')
-const url = databaseUrl(first.url, 'investments')
+await runShell(withOwn(beginning, { OWNER: owner }), clientOf(first.url), typed)
+const url = asOwner(first.url)
 const login = await migrateFor(url)
 const db = openAsOwner(t, url)
 const callers = await fillWorld(db, 3_000)
@@ -32,7 +39,7 @@ const changing = await addCaller(db)
 const versions = await versionsOf(db, changing, 50)
 
 const second = await startDebianPostgres(t)
-const restoredUrl = databaseUrl(second.url, 'investments')
+const restoredUrl = asOwner(second.url)
 const restoredLogin = new URL(restoredUrl)
 restoredLogin.username = 'investment_service'
 restoredLogin.password = 'of-the-restored-one'
@@ -53,10 +60,11 @@ t.test('A backup and its restoring cost no request, although rows change meanwhi
   const most = versions.begun
   const own = {
     [OWNER]: restoredUrl,
+    OWNER: owner,
     ...dump,
     'SERVICE_DATABASE_PASSWORD=…': `SERVICE_DATABASE_PASSWORD=${restoredLogin.password}`,
   }
-  const told = await runShell(withOwn(restore, own), clientOf(second.url))
+  const told = await runShell(withOwn(restore, own), clientOf(second.url), typed)
   t.match(told, 'The schema is up to date.')
   t.match(told, /The books agree with 18100 rows of 4 connections/)
   allAnswered(t, await stop())

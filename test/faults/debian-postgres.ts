@@ -59,9 +59,7 @@ export async function migrateFor(url: string): Promise<string> {
   const environment = { DATABASE_URL: url, SERVICE_DATABASE_PASSWORD: PASSWORD }
   const { code, stderr } = await operatorHere(['migrate'], environment)
   if (code !== 0) throw new Error(stderr)
-  const login = new URL(url)
-  login.username = 'investment_service'
-  return login.href
+  return Object.assign(new URL(url), { username: 'investment_service', password: PASSWORD }).href
 }
 
 /** The same connection string for another server. */
