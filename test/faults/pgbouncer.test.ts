@@ -11,7 +11,7 @@ import {
   addConnection,
   addPortfolioTransactions,
 } from '../rows.ts'
-import { startService } from '../service.ts'
+import { type Service, startService } from '../service.ts'
 import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
 import { demoRequests, tellAll } from './demo-answers.ts'
 import { allAnswered, keepAsking } from './load.ts'
@@ -133,18 +133,11 @@ t.test('A restart of PgBouncer, or of PostgreSQL behind it, is over when it is',
     refused.count += 1
     return answer.headers.get('retry-after') ? undefined : '503 without Retry-After'
   })
-  const ready = async (status: number) => {
-    const start = performance.now()
-    await until(`ready says ${status}`, async () => {
-      return (await service.get('/health/ready')).status === status
-    })
-    return Math.round(performance.now() - start)
-  }
   for (const [name, what] of Object.entries({ PgBouncer: bouncer, PostgreSQL: server })) {
     await what.stop()
-    await ready(503)
+    await untilReadySays(service, 503)
     await what.start()
-    const ms = await ready(200)
+    const ms = await untilReadySays(service, 200)
     t.comment(`${name} is back, the service after ${ms} ms`)
     const before = refused.count
     for (let n = 0; n < 20; n += 1) {
@@ -253,6 +246,34 @@ t.test('Whom PgBouncer turns away is refused, and the service stays ready', asyn
   }
   t.equal((await service.get('/health/ready')).status, 200)
 })
+
+t.test('A PostgreSQL that hangs behind PgBouncer makes the service not ready', async (t) => {
+  const service = await serve(t)
+  const { token, connection } = await addCaller(db)
+  const { text } = await service.get(connection.portfolio, { token })
+  const stop = keepAsking(t, 8, async () => {
+    const answer = await service.get(connection.portfolio, { token })
+    if (answer.status === 503 && answer.headers.get('retry-after')) return undefined
+    return answer.text === text ? undefined : `${answer.status} ${answer.text}`
+  })
+  await untilReadySays(service, 200)
+  await server.freeze()
+  const hangingMs = await untilReadySays(service, 503).finally(server.resume)
+  const backMs = await untilReadySays(service, 200)
+  process.stderr.write(`not ready after ${hangingMs} ms, ready again after ${backMs} ms\n`)
+  t.ok(hangingMs < 9_000)
+  allAnswered(t, await stop())
+  t.equal((await service.get(connection.portfolio, { token })).text, text)
+})
+
+/** How many ms it takes until readiness has this status. */
+async function untilReadySays(service: Service, status: number): Promise<number> {
+  const start = performance.now()
+  await until(`ready says ${status}`, async () => {
+    return (await service.get('/health/ready')).status === status
+  })
+  return Math.round(performance.now() - start)
+}
 
 /** Makes each statement on portfolio transactions take so many seconds more. */
 async function slowed(t: Test, seconds: number, use: () => Promise<void>): Promise<void> {
