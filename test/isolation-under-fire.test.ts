@@ -15,6 +15,7 @@ import {
   addTransferOrders,
 } from './rows.ts'
 import { type Answer, startService } from './service.ts'
+import { until } from './until.ts'
 
 /*
  * Reads of several apps share connections and round trips (src/database/batches.ts). Here everything
@@ -65,8 +66,8 @@ t.test('Whatever ends the reads beside it, an answer has the rows of its own', a
   all.push(large)
   const counts = { right: 0, refused: 0, left: 0, killed: 0 }
   const wrong: string[] = []
-  const until = performance.now() + FIRE_MS
-  const burning = () => performance.now() < until
+  const deadline = performance.now() + FIRE_MS
+  const burning = () => performance.now() < deadline
   const client = async () => {
     while (burning()) {
       const question = any(all)
@@ -86,7 +87,7 @@ t.test('Whatever ends the reads beside it, an answer has the rows of its own', a
   t.comment(counts)
   t.same(wrong.slice(0, 3), [], 'each one is the truth to the byte, or a 503')
   for (const [what, count] of Object.entries(counts)) t.ok(count > 0, what)
-  while (service.database.state().answerBytes > 0) await sleep(10)
+  await until('no answer is held any more', () => service.database.state().answerBytes === 0)
   t.equal(service.database.state().primary.inUse, 0)
 
   t.match(log.join(''), /could not be served/, 'there are faults in the log')

@@ -22,6 +22,7 @@ import { loginOfService } from './logins.ts'
 import { scrape } from './metrics.ts'
 import { addApp, addCaller, addConnection } from './rows.ts'
 import { type Answer, startService } from './service.ts'
+import { until } from './until.ts'
 
 const issuer = await startIssuer(t)
 await issuer.addKey('first')
@@ -134,7 +135,7 @@ t.test(
       const before = log.length
       await get(address, { token })
       const wanted = () => log.slice(before).find((line) => line.includes('"msg":"request"'))
-      while (wanted() === undefined) await new Promise(setImmediate)
+      await until('the request has its line', () => wanted() !== undefined)
       const { time, requestId, durationMs, ...rest } = JSON.parse(String(wanted()))
       return rest
     }

@@ -5,8 +5,8 @@ import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
 import { addCaller } from '../rows.ts'
 import { hideNewestMigration } from '../schema-behind.ts'
+import { until } from '../until.ts'
 import { freePort } from './free-port.ts'
-import { until } from './program.ts'
 import { launchService, startServiceProcess } from './service-process.ts'
 
 /** A database that is not as it should be when the service starts. */

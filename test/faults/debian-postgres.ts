@@ -7,8 +7,9 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import type { Account } from '../../src/development/account.ts'
 import { operatorHere } from '../operator-process.ts'
+import { until } from '../until.ts'
 import { freePort } from './free-port.ts'
-import { notRoot, type Program, startProgram, until } from './program.ts'
+import { notRoot, type Program, startProgram } from './program.ts'
 
 /** A server of Debian's package postgresql-15, in a folder of its own. */
 export interface DebianPostgres {

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
+import { until } from '../until.ts'
 import { freePort } from './free-port.ts'
-import { until } from './program.ts'
 import { launchService } from './service-process.ts'
 
 /** One of several instances behind a proxy. */

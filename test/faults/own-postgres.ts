@@ -7,8 +7,9 @@ import type { Tables } from '../../src/database/tables.ts'
 import { openCluster } from '../../src/development/cluster.ts'
 import { openAsOwner } from '../logins.ts'
 import { createTemplate, databaseUrl, onServer } from '../template.ts'
+import { until } from '../until.ts'
 import { freePort } from './free-port.ts'
-import { type Program, startProgram, until } from './program.ts'
+import { type Program, startProgram } from './program.ts'
 
 /** A PostgreSQL of a test's own, to be stopped and started on the same port, with the schema and no rows. */
 export interface OwnPostgres {

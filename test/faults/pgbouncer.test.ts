@@ -12,11 +12,11 @@ import {
   addPortfolioTransactions,
 } from '../rows.ts'
 import { type Service, startService } from '../service.ts'
+import { until } from '../until.ts'
 import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
 import { demoRequests, tellAll } from './demo-answers.ts'
 import { allAnswered, keepAsking } from './load.ts'
 import { carriesPrepared, startPgBouncer } from './pgbouncer.ts'
-import { until } from './program.ts'
 
 const server = await startDebianPostgres(t)
 const login = await migrateFor(server.url)

@@ -2,10 +2,11 @@ import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { until } from '../until.ts'
 import { firstValue, onPort } from './debian-postgres.ts'
 import { blocksOf, withOwn } from './documented.ts'
 import { freePort } from './free-port.ts'
-import { notRoot, type Program, startProgram, until } from './program.ts'
+import { notRoot, type Program, startProgram } from './program.ts'
 
 /**
  * A newer one than Debian's, by its path. From 1.21 on it carries prepared statements (to 1.23 with

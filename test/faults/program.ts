@@ -68,12 +68,3 @@ const KEPT = 200_000
 
 /** The account for programs that refuse to run as root. */
 export const notRoot = () => chooseAccount(undefined)
-
-/** Waits until something holds, and at most so long; a test whose wish never comes true fails. */
-export async function until(what: string, holds: () => Promise<boolean> | boolean, ms = 30_000) {
-  const deadline = Date.now() + ms
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`not within ${ms} ms: ${what}`)
-    await sleep(20)
-  }
-}

@@ -2,10 +2,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { until } from '../until.ts'
 import { makeCertificate } from './certificate.ts'
 import { blocksOf, withOwn } from './documented.ts'
 import { freePort } from './free-port.ts'
-import { type Program, startProgram, until } from './program.ts'
+import { type Program, startProgram } from './program.ts'
 import { askOnce, type Site } from './proxied-load.ts'
 
 /** A proxy before two instances, and its log so far. */

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { addApp, addCaller, addConnection, addresses, addToken } from '../rows.ts'
 import { startService } from '../service.ts'
+import { until } from '../until.ts'
 import { demoRequests, tellAll } from './demo-answers.ts'
 import { allAnswered, keepAsking } from './load.ts'
-import { until } from './program.ts'
 import { standbyIs, startServers } from './standbys.ts'
 import { versionsOf } from './versions.ts'
 

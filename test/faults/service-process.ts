@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { until } from '../until.ts'
 import { freePort } from './free-port.ts'
-import { type Program, startProgram, until } from './program.ts'
+import { type Program, startProgram } from './program.ts'
 
 /** The service as an operator starts it: a process of its own. */
 export interface ServiceProcess extends Program {

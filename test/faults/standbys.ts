@@ -5,6 +5,7 @@ import { seed } from '../../seeds/seed.ts'
 import type { Tables } from '../../src/database/tables.ts'
 import { openAsOwner } from '../logins.ts'
 import { type Service, startService } from '../service.ts'
+import { until } from '../until.ts'
 import {
   type DebianPostgres,
   firstValue,
@@ -13,7 +14,6 @@ import {
   startDebianPostgres,
   startStandby,
 } from './debian-postgres.ts'
-import { until } from './program.ts'
 
 /** A primary with the demo world, and two hot standbys of it. */
 export interface Servers {

@@ -1,5 +1,6 @@
 import { metricsUrl } from '../metrics.ts'
 import type { Service } from '../service.ts'
+import { until } from '../until.ts'
 import type { World } from './world.ts'
 
 /**
@@ -15,7 +16,7 @@ export async function checkLog(
 ): Promise<void> {
   const written = () => log.slice(from).filter((line) => line.includes('"msg":"request"'))
   // A line is written when its answer has been sent, which its client may know before.
-  while (written().length < callers.size) await new Promise(setImmediate)
+  await until('each request has its line', () => written().length >= callers.size)
   for (const line of written()) {
     const { requestId, app = '' } = JSON.parse(line)
     const caller = callers.get(requestId)

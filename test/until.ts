@@ -1,0 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Waits until something holds, and at most so long; a test whose wish never comes true fails. */
+export async function until(what: string, holds: () => Promise<boolean> | boolean, ms = 30_000) {
+  const deadline = performance.now() + ms
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`not within ${ms} ms: ${what}`)
+    await sleep(20)
+  }
+}
