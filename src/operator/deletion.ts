@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../database/tables.ts'
 import { findApp } from './apps.ts'
+import { counted } from './counted.ts'
 import { Failure } from './failure.ts'
-import { counted, countRows, type RowCounts, rowsInWords } from './row-counts.ts'
+import { countRows, type RowCounts, rowsInWords } from './row-counts.ts'
 
 interface DeletedConnection extends RowCounts {
   id: string
@@ -50,7 +51,7 @@ export async function deleteApp(
 ): Promise<DeletedApp> {
   return await withoutTimeout(db, async (transaction) => {
     const app = await findApp(transaction, name, { lock: true })
-    const connectionIds = await lockConnections(transaction, app.id)
+    const connectionIds = await connectionsOf(transaction, app.id, { lock: withConnections })
     const rows = await countRows(transaction, connectionIds)
     const connections = connectionIds.length
     if (connections > 0 && !withConnections) {
@@ -69,15 +70,19 @@ export async function deleteApp(
 }
 
 /** In the order of ids, as the books lock them, so that the two do not end in a deadlock. */
-async function lockConnections(db: Kysely<Tables>, appId: string): Promise<string[]> {
-  const locked = await db
+async function connectionsOf(
+  db: Kysely<Tables>,
+  appId: string,
+  { lock }: { lock: boolean },
+): Promise<string[]> {
+  const found = await db
     .selectFrom('connection')
     .select('id')
     .where('app_id', '=', appId)
     .orderBy('id')
-    .forUpdate()
+    .$if(lock, (query) => query.forUpdate())
     .execute()
-  return locked.map(({ id }) => id)
+  return found.map(({ id }) => id)
 }
 
 /** Deleting millions of rows may last, whatever the role or the database allows a statement. */

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../database/tables.ts'
+import { counted } from './counted.ts'
 
 /** How many rows of each kind there are. */
 export interface RowCounts {
@@ -10,13 +11,16 @@ export interface RowCounts {
 
 /** Counts the rows of connections themselves: the books do not know of transfer orders. */
 export async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<RowCounts> {
-  const count = (table: string) => sql`
-    (select count(*) from ${sql.table(table)} where connection_id = any(${connectionIds}::bigint[]))`
-  const { rows } = await sql<RowCounts>`
-    select ${count('portfolio_transaction')}::float8 as "portfolioTransactions",
-      ${count('account_transaction')}::float8 as "accountTransactions",
-      ${count('assets_transfer_order')}::float8 as "transferOrders"`.execute(db)
-  return rows[0] ?? { portfolioTransactions: 0, accountTransactions: 0, transferOrders: 0 }
+  const count = (table: string) => sql<number>`
+    (select count(*)::float8 from ${sql.table(table)}
+      where connection_id = any(${connectionIds}::bigint[]))`
+  return await db
+    .selectNoFrom([
+      count('portfolio_transaction').as('portfolioTransactions'),
+      count('account_transaction').as('accountTransactions'),
+      count('assets_transfer_order').as('transferOrders'),
+    ])
+    .executeTakeFirstOrThrow()
 }
 
 /** In words, for people. */
@@ -27,9 +31,4 @@ export function rowsInWords(counts: RowCounts): string {
     `${counted(accountTransactions, 'account transaction')} and ` +
     counted(transferOrders, 'transfer order')
   )
-}
-
-/** A number and what it counts: `1 token`, `2 tokens`. */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

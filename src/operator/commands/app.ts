@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import { createApp, listApps, setClientId } from '../apps.ts'
 import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
+import { counted } from '../counted.ts'
 import { deleteApp } from '../deletion.ts'
 import { UsageMistake } from '../failure.ts'
-import { counted, rowsInWords } from '../row-counts.ts'
+import { rowsInWords } from '../row-counts.ts'
 import { table } from '../table.ts'
 
 /** `app create`, `app list`, `app set-client-id`, `app delete`: the programs that call the service. */

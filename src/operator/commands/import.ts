@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { nonEmpty, type Report, type Run, withExamples } from '../command.ts'
+import { counted } from '../counted.ts'
 import { findConnection } from '../find-connection.ts'
 import { type Imported, importRows } from '../import/import-rows.ts'
 import { type KindName, kinds } from '../import/kinds.ts'
@@ -66,7 +67,7 @@ function addImport(group: Command, name: KindName, run: Run): void {
 
 function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {
   const { read, inserted, updated, unchanged } = counts
-  const rows = `Read ${read} ${read === 1 ? 'row' : 'rows'}`
+  const rows = `Read ${counted(read, 'row')}`
   const done = dryRun
     ? `${rows}: ${inserted} would be inserted, ${updated} updated, ${unchanged} are unchanged.`
     : `${rows}: ${inserted} inserted, ${updated} updated, ${unchanged} unchanged.`

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { seed } from '../../../seeds/seed.ts'
 import { type Report, type Run, withExamples } from '../command.ts'
+import { counted } from '../counted.ts'
 import { migrate } from '../migration.ts'
 import { configureServiceRole } from '../service-role.ts'
 import { table } from '../table.ts'
@@ -52,9 +53,9 @@ export function addMaintenanceCommands(
 
 function reportOf(verification: Awaited<ReturnType<typeof verifyBooks>>): Report {
   const { connections, rows, differences } = verification
-  const counted = `${rows} rows of ${connections} connections`
+  const extent = `${counted(rows, 'row')} of ${counted(connections, 'connection')}`
   if (differences.length === 0) {
-    return { json: verification, text: `The books agree with ${counted}.` }
+    return { json: verification, text: `The books agree with ${extent}.` }
   }
   const list = table(differences.map(rowOf), '')
   return { json: verification, text: `The books are wrong:\n${list}`, failed: true }

@@ -1,3 +1,5 @@
+import { counted } from '../counted.ts'
+
 /** What keeps a row from being imported. */
 export interface Fault {
   file: string
@@ -23,8 +25,8 @@ export class ImportRejected extends Error {
       [`${file}:${line}`, field, reason].filter((part) => part !== undefined).join(': '),
     )
     const more = total - faults.length
-    if (more > 0) lines.push(`… and ${more} more ${more === 1 ? 'fault' : 'faults'}`)
-    const count = total === 1 ? 'One fault' : `${total} faults`
+    if (more > 0) lines.push(`… and ${counted(more, 'more fault')}`)
+    const count = total === 1 ? 'One fault' : counted(total, 'fault')
     super(`${count} in the input, so that nothing was imported:\n${lines.join('\n')}`)
     this.faults = faults
     this.total = total
