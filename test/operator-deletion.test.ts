@@ -1,17 +1,20 @@
 import { sql } from 'kysely'
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { tokenHash } from '../src/database/token-hash.ts'
 import { operator, operatorHere } from './operator-process.ts'
 import {
   addAccountTransactions,
   addApp,
   addConnection,
   addPortfolioTransactions,
+  addresses,
   addToken,
   addTransferOrders,
   type ConnectionOfTest,
 } from './rows.ts'
 import { startService } from './service.ts'
+import { until } from './until.ts'
 
 const service = await startService(t)
 const { db, databaseUrl: DATABASE_URL } = service
@@ -51,7 +54,7 @@ async function isWhole(t: Test, customer: Customer, words: string) {
 }
 
 /** Rows and entries of the books that name a connection, in all tables that do. */
-async function remains({ id }: ConnectionOfTest): Promise<number> {
+async function remains(t: Test, { id }: ConnectionOfTest): Promise<number> {
   const { rows: tables } = await sql<{ name: string }>`
     select conrelid::regclass::text as name from pg_constraint
     where contype = 'f' and confrelid = 'connection'::regclass and conparentid = 0`.execute(db)
@@ -74,7 +77,7 @@ t.test('404: a connection that was deleted, by its id or its token', async (t) =
   const other = await addCustomer('beside', 'erased')
   const sibling = await addConnection(db, customer.appId)
   await addPortfolioTransactions(db, sibling, {})
-  t.ok((await remains(customer.connection)) > 4)
+  t.ok((await remains(t, customer.connection)) > 4)
 
   const byToken = ['connection', 'delete', '--connection', 'erased']
   t.match(await call(...byToken), {
@@ -86,7 +89,7 @@ t.test('404: a connection that was deleted, by its id or its token', async (t) =
   const { id } = customer.connection
   t.match(done, { code: 0, stdout: `Connection ${id} of erasing is deleted with ${IN_WORDS}.\n` })
   t.same(await statuses(customer), [404, 404, 404])
-  t.equal(await remains(customer.connection), 0)
+  t.equal(await remains(t, customer.connection), 0)
   await isWhole(t, other, "another app's connection with the same token stays")
   t.equal((await service.get(sibling.portfolio, customer)).json().items.length, 1)
 
@@ -139,7 +142,7 @@ t.test('401: an app that was deleted; its connections only go if that is said', 
   })
   t.same(await statuses(customer), [401, 401, 401])
   t.same(await statuses({ token: other.token, connection: empty }), [404, 404, 404])
-  t.equal((await remains(customer.connection)) + (await remains(empty)), 0)
+  t.equal((await remains(t, customer.connection)) + (await remains(t, empty)), 0)
   await isWhole(t, other, "another app's connection with the same token stays")
   await booksAgree(t)
 })
@@ -195,41 +198,69 @@ t.test('What is not there is told, and nothing is deleted', async (t) => {
 
 t.test('A deletion that fails deletes nothing', async (t) => {
   const customer = await addCustomer('half')
-  const tables = ['connection', 'app']
-  await sql`create function refuse() returns trigger language plpgsql
-    as $$ begin raise exception 'refused'; end $$`.execute(db)
-  t.teardown(() => sql`drop function refuse cascade`.execute(db))
-  for (const table of tables) {
-    await sql`create trigger refuse after delete on ${sql.table(table)}
-      for each row execute function refuse()`.execute(db)
-  }
+  await afterDeletion(t, ['connection', 'app'], "raise exception 'refused'")
   t.match(await call('connection', 'delete', customer.connection.id), { code: 1 })
   await isWhole(t, customer, 'the connection')
   t.match(await call('app', 'delete', 'half', '--with-connections'), { code: 1 })
   await isWhole(t, customer, 'the app')
 })
 
-t.test('Who adds to an app that goes, or a connection, waits and is told', async (t) => {
-  const appId = await addApp(db, { name: 'going' })
-  const session = new pg.Client({ connectionString: DATABASE_URL })
-  await session.connect()
-  t.teardown(() => session.end())
+/** Has each deletion of a row do something more, until the test ends. */
+async function afterDeletion(t: Test, tables: string[], statement: string): Promise<void> {
+  const body = sql.lit(`begin ${statement}; return null; end`)
+  await sql`create function after_deletion() returns trigger language plpgsql as ${body}`.execute(
+    db,
+  )
+  t.teardown(() => sql`drop function after_deletion cascade`.execute(db))
+  for (const table of tables) {
+    await sql`create trigger after_deletion after delete on ${sql.table(table)}
+      for each row execute function after_deletion()`.execute(db)
+  }
+}
+
+t.test('Who adds a token or a connection to an app that goes waits, and is told', async (t) => {
+  const session = await openSession(t)
+  for (const [noun, verb] of [
+    ['token', 'issue'],
+    ['connection', 'create'],
+  ] as const) {
+    const appId = await addApp(db, { name: 'going' })
+    await session.query('begin')
+    await session.query('delete from app where id = $1', [appId])
+    const added = call(noun, verb, '--app', 'going')
+    await waiting()
+    await session.query('commit')
+    t.match(await added, {
+      code: 1,
+      stdout: '',
+      stderr:
+        'Another session deleted what this belongs to at the same time; nothing was changed.\n',
+    })
+  }
+})
+
+t.test('Who deletes an app that is getting a connection waits, and is refused', async (t) => {
+  const session = await openSession(t)
+  const appId = await addApp(db, { name: 'growing' })
+  const token = await addToken(db, appId)
   await session.query('begin')
-  await session.query('delete from app where id = $1', [appId])
-  const issued = call('token', 'issue', '--app', 'going')
+  await session.query('insert into connection (app_id, token_hash) values ($1, $2)', [
+    appId,
+    tokenHash('grown'),
+  ])
+  const deleted = call('app', 'delete', 'growing')
   await waiting()
   await session.query('commit')
-  t.match(await issued, {
+  t.match(await deleted, {
     code: 1,
     stdout: '',
-    stderr: 'Another session deleted what this belongs to at the same time; nothing was changed.\n',
+    stderr: /^The app growing still has 1 connection /,
   })
+  t.equal((await service.get(addresses('grown').orders, { token })).status, 200)
 })
 
 t.test('A deletion waits for who writes rows, and takes these along', async (t) => {
-  const session = new pg.Client({ connectionString: DATABASE_URL })
-  await session.connect()
-  t.teardown(() => session.end())
+  const session = await openSession(t)
   for (const name of ['app', 'connection']) {
     const customer = await addCustomer(`written ${name}`)
     const { id } = customer.connection
@@ -248,33 +279,36 @@ t.test('A deletion waits for who writes rows, and takes these along', async (t) 
     t.same(await statuses(customer), [200, 200, 200], 'readers do not wait')
     await session.query('commit')
     t.match((await deleted).json(), { portfolioTransactions: 3 }, name)
-    t.equal(await remains(customer.connection), 0)
+    t.equal(await remains(t, customer.connection), 0)
     await booksAgree(t)
   }
 })
 
-/** Returns when a session of the operator waits for a lock. */
-async function waiting() {
-  for (;;) {
-    const { rows } = await sql`select from pg_stat_activity where datname = current_database()
-      and application_name = 'investment-data-operator' and wait_event_type = 'Lock'`.execute(db)
-    if (rows.length > 0) return
-  }
+async function openSession(t: Test): Promise<pg.Client> {
+  const session = new pg.Client({ connectionString: DATABASE_URL })
+  await session.connect()
+  t.teardown(() => session.end())
+  return session
 }
 
-t.test('However short statements may take, a large connection is deleted', async (t) => {
-  const customer = await addCustomer('large')
-  await sql`
-    insert into portfolio_transaction
-      (connection_id, transaction_id, portfolio_id, type, operation_date_day)
-    select ${customer.connection.id}, gen_random_uuid(), gen_random_uuid(), 'BUY',
-      date '2015-01-01' + n % 3650 from generate_series(1, 20000) n`.execute(db)
+/** Returns when a session of the operator waits for a lock. */
+async function waiting(): Promise<void> {
+  await until('the operator waits for a lock', async () => {
+    const { rows } = await sql`select from pg_stat_activity where datname = current_database()
+      and application_name = 'investment-data-operator' and wait_event_type = 'Lock'`.execute(db)
+    return rows.length > 0
+  })
+}
+
+t.test('However short statements may take, a deletion that takes longer is done', async (t) => {
+  const customer = await addCustomer('long')
+  await afterDeletion(t, ['connection'], 'perform pg_sleep(1)')
   const url = new URL(DATABASE_URL)
-  url.searchParams.set('options', '-c statement_timeout=20')
+  url.searchParams.set('options', '-c statement_timeout=500')
   const args = ['connection', 'delete', customer.connection.id]
   t.match(await operatorHere(args, { DATABASE_URL: url.href }), {
     code: 0,
-    stdout: /deleted with 20002 portfolio transactions/,
+    stdout: `deleted with ${IN_WORDS}`,
   })
   await booksAgree(t)
 })
