@@ -31,7 +31,7 @@ t.test('Beyond its capacity it sheds load, answers the rest, and stays ready', a
   const usualMs: number[] = []
   for (const clients of [few, many]) {
     const states = new Set<number>()
-    const end = besiege({ ...siege, clients })
+    const end = besiege(t, { ...siege, clients })
     for (let stop = performance.now() + LOAD_MS; performance.now() < stop; await sleep(200)) {
       states.add(await service.ready())
     }

@@ -35,12 +35,7 @@ async function whileGone(t: Test, leave: () => Promise<void>, back: () => Promis
   }
   const authorization = `Bearer ${token}`
   const etag = String((await ask(path, { authorization })).headers.get('etag'))
-  const counts = await during(t, async () => {
-    for (const standby of standbys) {
-      const used = async () => Number(await standby.ask(SESSIONS)) > 0
-      await until('the standby is read from', used)
-    }
-    await leave()
+  const answersNobody = async () => {
     await untilNotReady(service)
     for (const standby of standbys) {
       t.equal(await standby.ask('select pg_is_in_recovery()'), true, 'the standby answers')
@@ -60,7 +55,14 @@ async function whileGone(t: Test, leave: () => Promise<void>, back: () => Promis
     t.equal((await ask('/health/live')).status, 200)
     await sleep(GONE_MS)
     t.equal(await service.ready(), 503, 'nor does it think better of it')
-    await back()
+  }
+  const counts = await during(t, async () => {
+    for (const standby of standbys) {
+      const used = async () => Number(await standby.ask(SESSIONS)) > 0
+      await until('the standby is read from', used)
+    }
+    await leave()
+    await answersNobody().finally(back)
   })
   t.ok(counts.refused > 0)
 }

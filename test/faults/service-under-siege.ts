@@ -40,7 +40,7 @@ export async function startBesieged(t: Test, place: Place): Promise<Besieged> {
   const service = await startServiceProcess(t, { DATABASE_URL: login, ...environment })
   const known = await learn(service.url, questions)
   const during: Besieged['during'] = async (t, fault, options = {}) => {
-    const end = besiege({
+    const end = besiege(t, {
       ...{ url: service.url, known, clients: 8, limitMs: LIMIT_MS + SLACK_MS },
       ...options,
     })

@@ -33,9 +33,9 @@ export interface SiegeOptions {
 
 /**
  * Clients that ask one known thing after the other and hold each answer against the truth.
- * @returns what ends them, and tells what they saw
+ * @returns what ends them, as the end of the test does, and tells what they saw
  */
-export function besiege(options: SiegeOptions): () => Promise<Counts> {
+export function besiege(t: Test, options: SiegeOptions): () => Promise<Counts> {
   const { known, clients, pauseMs = 10 } = options
   const counts: Counts = {
     sent: 0,
@@ -56,11 +56,13 @@ export function besiege(options: SiegeOptions): () => Promise<Counts> {
     }
   }
   const all = Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
-  return async () => {
+  const end = async () => {
     ended = true
     await all
     return counts
   }
+  t.teardown(end)
+  return end
 }
 
 async function ask({ url, limitMs }: SiegeOptions, known: Known, counts: Counts): Promise<void> {

@@ -27,11 +27,11 @@ t.test('200 ask for 10,000 rows at once, and a quarter reads 10 KB/s', async (t)
   const [large] = await learn(service.url, [page])
   if (large === undefined) throw new Error('nothing was learnt')
 
-  const others = besiege({ url: service.url, known: small, clients: 8, limitMs })
+  const others = besiege(t, { url: service.url, known: small, clients: 8, limitMs })
   await sleep(1_000)
   const slow = Array.from({ length: 50 }, () => readSlowly({ ...page, port: service.port }, 10_000))
   const eager = { url: service.url, known: [large], clients: 150, limitMs: 120_000, pauseMs: 1_000 }
-  const crowd = besiege(eager)
+  const crowd = besiege(t, eager)
   await sleep(15_000)
   const crowdCounts = await crowd()
   const counts = await others()
@@ -58,7 +58,7 @@ t.test('Readers who stall hold no database connection, and are cut off', async (
       where usename = ${new URL(login).username} and state <> 'idle'`.execute(db)
     return rows[0]?.n === 0
   })
-  const end = besiege({ url: service.url, known, clients: 4, limitMs, pauseMs: 500 })
+  const end = besiege(t, { url: service.url, known, clients: 4, limitMs, pauseMs: 500 })
   const cutOff = () => service.said().match(/"aborted":true/g)?.length === stalled.length
   await until('each is cut off, and has its line in the log', cutOff)
   const counts = await end()

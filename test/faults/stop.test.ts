@@ -51,7 +51,7 @@ t.test('SIGTERM under load: readiness goes first, and no request is lost', async
   const service = await start(t, { SHUTDOWN_DELAY_MS: '6000', SHUTDOWN_GRACE_MS: '20000' })
   const known = await learn(service.url, questions)
   const [page] = (await learn(service.url, [large])) as [Known]
-  const end = besiege({ url: service.url, known, clients: 8, limitMs: 12_000 })
+  const end = besiege(t, { url: service.url, known, clients: 8, limitMs: 12_000 })
   await sleep(300)
   const slow = readSlowly({ ...page, port: service.port }, page.bytes / 12)
   await slow.begun
