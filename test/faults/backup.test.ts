@@ -29,7 +29,7 @@ const asOwner = (server: string) =>
   Object.assign(new URL(databaseUrl(server, 'investments')), { username: owner, password }).href
 
 const first = await startDebianPostgres(t)
-await runShell(withOwn(beginning, { OWNER: owner }), clientOf(first.url), typed)
+await runShell(t, withOwn(beginning, { OWNER: owner }), clientOf(first.url), typed)
 const url = asOwner(first.url)
 const login = await migrateFor(url)
 const db = openAsOwner(t, url)
@@ -56,7 +56,7 @@ t.test('A backup and its restoring cost no request, although rows change meanwhi
     return faultOf(before.url, known[turn % known.length] as Known)
   })
   const least = versions.committed
-  await runShell(withOwn(backUp, { [OWNER]: url, ...dump }))
+  await runShell(t, withOwn(backUp, { [OWNER]: url, ...dump }))
   const most = versions.begun
   const own = {
     [OWNER]: restoredUrl,
@@ -64,7 +64,7 @@ t.test('A backup and its restoring cost no request, although rows change meanwhi
     ...dump,
     'SERVICE_DATABASE_PASSWORD=…': `SERVICE_DATABASE_PASSWORD=${restoredLogin.password}`,
   }
-  const told = await runShell(withOwn(restore, own), clientOf(second.url), typed)
+  const told = await runShell(t, withOwn(restore, own), clientOf(second.url), typed)
   t.match(told, 'The schema is up to date.')
   t.match(told, /The books agree with 18100 rows of 4 connections/)
   allAnswered(t, await stop())

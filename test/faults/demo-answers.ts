@@ -1,7 +1,15 @@
+import pg from 'pg'
 import type { Test } from 'tap'
 import { DEMO } from '../../seeds/demo-world.ts'
+import { seed } from '../../seeds/seed.ts'
 import { addresses } from '../rows.ts'
 import { type Answer, type Service, startService } from '../service.ts'
+
+/** Puts the demo world into a database. */
+export async function seedDemo(databaseUrl: string): Promise<void> {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
+  await seed(pool).finally(() => pool.end())
+}
 
 /** What anybody may ask about the demo world: all endpoints, tokens that fit and that do not. */
 export const demoRequests: { path: string; token: string }[] = Object.values(DEMO).flatMap((app) =>
@@ -38,7 +46,7 @@ export async function tellAll(service: Pick<Service, 'get'>): Promise<Told[]> {
 }
 
 /** A question about the demo world, and what has to be answered. */
-export interface Known {
+export interface KnownDemo {
   path: string
   token: string
   status: number
@@ -46,9 +54,9 @@ export interface Known {
 }
 
 /** The truth about the demo world; without the errors, whose identifier is another one each time. */
-export async function learnDemo(t: Test, databaseUrl: string): Promise<Known[]> {
+export async function learnDemo(t: Test, databaseUrl: string): Promise<KnownDemo[]> {
   const service = await startService(t, { databaseUrl })
-  const all: Known[] = []
+  const all: KnownDemo[] = []
   for (const { path, token } of demoRequests) {
     const { status, text } = await service.get(path, { token })
     if (status === 200) all.push({ path, token, status, text })

@@ -15,9 +15,13 @@ export async function blocksOf(section: string): Promise<string[]> {
  * What stands for something of the operator's own is replaced; all else stays as it is documented.
  * @throws Error where a text that is to be replaced is not there, so that none can be overlooked
  */
-export function withOwn(block: string, own: Record<string, string>): string {
+export function withOwn(
+  block: string,
+  own: Record<string, string>,
+  document = 'docs/operations.md',
+): string {
   return Object.entries(own).reduce((text, [written, meant]) => {
-    if (!text.includes(written)) throw new Error(`docs/operations.md does not say “${written}”`)
+    if (!text.includes(written)) throw new Error(`${document} does not say “${written}”`)
     return text.replaceAll(written, () => meant)
   }, block)
 }

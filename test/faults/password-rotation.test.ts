@@ -6,7 +6,7 @@ import t from 'tap'
 import { operatorHere } from '../operator-process.ts'
 import { databaseUrl } from '../template.ts'
 import { firstValue, migrateFor, settingsOf, startDebianPostgres } from './debian-postgres.ts'
-import { learnDemo } from './demo-answers.ts'
+import { learnDemo, seedDemo } from './demo-answers.ts'
 import { blocksOf, inSentence } from './documented.ts'
 import { type Instance, startInstance } from './instances.ts'
 import { allAnswered } from './load.ts'
@@ -22,20 +22,19 @@ const server = await startDebianPostgres(t)
 await firstValue(server.url, 'create database investments')
 const url = databaseUrl(server.url, 'investments')
 const old = await migrateFor(url)
-await operatorHere(['seed'], { DATABASE_URL: url })
+await seedDemo(url)
 const known = await learnDemo(t, url)
 
 t.test('The password of the service is changed, and no request is lost', async (t) => {
   const start = { environment: { DATABASE_URL: old } }
   const instances = [await startInstance(t, start), await startInstance(t, start)] as const
   const proxy = await startHaproxy(t, [instances[0].port, instances[1].port])
-  await sleep(1_500)
   const stop = keepAskingThrough(t, proxy, known)
 
   await writeFile(join(folder, 'second-login.sql'), secondLogin)
   const psql = `psql ${url} --set ON_ERROR_STOP=1 --file ${folder}/second-login.sql`
   // Who has a terminal is asked for the new password twice.
-  await runShell(psql, {}, 'of-b\nof-b\n')
+  await runShell(t, psql, {}, 'of-b\nof-b\n')
   const other = loginAs('investment_service_b', 'of-b')
   t.same(await settingsOf(url, 'investment_service_b'), await settingsOf(url, 'investment_service'))
   await restartAs(instances, other)

@@ -1,10 +1,8 @@
-import pg from 'pg'
 import t from 'tap'
-import { seed } from '../../seeds/seed.ts'
 import { operatorHere } from '../operator-process.ts'
 import { startService } from '../service.ts'
 import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
-import { demoRequests, tellAll } from './demo-answers.ts'
+import { demoRequests, seedDemo, tellAll } from './demo-answers.ts'
 import { startServiceProcess } from './service-process.ts'
 
 // Which all other tests can be run against as well: TEST_DATABASE_URL.
@@ -18,9 +16,7 @@ t.test('An operator sets PostgreSQL 15 up, and the service answers as on the new
   t.equal(seeded.code, 0, seeded.stderr)
 
   const newest = await startService(t)
-  const pool = new pg.Pool({ connectionString: newest.databaseUrl, max: 2 })
-  await seed(pool)
-  await pool.end()
+  await seedDemo(newest.databaseUrl)
   const service = await startServiceProcess(t, { DATABASE_URL: login })
   t.equal(await service.ready(), 200)
   const get = async (path: string, { token = '' } = {}) => {

@@ -3,7 +3,7 @@ import * as https from 'node:https'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
-import type { Known } from './demo-answers.ts'
+import type { KnownDemo } from './demo-answers.ts'
 import { keepAsking, type Outcome } from './load.ts'
 
 /** What clients see of a service behind a site. */
@@ -20,7 +20,7 @@ const CLIENTS = 8
  * world, again and again, and never for the same answer twice.
  * @returns what ends them, as the end of the test does, and tells what came of it
  */
-export function keepAskingThrough(t: Test, site: Site, known: Known[]): () => Promise<Outcome> {
+export function keepAskingThrough(t: Test, site: Site, known: KnownDemo[]): () => Promise<Outcome> {
   const { Agent } = modulesOf(site)
   const agents = Array.from(
     { length: CLIENTS },
@@ -29,7 +29,7 @@ export function keepAskingThrough(t: Test, site: Site, known: Known[]): () => Pr
   let turn = 0
   const stop = keepAsking(t, CLIENTS, async (client) => {
     turn += 1
-    const wanted = known[turn % known.length] as Known
+    const wanted = known[turn % known.length] as KnownDemo
     const { status, body } = await askOnce(site, wanted, agents[client])
     await sleep(20)
     const same = status === wanted.status && body === wanted.text

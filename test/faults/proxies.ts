@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { until } from '../until.ts'
 import { makeCertificate } from './certificate.ts'
@@ -44,13 +45,14 @@ export const startNginx: StartProxy = async (t, [one, two]) => {
   const example = await readFile(join(import.meta.dirname, 'proxies/nginx.conf'), 'utf8')
   const folder = await newFolder(t)
   const port = await freePort()
-  const own = withOwn(example, {
+  const places = {
     '127.0.0.1:8080': `127.0.0.1:${port}`,
     '127.0.0.1:3001': `127.0.0.1:${one}`,
     '127.0.0.1:3002': `127.0.0.1:${two}`,
     // What Debian has chosen for them belongs to another user.
     'http {': `http {${TEMPORARY.map((kind) => `${kind}_temp_path temp-${kind};`).join(' ')}`,
-  })
+  }
+  const own = withOwn(example, places, 'nginx.conf')
   await writeFile(join(folder, 'nginx.conf'), own)
   const args = ['-p', folder, '-e', 'stderr', '-c', 'nginx.conf']
   const options = { command: 'nginx', package: 'nginx-light', args, lastSignal } as const
@@ -67,6 +69,9 @@ async function newFolder(t: Test): Promise<string> {
   return folder
 }
 
+/** So long until a proxy has asked each instance whether it is ready, in ms. */
+const FIRST_CHECKS_MS = 1_500
+
 /** Once it hands requests on, which the service refuses to a client that does not say who it is. */
 async function answering(program: Program, site: Site) {
   const { said } = program
@@ -77,5 +82,6 @@ async function answering(program: Program, site: Site) {
       () => false,
     )
   })
+  await sleep(FIRST_CHECKS_MS)
   return { ...site, said }
 }

@@ -3,13 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 
-/** A release in a folder of its own, which goes with the test. */
+/** The release under test. */
+export const thisRelease = join(import.meta.dirname, '../..')
+
+/** A copy of it in a folder of its own, which goes with the test. */
 export async function copyRelease(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'release-'))
   t.teardown(() => rm(folder, { recursive: true }))
   for (const part of ['package.json', 'migrations', 'seeds', 'src'])
-    await cp(part, join(folder, part), { recursive: true })
-  await symlink(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
+    await cp(join(thisRelease, part), join(folder, part), { recursive: true })
+  await symlink(join(thisRelease, 'node_modules'), join(folder, 'node_modules'))
   return folder
 }
 

@@ -1,20 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import t from 'tap'
-import { seed } from '../../seeds/seed.ts'
 import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
 import { until } from '../until.ts'
-import { learnDemo } from './demo-answers.ts'
+import { learnDemo, seedDemo } from './demo-answers.ts'
 import { startInstance } from './instances.ts'
 import { allAnswered } from './load.ts'
 import { askOnce, keepAskingThrough } from './proxied-load.ts'
 import { type StartProxy, startHaproxy, startNginx } from './proxies.ts'
 
 const { url: databaseUrl } = await createDatabase(t)
-const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
-await seed(pool)
-await pool.end()
+await seedDemo(databaseUrl)
 const known = await learnDemo(t, databaseUrl)
 const [question = { path: '/' }] = known
 const login = await loginOfService(t, openAsOwner(t, databaseUrl), databaseUrl)
@@ -25,8 +21,6 @@ for (const [name, startProxy] of Object.entries(proxies)) {
     const start = { environment: { DATABASE_URL: login } }
     const instances = [await startInstance(t, start), await startInstance(t, start)] as const
     const proxy = await startProxy(t, [instances[0].port, instances[1].port])
-    // Until it has asked each of them whether it is ready.
-    await sleep(1_500)
     const stop = keepAskingThrough(t, proxy, known)
     for (const instance of instances) {
       await sleep(500)

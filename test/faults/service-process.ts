@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { until } from '../until.ts'
 import { freePort } from './free-port.ts'
 import { type Program, startProgram } from './program.ts'
+import { thisRelease } from './release.ts'
 
 /** The service as an operator starts it: a process of its own. */
 export interface ServiceProcess extends Program {
@@ -13,9 +14,6 @@ export interface ServiceProcess extends Program {
   /** The status of /health/ready, 0 where nobody listens. */
   ready(): Promise<number>
 }
-
-/** The release under test. */
-const here = join(import.meta.dirname, '../..')
 
 /** Starts it with no settings but those given, and waits until it listens. */
 export async function startServiceProcess(
@@ -36,7 +34,7 @@ export async function startServiceProcess(
 export function launchService(
   t: Test,
   environment: Record<string, string>,
-  release = here,
+  release = thisRelease,
 ): Promise<Program> {
   const args = ['--disable-warning=ExperimentalWarning', join(release, 'src/server.ts')]
   return startProgram(t, { command: process.execPath, package: 'nodejs', args, environment })

@@ -1,7 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import pg from 'pg'
 import type { Test } from 'tap'
-import { seed } from '../../seeds/seed.ts'
 import type { Tables } from '../../src/database/tables.ts'
 import { openAsOwner } from '../logins.ts'
 import { type Service, startService } from '../service.ts'
@@ -14,6 +12,7 @@ import {
   startDebianPostgres,
   startStandby,
 } from './debian-postgres.ts'
+import { seedDemo } from './demo-answers.ts'
 
 /** A primary with the demo world, and two hot standbys of it. */
 export interface Servers {
@@ -44,9 +43,7 @@ export async function startServers(
   const primary = await startDebianPostgres(t)
   const loginOfPrimary = await migrateFor(primary.url)
   const db = openAsOwner(t, primary.url)
-  const pool = new pg.Pool({ connectionString: primary.url, max: 2 })
-  await seed(pool)
-  await pool.end()
+  await seedDemo(primary.url)
   const standbys = [await asked(t, primary, settings), await asked(t, primary, settings)]
   const list = standbys.map(({ port }) => `127.0.0.1:${port}`).join()
   const replicas = loginOfPrimary.replace(/127\.0\.0\.1:\d+/, list)

@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import pg from 'pg'
 import t from 'tap'
-import { seed } from '../../seeds/seed.ts'
 import type { Tables } from '../../src/database/tables.ts'
 import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
 import { operator } from '../operator-process.ts'
 import { until } from '../until.ts'
-import { learnDemo } from './demo-answers.ts'
+import { learnDemo, seedDemo } from './demo-answers.ts'
 import { startInstance } from './instances.ts'
 import { allAnswered } from './load.ts'
 import { keepAskingThrough } from './proxied-load.ts'
@@ -18,9 +16,7 @@ import { launchService } from './service-process.ts'
 
 /** The upgrade of docs/operations.md, to a release that has one migration more, and the way back. */
 const { url } = await createDatabase(t)
-const pool = new pg.Pool({ connectionString: url, max: 2 })
-await seed(pool)
-await pool.end()
+await seedDemo(url)
 const known = await learnDemo(t, url)
 const db = openAsOwner(t, url)
 const DATABASE_URL = await loginOfService(t, db, url)
@@ -33,7 +29,7 @@ await addMigration(newer, '9999-of-the-next-release', [
 ])
 
 t.test('Before the migration, an instance of the new release refuses to start', async (t) => {
-  const { process, said } = await launchService(t, { DATABASE_URL }, newer)
+  const { process, said } = await launchService(t, { DATABASE_URL, PORT: '0' }, newer)
   await until('it has ended', () => process.exitCode !== null)
   t.equal(process.exitCode, 1)
   t.match(said(), /9999-of-the-next-release/)
@@ -43,7 +39,6 @@ t.test('Migration, new instances and the way back cost no request', async (t) =>
   const start = { environment: { DATABASE_URL } }
   const instances = [await startInstance(t, start), await startInstance(t, start)] as const
   const proxy = await startHaproxy(t, [instances[0].port, instances[1].port])
-  await sleep(1_500)
   const stop = keepAskingThrough(t, proxy, known)
   const env = { DATABASE_URL: url }
   const migrate = (release?: string) => operator(['migrate'], { env, release })
