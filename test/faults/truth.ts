@@ -70,6 +70,15 @@ export async function learn(url: string, questions: Question[]): Promise<Known[]
   return known
 }
 
+/** Asks once, and tells what is wrong with the answer, unless it is the truth. */
+export async function faultOf(url: string, wanted: Known): Promise<string | undefined> {
+  const headers = { authorization: `Bearer ${wanted.token}` }
+  const answer = await fetch(url + wanted.path, { headers })
+  const { digest, bytes } = await digestOf(answer.body ?? [])
+  if (answer.status === 200 && digest === wanted.digest) return undefined
+  return `${answer.status}, ${bytes} bytes that are not the truth`
+}
+
 /** So that many large answers can be compared at once without being held. */
 export async function digestOf(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
   const hash = createHash('sha256')
