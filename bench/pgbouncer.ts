@@ -41,6 +41,7 @@ ignore_startup_parameters = extra_float_digits
   )
   const asRoot = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
   const child = spawn(program, ['-q', ...asRoot, file], { stdio: 'ignore' })
+  const exited = new Promise((resolve) => child.once('exit', resolve))
   await once(child, 'spawn')
   return {
     version,
@@ -50,7 +51,7 @@ ignore_startup_parameters = extra_float_digits
     pid: child.pid ?? 0,
     stop: async () => {
       child.kill()
-      await once(child, 'exit')
+      await exited
       await rm(folder, { recursive: true })
     },
   }
