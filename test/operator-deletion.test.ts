@@ -284,6 +284,24 @@ t.test('A deletion waits for who writes rows, and takes these along', async (t) 
   }
 })
 
+t.test('Whoever may not delete an app is told so, whoever holds a connection of it', async (t) => {
+  const customer = await addCustomer('busy')
+  const session = await openSession(t)
+  await session.query('begin')
+  await session.query('select from connection where id = $1 for update', [customer.connection.id])
+  t.match(await operatorHere(['app', 'delete', 'busy'], within('lock_timeout=1000')), {
+    code: 1,
+    stderr: /^The app busy still has 1 connection with 2 portfolio transactions/,
+  })
+})
+
+/** Settings for the operator whose sessions have a limit in ms. */
+function within(limit: string): { DATABASE_URL: string } {
+  const url = new URL(DATABASE_URL)
+  url.searchParams.set('options', `-c ${limit}`)
+  return { DATABASE_URL: url.href }
+}
+
 async function openSession(t: Test): Promise<pg.Client> {
   const session = new pg.Client({ connectionString: DATABASE_URL })
   await session.connect()
@@ -303,10 +321,8 @@ async function waiting(): Promise<void> {
 t.test('However short statements may take, a deletion that takes longer is done', async (t) => {
   const customer = await addCustomer('long')
   await afterDeletion(t, ['connection'], 'perform pg_sleep(1)')
-  const url = new URL(DATABASE_URL)
-  url.searchParams.set('options', '-c statement_timeout=500')
   const args = ['connection', 'delete', customer.connection.id]
-  t.match(await operatorHere(args, { DATABASE_URL: url.href }), {
+  t.match(await operatorHere(args, within('statement_timeout=500')), {
     code: 0,
     stdout: `deleted with ${IN_WORDS}`,
   })
