@@ -8,6 +8,7 @@ import { discreet } from '../src/plugins/log-serializers.ts'
 import { sendRaw } from './raw-http.ts'
 import { addCaller, addPortfolioTransactions } from './rows.ts'
 import { startService } from './service.ts'
+import { until } from './until.ts'
 
 const service = await startService(t)
 const { appId, token, connection } = await addCaller(service.db)
@@ -16,12 +17,12 @@ const LIST = '/api/v1/queries/connections/:token/portfolios/transactions'
 
 /** The lines about requests since `before`, once there are as many. */
 async function lines(before: number, count = 1): Promise<Record<string, unknown>[]> {
-  for (;;) {
+  const found = () => {
     const all = service.log.slice(before).map((line) => JSON.parse(line))
-    const found = all.filter(({ msg }) => msg === 'request')
-    if (found.length >= count) return found
-    await sleep(5)
+    return all.filter(({ msg }) => msg === 'request')
   }
+  await until(`requests have their lines: ${count}`, () => found().length >= count)
+  return found()
 }
 
 t.test('Each request is one line with its facts, whatever comes of it', async (t) => {
