@@ -11,7 +11,7 @@ import { blocksOf, withOwn } from './documented.ts'
 import { allAnswered, keepAsking } from './load.ts'
 import { startServiceProcess } from './service-process.ts'
 import { clientOf, runShell } from './shell.ts'
-import { digestOf, fillWorld, type Known, learn, type Question, questionsOf } from './truth.ts'
+import { faultOf, fillWorld, type Known, learn, type Question, questionsOf } from './truth.ts'
 import { versionsOf } from './versions.ts'
 
 /** Backed up and restored on another server, by the commands of docs/operations.md. */
@@ -135,11 +135,4 @@ async function tagOf(service: string, question: Question): Promise<string> {
   const answer = await ask(service, question)
   await answer.arrayBuffer()
   return String(answer.headers.get('etag'))
-}
-
-async function faultOf(service: string, wanted: Known): Promise<string | undefined> {
-  const answer = await ask(service, wanted)
-  const { digest, bytes } = await digestOf(answer.body ?? [])
-  if (answer.status === 200 && digest === wanted.digest) return undefined
-  return `${answer.status}, ${bytes} bytes that are not the truth`
 }

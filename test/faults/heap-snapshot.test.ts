@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
+import { until } from '../until.ts'
 import { withOwn } from './documented.ts'
-import { until } from './program.ts'
 import { startServiceProcess } from './service-process.ts'
 
 /** By the setting and the signal of docs/runbook.md. */
