@@ -166,6 +166,8 @@ t.test('A table is locked: who needs it is refused in time, the others are answe
     const refusals = await Promise.all([refusedAgainAndAgain(), refusedAgainAndAgain()])
     t.same(new Set(refusals.flat()), new Set(['503 1']))
     allAnswered(t, await stop())
+    const ms = await untilReadySays(service, 503)
+    t.ok(ms < 4_000, `not ready after ${ms} ms, although requests are answered`)
 
     async function refusedAgainAndAgain() {
       const said: string[] = []
