@@ -185,6 +185,9 @@ t.test('A table is locked: who needs it is refused in time, the others are answe
 })
 
 t.test('Whom PgBouncer turns away is refused, and the service stays ready', async (t) => {
+  // Only so much of its log is kept: it begins anew.
+  await bouncer.stop()
+  await bouncer.start()
   const service = await serve(t)
   const { token, connection } = await addCaller(db)
   await addPortfolioTransactions(db, connection, {})
