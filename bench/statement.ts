@@ -1,3 +1,4 @@
+import { AnswerMemory, Holding } from '../src/database/answer-memory.ts'
 import type { Database } from '../src/database/database.ts'
 import { PLANNER_SETTINGS } from '../src/database/planner.ts'
 import type { Parameter, Statement } from '../src/database/statement.ts'
@@ -15,6 +16,7 @@ export const SESSION = Object.entries({ default_transaction_read_only: 'on', ...
 /** What the service sends to the database when it is asked for a page. */
 export function captureStatement(ask: Ask): Promise<{ text: string; values: Parameter[] }> {
   const facts = {
+    holding: new Holding(new AnswerMemory(0), ask.limit),
     caller: { tokenHash: tokenHash(appToken(ask.connection)) },
     connection: tokenHash(connectionToken(ask.connection)),
     knownVersions: [],
