@@ -30,7 +30,8 @@ export const limitSettings = {
     default: 1_000,
     minimum: 0,
     maximum: 60_000,
-    description: 'Requests are refused while the process is later than this, in ms; 0 for never.',
+    description:
+      'Requests are refused while the process is later than this on average, in ms; 0: never.',
   }),
   CLIENT_STALL_MS: Type.Integer({
     default: 120_000,

@@ -5,6 +5,7 @@ import type { Tables } from '../../src/database/tables.ts'
 import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
 import { type Besieged, startBesieged, untilNotReady } from './service-under-siege.ts'
+import { slowed } from './slow-statements.ts'
 
 /** A database that is there, and does not get on with what it is asked. */
 const { url } = await createDatabase(t)
@@ -65,7 +66,7 @@ t.test('Statements take longer than they may', async (t) => {
   const { refused } = await besieged.during(
     t,
     () =>
-      slowed(t, 20, async () => {
+      slowed(t, db, 20, async () => {
         await sleep(4_000)
         t.equal(await answered(besieged, '/portfolios/'), false)
         t.equal(await answered(besieged, '/assets-transfer'), true, 'the others are answered')
@@ -83,7 +84,7 @@ t.test('All connections are in use: load is shed, and the service stays ready', 
   const { refused } = await besieged.during(
     t,
     () =>
-      slowed(t, 0.5, async () => {
+      slowed(t, db, 0.5, async () => {
         for (let look = 0; look < 20; look += 1) {
           const answer = await fetch(`${besieged.service.url}/health/ready`)
           states.add(answer.status)
@@ -98,12 +99,3 @@ t.test('All connections are in use: load is shed, and the service stays ready', 
   t.ok(mostWaiting > 0, 'it tells that requests wait')
   t.ok(refused > 0)
 })
-
-/** Makes each statement on portfolio transactions take so many seconds more. */
-async function slowed(t: Test, seconds: number, use: () => Promise<void>): Promise<void> {
-  await sql`create policy slow on portfolio_transaction as restrictive for select
-    using ((select pg_sleep(${sql.lit(seconds)})) is not null)`.execute(db)
-  const mend = () => sql`drop policy if exists slow on portfolio_transaction`.execute(db)
-  t.teardown(mend)
-  await use().finally(mend)
-}

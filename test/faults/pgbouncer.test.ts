@@ -17,6 +17,7 @@ import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.t
 import { demoRequests, tellAll } from './demo-answers.ts'
 import { allAnswered, keepAsking } from './load.ts'
 import { carriesPrepared, startPgBouncer } from './pgbouncer.ts'
+import { slowed } from './slow-statements.ts'
 
 const server = await startDebianPostgres(t)
 const login = await migrateFor(server.url)
@@ -196,7 +197,7 @@ t.test('Whom PgBouncer turns away is refused, and the service stays ready', asyn
   const truth = new Map<string, string>()
   for (const path of paths) truth.set(path, (await service.get(path, { token })).text)
   // All of its connections are open before they are counted.
-  await slowed(t, 0.2, async () => {
+  await slowed(t, db, 0.2, async () => {
     await Promise.all(
       Array.from({ length: 12 }, () => service.get(connection.portfolio, { token })),
     )
@@ -217,7 +218,7 @@ t.test('Whom PgBouncer turns away is refused, and the service stays ready', asyn
   }
   const logins = () => bouncer.said().split('login attempt').length
   const before = logins()
-  await slowed(t, 3, async () => {
+  await slowed(t, db, 3, async () => {
     // Eight for three connections, each of which takes longer than anybody may wait.
     const stop = keepAsking(t, 8, (client) => ask(String(paths[client === 0 ? 1 : 0])))
     await sleep(1_000)
@@ -278,13 +279,4 @@ async function untilReadySays(service: Service, status: number): Promise<number>
     return (await service.get('/health/ready')).status === status
   })
   return Math.round(performance.now() - start)
-}
-
-/** Makes each statement on portfolio transactions take so many seconds more. */
-async function slowed(t: Test, seconds: number, use: () => Promise<void>): Promise<void> {
-  await sql`create policy slow on portfolio_transaction as restrictive for select
-    using ((select pg_sleep(${sql.lit(seconds)})) is not null)`.execute(db)
-  const mend = () => sql`drop policy if exists slow on portfolio_transaction`.execute(db)
-  t.teardown(mend)
-  await use().finally(mend)
 }
