@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import type { Tables } from '../../src/database/tables.ts'
 import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
