@@ -26,7 +26,7 @@ COPY --from=build /app/node_modules /app/node_modules
 COPY package.json /app/
 COPY migrations /app/migrations
 COPY seeds /app/seeds
-# .dockerignore leaves src/development out: the embedded database is a convenience of developers.
+# tools/ is not copied: the embedded database is for development only.
 COPY src /app/src
 WORKDIR /app
 USER 1000:1000

@@ -1,9 +1,9 @@
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
 import { SYNC_FROM } from './loads.ts'
-import { median } from './measure.ts'
 import { digits, table } from './report.ts'
 import type { Scene } from './runners.ts'
+import { median } from './statistics.ts'
 
 type Compress = (body: Buffer) => Promise<Buffer>
 

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { tokenHash } from '../src/database/token-hash.ts'
 import { type ImportOptions, importRows } from '../src/operator/import/import-rows.ts'
+import { tokenHash } from '../src/postgres/tokens.ts'
 import { orderLines, transactionLines } from './rows.ts'
 
 /** Connections 1 to 200 have 1,500 rows each, over five years; 201 has the many rows. */

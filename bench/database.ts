@@ -3,8 +3,8 @@ import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import { migrateToLatest } from '../src/database/migrate.ts'
-import { startEmbedded } from '../src/development/embedded.ts'
+import { migrateToLatest } from '../src/postgres/migrations.ts'
+import { startEmbedded } from '../tools/embedded-postgres/embedded.ts'
 import { parentOf } from './processes.ts'
 
 export interface BenchServer {

@@ -1,5 +1,6 @@
 import type { Load } from './loads.ts'
 import type { Runner, Sample } from './runners.ts'
+import { median } from './statistics.ts'
 
 export interface MeasureOptions {
   rounds: number
@@ -35,18 +36,8 @@ export async function measure(
   return series.filter(({ samples }) => samples.length > 0)
 }
 
-export function median(values: number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length / 2
-  return ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2
-}
-
 /** The median over the rounds of one figure, where it was measured. */
 export function medianOf(samples: Sample[], name: keyof Sample): number | undefined {
   const values = samples.map((sample) => sample[name]).filter((value) => value !== undefined)
   return values.length === 0 ? undefined : median(values)
-}
-
-export function percentile(sorted: Float64Array, share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }

@@ -6,10 +6,10 @@ import { fill, LARGE } from './data-set.ts'
 import { type BenchServer, withDatabase } from './database.ts'
 import { generateLoad, type LoadOptions, type LoadResult } from './load-generator.ts'
 import { dailySyncs, loads } from './loads.ts'
-import { percentile } from './measure.ts'
 import { peakMemory, resetPeak } from './processes.ts'
 import { digits, table } from './report.ts'
 import { withServers } from './scene.ts'
+import { percentile } from './statistics.ts'
 import { serviceTarget, startService } from './targets.ts'
 
 /** Clients that ask for 10,000 rows over and over, a quarter of them slow to read. */

@@ -2,9 +2,9 @@ import type { BenchDatabase } from './database.ts'
 import { databaseAlone } from './database-alone.ts'
 import { generateLoad, type LoadOptions, type WireRequest, wireRequest } from './load-generator.ts'
 import type { Load } from './loads.ts'
-import { percentile } from './measure.ts'
 import { cpuOf, cpuOfFamily, peakMemory, resetPeak } from './processes.ts'
 import type { ServerProcess } from './server-process.ts'
+import { percentile } from './statistics.ts'
 import type { Ask, Target } from './targets.ts'
 
 /** What one round of one load found. */

@@ -2,11 +2,12 @@ import { CONNECTIONS, fillSmall, ROWS_EACH, settle } from './data-set.ts'
 import { type BenchDatabase, type BenchServer, withDatabase } from './database.ts'
 import { databaseAlone } from './database-alone.ts'
 import { dailySyncs, fullPages } from './loads.ts'
-import { type MeasureOptions, measure, median } from './measure.ts'
+import { type MeasureOptions, measure } from './measure.ts'
 import { startPgBouncer } from './pgbouncer.ts'
 import { digits, loadTable, table } from './report.ts'
 import { type Runner, serverRunner } from './runners.ts'
 import { withServers } from './scene.ts'
+import { median } from './statistics.ts'
 import { serviceTarget, startService } from './targets.ts'
 
 const numbers = Array.from({ length: CONNECTIONS }, (_, index) => index + 1)

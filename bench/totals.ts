@@ -1,10 +1,10 @@
 import pg from 'pg'
 import { LARGE } from './data-set.ts'
 import type { BenchDatabase } from './database.ts'
-import { median } from './measure.ts'
 import { digits, table } from './report.ts'
 import { dayBefore } from './rows.ts'
 import { captureStatement, SESSION } from './statement.ts'
+import { median } from './statistics.ts'
 import type { Ask } from './targets.ts'
 
 const REPETITIONS = 21

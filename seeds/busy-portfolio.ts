@@ -1,5 +1,5 @@
-import { AccountTransactionTypes } from '../src/schemas/account-transaction-type.ts'
-import { PortfolioTransactionTypes } from '../src/schemas/portfolio-transaction-type.ts'
+import { AccountTransactionTypes } from '../src/schemas/account-transaction.ts'
+import { PortfolioTransactionTypes } from '../src/schemas/portfolio-transaction.ts'
 import { decimalText } from './decimal-text.ts'
 import { type Instrument, instruments } from './instruments.ts'
 import { idOf, type Random, randomFrom } from './random.ts'

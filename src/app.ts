@@ -1,34 +1,29 @@
 import fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
 import type { Config } from './config.ts'
-import { isTracing } from './config-tracing.ts'
-import type { Database } from './database/database.ts'
-import { watchReads } from './database/watched.ts'
-import { accessLog } from './plugins/access-log.ts'
-import { authentication } from './plugins/authentication.ts'
-import { compression } from './plugins/compression.ts'
-import { docsPage } from './plugins/docs-page.ts'
-import { headRequests } from './plugins/head-requests.ts'
-import { httpLimits } from './plugins/http-limits.ts'
-import { configuredProvider } from './plugins/identity-provider.ts'
-import { discreet } from './plugins/log-serializers.ts'
-import { configuredRegistry, metrics } from './plugins/metrics/metrics.ts'
-import { readDurations } from './plugins/metrics/read-durations.ts'
-import { nodeAnswers } from './plugins/node-answers.ts'
-import { openapi } from './plugins/openapi.ts'
-import { otherMethods } from './plugins/other-methods.ts'
-import { overload, underWay } from './plugins/overload.ts'
-import { problems } from './plugins/problems.ts'
-import { configuredQuota } from './plugins/quota.ts'
-import { requestEnd } from './plugins/request-end.ts'
-import { newRequestId, requestIdentity } from './plugins/request-identity.ts'
-import { securityHeaders } from './plugins/security-headers.ts'
-import { refuseAddress, refuseConnection } from './plugins/unreadable.ts'
+import { isTracing } from './config.ts'
+import { authentication } from './http/authentication.ts'
+import { compression } from './http/compression.ts'
+import { docsPage } from './http/docs-page/docs-page.ts'
+import { problems } from './http/errors.ts'
+import { newRequestId, requestIdentity, securityHeaders } from './http/headers.ts'
+import { configuredProvider } from './http/identity-provider.ts'
+import { httpLimits } from './http/limits.ts'
+import { nodeAnswers, refuseAddress, refuseConnection } from './http/malformed-requests.ts'
+import { headRequests, otherMethods } from './http/methods.ts'
+import { openapi } from './http/openapi/openapi.ts'
+import { overload, underWay } from './http/overload.ts'
+import { configuredQuota } from './http/quota.ts'
+import { accessLog, discreet, requestEnd } from './http/request-log.ts'
+import type { Database } from './postgres/database.ts'
+import { watchReads } from './postgres/database.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
-import { assetsTransferOrders } from './routes/assets-transfer-orders.ts'
 import type { RouteOptions } from './routes/connection-request.ts'
 import { health } from './routes/health.ts'
 import { portfolioTransactions } from './routes/portfolio-transactions.ts'
+import { assetsTransferOrders } from './routes/transfer-orders.ts'
 import { components } from './schemas/components.ts'
+import { readDurations } from './telemetry/database-metrics.ts'
+import { configuredRegistry, metrics } from './telemetry/metrics.ts'
 
 export interface AppOptions {
   config: Config
@@ -68,7 +63,7 @@ export async function buildApp({
   app.decorate('draining', false)
   for (const component of components) app.addSchema(component)
   const registry = configuredRegistry(config)
-  const traces = isTracing(config) ? await import('./plugins/tracing/tracing.ts') : undefined
+  const traces = isTracing(config) ? await import('./telemetry/tracing.ts') : undefined
   const db = watchReads(database, [
     ...(registry ? [readDurations(registry)] : []),
     ...(traces ? [traces.traceReads] : []),

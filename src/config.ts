@@ -1,8 +1,134 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
-import { jointFaults } from './config-faults.ts'
-import { limitSettings } from './config-limits.ts'
-import { tracingSettings } from './config-tracing.ts'
+
+/** The settings that say how much is taken on at once, for how long, and what then happens. */
+const limitSettings = {
+  DATABASE_QUEUE: Type.Integer({
+    default: 200,
+    minimum: 0,
+    maximum: 100_000,
+    description: 'Requests that may wait for a server connection; the next one is refused at once.',
+  }),
+  ANSWER_MEMORY_MB: Type.Integer({
+    default: 288,
+    minimum: 16,
+    maximum: 65_536,
+    description: 'Answers that are read but not yet sent, in MiB; beyond it, requests are refused.',
+  }),
+  MAX_REQUESTS: Type.Integer({
+    default: 1_000,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'Requests under way in one instance; the next one is refused at once.',
+  }),
+  MAX_SOCKETS: Type.Integer({
+    default: 5_000,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'Client connections of one instance; the next one is closed at once.',
+  }),
+  MAX_EVENT_LOOP_DELAY_MS: Type.Integer({
+    default: 1_000,
+    minimum: 0,
+    maximum: 60_000,
+    description:
+      'Requests are refused while the process is later than this on average, in ms; 0: never.',
+  }),
+  CLIENT_STALL_MS: Type.Integer({
+    default: 120_000,
+    minimum: 1_000,
+    maximum: 3_600_000,
+    description: 'A client that takes nothing of its answer for so long is cut off, in ms.',
+  }),
+  SHUTDOWN_DELAY_MS: Type.Integer({
+    default: 3_000,
+    minimum: 0,
+    maximum: 600_000,
+    description: 'After SIGTERM, how long requests are still taken while not ready, in ms.',
+  }),
+  SHUTDOWN_GRACE_MS: Type.Integer({
+    default: 12_000,
+    minimum: 100,
+    maximum: 600_000,
+    description: 'How long requests under way then have to finish, in ms.',
+  }),
+  DATABASE_REPLICA_URL: Type.Optional(
+    Type.String({
+      pattern: '^postgres(ql)?://',
+      description: 'Standbys to read from: URLs, or hosts within one, with commas between.',
+    }),
+  ),
+  REPLICA_MAX_LAG_MS: Type.Integer({
+    default: 5_000,
+    minimum: 1_000,
+    maximum: 3_600_000,
+    description: 'A standby that is further behind is left out, in ms.',
+  }),
+}
+
+/**
+ * The standard settings of OpenTelemetry that decide whether there are traces; its SDK reads these and
+ * all others (OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_HEADERS and so on) by itself.
+ */
+const tracingSettings = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(
+    Type.String({ description: 'Collector that traces are sent to; without one, there are none.' }),
+  ),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Type.Optional(
+    Type.String({
+      description: 'The same, for a whole URL such as http://collector:4318/v1/traces.',
+    }),
+  ),
+  OTEL_TRACES_EXPORTER: Type.Optional(
+    Type.String({ description: '`otlp`, `zipkin`, `console`, or `none` for no traces.' }),
+  ),
+  OTEL_SERVICE_NAME: Type.String({
+    default: 'investment-data-query-service',
+    description: 'The name of the service in traces.',
+  }),
+  OTEL_SDK_DISABLED: Type.Boolean({ default: false, description: 'Whether there are no traces.' }),
+}
+
+const TracingSettings = Type.Object(tracingSettings)
+
+/** Whether traces are asked for. */
+export function isTracing(config: Static<typeof TracingSettings>): boolean {
+  if (config.OTEL_SDK_DISABLED || config.OTEL_TRACES_EXPORTER === 'none') return false
+  return [
+    config.OTEL_TRACES_EXPORTER,
+    config.OTEL_EXPORTER_OTLP_ENDPOINT,
+    config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+  ].some((setting) => setting !== undefined)
+}
+
+/** The faults of settings that are sound one by one, but not together; one sentence each. */
+function jointFaults(settings: NodeJS.ProcessEnv): string[] {
+  return identityProviderFaults(settings)
+}
+
+function identityProviderFaults(settings: NodeJS.ProcessEnv): string[] {
+  const needed = ['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL']
+  const missing = needed.filter((name) => settings[name] === undefined)
+  const given = Object.keys(settings).find((name) =>
+    /^AUTH_(ISSUER|AUDIENCE|JWKS_URL|CLIENT_ID_CLAIM)$/.test(name),
+  )
+  const faults: string[] = []
+  if (given !== undefined && missing.length > 0) {
+    faults.push(`${missing.join(' and ')} must be set too, since ${given} is`)
+  }
+  const url = settings.AUTH_JWKS_URL
+  if (url !== undefined && !isSafe(url)) {
+    faults.push('AUTH_JWKS_URL must be an https address, or one of this machine')
+  }
+  return faults
+}
+
+/** Keys that came over an open line could be anyone's. */
+function isSafe(address: string): boolean {
+  const url = URL.parse(address)
+  if (url?.protocol === 'https:') return true
+  return url !== null && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)
+}
 
 /**
  * Every setting of the service, by the name of its environment variable. Nothing else
@@ -140,4 +266,15 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   lines.push(...jointFaults(data))
   if (config === undefined || lines.length > 0) throw new ConfigurationError(lines.join('\n'))
   return config
+}
+
+/**
+ * To catch the failed import of src/development with, which the production image does not hold.
+ * @throws ConfigurationError that names the setting which is missing then; any other error as it is
+ */
+export function withoutEmbedded(error: NodeJS.ErrnoException): never {
+  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+  throw new ConfigurationError(
+    'DATABASE_URL must be set: there is no embedded PostgreSQL in this installation.',
+  )
 }

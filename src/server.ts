@@ -1,16 +1,15 @@
 import { buildApp } from './app.ts'
-import { type Config, readConfig } from './config.ts'
-import { withoutEmbedded } from './config-embedded.ts'
-import { openDatabase } from './database/database.ts'
-import { checkSchema, closeOnSignal, databaseOptions, logReplicas } from './lifecycle.ts'
-import { logDestination } from './log-destination.ts'
+import { type Config, readConfig, withoutEmbedded } from './config.ts'
+import { logDestination } from './http/request-log.ts'
+import { openDatabase } from './postgres/database.ts'
+import { checkSchema, closeOnSignal, databaseOptions, logReplicas } from './shutdown.ts'
 
 /** The process: settings, database, application, port; and the way back. */
 async function start(config: Config): Promise<void> {
   // Without a database of its own, the service brings one: a convenience that production lacks.
   const development =
     config.DATABASE_URL === undefined
-      ? await import('./development/demo.ts').catch(withoutEmbedded)
+      ? await import('../tools/embedded-postgres/demo.ts').catch(withoutEmbedded)
       : undefined
   const demo = await development?.startDemo(config.DATA_DIR)
   const db = openDatabase(databaseOptions(config, config.DATABASE_URL ?? demo?.url ?? ''))

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import t from 'tap'
-import { tokenHash } from '../src/database/token-hash.ts'
+import { tokenHash } from '../src/postgres/tokens.ts'
 import { isProblem } from './problem.ts'
 import { addApp, addCaller, addToken } from './rows.ts'
 import { startService } from './service.ts'

@@ -1,4 +1,4 @@
-import type { ProblemCode } from '../src/schemas/problem-code.ts'
+import type { ProblemCode } from '../src/schemas/problem.ts'
 import type { Caller } from './rows.ts'
 
 export interface BadRequest {

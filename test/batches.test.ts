@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { type DatabaseOptions, openDatabase } from '../src/database/database.ts'
-import type { Parameter } from '../src/database/statement.ts'
+import { type DatabaseOptions, openDatabase } from '../src/postgres/database.ts'
+import type { Parameter } from '../src/postgres/statements.ts'
 import { createDatabase } from './database.ts'
 
 /** Reads that come up at the same time share round trips; none may notice. */

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { EmbeddedDatabaseInUse, startEmbedded } from '../src/development/embedded.ts'
-import { findRunning } from '../src/development/running.ts'
+import { EmbeddedDatabaseInUse, startEmbedded } from '../tools/embedded-postgres/embedded.ts'
+import { findRunning } from '../tools/embedded-postgres/running.ts'
 
 t.test('started again, the embedded database has its data and another port', async (t) => {
   const folder = await temporaryFolder(t)
@@ -35,7 +35,7 @@ t.test('of two first starts at once, one runs and the other is told where', asyn
 for (const signal of ['SIGINT', 'SIGKILL'] as const)
   t.test(`${signal} to its process leaves no database behind, and a next one starts`, async (t) => {
     const folder = await temporaryFolder(t)
-    const module = join(import.meta.dirname, '../src/development/embedded.ts')
+    const module = join(import.meta.dirname, '../tools/embedded-postgres/embedded.ts')
     const program = `import { startEmbedded } from ${JSON.stringify(module)}
       console.log((await startEmbedded(${JSON.stringify(folder)})).url)`
     // In a process group of its own, which gets the signal as a terminal sends it: all of it at once.

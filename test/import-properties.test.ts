@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { plainDecimal } from '../src/operator/import/decimal.ts'
-import { kinds } from '../src/operator/import/kinds.ts'
+import { kinds } from '../src/operator/import/import-types.ts'
 import { RowReader } from '../src/operator/import/row-reader.ts'
+import { plainDecimal } from '../src/operator/import/rules.ts'
 import { portfolioLine, prepareImport } from './importing.ts'
 
 /** The faults of a line, without a database. */

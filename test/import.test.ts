@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
+import { outcomeOf } from '../src/operator/cli.ts'
 import { importRows } from '../src/operator/import/import-rows.ts'
-import { outcomeOf } from '../src/operator/outcome.ts'
 import {
   accountLine,
   chunksOf,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import type { Test } from 'tap'
-import type { Tables } from '../src/database/tables.ts'
+import type { Tables } from '../src/postgres/tables.ts'
 
 /** All tables, with the right to write. Closed at teardown. */
 export function openAsOwner(t: Test, url: string): Kysely<Tables> {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { tokenHash } from '../src/database/token-hash.ts'
+import { tokenHash } from '../src/postgres/tokens.ts'
 import { operator, operatorHere } from './operator-process.ts'
 import {
   addAccountTransactions,

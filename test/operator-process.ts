@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { operate } from '../src/operator/operate.ts'
+import { operate } from '../src/operator/cli.ts'
 
 export interface Ended {
   code: number | null

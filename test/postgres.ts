@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startEmbedded } from '../src/development/embedded.ts'
+import { startEmbedded } from '../tools/embedded-postgres/embedded.ts'
 
 /** A PostgreSQL server for a run of the tests: a superuser's connection string, and its end. */
 export interface Server {

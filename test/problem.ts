@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import type { Problem } from '../src/schemas/problem.ts'
-import { type ProblemCode, ProblemCodes } from '../src/schemas/problem-code.ts'
+import { type ProblemCode, ProblemCodes } from '../src/schemas/problem.ts'
 
 interface Answered {
   status: number

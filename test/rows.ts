@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Insertable, Kysely } from 'kysely'
-import type { Tables } from '../src/database/tables.ts'
-import { tokenHash } from '../src/database/token-hash.ts'
+import type { Tables } from '../src/postgres/tables.ts'
+import { tokenHash } from '../src/postgres/tokens.ts'
 
 type Db = Kysely<Tables>
 type Row<Table extends keyof Tables> = Partial<Insertable<Tables[Table]>>

@@ -3,8 +3,8 @@ import pg from 'pg'
 import t from 'tap'
 import { DEMO } from '../seeds/demo-world.ts'
 import { seed } from '../seeds/seed.ts'
-import { AccountTransactionTypes } from '../src/schemas/account-transaction-type.ts'
-import { PortfolioTransactionTypes } from '../src/schemas/portfolio-transaction-type.ts'
+import { AccountTransactionTypes } from '../src/schemas/account-transaction.ts'
+import { PortfolioTransactionTypes } from '../src/schemas/portfolio-transaction.ts'
 import { startService } from './service.ts'
 
 const { db, databaseUrl, get } = await startService(t)

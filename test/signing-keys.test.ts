@@ -1,12 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { identityProvider } from '../src/plugins/identity-provider.ts'
-import {
-  ProviderUnavailable,
-  type SigningKeysOptions,
-  signingKeys,
-} from '../src/plugins/signing-keys.ts'
-import { TokenUnknown } from '../src/queries/refusals.ts'
+import { identityProvider } from '../src/http/identity-provider.ts'
+import { ProviderUnavailable, type SigningKeysOptions, signingKeys } from '../src/http/jwks.ts'
+import { TokenUnknown } from '../src/queries/caller.ts'
 import { AUDIENCE, type Issuer, startIssuer } from './issuer.ts'
 
 /** Verifies tokens of an issuer whose keys are cached for other times than the service has them. */

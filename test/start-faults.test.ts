@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { startEmbedded } from '../src/development/embedded.ts'
+import { startEmbedded } from '../tools/embedded-postgres/embedded.ts'
 import { createDatabase } from './database.ts'
 import { operator } from './operator-process.ts'
 

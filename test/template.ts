@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import { migrateToLatest } from '../src/database/migrate.ts'
+import { migrateToLatest } from '../src/postgres/migrations.ts'
 
 /** A database with the newest schema and no rows, from which every test file takes a copy. */
 export interface Template {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openDatabase } from '../src/database/database.ts'
+import { openDatabase } from '../src/postgres/database.ts'
 import { createDatabase } from './database.ts'
 
 /** A request may take more than one read; they have no more time together than one would have. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { tokenHash } from '../src/database/token-hash.ts'
+import { tokenHash } from '../src/postgres/tokens.ts'
 import { addCaller, addToken } from './rows.ts'
 import { startService } from './service.ts'
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import t from 'tap'
-import { tokenHash } from '../src/database/token-hash.ts'
+import { tokenHash } from '../src/postgres/tokens.ts'
 import { badRequests } from './bad-requests.ts'
 import { duringOutage } from './outage.ts'
 import { sendRaw } from './raw-http.ts'

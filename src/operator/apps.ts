@@ -1,7 +1,6 @@
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../database/tables.ts'
-import { isViolation } from './database-error.ts'
-import { Failure } from './failure.ts'
+import type { Tables } from '../postgres/tables.ts'
+import { Failure, isViolation } from './errors.ts'
 
 export interface App {
   id: string

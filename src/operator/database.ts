@@ -1,8 +1,8 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import { knownMigrations } from '../database/migrate.ts'
-import type { Tables } from '../database/tables.ts'
-import { Failure } from './failure.ts'
+import { knownMigrations } from '../postgres/migrations.ts'
+import type { Tables } from '../postgres/tables.ts'
+import { Failure } from './errors.ts'
 
 /** The database as the operator uses it: it may write. */
 export interface OperatorDatabase {

@@ -1,16 +1,18 @@
 /** The process of the operator's command line: `npm run operator -- --help`. */
-import { withoutEmbedded } from '../config-embedded.ts'
-import { operate } from './operate.ts'
+import { withoutEmbedded } from '../config.ts'
+import { operate } from './cli.ts'
 
 // Whoever reads the output, `head` for instance, may stop before its end.
 process.stdout.on('error', () => {})
 
 /** The embedded database that runs, or one that is started for this and stopped again. */
 async function withEmbedded<T>(dataDir: string, use: (url: string) => Promise<T>): Promise<T> {
-  const { findRunning } = await import('../development/running.ts').catch(withoutEmbedded)
+  const { findRunning } = await import('../../tools/embedded-postgres/running.ts').catch(
+    withoutEmbedded,
+  )
   const running = await findRunning(dataDir)
   if (running) return await use(running)
-  const { startEmbedded } = await import('../development/embedded.ts')
+  const { startEmbedded } = await import('../../tools/embedded-postgres/embedded.ts')
   const server = await startEmbedded(dataDir)
   return await use(server.url).finally(() => server.stop())
 }

@@ -1,9 +1,22 @@
 import { randomBytes } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../database/tables.ts'
-import { tokenHash } from '../database/token-hash.ts'
+import type { Tables } from '../postgres/tables.ts'
+import { tokenHash } from '../postgres/tokens.ts'
 import { findApp } from './apps.ts'
-import { Failure } from './failure.ts'
+import { Failure } from './errors.ts'
+
+const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }
+const LONGEST_DAYS = 36_500
+
+/**
+ * How many seconds a duration is that is written as a number and a unit: `90d`, `12h`, `30m`.
+ * @returns undefined where it is not written so, is nothing, or is longer than 36,500 days
+ */
+export function parseDuration(text: string): number | undefined {
+  const [, count = '', unit = ''] = /^([0-9]{1,10})([smhdw])$/.exec(text) ?? []
+  const seconds = Number(count) * (SECONDS[unit as keyof typeof SECONDS] ?? 0)
+  return seconds > 0 && seconds <= LONGEST_DAYS * SECONDS.d ? seconds : undefined
+}
 
 /** By this a secret scanner, or a person who finds one, knows what it is. */
 const PREFIX = 'idq_'

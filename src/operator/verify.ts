@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import type { Tables } from '../database/tables.ts'
+import type { Tables } from '../postgres/tables.ts'
 
 /** Where the books and the rows disagree. */
 export interface Difference {

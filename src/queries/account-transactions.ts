@@ -1,6 +1,6 @@
-import { build } from '../database/builder.ts'
+import { build } from '../postgres/statements.ts'
 import { AccountTransaction } from '../schemas/account-transaction.ts'
-import { transactionList } from './transaction-list.ts'
+import { transactionList } from './list-page.ts'
 
 /** The account transactions of a connection, a page at a time (section 4.2). */
 export const readAccountTransactions = transactionList(

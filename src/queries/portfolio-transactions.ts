@@ -1,6 +1,6 @@
-import { build } from '../database/builder.ts'
+import { build } from '../postgres/statements.ts'
 import { PortfolioTransaction } from '../schemas/portfolio-transaction.ts'
-import { transactionList } from './transaction-list.ts'
+import { transactionList } from './list-page.ts'
 
 /** The portfolio transactions of a connection, a page at a time (section 4.1). */
 export const readPortfolioTransactions = transactionList(

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify'
+import { formOf } from '../http/conditional-requests.ts'
 import { readAccountTransactions } from '../queries/account-transactions.ts'
 import { AccountTransaction, AccountTransactionList } from '../schemas/account-transaction.ts'
-import { ListQuery } from '../schemas/list-query.ts'
+import { ListQuery } from '../schemas/list.ts'
 import type { RouteOptions } from './connection-request.ts'
-import { connectionSchema } from './connection-schema.ts'
-import { listHandler } from './list-request.ts'
-import { formOf } from './validators.ts'
+import { connectionSchema } from './operation.ts'
+import { listHandler } from './paging.ts'
 
 /** GET the account transactions of a connection (section 4.2). */
 export async function accountTransactions(

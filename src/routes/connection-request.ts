@@ -1,15 +1,50 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Holding } from '../database/answer-memory.ts'
-import type { Database } from '../database/database.ts'
-import { tokenHash } from '../database/token-hash.ts'
-import { Refusal } from '../plugins/problems.ts'
-import type { Quota } from '../plugins/quota.ts'
-import { confirmCaller } from '../queries/confirm-caller.ts'
-import type { ConnectionFacts } from '../queries/reply.ts'
-import type { ConnectionParams } from '../schemas/connection-params.ts'
-import type { ParameterFault } from '../schemas/parameter-fault.ts'
-import { callerIsKnown } from './known-caller.ts'
-import { type Validators, validatorsOf } from './validators.ts'
+import { type Validators, validatorsOf } from '../http/conditional-requests.ts'
+import { Refusal } from '../http/errors.ts'
+import type { Quota } from '../http/quota.ts'
+import type { Database } from '../postgres/database.ts'
+import type { Holding } from '../postgres/response-memory.ts'
+import { tokenHash } from '../postgres/tokens.ts'
+import { ConnectionNotFound, confirmCaller } from '../queries/caller.ts'
+import type { ConnectionFacts, Reply } from '../queries/read-response.ts'
+import type { ConnectionParams } from '../schemas/list.ts'
+import type { ParameterFault } from '../schemas/problem.ts'
+
+/**
+ * Notes which app calls, for the log, and takes the request off its quota: once for each request, as
+ * soon as the database has said who it is.
+ * @throws Refusal when the app has used up its quota; that comes before anything else it is told
+ */
+async function callerIsKnown(
+  quota: Quota | undefined,
+  reply: FastifyReply,
+  appId: string,
+): Promise<void> {
+  reply.request.appId = appId
+  await quota?.spend(reply)
+}
+
+/**
+ * A read that says who called, whether there is something to answer with or not. Where it says nothing,
+ * because the client went away before the first row, the quota has the database asked who that was:
+ * else whoever never waits for an answer could keep the database busy without end.
+ */
+export async function readOfKnownCaller(
+  { db, quota }: { db: Database; quota: Quota | undefined },
+  reply: FastifyReply,
+  reading: Promise<Reply>,
+): Promise<Reply> {
+  const found = await reading.catch(async (error: unknown) => {
+    if (error instanceof ConnectionNotFound) return error
+    if (quota && reply.raw.destroyed) {
+      await callerIsKnown(quota, reply, await confirmCaller(db, reply.request.caller))
+    }
+    throw error
+  })
+  await callerIsKnown(quota, reply, found.appId)
+  if (found instanceof ConnectionNotFound) throw found
+  return found
+}
 
 /** What a route gets to answer with. */
 export interface RouteOptions {

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
-import type { Database } from '../database/database.ts'
-import { type Readiness, readinessOf } from '../database/readiness.ts'
-import { unavailable } from '../plugins/problems.ts'
+import { unavailable } from '../http/errors.ts'
+import type { Database } from '../postgres/database.ts'
+import { type Readiness, readinessOf } from '../postgres/readiness.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify'
+import { formOf } from '../http/conditional-requests.ts'
 import { readPortfolioTransactions } from '../queries/portfolio-transactions.ts'
-import { ListQuery } from '../schemas/list-query.ts'
+import { ListQuery } from '../schemas/list.ts'
 import { PortfolioTransaction, PortfolioTransactionList } from '../schemas/portfolio-transaction.ts'
 import type { RouteOptions } from './connection-request.ts'
-import { connectionSchema } from './connection-schema.ts'
-import { listHandler } from './list-request.ts'
-import { formOf } from './validators.ts'
+import { connectionSchema } from './operation.ts'
+import { listHandler } from './paging.ts'
 
 /** GET the portfolio transactions of a connection (section 4.1). */
 export async function portfolioTransactions(

@@ -1,7 +1,6 @@
 import { AccountTransaction, AccountTransactionList } from './account-transaction.ts'
-import { ParameterFault } from './parameter-fault.ts'
 import { PortfolioTransaction, PortfolioTransactionList } from './portfolio-transaction.ts'
-import { Problem } from './problem.ts'
+import { ParameterFault, Problem } from './problem.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList } from './transfer-order.ts'
 
 /** All schemas that others refer to by name: whoever serves or checks the contract registers them. */

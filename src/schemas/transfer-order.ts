@@ -1,11 +1,15 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Component, Reference } from './component.ts'
-import { Currency } from './currency.ts'
-import { DECIMAL_RULE, Decimal } from './decimal.ts'
-import { Described } from './described.ts'
-import { Nullable } from './nullable.ts'
-import { ShortText } from './text.ts'
-import { Uuid } from './uuid.ts'
+import {
+  Component,
+  Currency,
+  DECIMAL_RULE,
+  Decimal,
+  Described,
+  Nullable,
+  Reference,
+  ShortText,
+  Uuid,
+} from './fields.ts'
 
 const Company = Type.Object(
   {

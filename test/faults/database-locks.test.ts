@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import t from 'tap'
-import type { Tables } from '../../src/database/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { createDatabase } from '../database.ts'
 import { loginOfService, openAsOwner } from '../logins.ts'
 import { type Besieged, startBesieged, untilNotReady } from './service-under-siege.ts'

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { type Account, chooseAccount } from '../../src/development/account.ts'
+import { type Account, chooseAccount } from '../../tools/embedded-postgres/account.ts'
 
 export interface ProgramOptions {
   command: string

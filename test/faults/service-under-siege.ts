@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../src/database/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { until } from '../until.ts'
 import { type ServiceProcess, startServiceProcess } from './service-process.ts'
 import { besiege, type Counts, nothingAmiss, type SiegeOptions } from './siege.ts'

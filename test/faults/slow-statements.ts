@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../src/database/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 
 /** Makes each statement on portfolio transactions take so many seconds more. */
 export async function slowed(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../../src/database/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { addCaller, type Caller } from '../rows.ts'
 
 /** What is asked, and what has to be answered, to the byte. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../src/database/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { type Caller, listNames, lists } from '../rows.ts'
 import type { Answer } from '../service.ts'
 

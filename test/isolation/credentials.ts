@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import type { Kysely } from 'kysely'
-import type { Tables } from '../../src/database/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import type { Issuer } from '../issuer.ts'
 import { addToken } from '../rows.ts'
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { tokenHash } from '../../src/database/token-hash.ts'
+import { tokenHash } from '../../src/postgres/tokens.ts'
 import {
   addAccountTransactions,
   addApp,

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { DEMO_ANSWERS } from '../../src/plugins/openapi/demo-answers.ts'
+import { DEMO_ANSWERS } from '../../src/http/openapi/demo-responses.ts'
 import type { Answer } from '../service.ts'
 import { kept, RENEWAL } from './committed.ts'
 import { readContract } from './contract.ts'

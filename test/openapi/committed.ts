@@ -1,5 +1,5 @@
 import openapiTypescript, { astToString } from 'openapi-typescript'
-import { parseExactly } from '../../src/plugins/openapi/exact-json.ts'
+import { parseExactly } from '../../src/http/openapi/demo-responses.ts'
 
 /** What is kept in the repository of the document, and is made anew by the script named here. */
 export const DOCUMENT = new URL('../../docs/openapi.json', import.meta.url)

@@ -1,7 +1,7 @@
 /** Writes what the repository keeps of the document: the examples in it, itself, the client's types. */
 import { writeFile } from 'node:fs/promises'
 import t from 'tap'
-import { DEMO_ANSWERS } from '../../src/plugins/openapi/demo-answers.ts'
+import { DEMO_ANSWERS } from '../../src/http/openapi/demo-responses.ts'
 import { startService } from '../service.ts'
 import { CLIENT_TYPES, clientTypes, DOCUMENT, kept } from './committed.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../../src/database/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 
 /** Apps, each with a token, a client id and one connection that has rows of all kinds. */
 const APPS = 200

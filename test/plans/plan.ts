@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Statement } from '../../src/database/statement.ts'
+import type { Statement } from '../../src/postgres/statements.ts'
 
 /** A node of a plan, as EXPLAIN (FORMAT JSON) tells it, with what the tests look at. */
 export interface PlanNode {

@@ -1,11 +1,9 @@
 import type { Command } from 'commander'
 import { createApp, listApps, setClientId } from '../apps.ts'
 import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
-import { counted } from '../counted.ts'
-import { deleteApp } from '../deletion.ts'
-import { UsageMistake } from '../failure.ts'
-import { rowsInWords } from '../row-counts.ts'
-import { table } from '../table.ts'
+import { deleteApp, rowsInWords } from '../deletion.ts'
+import { UsageMistake } from '../errors.ts'
+import { counted, table } from '../output.ts'
 
 /** `app create`, `app list`, `app set-client-id`, `app delete`: the programs that call the service. */
 export function addAppCommands(program: Command, run: Run): void {

@@ -1,11 +1,14 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
-import { createConnection, listConnections } from '../connections.ts'
-import { deleteConnection } from '../deletion.ts'
-import { UsageMistake } from '../failure.ts'
-import { findConnection, findConnectionById } from '../find-connection.ts'
-import { rowsInWords } from '../row-counts.ts'
-import { table } from '../table.ts'
+import {
+  createConnection,
+  findConnection,
+  findConnectionById,
+  listConnections,
+} from '../connections.ts'
+import { deleteConnection, rowsInWords } from '../deletion.ts'
+import { UsageMistake } from '../errors.ts'
+import { table } from '../output.ts'
 
 /** `connection create`, `… list`, `… delete`: what rows belong to, and what an app asks for. */
 export function addConnectionCommands(program: Command, run: Run): void {

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import { nonEmpty, type Report, type Run, withExamples } from '../command.ts'
-import { counted } from '../counted.ts'
-import { findConnection } from '../find-connection.ts'
+import { findConnection } from '../connections.ts'
 import { type Imported, importRows } from '../import/import-rows.ts'
-import { type KindName, kinds } from '../import/kinds.ts'
-import { openInputs } from '../input-files.ts'
-import { showProgress } from '../progress.ts'
+import { type KindName, kinds } from '../import/import-types.ts'
+import { showProgress } from '../import/progress.ts'
+import { openInputs } from '../import/source.ts'
+import { counted } from '../output.ts'
 
 interface ImportFlags {
   connection: string

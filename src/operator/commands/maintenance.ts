@@ -1,10 +1,8 @@
 import type { Command } from 'commander'
 import { seed } from '../../../seeds/seed.ts'
 import { type Report, type Run, withExamples } from '../command.ts'
-import { counted } from '../counted.ts'
-import { migrate } from '../migration.ts'
-import { configureServiceRole } from '../service-role.ts'
-import { table } from '../table.ts'
+import { configureServiceRole, migrate } from '../migrate.ts'
+import { counted, table } from '../output.ts'
 import { type Difference, verifyBooks } from '../verify.ts'
 
 /** `migrate`, `seed` and `verify`: what concerns the database as a whole. */

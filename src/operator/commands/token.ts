@@ -1,8 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { nonEmpty, type Run, withExamples } from '../command.ts'
-import { parseDuration } from '../duration.ts'
-import { table } from '../table.ts'
-import { issueToken, listTokens, revokeToken } from '../tokens.ts'
+import { table } from '../output.ts'
+import { issueToken, listTokens, parseDuration, revokeToken } from '../tokens.ts'
 
 /** `token issue`, `token list`, `token revoke`: the bearer tokens of apps. */
 export function addTokenCommands(program: Command, run: Run): void {

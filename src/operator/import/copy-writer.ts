@@ -1,4 +1,4 @@
-import type { Value } from './json-value.ts'
+import type { Value } from './json-scanner.ts'
 
 /**
  * Writes rows in the text format of COPY. Most values are the very bytes of the source, so a row

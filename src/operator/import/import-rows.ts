@@ -1,10 +1,10 @@
 import type pg from 'pg'
-import { Failure } from '../failure.ts'
-import { judge } from './judge.ts'
-import { type KindName, kinds } from './kinds.ts'
+import { Failure } from '../errors.ts'
+import { type KindName, kinds } from './import-types.ts'
 import { countChanges, fillCompletion, type ImportCounts, merge } from './merge.ts'
 import type { Source } from './source.ts'
 import { stage } from './staging.ts'
+import { judge } from './validate.ts'
 
 export interface ImportOptions {
   kind: KindName

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { COMPLETION_NOT_TOLD, type Kind } from './kinds.ts'
+import { COMPLETION_NOT_TOLD, type Kind } from './import-types.ts'
 
 /** What became of the rows of an import, or what would become of them. */
 export interface ImportCounts {

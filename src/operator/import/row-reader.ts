@@ -1,10 +1,8 @@
 import { closest } from '../closest.ts'
 import { CopyWriter } from './copy-writer.ts'
-import type { Field, Fields } from './fields.ts'
-import { JsonScanner } from './json-scanner.ts'
-import type { Value } from './json-value.ts'
-import type { Kind } from './kinds.ts'
-import { NotJson } from './line-cursor.ts'
+import type { Field, Fields, Kind } from './import-types.ts'
+import type { Value } from './json-scanner.ts'
+import { JsonScanner, NotJson } from './json-scanner.ts'
 
 /** Is told of a fault of the row that is being read, and of the field where one is at fault. */
 export type ReportFault = (reason: string, field?: string) => void

@@ -1,11 +1,28 @@
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { FaultList } from './faults.ts'
-import type { Kind } from './kinds.ts'
-import { type Line, linesOf, wholeLines } from './lines.ts'
+import { SHOWN_FAULTS } from '../errors.ts'
+import type { Kind } from './import-types.ts'
 import { RowReader } from './row-reader.ts'
-import { type Source, textOnly } from './source.ts'
+import { type Line, linesOf, type Source, textOnly, wholeLines } from './source.ts'
+
+/** A fault by the number of its line, counted through all files of the import. */
+export interface FaultAtLine {
+  line: number
+  field?: string | undefined
+  reason: string
+}
+
+/** Keeps the first faults and counts the others. */
+export class FaultList {
+  readonly first: FaultAtLine[] = []
+  total = 0
+
+  add(fault: FaultAtLine): void {
+    this.total += 1
+    if (this.first.length < SHOWN_FAULTS) this.first.push(fault)
+  }
+}
 
 /** What came in: `import_row` holds the rows without faults, each with the number of its line. */
 export interface Staged {

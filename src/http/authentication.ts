@@ -1,0 +1,50 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { tokenHash } from '../postgres/tokens.ts'
+import type { Caller } from '../queries/caller.ts'
+import { unauthorized } from './errors.ts'
+import { timesSent } from './headers.ts'
+import type { IdentityProvider } from './identity-provider.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls, as far as the header tells: the database decides whether it is so. */
+    caller: Caller
+  }
+}
+
+// RFC 6750 and 7235: the scheme in any case, one or more spaces, one token68.
+const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
+
+// The compact form of a signed token (RFC 7519). No token of ours has a dot in it.
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
+
+/**
+ * Reads the Authorization header (section 5) of every route that is registered beside it. Where an
+ * identity provider is configured, a token of the form that it issues is verified at once; without one,
+ * it is a token that nobody knows.
+ */
+export const authentication = fp(
+  async (app: FastifyInstance, { verify }: { verify: IdentityProvider | undefined }) => {
+    app.decorateRequest('caller')
+    app.addHook('onRequest', async (request) => {
+      const token = bearerToken(request)
+      request.caller =
+        verify !== undefined && JWT.test(token)
+          ? { clientId: await verify(token) }
+          : { tokenHash: tokenHash(token) }
+    })
+  },
+)
+
+function bearerToken(request: FastifyRequest): string {
+  const { authorization } = request.headers
+  if (authorization === undefined) {
+    throw unauthorized('missing_credentials', 'Send the header "Authorization: Bearer <token>".')
+  }
+  const token = BEARER.exec(authorization)?.[1]
+  if (token === undefined || timesSent(request, 'authorization') > 1) {
+    throw unauthorized('malformed_credentials', 'Authorization must be "Bearer" and one token.')
+  }
+  return token
+}

@@ -1,0 +1,74 @@
+import type { TObject, TSchema } from '@sinclair/typebox'
+import type { FastifySchema } from 'fastify'
+import { type Named, Reference } from '../schemas/fields.ts'
+import { RequestHeaders, ResponseHeaders } from '../schemas/headers.ts'
+import { ConnectionParams } from '../schemas/list.ts'
+import { Problem, problemExamples } from '../schemas/problem.ts'
+
+interface Operation {
+  /** The name of the function in a generated client. */
+  operationId: string
+  /** Under which the page lists it, and a generated client may group it. */
+  tag: 'Transactions' | 'Transfer orders'
+  summary: string
+  description: string
+  querystring: TObject
+  answer: Named<TSchema>
+}
+
+type HeaderName = keyof typeof ResponseHeaders
+
+/** How much of its quota the app has left, once it is known which app calls. */
+const QUOTA: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
+const STATE: HeaderName[] = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary', ...QUOTA]
+
+/**
+ * The schema of an endpoint of a connection: what is its own, and what all three have in common, which
+ * is every status but 200 (section 7, contract 19).
+ */
+export function connectionSchema({ tag, querystring, answer, ...about }: Operation): FastifySchema {
+  const links: HeaderName[] = 'page' in querystring.properties ? ['Link'] : []
+  return {
+    ...about,
+    tags: [tag],
+    params: ConnectionParams,
+    querystring,
+    headers: RequestHeaders,
+    response: {
+      200: {
+        description: answer.description,
+        headers: headers(...STATE, ...links, 'Content-Encoding'),
+        content: { 'application/json': { schema: Reference(answer) } },
+      },
+      304: {
+        description:
+          'Nothing has changed in the connection since the answer that `If-None-Match` names.',
+        headers: headers(...STATE),
+        type: 'null',
+      },
+      400: problem(400, 'The parameters cannot be used, or the request cannot be read.', QUOTA),
+      401: problem(401, 'The app token is missing or not valid.', ['WWW-Authenticate']),
+      404: problem(404, 'The calling app has no connection with this token.', QUOTA),
+      405: problem(405, 'The method is none of `GET` and `HEAD`.', ['Allow']),
+      429: problem(429, 'The app has used up its quota.', [...QUOTA, 'Retry-After']),
+      500: problem(500, 'The service failed.', []),
+      503: problem(503, 'The service cannot answer now: too busy, or without its database.', [
+        'Retry-After',
+      ]),
+    },
+  }
+}
+
+function headers(...names: HeaderName[]) {
+  const all: HeaderName[] = ['X-Request-ID', 'X-Client-Trace-ID', ...names]
+  return Object.fromEntries(all.map((name) => [name, ResponseHeaders[name]]))
+}
+
+function problem(status: number, description: string, names: HeaderName[]) {
+  const json = { schema: Reference(Problem), examples: problemExamples(status) }
+  return {
+    description,
+    headers: headers('Cache-Control', ...names),
+    content: { 'application/json': json },
+  }
+}
