@@ -4,16 +4,16 @@ import { isTracing } from './config.ts'
 import { authentication } from './http/authentication.ts'
 import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
-import { problems } from './http/errors.ts'
+import { errorHandler } from './http/errors.ts'
 import { newRequestId, requestIdentity, securityHeaders } from './http/headers.ts'
 import { configuredProvider } from './http/identity-provider.ts'
 import { httpLimits } from './http/limits.ts'
-import { nodeAnswers, refuseAddress, refuseConnection } from './http/malformed-requests.ts'
-import { headRequests, otherMethods } from './http/methods.ts'
+import { malformedRequests, refuseAddress, refuseConnection } from './http/malformed-requests.ts'
+import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi } from './http/openapi/openapi.ts'
-import { overload, underWay } from './http/overload.ts'
+import { inFlight, overload } from './http/overload.ts'
 import { configuredQuota } from './http/quota.ts'
-import { accessLog, discreet, requestEnd } from './http/request-log.ts'
+import { accessLog, redactedLogger, requestEnd } from './http/request-log.ts'
 import type { Database } from './postgres/database.ts'
 import { watchReads } from './postgres/database.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
@@ -38,7 +38,7 @@ export async function buildApp({
   logger = false,
 }: AppOptions): Promise<FastifyInstance> {
   const app = fastify({
-    logger: discreet(logger),
+    logger: redactedLogger(logger),
     genReqId: newRequestId,
     requestIdHeader: false,
     // Fastify's own lines print the address, and with it the connection's token.
@@ -69,8 +69,8 @@ export async function buildApp({
     ...(traces ? [traces.traceReads] : []),
   ])
 
-  await app.register(underWay)
-  await app.register(problems)
+  await app.register(inFlight)
+  await app.register(errorHandler)
   await app.register(requestIdentity)
   await app.register(securityHeaders)
   await app.register(requestEnd)
@@ -78,9 +78,9 @@ export async function buildApp({
   await app.register(metrics, { config, db, registry })
   if (traces) await app.register(traces.tracing, { config })
   await app.register(compression)
-  await app.register(otherMethods)
+  await app.register(methodNotAllowed)
   await app.register(headRequests)
-  await app.register(nodeAnswers)
+  await app.register(malformedRequests)
   await app.register(openapi)
   await app.register(docsPage)
   await app.register(health, { prefix: '/health', db })

@@ -92,7 +92,7 @@ function drain(app: FastifyInstance): void {
  */
 async function closeServer(app: FastifyInstance): Promise<void> {
   const sweep = setInterval(() => {
-    if (app.underWay.requests === 0) app.server.closeAllConnections()
+    if (app.inFlight.requests === 0) app.server.closeAllConnections()
     else app.server.closeIdleConnections()
   }, 50)
   await app.close().finally(() => clearInterval(sweep))

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fastify from 'fastify'
 import { sql } from 'kysely'
 import t from 'tap'
-import { discreet } from '../src/http/request-log.ts'
+import { redactedLogger } from '../src/http/request-log.ts'
 import { sendRaw } from './raw-http.ts'
 import { addCaller, addPortfolioTransactions } from './rows.ts'
 import { startService } from './service.ts'
@@ -31,12 +31,12 @@ t.test('Each request is one line with its facts, whatever comes of it', async (t
   const cases = [
     [connection.portfolio, {}, { route: LIST, status: 200, app, items: 2 }],
     [connection.portfolio, { headers: { 'if-none-match': etag } }, { status: 304, app, items: 0 }],
-    [`${connection.portfolio}?x=1`, {}, { status: 400, app, problem: 'invalid_request' }],
-    [`${LIST.replace(':token', 'x')}`, {}, { status: 404, app, problem: 'connection_not_found' }],
-    [connection.portfolio, { token: 'x' }, { status: 401, problem: 'invalid_token' }],
+    [`${connection.portfolio}?x=1`, {}, { status: 400, app, errorCode: 'invalid_request' }],
+    [`${LIST.replace(':token', 'x')}`, {}, { status: 404, app, errorCode: 'connection_not_found' }],
+    [connection.portfolio, { token: 'x' }, { status: 401, errorCode: 'invalid_token' }],
     [connection.portfolio, { method: 'POST' }, { status: 405, method: 'POST' }],
-    ['/nowhere', {}, { status: 404, problem: 'route_not_found' }],
-    ['/%ff', {}, { status: 400, problem: 'malformed_request' }],
+    ['/nowhere', {}, { status: 404, errorCode: 'route_not_found' }],
+    ['/%ff', {}, { status: 400, errorCode: 'malformed_request' }],
   ] as const
   for (const [path, asking, facts] of cases) {
     const before = service.log.length
@@ -53,7 +53,7 @@ t.test('So is what cannot be read as a request', async (t) => {
   const before = service.log.length
   await sendRaw({ port: service.port, bytes: `GET ${connection.portfolio} HTTP/9.9\r\n\r\n` })
   const [line = {}, ...more] = await lines(before)
-  t.match(line, { status: 400, problem: 'malformed_request' })
+  t.match(line, { status: 400, errorCode: 'malformed_request' })
   t.notOk('durationMs' in line || 'method' in line, 'there is no request that it could be of')
   t.same(more, [])
 })
@@ -105,7 +105,9 @@ t.test(
   'The logger writes neither the address of a request nor what hangs on an error',
   async (t) => {
     const log: string[] = []
-    const app = fastify({ logger: discreet({ stream: { write: (line) => void log.push(line) } }) })
+    const app = fastify({
+      logger: redactedLogger({ stream: { write: (line) => void log.push(line) } }),
+    })
     app.get('/:token', async (request, reply) => {
       const cause = Object.assign(new Error('the cause'), { payload: { sub: 'secret' } })
       const err = Object.assign(new Error('the error', { cause }), { claims: 'secret', code: 'E1' })

@@ -132,8 +132,8 @@ t.test('a database that does not answer is seen', async (t) => {
   t.equal((await service.get(connection.portfolio, { token })).status, 503)
   const found = await settled(service)
   t.equal(found.get('database_up'), 0)
-  const lacking = { route: LIST, lacking: 'database' }
-  t.equal(found.get(series('http_unserved_requests_total', lacking)), 1)
+  const unavailable = { route: LIST, reason: 'database' }
+  t.equal(found.get(series('http_unserved_requests_total', unavailable)), 1)
 })
 
 t.test('refusals for a quota, and the age of the provider\u2019s keys, are seen', async (t) => {

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { IdentityProviderUnavailable } from '../src/http/errors.ts'
 import { identityProvider } from '../src/http/identity-provider.ts'
-import { ProviderUnavailable, type SigningKeysOptions, signingKeys } from '../src/http/jwks.ts'
-import { TokenUnknown } from '../src/queries/caller.ts'
+import { type SigningKeysOptions, signingKeys } from '../src/http/jwks.ts'
+import { InvalidToken } from '../src/queries/caller.ts'
 import { AUDIENCE, type Issuer, startIssuer } from './issuer.ts'
 
 /** Verifies tokens of an issuer whose keys are cached for other times than the service has them. */
@@ -44,14 +45,14 @@ t.test('a key that is withdrawn counts no longer once the keys are fetched again
   issuer.keys.clear()
   await issuer.addKey('second')
   await verify(await fresh(issuer))
-  await t.rejects(verify(old), TokenUnknown)
+  await t.rejects(verify(old), InvalidToken)
 })
 
 t.test('made-up key ids cause no fetch while the cooldown lasts', async (t) => {
   const { issuer, verify } = await start(t, { cooldownMs: 60_000 })
   await verify(await fresh(issuer))
   for (let i = 0; i < 50; i += 1) {
-    await t.rejects(verify(await issuer.sign({}, { kid: `made up ${i}` })), TokenUnknown)
+    await t.rejects(verify(await issuer.sign({}, { kid: `made up ${i}` })), InvalidToken)
   }
   t.equal(issuer.fetches, 1)
 })
@@ -71,9 +72,9 @@ t.test('a provider that does not answer is given up, and is left alone for a whi
   const tokens = await Promise.all(Array.from({ length: 20 }, () => fresh(issuer)))
   const outcomes = await Promise.allSettled(tokens.map(verify))
   for (const outcome of outcomes) {
-    t.ok(outcome.status === 'rejected' && outcome.reason instanceof ProviderUnavailable)
+    t.ok(outcome.status === 'rejected' && outcome.reason instanceof IdentityProviderUnavailable)
   }
-  await t.rejects(verify(await fresh(issuer)), ProviderUnavailable)
+  await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable)
   t.equal(issuer.fetches, 1)
   t.equal(warnings.length, 1)
 })
@@ -93,13 +94,13 @@ t.test('an answer that is no key set is an outage, not a verdict on the token', 
       const { issuer, verify } = await start(t, { retryMs: 0, cooldownMs: 0 })
       const publish = issuer.answer
       issuer.answer = answer
-      await t.rejects(verify(await fresh(issuer)), ProviderUnavailable)
+      await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable)
       issuer.answer = publish
       t.equal(await verify(await fresh(issuer)), 'client', 'recovers')
       issuer.answer = answer
       t.equal(await verify(await fresh(issuer)), 'client', 'what is known goes on to serve')
       const strange = await issuer.sign({}, { kid: 'strange' })
-      await t.rejects(verify(strange), ProviderUnavailable)
+      await t.rejects(verify(strange), IdentityProviderUnavailable)
     })
   }
 })
@@ -109,7 +110,7 @@ t.test('an unusable key in the set is an outage for its tokens alone', async (t)
   const good = await fresh(issuer)
   await issuer.addKey('broken')
   issuer.keys.set('broken', { kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA', kid: 'broken' })
-  await t.rejects(verify(await fresh(issuer)), ProviderUnavailable)
+  await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable)
   t.equal(await verify(good), 'client')
 })
 
@@ -118,7 +119,7 @@ t.test('two keys that fit a token without a key id are none', async (t) => {
   t.equal(await verify(await issuer.sign({}, { kid: undefined })), 'client')
   const { issuer: other, verify: verifyOther } = await start(t)
   await other.addKey('second')
-  await t.rejects(verifyOther(await other.sign({}, { kid: undefined })), TokenUnknown)
+  await t.rejects(verifyOther(await other.sign({}, { kid: undefined })), InvalidToken)
 })
 
 t.test('a key that was withdrawn while nobody asked is not taken any more', async (t) => {
@@ -128,7 +129,7 @@ t.test('a key that was withdrawn while nobody asked is not taken any more', asyn
   issuer.answer = (response) => response.end('{"keys":[]}')
   const anHourLater = Date.now() + 3_600_000
   t.capture(Date, 'now', () => anHourLater)
-  await t.rejects(verify(token), TokenUnknown)
+  await t.rejects(verify(token), InvalidToken)
 })
 
 t.test('while the provider is away, its keys serve for a day and no longer', async (t) => {
@@ -140,8 +141,8 @@ t.test('while the provider is away, its keys serve for a day and no longer', asy
   hoursLater(23.9)
   t.equal(await verify(await fresh(issuer)), 'client')
   hoursLater(24.1)
-  await t.rejects(verify(await fresh(issuer)), ProviderUnavailable, 'an outage, and no 401')
-  await t.rejects(verify(await fresh(issuer)), ProviderUnavailable, 'and not only once')
+  await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable, 'an outage, and no 401')
+  await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable, 'and not only once')
   await issuer.listen()
   hoursLater(24.2)
   t.equal(await verify(await fresh(issuer)), 'client', 'it recovers by itself')

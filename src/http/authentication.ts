@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { tokenHash } from '../postgres/tokens.ts'
 import type { Caller } from '../queries/caller.ts'
 import { unauthorized } from './errors.ts'
-import { timesSent } from './headers.ts'
+import { headerCount } from './headers.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 
 declare module 'fastify' {
@@ -43,7 +43,7 @@ function bearerToken(request: FastifyRequest): string {
     throw unauthorized('missing_credentials', 'Send the header "Authorization: Bearer <token>".')
   }
   const token = BEARER.exec(authorization)?.[1]
-  if (token === undefined || timesSent(request, 'authorization') > 1) {
+  if (token === undefined || headerCount(request, 'authorization') > 1) {
     throw unauthorized('malformed_credentials', 'Authorization must be "Bearer" and one token.')
   }
   return token

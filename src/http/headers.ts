@@ -6,7 +6,7 @@ import fp from 'fastify-plugin'
  * How often a request has a header. Of most, Node keeps the first and drops the others without a word.
  * @param name in lower case
  */
-export function timesSent({ raw }: FastifyRequest, name: string): number {
+export function headerCount({ raw }: FastifyRequest, name: string): number {
   const { rawHeaders } = raw
   let times = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {

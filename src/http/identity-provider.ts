@@ -9,7 +9,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import { tokenHash } from '../postgres/tokens.ts'
-import { TokenExpired, TokenUnknown } from '../queries/caller.ts'
+import { ExpiredToken, InvalidToken } from '../queries/caller.ts'
 import { type SigningKeys, type SigningKeysOptions, signingKeys } from './jwks.ts'
 
 interface Verified {
@@ -46,7 +46,7 @@ function verifiedTokens() {
  * Verifies an access token of an identity provider.
  * @returns the client id that the provider knows the calling app by; whether an app of ours has it is
  * for the database to say
- * @throws TokenExpired, TokenUnknown for every other fault of the token, or ProviderUnavailable
+ * @throws ExpiredToken, InvalidToken for every other fault of the token, or IdentityProviderUnavailable
  */
 export type IdentityProvider = (token: string) => Promise<string>
 
@@ -119,15 +119,15 @@ export function identityProvider(options: IdentityProviderOptions): IdentityProv
       const { payload, protectedHeader } = await jwtVerify(token, keys, rules).catch(refuse)
       const clientId = clientIdOf(payload, claims)
       if (clientId === undefined || !isAccessToken(protectedHeader, payload)) {
-        throw new TokenUnknown()
+        throw new InvalidToken()
       }
       return { clientId, until: (Number(payload.exp) + TOLERANCE) * 1000 }
     })
 }
 
 function refuse(error: unknown): never {
-  if (error instanceof errors.JWTExpired) throw new TokenExpired()
-  if (error instanceof errors.JOSEError) throw new TokenUnknown()
+  if (error instanceof errors.JWTExpired) throw new ExpiredToken()
+  if (error instanceof errors.JOSEError) throw new InvalidToken()
   throw error
 }
 

@@ -7,16 +7,12 @@ import {
   type FetchImplementation,
   type JWTVerifyGetKey,
 } from 'jose'
-
-/** The identity provider's keys cannot be had now, or are of no use; asking again later may help. */
-export class ProviderUnavailable extends Error {
-  override name = 'ProviderUnavailable'
-}
+import { IdentityProviderUnavailable } from './errors.ts'
 
 export interface SigningKeys {
   /**
    * The key of a token.
-   * @throws ProviderUnavailable, or an error of jose when the set has no key for the token
+   * @throws IdentityProviderUnavailable, or an error of jose when the set has no key for the token
    */
   find: JWTVerifyGetKey
   /** When the provider was last asked with success, in ms since 1970; -Infinity for never. */
@@ -76,8 +72,8 @@ export function signingKeys(options: SigningKeysOptions): SigningKeys {
       return await remote(header, token)
     } catch (error) {
       if (isOfToken(error)) throw error
-      if (error instanceof ProviderUnavailable) throw error
-      throw new ProviderUnavailable('a key of the identity provider cannot be used', {
+      if (error instanceof IdentityProviderUnavailable) throw error
+      throw new IdentityProviderUnavailable('a key of the identity provider cannot be used', {
         cause: error,
       })
     }
@@ -102,7 +98,7 @@ function guardedFetch({ log, retryMs = 1_000 }: SigningKeysOptions) {
   let failures = 0
   const guarded: FetchImplementation = async (url, init) => {
     if (Date.now() < retryAt)
-      throw new ProviderUnavailable('the last fetch of keys has just failed')
+      throw new IdentityProviderUnavailable('the last fetch of keys has just failed')
     triedAt = Date.now()
     try {
       const text = await readKeys(await fetch(url, init))
@@ -114,7 +110,7 @@ function guardedFetch({ log, retryMs = 1_000 }: SigningKeysOptions) {
       failures += 1
       retryAt = Date.now() + retryMs
       log.warn({ err: cause }, 'the keys of the identity provider could not be fetched')
-      throw new ProviderUnavailable('the identity provider did not answer', { cause })
+      throw new IdentityProviderUnavailable('the identity provider did not answer', { cause })
     }
   }
   return {

@@ -28,7 +28,7 @@ export function httpLimits(config: Config) {
       headersTimeout: config.REQUEST_TIMEOUT_MS,
       // How often Node looks for requests that are late.
       connectionsCheckingInterval: 1_000,
-      // plugins/node-answers.ts does, with the one error body.
+      // malformed-requests.ts rejects it, with the error body of every error.
       requireHostHeader: false,
     },
   }

@@ -3,8 +3,8 @@ import type { Duplex } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
-import { Refusal, sendProblem } from './errors.ts'
-import { newRequestId, SECURITY_HEADERS, tellIdentity, timesSent } from './headers.ts'
+import { HttpError, sendError } from './errors.ts'
+import { headerCount, newRequestId, SECURITY_HEADERS, tellIdentity } from './headers.ts'
 import { ALLOWED_METHODS, WRONG_METHOD } from './methods.ts'
 
 const detail = 'The request cannot be read.'
@@ -13,9 +13,9 @@ const detail = 'The request cannot be read.'
 export function refuseAddress(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
   tellIdentity(request, reply)
   reply.headers(SECURITY_HEADERS)
-  sendProblem(request, reply, new Refusal('malformed_request', detail))
-  const { problem } = request
-  request.log.info({ method: request.method, status: reply.statusCode, problem }, 'request')
+  sendError(request, reply, new HttpError('malformed_request', detail))
+  const { errorCode } = request
+  request.log.info({ method: request.method, status: reply.statusCode, errorCode }, 'request')
 }
 
 /**
@@ -47,7 +47,7 @@ function endConnection(
   const requestId = newRequestId()
   const { status, title } = ProblemCodes[code]
   const body = JSON.stringify({ status, code, title, detail, requestId })
-  log.info({ requestId, status, problem: code }, 'request')
+  log.info({ requestId, status, errorCode: code }, 'request')
   const head = [
     `HTTP/1.1 ${status} ${title}`,
     `X-Request-ID: ${requestId}`,
@@ -65,12 +65,12 @@ function endConnection(
  * Takes over what Node would answer by itself, without our body: a request without Host (which needs
  * `requireHostHeader: false`), an expectation that it does not know, and CONNECT.
  */
-export const nodeAnswers = fp(async (app: FastifyInstance) => {
+export const malformedRequests = fp(async (app: FastifyInstance) => {
   app.addHook('onRequest', async (request) => {
     const { httpVersion } = request.raw
     // RFC 9112, 3.2: one Host, neither none nor two, since HTTP/1.1.
-    if (httpVersion !== '1.0' && timesSent(request, 'host') !== 1) {
-      throw new Refusal('malformed_request', 'The request must have one Host header.')
+    if (httpVersion !== '1.0' && headerCount(request, 'host') !== 1) {
+      throw new HttpError('malformed_request', 'The request must have one Host header.')
     }
   })
   // RFC 9110, 10.1.1: an expectation may be ignored.

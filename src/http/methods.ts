@@ -1,10 +1,10 @@
 import { METHODS } from 'node:http'
 import type { FastifyInstance, onSendHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import { Refusal } from './errors.ts'
+import { HttpError } from './errors.ts'
 
 const ALLOWED = ['GET', 'HEAD']
-// CONNECT never reaches a route: plugins/node-answers.ts refuses it.
+// CONNECT never reaches a route: malformed-requests.ts rejects it.
 const REFUSED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT')
 
 /** The value of the header Allow. */
@@ -15,13 +15,13 @@ export const WRONG_METHOD = `Only ${ALLOWED.join(' and ')} are answered here.`
  * Answers 405 with Allow to every other method, on every address that is registered after this
  * (contract 7): whoever asks, and before a body is read.
  */
-export const otherMethods = fp(async (app: FastifyInstance) => {
+export const methodNotAllowed = fp(async (app: FastifyInstance) => {
   for (const method of REFUSED) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   }
   app.addHook('onRequest', async ({ method, is404 }) => {
     if (ALLOWED.includes(method) || is404) return
-    throw new Refusal('method_not_allowed', WRONG_METHOD, { headers: { allow: ALLOWED_METHODS } })
+    throw new HttpError('method_not_allowed', WRONG_METHOD, { headers: { allow: ALLOWED_METHODS } })
   })
   // Without a route for it, a method would be 404 rather than 405.
   app.addHook('onRoute', function refuse({ method, routePath }) {

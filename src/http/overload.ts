@@ -2,22 +2,22 @@ import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
-import { Refusal, unavailable } from './errors.ts'
+import { HttpError, serviceUnavailable } from './errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** The requests that have come and whose response is not over. */
-    underWay: { requests: number }
+    inFlight: { requests: number }
   }
 }
 
 /** Counts the requests under way, of every route that is registered after it. */
-export const underWay = fp(async (app: FastifyInstance) => {
+export const inFlight = fp(async (app: FastifyInstance) => {
   const count = { requests: 0 }
   const leave = () => {
     count.requests -= 1
   }
-  app.decorate('underWay', count)
+  app.decorate('inFlight', count)
   app.addHook('onRequest', (_request, reply, next) => {
     count.requests += 1
     reply.raw.once('close', leave)
@@ -30,7 +30,7 @@ export const underWay = fp(async (app: FastifyInstance) => {
  * process is late with everything: those under way are then served in time instead of all being slow.
  */
 export const overload = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
-  const { underWay: count } = app
+  const { inFlight: count } = app
   app.addHook('onRequest', (_request, _reply, next) => {
     next(count.requests > config.MAX_REQUESTS ? tooMany() : undefined)
   })
@@ -42,13 +42,15 @@ export const overload = fp(async (app: FastifyInstance, { config }: { config: Co
   })
 })
 
-function tooMany(): Refusal {
-  return unavailable('Too many requests are under way here. Try again soon.')
+function tooMany(): HttpError {
+  return serviceUnavailable('Too many requests are under way here. Try again soon.')
 }
 
-class Late extends Refusal {
+class Late extends HttpError {
   constructor() {
-    const { code, message, headers } = unavailable('The service is overloaded. Try again soon.')
+    const { code, message, headers } = serviceUnavailable(
+      'The service is overloaded. Try again soon.',
+    )
     super(code, message, { headers })
   }
 }

@@ -8,7 +8,7 @@ import type { Config } from '../config.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Caller } from '../queries/caller.ts'
 import { confirmCaller } from '../queries/caller.ts'
-import { Refusal } from './errors.ts'
+import { HttpError } from './errors.ts'
 
 /** How long a request may wait for Redis, in ms: longer than that, and it passes uncounted. */
 const PATIENCE = 500
@@ -127,7 +127,7 @@ export interface Quota {
   /**
    * Takes one request off the quota of the app that `request.appId` names, and tells in the headers
    * what is left.
-   * @throws Refusal when nothing was left
+   * @throws HttpError when nothing was left
    */
   spend(reply: FastifyReply): Promise<void>
 }
@@ -202,7 +202,7 @@ function tellRest(reply: FastifyReply, remaining: number, milliseconds: number):
 function refuse(reply: FastifyReply, perMinute: number, milliseconds: number): never {
   const seconds = tellRest(reply, 0, milliseconds)
   reply.header('ratelimit-policy', `"app";q=${perMinute};w=${WINDOW_SECONDS}`)
-  throw new Refusal('too_many_requests', `An app may send ${perMinute} requests a minute.`, {
+  throw new HttpError('too_many_requests', `An app may send ${perMinute} requests a minute.`, {
     headers: { 'retry-after': String(seconds) },
   })
 }

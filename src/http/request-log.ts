@@ -53,8 +53,8 @@ export const accessLog = fp(async (app: FastifyInstance) => {
       method: request.method,
       route: request.routeOptions.url,
       status: aborted && !reply.raw.headersSent ? undefined : reply.statusCode,
-      problem: request.problem,
-      lacking: request.lacking,
+      errorCode: request.errorCode,
+      unavailableReason: request.unavailableReason,
       durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
       app: request.appId,
       items: request.items,
@@ -72,7 +72,7 @@ type Logger = NonNullable<FastifyServerOptions['logger']>
  * would print the address of a request, with the connection's token in it, and every property of an
  * error, such as the claims of a token.
  */
-export function discreet(logger: Logger): Logger {
+export function redactedLogger(logger: Logger): Logger {
   return typeof logger === 'object' ? { ...logger, serializers } : logger
 }
 

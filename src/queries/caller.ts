@@ -3,13 +3,13 @@ import type { Database } from '../postgres/database.ts'
 import { build, compile, parameter } from '../postgres/statements.ts'
 
 /** No token of ours has that hash, or it was revoked; or no app has that client id. */
-export class TokenUnknown extends Error {
-  override name = 'TokenUnknown'
+export class InvalidToken extends Error {
+  override name = 'InvalidToken'
 }
 
 /** The token was valid once. */
-export class TokenExpired extends Error {
-  override name = 'TokenExpired'
+export class ExpiredToken extends Error {
+  override name = 'ExpiredToken'
 }
 
 /** The app has no connection with that token, whoever else may have one (section 7). */
@@ -112,12 +112,12 @@ const statements = forEachCaller((kind) => compile(`caller by ${kind}`, sql`${ca
  * Whether the caller is who it says, for a request that is at fault in other ways: those are not told to
  * a stranger (contract 1).
  * @returns the id of the app
- * @throws TokenUnknown or TokenExpired
+ * @throws InvalidToken or ExpiredToken
  */
 export async function confirmCaller(db: Database, caller: Caller): Promise<string> {
   const rows = await db.read(statements[kindOf(caller)], [callerParameter(caller)])
   const [appId, expired] = rows.shift() ?? []
-  if (typeof appId !== 'string') throw new TokenUnknown()
-  if (expired === 't') throw new TokenExpired()
+  if (typeof appId !== 'string') throw new InvalidToken()
+  if (expired === 't') throw new ExpiredToken()
   return appId
 }

@@ -6,8 +6,8 @@ import {
   type CallerKind,
   ConnectionNotFound,
   callingApp,
-  TokenExpired,
-  TokenUnknown,
+  ExpiredToken,
+  InvalidToken,
 } from './caller.ts'
 
 /**
@@ -89,14 +89,14 @@ export interface Head {
 
 /**
  * Takes the head off an answer's rows.
- * @throws TokenUnknown, TokenExpired or ConnectionNotFound where there is nothing to answer with
+ * @throws InvalidToken, ExpiredToken or ConnectionNotFound where there is nothing to answer with
  */
 export function takeHead(rows: RawRows): Head {
   const fields = rows.shift()
-  if (fields === undefined) throw new TokenUnknown()
+  if (fields === undefined) throw new InvalidToken()
   const [appId, expired, connectionId, version, totalItems] = fields
   if (typeof appId !== 'string') throw new Error('the head of an answer did not come first')
-  if (expired === 't') throw new TokenExpired()
+  if (expired === 't') throw new ExpiredToken()
   if (connectionId === null || typeof version !== 'string') throw new ConnectionNotFound(appId)
   return { appId, version, totalItems: Number(totalItems ?? 0) }
 }

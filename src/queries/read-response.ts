@@ -80,7 +80,7 @@ export interface Found {
  * rows count only if they are of the version that the primary has now. So a token that was revoked, or a
  * connection that was deleted, is refused at once, nobody is told of an earlier state, and a replica that
  * lags costs a second read and nothing else.
- * @throws DatabaseUnavailable, TokenUnknown, TokenExpired or ConnectionNotFound
+ * @throws DatabaseUnavailable, InvalidToken, ExpiredToken or ConnectionNotFound
  */
 async function currentRows(db: Database, question: Question): Promise<Found> {
   const { statement, parameters, knownVersions, holding } = question

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Validators, validatorsOf } from '../http/conditional-requests.ts'
-import { Refusal } from '../http/errors.ts'
+import { HttpError } from '../http/errors.ts'
 import type { Quota } from '../http/quota.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Holding } from '../postgres/response-memory.ts'
@@ -13,7 +13,7 @@ import type { ParameterFault } from '../schemas/problem.ts'
 /**
  * Notes which app calls, for the log, and takes the request off its quota: once for each request, as
  * soon as the database has said who it is.
- * @throws Refusal when the app has used up its quota; that comes before anything else it is told
+ * @throws HttpError when the app has used up its quota; that comes before anything else it is told
  */
 async function callerIsKnown(
   quota: Quota | undefined,
@@ -85,7 +85,7 @@ export function holdingFor(
 
 /**
  * Refuses a request whose parameters are at fault, but not before its caller is known (contract 1).
- * @throws TokenUnknown, TokenExpired, or a Refusal that lists the faults
+ * @throws InvalidToken, ExpiredToken, or an HttpError that lists the faults
  */
 export async function refuseFaults(
   options: RouteOptions,
@@ -96,5 +96,5 @@ export async function refuseFaults(
   const appId = await confirmCaller(options.db, reply.request.caller)
   await callerIsKnown(options.quota, reply, appId)
   const detail = 'Query parameters cannot be used; `errors` lists each one.'
-  throw new Refusal('invalid_request', detail, { errors })
+  throw new HttpError('invalid_request', detail, { errors })
 }

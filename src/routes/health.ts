@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { unavailable } from '../http/errors.ts'
+import { serviceUnavailable } from '../http/errors.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Readiness, readinessOf } from '../postgres/readiness.ts'
 
@@ -19,9 +19,9 @@ export async function health(app: FastifyInstance, { db }: { db: Database }): Pr
   const quiet = { logLevel: 'silent', schema: { hide: true } } as const
   app.get('/live', quiet, async () => ({ status: 'live' }))
   app.get('/ready', quiet, async () => {
-    if (app.draining) throw unavailable('The service is shutting down.')
+    if (app.draining) throw serviceUnavailable('The service is shutting down.')
     const found = await readiness()
-    if (found !== 'ready') throw unavailable(FAULTS[found])
+    if (found !== 'ready') throw serviceUnavailable(FAULTS[found])
     return { status: 'ready', waitingRequests: db.state().primary.waiting }
   })
 }

@@ -26,7 +26,7 @@ export function httpMetrics(app: FastifyInstance, registry: Registry): void {
   app.addHook('onRoute', ({ url: route, method }) => {
     if (method !== 'GET') return
     problems.inc({ route, code: 'internal_error' }, 0)
-    for (const lacking of ['database', 'capacity']) unserved.inc({ route, lacking }, 0)
+    for (const reason of ['database', 'overload']) unserved.inc({ route, reason }, 0)
   })
 
   app.onRequestEnd((end: RequestEnd) => {
@@ -38,8 +38,8 @@ export function httpMetrics(app: FastifyInstance, registry: Registry): void {
     series.items += request.items ?? 0
     series.bytes += bytesSent(request.raw.socket)
     record(series.durations, reply.elapsedTime / 1000)
-    if (request.problem) problems.inc({ route, code: request.problem })
-    if (request.lacking) unserved.inc({ route, lacking: request.lacking })
+    if (request.errorCode) problems.inc({ route, code: request.errorCode })
+    if (request.unavailableReason) unserved.inc({ route, reason: request.unavailableReason })
   })
 
   function add(key: string, labels: Series['labels']): Series {
@@ -66,7 +66,7 @@ export function httpMetrics(app: FastifyInstance, registry: Registry): void {
     help: 'Requests that have come and are not over.',
     registers: [registry],
     collect() {
-      this.set(app.underWay.requests)
+      this.set(app.inFlight.requests)
     },
   })
 }
@@ -121,8 +121,8 @@ function refusalCounters(registry: Registry) {
     }),
     unserved: new Counter({
       name: 'http_unserved_requests_total',
-      help: 'Requests that were answered 503, by what was lacking.',
-      labelNames: ['route', 'lacking'],
+      help: 'Requests that were answered 503, by reason.',
+      labelNames: ['route', 'reason'],
       registers,
     }),
   }

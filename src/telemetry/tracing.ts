@@ -84,7 +84,7 @@ function endSpan({ request, reply, aborted }: RequestEnd): void {
   const { statusCode } = reply
   if (aborted) span.setAttribute('error.type', 'aborted')
   else span.setAttribute('http.response.status_code', statusCode)
-  if (statusCode >= 500) span.setAttribute('error.type', request.problem ?? String(statusCode))
+  if (statusCode >= 500) span.setAttribute('error.type', request.errorCode ?? String(statusCode))
   if (statusCode >= 500 || aborted) span.setStatus({ code: SpanStatusCode.ERROR })
   if (request.appId !== undefined) span.setAttribute('investment.app', request.appId)
   if (request.items !== undefined) span.setAttribute('investment.items', request.items)
