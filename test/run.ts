@@ -1,12 +1,12 @@
 /**
  * Behind `npm test`: a PostgreSQL server, a migrated template on it, then all test files, or those
- * that are named: `npm test -- test/health.test.ts`. Those in test/faults take minutes and run only
+ * that are named: `npm test -- test/http/health.test.ts`. Those in test/faults take minutes and run only
  * by name: `npm run test:faults`.
  */
 import { glob } from 'node:fs/promises'
-import { runFiles } from './files.ts'
-import { startPostgres } from './postgres.ts'
-import { createTemplate } from './template.ts'
+import { runFiles } from './support/files.ts'
+import { startPostgres } from './support/postgres.ts'
+import { createTemplate } from './support/template.ts'
 
 // Ctrl-C ends the test files, and then this run cleans up as always.
 process.on('SIGINT', () => {})

@@ -2,10 +2,10 @@ import { createHook } from 'node:async_hooks'
 import { pbkdf2 } from 'node:crypto'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { createDatabase } from '../database.ts'
-import { loginOfService, openAsOwner } from '../logins.ts'
-import { addCaller } from '../rows.ts'
-import { startService } from '../service.ts'
+import { createDatabase } from '../support/database.ts'
+import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { addCaller } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
 
 /** A name server that does not answer must not fill the threads with its questions. */
 const { url } = await createDatabase(t)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { createDatabase } from '../database.ts'
-import { loginOfService, openAsOwner } from '../logins.ts'
+import { createDatabase } from '../support/database.ts'
+import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { startBesieged, untilNotReady } from './service-under-siege.ts'
 import { layWire } from './wire.ts'
 

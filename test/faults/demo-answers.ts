@@ -2,8 +2,8 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { DEMO } from '../../seeds/demo-world.ts'
 import { seed } from '../../seeds/seed.ts'
-import { addresses } from '../rows.ts'
-import { type Answer, type Service, startService } from '../service.ts'
+import { addresses } from '../support/rows.ts'
+import { type Answer, type Service, startService } from '../support/service.ts'
 
 /** Puts the demo world into a database. */
 export async function seedDemo(databaseUrl: string): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { freePort } from './free-port.ts'
 import { launchService } from './service-process.ts'
 

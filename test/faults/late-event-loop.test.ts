@@ -1,8 +1,8 @@
 import t from 'tap'
-import { createDatabase } from '../database.ts'
-import { loginOfService, openAsOwner } from '../logins.ts'
-import { isProblem } from '../problem.ts'
-import { until } from '../until.ts'
+import { createDatabase } from '../support/database.ts'
+import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { isProblem } from '../support/problem.ts'
+import { until } from '../support/until.ts'
 import { startServiceProcess } from './service-process.ts'
 import { fillWorld, learn, questionsOf } from './truth.ts'
 

@@ -3,16 +3,16 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { seed } from '../../seeds/seed.ts'
-import { openAsOwner } from '../logins.ts'
-import { isProblem } from '../problem.ts'
+import { openAsOwner } from '../support/logins.ts'
+import { isProblem } from '../support/problem.ts'
 import {
   addAccountTransactions,
   addCaller,
   addConnection,
   addPortfolioTransactions,
-} from '../rows.ts'
-import { type Service, startService } from '../service.ts'
-import { until } from '../until.ts'
+} from '../support/rows.ts'
+import { type Service, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
 import { demoRequests, tellAll } from './demo-answers.ts'
 import { allAnswered, keepAsking } from './load.ts'

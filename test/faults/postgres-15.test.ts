@@ -1,6 +1,6 @@
 import t from 'tap'
-import { operatorHere } from '../operator-process.ts'
-import { startService } from '../service.ts'
+import { operatorHere } from '../operator/operator-process.ts'
+import { startService } from '../support/service.ts'
 import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
 import { demoRequests, seedDemo, tellAll } from './demo-answers.ts'
 import { startServiceProcess } from './service-process.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { addCaller } from '../rows.ts'
-import { type Service, startService } from '../service.ts'
+import { addCaller } from '../support/rows.ts'
+import { type Service, startService } from '../support/service.ts'
 import { startRedis } from './redis.ts'
 
 /** Two instances over one database and one Redis. */

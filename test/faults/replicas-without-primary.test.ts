@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { isProblem } from '../problem.ts'
-import { until } from '../until.ts'
+import { isProblem } from '../support/problem.ts'
+import { until } from '../support/until.ts'
 import { startBesieged, untilNotReady } from './service-under-siege.ts'
 import { startServers } from './standbys.ts'
 

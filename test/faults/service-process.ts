@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { freePort } from './free-port.ts'
 import { type Program, startProgram } from './program.ts'
 import { thisRelease } from './release.ts'

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Test } from 'tap'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { until } from '../until.ts'
+import { until } from '../support/until.ts'
 import { type ServiceProcess, startServiceProcess } from './service-process.ts'
 import { besiege, type Counts, nothingAmiss, type SiegeOptions } from './siege.ts'
 import { fillWorld, type Known, learn, questionsOf } from './truth.ts'

@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 import type { Test } from 'tap'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { openAsOwner } from '../logins.ts'
-import { type Service, startService } from '../service.ts'
-import { until } from '../until.ts'
+import { openAsOwner } from '../support/logins.ts'
+import { type Service, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import {
   type DebianPostgres,
   firstValue,

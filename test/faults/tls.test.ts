@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openAsOwner } from '../logins.ts'
+import { openAsOwner } from '../support/logins.ts'
 import { makeCertificate } from './certificate.ts'
 import { firstValue, migrateFor, startDebianPostgres } from './debian-postgres.ts'
 import { startServiceProcess } from './service-process.ts'

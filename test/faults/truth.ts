@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { addCaller, type Caller } from '../rows.ts'
+import { addCaller, type Caller } from '../support/rows.ts'
 
 /** What is asked, and what has to be answered, to the byte. */
 export interface Known {

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import type { Test } from 'tap'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { type Caller, listNames, lists } from '../rows.ts'
-import type { Answer } from '../service.ts'
+import { type Caller, listNames, lists } from '../support/rows.ts'
+import type { Answer } from '../support/service.ts'
 
 /**
  * A connection whose rows all change at once, from one version to the next, so that every answer tells

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_ANSWERS } from '../../src/http/openapi/demo-responses.ts'
-import type { Answer } from '../service.ts'
+import type { Answer } from '../support/service.ts'
 import { kept, RENEWAL } from './committed.ts'
 import { readContract } from './contract.ts'
 import { everyAnswer } from './every-answer.ts'

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { startService } from '../service.ts'
+import { startService } from '../support/service.ts'
 import { CLIENT_TYPES, clientTypes, DOCUMENT, kept, RENEWAL } from './committed.ts'
 
 const service = await startService(t)

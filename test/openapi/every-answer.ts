@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import type { Test } from 'tap'
 import { DEMO } from '../../seeds/demo-world.ts'
 import { INVALID_QUERY } from '../../src/schemas/problem.ts'
-import { addresses, addToken } from '../rows.ts'
-import { type Answer, type Asking, type Service, startService } from '../service.ts'
+import { addresses, addToken } from '../support/rows.ts'
+import { type Answer, type Asking, type Service, startService } from '../support/service.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN } from './seeded-service.ts'
 
 /** What was answered to a request for one of the operations. */

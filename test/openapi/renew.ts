@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_ANSWERS } from '../../src/http/openapi/demo-responses.ts'
-import { startService } from '../service.ts'
+import { startService } from '../support/service.ts'
 import { CLIENT_TYPES, clientTypes, DOCUMENT, kept } from './committed.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 

@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { DEMO } from '../../seeds/demo-world.ts'
 import { seed } from '../../seeds/seed.ts'
-import { type Service, type ServiceOptions, startService } from '../service.ts'
+import { type Service, type ServiceOptions, startService } from '../support/service.ts'
 
 /** The app token of the demo world, and the connection that the documentation shows. */
 export const { token: DEMO_TOKEN } = DEMO.wealth

@@ -1,0 +1,130 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import fastify from 'fastify'
+import { sql } from 'kysely'
+import t from 'tap'
+import { redactedLogger } from '../../src/http/request-log.ts'
+import { sendRaw } from '../support/raw-http.ts'
+import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const service = await startService(t)
+const { appId, token, connection } = await addCaller(service.db)
+await addPortfolioTransactions(service.db, connection, {}, {})
+const LIST = '/api/v1/queries/connections/:token/portfolios/transactions'
+
+/** The lines about requests since `before`, once there are as many. */
+async function lines(before: number, count = 1): Promise<Record<string, unknown>[]> {
+  const found = () => {
+    const all = service.log.slice(before).map((line) => JSON.parse(line))
+    return all.filter(({ msg }) => msg === 'request')
+  }
+  await until(`requests have their lines: ${count}`, () => found().length >= count)
+  return found()
+}
+
+t.test('Each request is one line with its facts, whatever comes of it', async (t) => {
+  const etag = String((await service.get(connection.portfolio, { token })).headers.get('etag'))
+  const app = appId
+  const cases = [
+    [connection.portfolio, {}, { route: LIST, status: 200, app, items: 2 }],
+    [connection.portfolio, { headers: { 'if-none-match': etag } }, { status: 304, app, items: 0 }],
+    [`${connection.portfolio}?x=1`, {}, { status: 400, app, errorCode: 'invalid_request' }],
+    [`${LIST.replace(':token', 'x')}`, {}, { status: 404, app, errorCode: 'connection_not_found' }],
+    [connection.portfolio, { token: 'x' }, { status: 401, errorCode: 'invalid_token' }],
+    [connection.portfolio, { method: 'POST' }, { status: 405, method: 'POST' }],
+    ['/nowhere', {}, { status: 404, errorCode: 'route_not_found' }],
+    ['/%ff', {}, { status: 400, errorCode: 'malformed_request' }],
+  ] as const
+  for (const [path, asking, facts] of cases) {
+    const before = service.log.length
+    const answer = await service.get(path, { token, ...asking })
+    const [line, ...more] = await lines(before)
+    t.match(line, { ...facts, requestId: answer.headers.get('x-request-id') }, path)
+    t.same(more, [])
+    if (path === '/%ff') t.notOk(line && 'durationMs' in line, 'it never got as far as a route')
+    else t.ok(Number(line?.durationMs) > 0, `${path}: took ${line?.durationMs} ms`)
+  }
+})
+
+t.test('So is what cannot be read as a request', async (t) => {
+  const before = service.log.length
+  await sendRaw({ port: service.port, bytes: `GET ${connection.portfolio} HTTP/9.9\r\n\r\n` })
+  const [line = {}, ...more] = await lines(before)
+  t.match(line, { status: 400, errorCode: 'malformed_request' })
+  t.notOk('durationMs' in line || 'method' in line, 'there is no request that it could be of')
+  t.same(more, [])
+})
+
+t.test('A client that goes away before it is answered is told as such', async (t) => {
+  const before = service.log.length
+  await service.db.transaction().execute(async (db) => {
+    await sql`lock table portfolio_transaction in access exclusive mode`.execute(db)
+    const socket = connect(service.port, '127.0.0.1')
+    socket.write(request(connection.portfolio))
+    while (service.database.state().primary.inUse === 0) await sleep(5)
+    socket.destroy()
+    const [line] = await lines(before)
+    t.match(line, { route: LIST, method: 'GET', aborted: true })
+    t.notOk(line && 'status' in line, 'no status was sent')
+  })
+})
+
+t.test('And the service is not blamed for it', async (t) => {
+  const before = service.log.length
+  const bytes = `${request(connection.portfolio).trimEnd()}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`
+  for (let n = 0; n < 20; n += 1) await sendRaw({ port: service.port, bytes })
+  const found = await lines(before, 40)
+  t.equal(found.filter(({ aborted }) => aborted).length, 20, 'told by the parser and by the route')
+  await sleep(50)
+  t.notMatch(service.log.slice(before).join(''), /could not be served/)
+})
+
+t.test('So is one that goes away in the middle of a long answer', async (t) => {
+  const many = Array.from({ length: 5_000 }, () => ({ description: 'x'.repeat(2_000) }))
+  await addPortfolioTransactions(service.db, connection, ...many.slice(0, 2_500))
+  await addPortfolioTransactions(service.db, connection, ...many.slice(2_500))
+  const before = service.log.length
+  const socket = connect(service.port, '127.0.0.1')
+  socket.write(request(`${connection.portfolio}?limit=5000`))
+  await once(socket, 'data')
+  socket.destroy()
+  t.match(await lines(before), [{ route: LIST, status: 200, app: appId, aborted: true }])
+})
+
+t.test('No line of all this holds a token or an address', async (t) => {
+  const secrets = [token, connection.token, 'portfolios/transactions?', 'limit=5000']
+  for (const secret of secrets) {
+    t.notOk(service.log.some((line) => line.includes(secret)))
+  }
+})
+
+t.test(
+  'The logger writes neither the address of a request nor what hangs on an error',
+  async (t) => {
+    const log: string[] = []
+    const app = fastify({
+      logger: redactedLogger({ stream: { write: (line) => void log.push(line) } }),
+    })
+    app.get('/:token', async (request, reply) => {
+      const cause = Object.assign(new Error('the cause'), { payload: { sub: 'secret' } })
+      const err = Object.assign(new Error('the error', { cause }), { claims: 'secret', code: 'E1' })
+      app.log.info({ req: request, res: reply, err }, 'all of it')
+      return {}
+    })
+    await app.inject('/secret?secret')
+    t.notOk(log.join('').includes('secret'))
+    const line = log.map((text) => JSON.parse(text)).find(({ msg }) => msg === 'all of it')
+    t.match(line, {
+      req: { method: 'GET', route: '/:token' },
+      res: { statusCode: 200 },
+      err: { type: 'Error', message: 'the error', code: 'E1', cause: { message: 'the cause' } },
+    })
+  },
+)
+
+function request(path: string): string {
+  return `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
+}

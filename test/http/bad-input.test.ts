@@ -1,0 +1,104 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { badRequests } from '../support/bad-requests.ts'
+import { isProblem } from '../support/problem.ts'
+import { sendRaw } from '../support/raw-http.ts'
+import { addAccountTransactions, addCaller } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService(t, { environment: { REQUEST_TIMEOUT_MS: '500' } })
+const { db, get, port } = service
+const caller = await addCaller(db)
+const { token, connection } = caller
+const good = `GET ${connection.orders} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
+
+t.test('Every bad request ends in one answer with the one error body', async (t) => {
+  for (const { name, bytes, expected } of badRequests(caller)) {
+    const { answers } = await sendRaw({ port, bytes })
+    const [answer] = answers
+    if (answer === undefined) t.fail(`${name}: no answer`)
+    else if (expected === 200) t.equal(answer.status, 200, name)
+    else isProblem(t, answer, expected, name)
+  }
+  t.equal((await get(connection.orders, { token })).status, 200, 'and the service is well')
+})
+
+t.test('Requests that never end are answered, then cut off', async (t) => {
+  const [line = '', ...rest] = good.split('\r\n')
+  const unfinished = [
+    'G',
+    line.slice(0, 30),
+    `${line}\r\n`,
+    good.slice(0, -2),
+    // What a client of HTTP/0.9 would send.
+    `GET ${connection.orders}\r\n`,
+    [`${line}\r\n`, ...rest.map((field) => `${field}\r`)],
+  ]
+  const outcomes = await Promise.all(unfinished.map((bytes) => sendRaw({ port, bytes })))
+  for (const { answers } of outcomes) {
+    const [answer] = answers
+    if (answer === undefined) t.fail('no answer')
+    else isProblem(t, answer, 'malformed_request')
+  }
+  const silent = await sendRaw({ port, bytes: [] })
+  t.ok(
+    silent.closed || silent.answers.length > 0,
+    'nor does one who says nothing keep a connection',
+  )
+})
+
+t.test('A client that hangs up in the middle leaves nothing behind', async (t) => {
+  for (const bytes of ['GET /', good, good.slice(0, -2), `${good}GARBAGE`]) {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    socket.write(bytes)
+    await sleep(1)
+    socket.resetAndDestroy()
+  }
+  for (const bytes of ['', 'GET /', good.slice(0, -2)]) {
+    const socket = connect({ port, host: '127.0.0.1' }).resume()
+    socket.end(bytes)
+    await once(socket, 'close')
+  }
+  t.equal((await get(connection.orders, { token })).status, 200)
+})
+
+t.test('Requests in one packet are answered in their order (RFC 9112)', async (t) => {
+  const unknown = good.replace(connection.token, 'nobody-has-this')
+  const stranger = good.replace(token, 'x')
+  const post = good.replace('GET', 'POST').replace('\r\n\r\n', '\r\nContent-Length: 3\r\n\r\nGET')
+  const bytes = [good, unknown, stranger, post, good].join('')
+  const { answers } = await sendRaw({ port, bytes, answers: 5 })
+  t.strictSame(
+    answers.map(({ status }) => status),
+    [200, 404, 401, 405, 200],
+  )
+})
+
+t.test('Garbage behind a good request does not get into its answer', async (t) => {
+  const row = { description: 'x'.repeat(2_000) }
+  for (let i = 0; i < 10; i += 1) {
+    await addAccountTransactions(db, connection, ...Array.from({ length: 1_000 }, () => row))
+  }
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('error', () => {})
+  const { account } = connection
+  socket.write(good.replace(connection.orders, `${account}?limit=10000`))
+  const [first] = await once(socket, 'data')
+  socket.pause()
+  socket.write('GARBAGE\r\n\r\n'.repeat(10))
+  await sleep(100)
+  const chunks: Buffer[] = [first]
+  socket.on('data', (chunk) => chunks.push(chunk)).resume()
+  await once(socket, 'close')
+  const received = Buffer.concat(chunks).toString('latin1')
+  t.match(received, /^HTTP\/1\.1 200 /)
+  t.equal(received.split('HTTP/1.1 ').length, 2, 'one answer, or the beginning of it')
+})
+
+t.test('Nothing of all this was a 500, and nothing was logged as a fault', async (t) => {
+  t.notOk(service.log.some((line) => line.includes('"level":50') || line.includes('"status":500')))
+})

@@ -1,0 +1,91 @@
+import { sql } from 'kysely'
+import t from 'tap'
+import { isProblem } from '../support/problem.ts'
+import { addCaller, addPortfolioTransactions, addTransferOrders, lists } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+const { db, get, log } = await startService(t)
+const { token, connection } = await addCaller(db)
+await addPortfolioTransactions(db, connection, { description: 'a private matter' })
+
+t.test('One body for every error, its members in one order (contract 16)', async (t) => {
+  const members = ['status', 'code', 'title', 'detail', 'requestId']
+  const answers = [
+    await get(connection.orders),
+    await get(`${connection.orders}x`, { token }),
+    await get(connection.orders, { token, method: 'DELETE' }),
+    await get('/%ff'),
+    await get('/%ff', { method: 'PUT' }),
+  ]
+  for (const answer of answers) {
+    t.strictSame(Object.keys(answer.json()), members)
+    t.equal(answer.headers.get('cache-control'), 'no-store', 'it is for whoever asked, and for now')
+  }
+  const refused = await get(`${connection.orders}?x`, { token })
+  t.strictSame(Object.keys(refused.json()), [...members, 'errors'])
+  t.strictSame(Object.keys(refused.json().errors[0]), ['parameter', 'code', 'detail'])
+})
+
+t.test('400 malformed_request: an address that does not decode (contract 7)', async (t) => {
+  for (const path of ['/%', '/%zz', connection.orders.replace(connection.token, '%ff')]) {
+    isProblem(t, await get(path, { token }), 'malformed_request', path)
+    isProblem(t, await get(path), 'malformed_request', `${path} without a token`)
+  }
+})
+
+/** What an operator may do by mistake: a policy that fails on every row. */
+async function breakPolicy(policy: string, table: string): Promise<() => Promise<unknown>> {
+  const set = (rule: string) =>
+    sql.raw(`alter policy ${policy} on ${table} using (${rule})`).execute(db)
+  const { rows } = await sql<{ rule: string }>`
+    select pg_get_expr(polqual, polrelid) as rule from pg_policy
+    where polname = ${policy} and polrelid = ${table}::regclass`.execute(db)
+  await set('connection_id / 0 = 1')
+  return () => set(String(rows[0]?.rule))
+}
+
+t.test(
+  '500: a fixed text; the cause is logged once, with the request id (contract 19)',
+  async (t) => {
+    t.equal((await get(connection.portfolio, { token })).status, 200)
+    const before = log.length
+    const mend = await breakPolicy('of_the_connection', 'portfolio_transaction')
+    const first = await get(connection.portfolio, { token })
+    const second = await get(connection.portfolio, { token })
+    t.equal((await get(connection.account, { token })).status, 200, 'the others were not touched')
+    await mend()
+
+    for (const answer of [first, second]) {
+      const { requestId, detail } = isProblem(t, answer, 'internal_error')
+      t.equal(detail, 'The service failed. Its operators can look the request up.')
+      const lines = log.slice(before).filter((line) => line.includes(requestId))
+      const causes = lines.filter((line) => line.includes('division by zero'))
+      t.equal(causes.length, 1, 'the cause, once')
+      t.match(JSON.parse(String(causes[0])), { level: 50, requestId, err: { code: '22012' } })
+      t.equal(lines.length, 2, 'and the line that every request has')
+      t.notMatch(answer.text, /division|policy|connection_id|22012|\.ts/, 'nothing of it is told')
+    }
+    for (const secret of [token, connection.token, 'a private matter']) {
+      t.notOk(
+        log.some((line) => line.includes(secret)),
+        'nothing secret in the log',
+      )
+    }
+    t.equal((await get(connection.portfolio, { token })).status, 200, 'and it recovers by itself')
+  },
+)
+
+t.test('All three endpoints fail alike (contract 19)', async (t) => {
+  const tables = {
+    portfolio: 'portfolio_transaction',
+    account: 'account_transaction',
+    orders: 'assets_transfer_order',
+  } as const
+  await lists.account.add(db, connection, {})
+  await addTransferOrders(db, connection, {})
+  for (const endpoint of ['portfolio', 'account', 'orders'] as const) {
+    const mend = await breakPolicy('of_the_connection', tables[endpoint])
+    isProblem(t, await get(connection[endpoint], { token }), 'internal_error', endpoint)
+    await mend()
+  }
+})

@@ -1,0 +1,73 @@
+import t from 'tap'
+import { sendRaw } from '../support/raw-http.ts'
+import { addCaller } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+const { db, get, port } = await startService(t)
+const { token, connection } = await addCaller(db)
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** One request for every way in which an answer can be made. */
+const requests = [
+  [connection.portfolio, { token }],
+  [connection.orders, { token }],
+  [connection.orders, { token, headers: { 'if-none-match': '*' } }],
+  [connection.orders, { token, method: 'HEAD' }],
+  [connection.orders, { token, method: 'POST' }],
+  [connection.orders, {}],
+  [`${connection.orders}?x`, { token }],
+  [`${connection.orders}/x`, { token }],
+  ['/%ff', { token }],
+  ['/health/live', {}],
+  ['/health/ready', {}],
+  ['/openapi.json', {}],
+] as const
+
+t.test('X-Request-ID: new in every answer, whatever its status (contract 22)', async (t) => {
+  const seen = new Set<string>()
+  for (const [path, asking] of [...requests, ...requests]) {
+    const id = String((await get(path, asking)).headers.get('x-request-id'))
+    t.match(id, UUID, path.replace(connection.token, ':token'))
+    seen.add(id)
+  }
+  t.equal(seen.size, 2 * requests.length)
+})
+
+t.test('X-Request-ID is never taken from the request (contract 22)', async (t) => {
+  const id = '11111111-1111-4111-8111-111111111111'
+  const headers = { 'x-request-id': id, 'request-id': id, 'x-correlation-id': id }
+  const answer = await get(connection.orders, { token, headers })
+  t.match(answer.headers.get('x-request-id'), UUID)
+  t.not(answer.headers.get('x-request-id'), id)
+})
+
+t.test('X-Client-Trace-ID comes back in every answer (contract 22)', async (t) => {
+  for (const [path, asking] of requests) {
+    const headers = { ...('headers' in asking ? asking.headers : {}), 'x-client-trace-id': 'a-1' }
+    const answer = await get(path, { ...asking, headers })
+    t.equal(answer.headers.get('x-client-trace-id'), 'a-1', path)
+  }
+})
+
+t.test(
+  'X-Client-Trace-ID: up to 128 visible ASCII characters, else ignored (contract 22)',
+  async (t) => {
+    const echo = async (value: string) => {
+      const fields = `Host: x\r\nAuthorization: Bearer ${token}\r\nX-Client-Trace-ID: ${value}\r\n`
+      const { answers } = await sendRaw({
+        port,
+        bytes: `GET ${connection.orders} HTTP/1.1\r\n${fields}\r\n`,
+      })
+      t.equal(answers[0]?.status, 200, 'never a reason to refuse a request')
+      return answers[0]?.headers.get('x-client-trace-id')
+    }
+    const visible = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).join('')
+    for (const value of ['x', visible, 'y'.repeat(128), '<script>'])
+      t.equal(await echo(value), value)
+    for (const value of ['', 'y'.repeat(129), 'two words', 'a\tb', 'caf\xe9', '\x80']) {
+      t.equal(await echo(value), undefined)
+    }
+    t.equal(await echo('a\r\nX-Client-Trace-ID: b'), undefined, 'two of them are not one')
+  },
+)

@@ -1,0 +1,250 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import t from 'tap'
+import { outcomeOf } from '../../src/operator/cli.ts'
+import { importRows } from '../../src/operator/import/import-rows.ts'
+import {
+  accountLine,
+  chunksOf,
+  orderLine,
+  portfolioLine,
+  prepareImport,
+  uuid,
+} from './importing.ts'
+
+const { run, newConnection, books, db, pool, url } = await prepareImport(t)
+const kind = 'portfolio-transactions'
+
+const lines = (...all: string[]) => all.join('\n')
+
+t.test('New rows are inserted, changed ones updated, equal ones left alone', async (t) => {
+  const connection = await newConnection()
+  const first = [1, 2, 3].map((id) => portfolioLine(id, '"amount":10.50,"currency":"EUR"'))
+  t.same(await run(kind, connection, lines(...first)), counts({ read: 3, inserted: 3 }))
+  const second = [
+    portfolioLine(4),
+    portfolioLine(3, '"amount":10.50,"currency":"EUR"'),
+    portfolioLine(2, '"amount":10.50,"currency":"USD"'),
+  ]
+  t.same(
+    await run(kind, connection, lines(...second)),
+    counts({ read: 3, inserted: 1, updated: 1, unchanged: 1 }),
+  )
+  const rows = await db
+    .selectFrom('portfolio_transaction')
+    .select(['transaction_id', 'currency'])
+    .where('connection_id', '=', connection.id)
+    .orderBy('transaction_id')
+    .execute()
+  t.same(
+    rows.map(({ currency }) => currency),
+    ['EUR', 'USD', 'EUR', null],
+  )
+  t.match(await books(connection), { portfolio: 4 })
+})
+
+t.test('An UNKNOWN gets its type when it comes again', async (t) => {
+  const connection = await newConnection()
+  const line = portfolioLine(1)
+  await run(kind, connection, line.replace('BUY', 'UNKNOWN'))
+  t.same(await run(kind, connection, line), counts({ read: 1, updated: 1 }))
+})
+
+t.test('What has not changed is not written: the version of the data stays', async (t) => {
+  const connection = await newConnection()
+  const members = '"amount":1.00,"description":"a\\nb","retentionDetail":null'
+  await run(kind, connection, portfolioLine(1, members))
+  await run('account-transactions', connection, accountLine(1))
+  await run('transfer-orders', connection, orderLine(1))
+  const before = await books(connection)
+  const again = portfolioLine(1, members).replace(uuid(1), uuid(1).toUpperCase())
+  t.same(await run(kind, connection, again), counts({ read: 1, unchanged: 1 }))
+  await run('account-transactions', connection, accountLine(1, '"taxes":null'))
+  await run('transfer-orders', connection, orderLine(1))
+  await run(kind, connection, '')
+  t.same(await books(connection), before)
+})
+
+t.test('Every digit counts: 1.0 becomes 1.00, and an exponent is no change', async (t) => {
+  const connection = await newConnection()
+  await run(kind, connection, portfolioLine(1, '"amount":1.0'))
+  const again = (amount: string) => run(kind, connection, portfolioLine(1, `"amount":${amount}`))
+  t.match(await again('1.00'), { updated: 1 })
+  t.match(await again('100e-2'), { unchanged: 1 })
+  t.match(await again('1'), { updated: 1 })
+  t.match(await again('0'), { updated: 1 })
+  t.match(await again('-0'), { unchanged: 1 })
+  t.match(await again('null'), { updated: 1 })
+})
+
+t.test('A field that is left out is null, also where it had a value before', async (t) => {
+  const connection = await newConnection()
+  await run(
+    kind,
+    connection,
+    portfolioLine(1, '"retentionDetail":{"retentionFrom":1,"retentionTo":2}'),
+  )
+  t.match(await run(kind, connection, portfolioLine(1)), { updated: 1 })
+  t.match(await run(kind, connection, portfolioLine(1, '"retentionDetail":null')), { unchanged: 1 })
+})
+
+t.test('The ids of one connection are nothing to another', async (t) => {
+  const [one, other] = [await newConnection(), await newConnection()]
+  await run(kind, one, portfolioLine(1, '"amount":1'))
+  t.match(await run(kind, other, portfolioLine(1, '"amount":2')), { inserted: 1 })
+  t.match(await run(kind, one, portfolioLine(1, '"amount":1')), { unchanged: 1 })
+})
+
+t.test(
+  'A row that comes twice is a fault, in one file or in two, and names both lines',
+  async (t) => {
+    const { id } = await newConnection()
+    const again = portfolioLine(1).replace(uuid(1), uuid(1).toUpperCase())
+    const sources = [
+      { name: 'a', chunks: chunksOf(lines('', portfolioLine(1), portfolioLine(2))) },
+      { name: 'empty', chunks: chunksOf('') },
+      { name: 'b', chunks: chunksOf(lines(portfolioLine(3), again, portfolioLine(3), again)) },
+    ]
+    const error = await importRows(pool, { kind, connectionId: id, sources }).catch((e) => e)
+    t.equal(error.total, 3)
+    t.same(error.faults, [
+      fault(2, 'the same row was on line 2 of a already'),
+      fault(3, 'the same row was on line 1 of b already'),
+      fault(4, 'the same row was on line 2 of a already'),
+    ])
+    t.match(await books({ id }), { portfolio: 0, version: 0 })
+
+    function fault(line: number, reason: string) {
+      return { file: 'b', line, field: 'transactionId', reason }
+    }
+  },
+)
+
+t.test('Faults of rows and rows that come twice are told together, by line', async (t) => {
+  const text = lines(
+    portfolioLine(1),
+    portfolioLine(1),
+    portfolioLine(2, '"x":1'),
+    portfolioLine(1),
+  )
+  const error = await run(kind, await newConnection(), text).catch((e) => e)
+  t.same(
+    error.faults.map(({ line }: { line: number }) => line),
+    [2, 3, 4],
+  )
+})
+
+t.test('A dry run tells what an import would do, and does nothing', async (t) => {
+  const connection = await newConnection()
+  await run(kind, connection, lines(portfolioLine(1), portfolioLine(2)))
+  const before = await books(connection)
+  const text = lines(portfolioLine(1), portfolioLine(2, '"amount":1'), portfolioLine(3))
+  const would = await run(kind, connection, text, { dryRun: true })
+  t.same(would, counts({ read: 3, inserted: 1, updated: 1, unchanged: 1 }))
+  t.same(await books(connection), before)
+  t.same(await run(kind, connection, text), would)
+  await t.rejects(run(kind, connection, 'x', { dryRun: true }), { name: 'ImportRejected' })
+})
+
+t.test('An order that does not tell is completed now; null is not completed', async (t) => {
+  const connection = await newConnection()
+  const order = (members?: string) => run('transfer-orders', connection, orderLine(1, members))
+  await order('"completedAt":null')
+  t.equal(await completedAt(connection), null)
+  t.match(await order('"completedAt":null'), { unchanged: 1 })
+  const before = Date.now()
+  t.match(await order(), { updated: 1 })
+  const completed = await completedAt(connection)
+  t.ok(completed && completed.getTime() >= before - 1 && completed.getTime() <= Date.now() + 1)
+  t.match(await order(), { unchanged: 1 })
+  t.same(await completedAt(connection), completed)
+  t.match(await order('"completedAt":"2024-01-01t12:00:00.5+02:00"'), { updated: 1 })
+  t.same(await completedAt(connection), new Date('2024-01-01T10:00:00.500Z'))
+  t.match(await order('"name":"N"'), { updated: 1 })
+  t.same(await completedAt(connection), new Date('2024-01-01T10:00:00.500Z'))
+})
+
+t.test('Two imports into one connection at once both arrive', async (t) => {
+  const connection = await newConnection()
+  const halves = [0, 1].map((half) =>
+    lines(...Array.from({ length: 300 }, (_, index) => portfolioLine(index + half * 200))),
+  )
+  const done = await Promise.all(halves.map((text) => run(kind, connection, text)))
+  t.equal(
+    done.reduce((sum, { inserted }) => sum + inserted, 0),
+    500,
+  )
+  t.equal(
+    done.reduce((sum, { unchanged }) => sum + unchanged, 0),
+    100,
+  )
+  t.match(await books(connection), { portfolio: 500 })
+})
+
+t.test('A connection that is gone is told, and not an import into nothing', async (t) => {
+  await t.rejects(run(kind, { id: '999999999' }, portfolioLine(1)), {
+    message: 'The connection does not exist any more.',
+  })
+})
+
+t.test('A connection to the database that breaks loses nothing and is told', async (t) => {
+  const connection = await newConnection()
+  async function* chunks() {
+    for (let id = 0; id < 2_000; id += 1) yield Buffer.from(`${portfolioLine(id)}\n`)
+    await killImporter()
+    for (;;) {
+      yield Buffer.from(`${portfolioLine(1)}\n`.repeat(1_000))
+      await sleep(1)
+    }
+  }
+  const sources = [{ name: 'endless', chunks: chunks() }]
+  const error = await importRows(pool, { kind, connectionId: connection.id, sources }).catch(
+    (e) => e,
+  )
+  t.match(outcomeOf(error, false), {
+    exitCode: 1,
+    sentence: 'The connection to PostgreSQL broke; what was not finished is undone.',
+  })
+  t.match(await books(connection), { portfolio: 0, version: 0 })
+  t.match(await run(kind, connection, portfolioLine(1)), { inserted: 1 }, 'the pool goes on')
+})
+
+t.test(
+  'An input that breaks off loses nothing, and the connection can be used again',
+  async (t) => {
+    const connection = await newConnection()
+    async function* chunks() {
+      yield Buffer.from(`${portfolioLine(1)}\n`)
+      throw new Error('the disk is gone')
+    }
+    const client = new pg.Pool({ connectionString: url, max: 1 })
+    t.teardown(() => client.end())
+    const sources = [{ name: 'broken', chunks: chunks() }]
+    const importing = importRows(client, { kind, connectionId: connection.id, sources })
+    await t.rejects(importing, { message: 'the disk is gone' })
+    const { rows } = await client.query(`select to_regclass('import_row') as "left"`)
+    t.same(rows, [{ left: null }], 'the transaction is over')
+    t.match(await books(connection), { portfolio: 0, version: 0 })
+  },
+)
+
+async function killImporter() {
+  const { rowCount } = await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and query like 'copy import_row%'`,
+  )
+  t.equal(rowCount, 1)
+}
+
+async function completedAt(connection: { id: string }): Promise<Date | null> {
+  const { completed_at } = await db
+    .selectFrom('assets_transfer_order')
+    .select('completed_at')
+    .where('connection_id', '=', connection.id)
+    .executeTakeFirstOrThrow()
+  return completed_at
+}
+
+function counts(some: { read: number; inserted?: number; updated?: number; unchanged?: number }) {
+  return { inserted: 0, updated: 0, unchanged: 0, ...some }
+}

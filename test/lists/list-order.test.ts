@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { addCaller, listNames, lists } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+const { db, get } = await startService(t)
+
+for (const list of listNames) {
+  const { add, id, idColumn } = lists[list]
+
+  t.test(
+    `${list}: newest first: day, hour with nulls last, id, descending (contract 8)`,
+    async (t) => {
+      const { token, connection } = await addCaller(db)
+      const expected = [
+        ['2025-01-03', null, '00000000-0000-4000-8000-000000000001'],
+        ['2025-01-02', '23:59:59', '00000000-0000-4000-8000-000000000002'],
+        ['2025-01-02', '09:30:00', 'ffffffff-ffff-4fff-bfff-ffffffffffff'],
+        ['2025-01-02', '09:30:00', 'a0000000-0000-4000-8000-000000000000'],
+        ['2025-01-02', '09:30:00', '9fffffff-ffff-4fff-bfff-ffffffffffff'],
+        ['2025-01-02', '', 'ffffffff-ffff-4fff-bfff-fffffffffffe'],
+        ['2025-01-02', null, 'ffffffff-ffff-4fff-bfff-fffffffffffd'],
+        ['2025-01-02', null, '00000000-0000-4000-8000-000000000000'],
+        ['2025-01-01', '12:00:00', '00000000-0000-4000-8000-000000000003'],
+      ]
+      const rows = expected.map(([day, hour, key]) => ({
+        operation_date_day: day,
+        operation_date_hour: hour,
+        [idColumn]: key,
+      }))
+      await add(db, connection, ...(rows.sort(() => Math.random() - 0.5) as object[]))
+      for (const query of ['', '?from=2025-01-01', '?limit=9', '?from=2025-01-01&to=2025-01-03']) {
+        const { items } = (await get(connection[list] + query, { token })).json()
+        const got = items.map((item: Record<string, string>) => [
+          item.operationDateDay,
+          item.operationDateHour,
+          item[id],
+        ])
+        t.strictSame(got, expected, query)
+      }
+    },
+  )
+
+  t.test(
+    `${list}: hours sort by their bytes, whatever they hold (contract 8 and 13)`,
+    async (t) => {
+      const { token, connection } = await addCaller(db)
+      const hours = [
+        '9:05',
+        '09:05:00',
+        '10:00',
+        'ñ',
+        'z',
+        'Z',
+        'é',
+        'e\u0301',
+        '朝',
+        '😀',
+        '\uffee',
+        ' ',
+      ]
+      await add(db, connection, ...hours.map((hour) => ({ operation_date_hour: hour })))
+      const { items } = (await get(connection[list], { token })).json()
+      const got = items.map((item: Record<string, string>) => item.operationDateHour)
+      const bytes = (text: string) => Buffer.from(text, 'utf8')
+      t.strictSame(
+        got,
+        hours.toSorted((a, b) => bytes(b).compare(bytes(a))),
+      )
+    },
+  )
+
+  t.test(
+    `${list}: a row without operation date stands by its value date (contract 4, 8)`,
+    async (t) => {
+      const { token, connection } = await addCaller(db)
+      await add(
+        db,
+        connection,
+        { value_date_day: '2025-01-02', operation_date_hour: '08:00:00', description: 'b' },
+        { operation_date_day: '2025-01-02', operation_date_hour: '09:00:00', description: 'a' },
+        { operation_date_day: '2025-01-02', operation_date_hour: '07:00:00', description: 'c' },
+        // The hour of the value date has no say.
+        { value_date_day: '2025-01-02', value_date_hour: '23:00:00', description: 'd' },
+      )
+      const { items } = (await get(connection[list], { token })).json()
+      t.equal(items.map((item: Record<string, string>) => item.description).join(''), 'abcd')
+    },
+  )
+
+  t.test(`${list}: pages of any size partition a day of equal hours (contract 8)`, async (t) => {
+    const { token, connection } = await addCaller(db)
+    const ids = Array.from({ length: 23 }, () => randomUUID())
+    const rows = ids.map((key, i) => ({
+      [idColumn]: key,
+      operation_date_hour: i % 3 === 0 ? null : '10:00:00',
+      operation_date_day: i < 20 ? '2025-01-02' : '2025-01-01',
+    }))
+    await add(db, connection, ...rows)
+    const walk = async (limit: number) => {
+      const seen: string[] = []
+      for (let page = 0; page * limit < ids.length; page += 1) {
+        const answer = await get(`${connection[list]}?limit=${limit}&page=${page}`, { token })
+        seen.push(...answer.json().items.map((item: Record<string, string>) => item[id]))
+      }
+      return seen
+    }
+    const whole = await walk(1000)
+    t.strictSame(whole.toSorted(), ids.toSorted(), 'every row once')
+    for (const limit of [1, 2, 7, 22, 23]) t.strictSame(await walk(limit), whole, `limit=${limit}`)
+  })
+}

@@ -1,0 +1,149 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { parseExact } from '../support/exact-json.ts'
+import { addCaller, type Caller, listNames, lists } from '../support/rows.ts'
+import { type Answer, startService } from '../support/service.ts'
+import { type ModelQuery, type ModelRow, modelPage } from './model.ts'
+import { history, type Step } from './model-arbitraries.ts'
+
+// Hundreds of requests, on whatever machine: longer than a test file has by default.
+t.setTimeout(240_000)
+
+const { db, get } = await startService(t)
+
+type ListName = (typeof listNames)[number]
+
+const tables = { portfolio: 'portfolio_transaction', account: 'account_transaction' } as const
+
+/** A connection in the database and in the model, which get the same changes and the same questions. */
+interface Both {
+  list: ListName
+  caller: Caller
+  rows: ModelRow[]
+  /** How often anything was changed. */
+  changes: number
+  /** What each address answered last, and after how many changes. */
+  answered: Map<string, { changes: number; etag: string }>
+}
+
+/** Only changes that change something: an update to the same values is one as well. */
+async function apply(both: Both, step: Step): Promise<void> {
+  if (step.kind === 'ask') return ask(both, step.query)
+  if (step.kind === 'walk') return walk(both, step.query)
+  if (step.kind === 'add') {
+    const known = new Set(both.rows.map(({ id }) => id))
+    const fresh = step.rows.filter(({ id }) => !known.has(id))
+    if (fresh.length === 0) return
+    const columns = fresh.map((row) => ({ [lists[both.list].idColumn]: row.id, ...columnsOf(row) }))
+    await lists[both.list].add(db, both.caller.connection, ...columns)
+    both.rows.push(...fresh)
+  } else {
+    if (both.rows.length === 0) return
+    const table = tables[both.list] as 'portfolio_transaction'
+    const column = lists[both.list].idColumn as 'transaction_id'
+    const pick = (number: number) => both.rows[number % both.rows.length] as ModelRow
+    if (step.kind === 'remove') {
+      const gone = new Set(step.picks.map((number) => pick(number).id))
+      await db
+        .deleteFrom(table)
+        .where(column, 'in', [...gone])
+        .execute()
+      both.rows = both.rows.filter(({ id }) => !gone.has(id))
+    } else {
+      const row = pick(step.pick)
+      await db.updateTable(table).set(columnsOf(step.into)).where(column, '=', row.id).execute()
+      Object.assign(row, step.into)
+    }
+  }
+  both.changes += 1
+}
+
+function columnsOf(row: Omit<ModelRow, 'id'>) {
+  return {
+    operation_date_day: row.operationDateDay,
+    value_date_day: row.valueDateDay,
+    operation_date_hour: row.operationDateHour,
+    description: row.description,
+    amount: row.amount,
+  }
+}
+
+function addressOf({ list, caller }: Both, query: ModelQuery): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined)
+  const search = new URLSearchParams(
+    given.map(([name, value]): [string, string] => [name, String(value)]),
+  )
+  return `${caller.connection[list]}?${search}`
+}
+
+/** What was answered, in the words of the model. */
+function told({ text }: Answer, list: ListName) {
+  const { items, limit, page, totalItems } = parseExact(text)
+  const rows = items.map((item: Record<string, unknown>) => ({
+    id: item[lists[list].id],
+    operationDateDay: item.operationDateDay,
+    valueDateDay: item.valueDateDay,
+    operationDateHour: item.operationDateHour,
+    description: item.description,
+    amount: (item.amount as { digits: string }).digits,
+  }))
+  const [number, count, total] = [limit, page, totalItems].map(({ digits }) => Number(digits))
+  return { items: rows, limit: number, page: count, totalItems: total }
+}
+
+async function ask(both: Both, query: ModelQuery): Promise<void> {
+  const path = addressOf(both, query)
+  const { token } = both.caller
+  const answer = await get(path, { token })
+  same(told(answer, both.list), modelPage(both.rows, query))
+  await checkTag(both, path, String(answer.headers.get('etag')))
+}
+
+/** The tag is that of the last time if and only if nothing has changed since. */
+async function checkTag(both: Both, path: string, etag: string): Promise<void> {
+  const last = both.answered.get(path)
+  const { token } = both.caller
+  if (last) {
+    const unchanged = last.changes === both.changes
+    same(etag === last.etag, unchanged)
+    const again = await get(path, { token, headers: { 'if-none-match': last.etag } })
+    same(again.status, unchanged ? 304 : 200)
+  }
+  both.answered.set(path, { changes: both.changes, etag })
+}
+
+/** All pages of a size, one after the other, are the list: every row once, in its order. */
+async function walk(both: Both, { from, to, limit = 5 }: ModelQuery): Promise<void> {
+  const whole = modelPage(both.rows, { from, to, limit: both.rows.length + 1 }).items
+  const read: unknown[] = []
+  for (let page = 0; page * limit < whole.length; page += 1) {
+    const path = addressOf(both, { from, to, limit, page })
+    const answer = told(await get(path, { token: both.caller.token }), both.list)
+    same(answer.totalItems, whole.length)
+    read.push(...answer.items)
+  }
+  same(read, whole)
+}
+
+/** @throws for fast-check to shrink the history */
+function same(found: unknown, wanted: unknown): void {
+  const [a, b] = [found, wanted].map((value) => JSON.stringify(value, null, 1))
+  if (a !== b) throw new Error(`the service says\n${a}\nand the model\n${b}`)
+}
+
+const promise = 'filter, order, pages, totals and tags are those of a plain model'
+
+for (const list of listNames) {
+  t.test(`${list}: ${promise} (contract 3, 4, 6, 8, 9, 24)`, { timeout: 200_000 }, async (t) => {
+    const property = fc.asyncProperty(history, async (steps) => {
+      const caller = await addCaller(db)
+      const both: Both = { list, caller, rows: [], changes: 0, answered: new Map() }
+      for (const step of structuredClone(steps)) await apply(both, step)
+      // Whatever happened, the first page is asked for twice at the end, and nothing changes between.
+      await ask(both, {})
+      await ask(both, {})
+    })
+    await fc.assert(property, { numRuns: 40 })
+    t.pass('40 random histories')
+  })
+}

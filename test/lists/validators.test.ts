@@ -1,0 +1,174 @@
+import t from 'tap'
+import { addCaller, addConnection, addTransferOrders, lists } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+const { db, get } = await startService(t)
+const endpoints = ['portfolio', 'account', 'orders'] as const
+
+async function filled() {
+  const caller = await addCaller(db)
+  await lists.portfolio.add(db, caller.connection, {}, {})
+  await lists.account.add(db, caller.connection, {}, {})
+  await addTransferOrders(db, caller.connection, {}, {})
+  return caller
+}
+
+for (const endpoint of endpoints) {
+  t.test(`${endpoint}: ETag, Last-Modified and Cache-Control (contract 24)`, async (t) => {
+    const { token, connection } = await filled()
+    const { headers } = await get(connection[endpoint], { token })
+    t.match(headers.get('etag'), /^W\/"[!#-~]+"$/, 'weak')
+    t.equal(headers.get('cache-control'), 'private, no-cache')
+    const { changed_at } = await db
+      .selectFrom('connection')
+      .where('id', '=', connection.id)
+      .select('changed_at')
+      .executeTakeFirstOrThrow()
+    t.equal(headers.get('last-modified'), changed_at.toUTCString())
+  })
+
+  t.test(`${endpoint}: 304 without a body where nothing changed (contract 24)`, async (t) => {
+    const { token, connection } = await filled()
+    const full = await get(connection[endpoint], { token })
+    const tag = String(full.headers.get('etag'))
+    const same = [
+      tag,
+      tag.slice(2),
+      '*',
+      ' * ',
+      `"a", ${tag}`,
+      `${tag}, W/"b"`,
+      `"x,y" ,${tag},`,
+      `W/"a",W/"b",${tag}`,
+    ]
+    for (const known of same) {
+      const answer = await get(connection[endpoint], { token, headers: { 'if-none-match': known } })
+      t.equal(answer.status, 304, known)
+      t.equal(answer.text, '')
+      for (const name of ['etag', 'last-modified', 'cache-control']) {
+        t.equal(answer.headers.get(name), full.headers.get(name), name)
+      }
+      t.equal(answer.headers.get('link'), null)
+    }
+  })
+
+  t.test(`${endpoint}: 200 where If-None-Match names anything else (contract 24)`, async (t) => {
+    const { token, connection } = await filled()
+    const tag = String((await get(connection[endpoint], { token })).headers.get('etag'))
+    const [, value = ''] = /"(.*)"/.exec(tag) ?? []
+    const others = [
+      '',
+      '"',
+      '""',
+      'W/""',
+      '"a"',
+      value,
+      `"${value}x"`,
+      `"x${value}"`,
+      `w"${value}`,
+      `"${value.toUpperCase()}!"`,
+      '"*"',
+      '*, "a"',
+      '**',
+      'W/*',
+      '"0.0-"',
+      `"${'9'.repeat(5_000)}"`,
+      '"a",'.repeat(2_000),
+    ]
+    for (const other of others) {
+      const answer = await get(connection[endpoint], { token, headers: { 'if-none-match': other } })
+      t.equal(answer.status, 200, other.slice(0, 60))
+      t.equal(answer.headers.get('etag'), tag, 'and the tag is the same as before')
+    }
+  })
+
+  t.test(
+    `${endpoint}: any change of the connection's rows makes a new tag (contract 24)`,
+    async (t) => {
+      const { token, connection } = await filled()
+      const table = {
+        portfolio: 'portfolio_transaction',
+        account: 'account_transaction',
+        orders: 'assets_transfer_order',
+      } as const
+      const own = table[endpoint]
+      const changes = {
+        insert: () =>
+          endpoint === 'orders'
+            ? addTransferOrders(db, connection, {})
+            : lists[endpoint].add(db, connection, {}),
+        update: () =>
+          db
+            .updateTable(own as 'portfolio_transaction')
+            .set({ amount: '2.50' })
+            .where('connection_id', '=', connection.id)
+            .execute(),
+        delete: () => db.deleteFrom(own).where('connection_id', '=', connection.id).execute(),
+      }
+      let known = await get(connection[endpoint], { token })
+      for (const [name, change] of Object.entries(changes)) {
+        await change()
+        const headers = { 'if-none-match': String(known.headers.get('etag')) }
+        const answer = await get(connection[endpoint], { token, headers })
+        t.equal(answer.status, 200, name)
+        t.not(answer.text, known.text)
+        t.not(answer.headers.get('etag'), known.headers.get('etag'))
+        const times = [known, answer].map((each) =>
+          Date.parse(`${each.headers.get('last-modified')}`),
+        )
+        t.ok(Number(times[0]) <= Number(times[1]), 'Last-Modified does not go back')
+        known = answer
+      }
+    },
+  )
+}
+
+t.test('A tag is good for its own address only (contract 24)', async (t) => {
+  const { appId, token, connection } = await filled()
+  const empty = await addConnection(db, appId)
+  const addresses = [
+    connection.portfolio,
+    `${connection.portfolio}?limit=1`,
+    `${connection.portfolio}?limit=1&page=1`,
+    `${connection.portfolio}?from=2025-01-01`,
+    `${connection.portfolio}?to=2025-01-01`,
+    connection.account,
+    connection.orders,
+    empty.portfolio,
+    empty.orders,
+  ]
+  const tags = new Map<string, string>()
+  for (const path of addresses) {
+    tags.set(path, String((await get(path, { token })).headers.get('etag')))
+  }
+  t.equal(new Set(tags.values()).size, addresses.length)
+  for (const path of addresses) {
+    for (const [other, tag] of tags) {
+      const answer = await get(path, { token, headers: { 'if-none-match': tag } })
+      t.equal(answer.status, path === other ? 304 : 200)
+    }
+  }
+})
+
+t.test("The same tag while only other connections' rows change (contract 24)", async (t) => {
+  const { appId, token, connection } = await filled()
+  const before = await get(connection.portfolio, { token })
+  const sibling = await addConnection(db, appId)
+  await lists.portfolio.add(db, sibling, {})
+  await lists.account.add(db, sibling, {})
+  await filled()
+  const headers = { 'if-none-match': String(before.headers.get('etag')) }
+  t.equal((await get(connection.portfolio, { token, headers })).status, 304)
+})
+
+t.test('A change that was rolled back is no change (contract 24)', async (t) => {
+  const { token, connection } = await filled()
+  const before = await get(connection.portfolio, { token })
+  const undone = db.transaction().execute(async (trx) => {
+    await lists.portfolio.add(trx, connection, {})
+    throw new Error('undone')
+  })
+  await t.rejects(undone, { message: 'undone' })
+  const headers = { 'if-none-match': String(before.headers.get('etag')) }
+  t.equal((await get(connection.portfolio, { token, headers })).status, 304)
+})

@@ -1,0 +1,115 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import t from 'tap'
+import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
+import { findRunning } from '../../tools/embedded-postgres/running.ts'
+import { createDatabase } from '../support/database.ts'
+import { onServer } from '../support/template.ts'
+import { operator, operatorHere } from './operator-process.ts'
+
+const list = (DATABASE_URL: string) => operatorHere(['app', 'list'], { DATABASE_URL })
+
+t.test('What is wrong with the database is told in one sentence', async (t) => {
+  const { url } = await createDatabase(t)
+  const closed = createServer().listen(0, '127.0.0.1')
+  await once(closed, 'listening')
+  const address = closed.address()
+  closed.close()
+  const unreachable = 'PostgreSQL cannot be reached at the address in DATABASE_URL'
+  const cases: [string, string | RegExp][] = [
+    [
+      changed(url, { port: String(typeof address === 'object' && address?.port) }),
+      `${unreachable}: nothing listens there.`,
+    ],
+    [changed(url, { hostname: 'no-such-host.invalid' }), new RegExp(`^${unreachable}: `)],
+    [
+      changed(url, { pathname: '/no_such_database' }),
+      'The database in DATABASE_URL does not exist: create it first.',
+    ],
+    ['mysql://localhost/x', /^DATABASE_URL must match pattern/],
+  ]
+  await Promise.all(
+    cases.map(async ([wrong, sentence]) => {
+      const { code, stdout, stderr } = await list(wrong)
+      t.equal(code, 1)
+      t.equal(stdout, '')
+      t.match(stderr, typeof sentence === 'string' ? `${sentence}\n` : sentence)
+      t.equal(stderr.trimEnd().split('\n').length, 1, stderr)
+    }),
+  )
+})
+
+t.test('A wrong password is told, and so is none', async (t) => {
+  const { url } = await createDatabase(t)
+  await onServer(url, `create role wrong_password login password 'right'`)
+  t.teardown(() => onServer(url, 'drop role wrong_password'))
+  // A server that trusts everybody on this machine has no wrong passwords.
+  const trustsAll = await canConnect(
+    changed(url, { username: 'wrong_password', password: 'wrong' }),
+  )
+  if (trustsAll) {
+    t.pass('this server trusts everybody')
+    return
+  }
+  const wrong = await list(changed(url, { username: 'wrong_password', password: 'wrong' }))
+  t.match(wrong, {
+    code: 1,
+    stderr: 'PostgreSQL refuses the user or the password in DATABASE_URL.\n',
+  })
+  const none = await list(changed(url, { username: 'wrong_password', password: '' }))
+  t.match(none, { code: 1, stderr: 'PostgreSQL asks for a password, and DATABASE_URL has none.\n' })
+})
+
+t.test('A schema that is behind names the command that mends it', async (t) => {
+  const { url } = await createDatabase(t)
+  await onServer(url, `delete from kysely_migration where name like '0004%'`)
+  const { code, stderr } = await list(url)
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    /^The schema .* behind \(0004-\S+ not applied\): run `npm run operator -- migrate`/,
+  )
+})
+
+t.test('A session that only reads is told', async (t) => {
+  const { url } = await createDatabase(t)
+  const reading = new URL(url)
+  reading.searchParams.set('options', '-c default_transaction_read_only=on')
+  const env = { DATABASE_URL: reading.href }
+  const { code, stderr } = await operatorHere(['app', 'create', 'x'], env)
+  t.equal(code, 1)
+  t.match(stderr, /^The database only lets itself be read/)
+})
+
+t.test('Without DATABASE_URL: the embedded database, running or not', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'operator-test-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const call = (...args: string[]) => operator(args, { env: { DATA_DIR: folder } })
+  t.match(await call('app', 'list'), { code: 1, stderr: /behind/ })
+  t.match(await call('migrate'), { code: 0 })
+  t.equal(await findRunning(folder), undefined, 'it was stopped afterwards')
+  const running = await startEmbedded(folder)
+  t.match(await call('app', 'create', 'first'), { code: 0 })
+  t.equal(await findRunning(folder), running.url, 'it runs on')
+  await running.stop()
+  t.match((await call('app', 'list', '--json')).json(), { items: [{ name: 'first' }] })
+})
+
+function changed(
+  url: string,
+  parts: Partial<Pick<URL, 'port' | 'hostname' | 'pathname' | 'username' | 'password'>>,
+) {
+  return Object.assign(new URL(url), parts).href
+}
+
+async function canConnect(connectionString: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString })
+  return await client.connect().then(
+    () => client.end().then(() => true),
+    () => false,
+  )
+}

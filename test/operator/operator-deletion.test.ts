@@ -1,0 +1,330 @@
+import { sql } from 'kysely'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { tokenHash } from '../../src/postgres/tokens.ts'
+import {
+  addAccountTransactions,
+  addApp,
+  addConnection,
+  addPortfolioTransactions,
+  addresses,
+  addToken,
+  addTransferOrders,
+  type ConnectionOfTest,
+} from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { operator, operatorHere } from './operator-process.ts'
+
+const service = await startService(t)
+const { db, databaseUrl: DATABASE_URL } = service
+const call = (...args: string[]) => operatorHere(args, { DATABASE_URL })
+
+/** An app with a token, and one connection with two portfolio transactions, an account's, an order. */
+async function addCustomer(name: string, connectionToken?: string) {
+  const appId = await addApp(db, { name })
+  const token = await addToken(db, appId)
+  const connection = await addConnection(db, appId, connectionToken)
+  await addPortfolioTransactions(db, connection, {}, { operation_date_day: '2025-02-01' })
+  await addAccountTransactions(db, connection, {})
+  await addTransferOrders(db, connection, {})
+  return { appId, token, connection }
+}
+
+type Customer = Awaited<ReturnType<typeof addCustomer>>
+
+const ROWS = { portfolioTransactions: 2, accountTransactions: 1, transferOrders: 1 }
+const IN_WORDS = '2 portfolio transactions, 1 account transaction and 1 transfer order'
+
+/** What each endpoint answers to the customer's app. */
+async function statuses({ token, connection }: Pick<Customer, 'token' | 'connection'>) {
+  const { portfolio, account, orders } = connection
+  const answers = [portfolio, account, orders].map((path) => service.get(path, { token }))
+  return (await Promise.all(answers)).map(({ status }) => status)
+}
+
+async function isWhole(t: Test, customer: Customer, words: string) {
+  t.same(await statuses(customer), [200, 200, 200], words)
+  const { portfolio, account, orders } = customer.connection
+  const ask = async (path: string) => (await service.get(path, customer)).json()
+  t.equal((await ask(portfolio)).items.length, 2, words)
+  t.equal((await ask(portfolio)).totalItems, 2, words)
+  t.equal((await ask(account)).items.length, 1, words)
+  t.equal((await ask(orders)).length, 1, words)
+}
+
+/** Rows and entries of the books that name a connection, in all tables that do. */
+async function remains(t: Test, { id }: ConnectionOfTest): Promise<number> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select conrelid::regclass::text as name from pg_constraint
+    where contype = 'f' and confrelid = 'connection'::regclass and conparentid = 0`.execute(db)
+  t.equal(tables.length, 7)
+  const counts = tables.map(({ name }) =>
+    sql<{ count: number }>`
+      select count(*)::integer as count from ${sql.table(name)} where connection_id = ${id}`.execute(
+      db,
+    ),
+  )
+  return (await Promise.all(counts)).reduce((sum, { rows }) => sum + (rows[0]?.count ?? 0), 0)
+}
+
+async function booksAgree(t: Test) {
+  t.match(await call('verify'), { code: 0, stdout: /^The books agree/ })
+}
+
+t.test('404: a connection that was deleted, by its id or its token', async (t) => {
+  const customer = await addCustomer('erasing', 'erased')
+  const other = await addCustomer('beside', 'erased')
+  const sibling = await addConnection(db, customer.appId)
+  await addPortfolioTransactions(db, sibling, {})
+  t.ok((await remains(t, customer.connection)) > 4)
+
+  const byToken = ['connection', 'delete', '--connection', 'erased']
+  t.match(await call(...byToken), {
+    code: 1,
+    stderr:
+      'Several apps have a connection with this token (beside, erasing): name one with --app.\n',
+  })
+  const done = await operator([...byToken, '--app', 'erasing'], { env: { DATABASE_URL } })
+  const { id } = customer.connection
+  t.match(done, { code: 0, stdout: `Connection ${id} of erasing is deleted with ${IN_WORDS}.\n` })
+  t.same(await statuses(customer), [404, 404, 404])
+  t.equal(await remains(t, customer.connection), 0)
+  await isWhole(t, other, "another app's connection with the same token stays")
+  t.equal((await service.get(sibling.portfolio, customer)).json().items.length, 1)
+
+  const byId = ['connection', 'delete', sibling.id, '--app', 'erasing', '--json']
+  t.same((await call(...byId)).json(), {
+    id: sibling.id,
+    app: 'erasing',
+    label: null,
+    portfolioTransactions: 1,
+    accountTransactions: 0,
+    transferOrders: 0,
+  })
+  t.equal((await service.get(sibling.portfolio, customer)).status, 404)
+  await booksAgree(t)
+})
+
+t.test('A connection with the token of a deleted one has none of its rows', async (t) => {
+  const { appId, token, connection } = await addCustomer('again', 'again')
+  const before = await service.get(connection.portfolio, { token })
+  t.match(await call('connection', 'delete', connection.id), { code: 0 })
+  await addConnection(db, appId, 'again')
+  const headers = { 'if-none-match': String(before.headers.get('etag')) }
+  const answer = await service.get(connection.portfolio, { token, headers })
+  t.equal(answer.status, 200, 'and the tag of the old one is not its own')
+  t.match(answer.json(), { items: [], totalItems: 0 })
+})
+
+t.test('401: an app that was deleted; its connections only go if that is said', async (t) => {
+  const customer = await addCustomer('ending', 'ended')
+  await addToken(db, customer.appId, { revoked_at: new Date() })
+  const empty = await addConnection(db, customer.appId)
+  const other = await addCustomer('going on', 'ended')
+
+  t.match(await call('app', 'delete', 'ending'), {
+    code: 1,
+    stdout: '',
+    stderr:
+      `The app ending still has 2 connections with ${IN_WORDS}; nothing was deleted. ` +
+      '--with-connections deletes them, too.\n',
+  })
+  await isWhole(t, customer, 'refused, it stays as it was')
+
+  const args = ['app', 'delete', 'ending', '--with-connections', '--json']
+  t.same((await operator(args, { env: { DATABASE_URL } })).json(), {
+    id: customer.appId,
+    name: 'ending',
+    tokens: 2,
+    connections: 2,
+    ...ROWS,
+  })
+  t.same(await statuses(customer), [401, 401, 401])
+  t.same(await statuses({ token: other.token, connection: empty }), [404, 404, 404])
+  t.equal((await remains(t, customer.connection)) + (await remains(t, empty)), 0)
+  await isWhole(t, other, "another app's connection with the same token stays")
+  await booksAgree(t)
+})
+
+t.test('An app is deleted in one sentence, with connections and without', async (t) => {
+  await addCustomer('full')
+  t.match(await call('app', 'delete', 'full', '--with-connections'), {
+    stdout: `The app full is deleted with 1 token and 1 connection: ${IN_WORDS}.\n`,
+  })
+  await addToken(db, await addApp(db, { name: 'bare' }))
+  t.match(await call('app', 'delete', 'bare'), {
+    code: 0,
+    stdout: 'The app bare is deleted with 1 token and 0 connections.\n',
+  })
+  t.match(await call('app', 'create', 'bare'), { code: 0 }, 'the name is free')
+})
+
+t.test('What is not there is told, and nothing is deleted', async (t) => {
+  const customer = await addCustomer('there')
+  const { id, token } = customer.connection
+  await addApp(db, { name: 'elsewhere' })
+  const noApp = 'There is no app no: `app list` shows those that there are.'
+  const listed = '`connection list --app NAME` shows those of an app.'
+  const cases: [string[], string][] = [
+    [['app', 'delete', 'no'], noApp],
+    [['app', 'delete', 'no', '--with-connections'], noApp],
+    [
+      ['connection', 'delete', '999999999999999999'],
+      `There is no connection 999999999999999999: ${listed}`,
+    ],
+    [['connection', 'delete', id, '--app', 'no'], noApp],
+    [
+      ['connection', 'delete', id, '--app', 'elsewhere'],
+      `The app elsewhere has no connection ${id}: ${listed}`,
+    ],
+    [
+      ['connection', 'delete', '--connection', 'no-such'],
+      'There is no connection with this token.',
+    ],
+    [
+      ['connection', 'delete', '--connection', token, '--app', 'elsewhere'],
+      'The app elsewhere has no connection with this token.',
+    ],
+  ]
+  for (const [args, sentence] of cases) {
+    const { code, stderr, json } = await call(...args, '--json')
+    t.equal(code, 1, args.join(' '))
+    t.equal(stderr, `${sentence}\n`)
+    t.same(json(), { error: sentence })
+  }
+  await isWhole(t, customer, 'nothing was deleted')
+})
+
+t.test('A deletion that fails deletes nothing', async (t) => {
+  const customer = await addCustomer('half')
+  await afterDeletion(t, ['connection', 'app'], "raise exception 'refused'")
+  t.match(await call('connection', 'delete', customer.connection.id), { code: 1 })
+  await isWhole(t, customer, 'the connection')
+  t.match(await call('app', 'delete', 'half', '--with-connections'), { code: 1 })
+  await isWhole(t, customer, 'the app')
+})
+
+/** Has each deletion of a row do something more, until the test ends. */
+async function afterDeletion(t: Test, tables: string[], statement: string): Promise<void> {
+  const body = sql.lit(`begin ${statement}; return null; end`)
+  await sql`create function after_deletion() returns trigger language plpgsql as ${body}`.execute(
+    db,
+  )
+  t.teardown(() => sql`drop function after_deletion cascade`.execute(db))
+  for (const table of tables) {
+    await sql`create trigger after_deletion after delete on ${sql.table(table)}
+      for each row execute function after_deletion()`.execute(db)
+  }
+}
+
+t.test('Who adds a token or a connection to an app that goes waits, and is told', async (t) => {
+  const session = await openSession(t)
+  for (const [noun, verb] of [
+    ['token', 'issue'],
+    ['connection', 'create'],
+  ] as const) {
+    const appId = await addApp(db, { name: 'going' })
+    await session.query('begin')
+    await session.query('delete from app where id = $1', [appId])
+    const added = call(noun, verb, '--app', 'going')
+    await waiting()
+    await session.query('commit')
+    t.match(await added, {
+      code: 1,
+      stdout: '',
+      stderr:
+        'Another session deleted what this belongs to at the same time; nothing was changed.\n',
+    })
+  }
+})
+
+t.test('Who deletes an app that is getting a connection waits, and is refused', async (t) => {
+  const session = await openSession(t)
+  const appId = await addApp(db, { name: 'growing' })
+  const token = await addToken(db, appId)
+  await session.query('begin')
+  await session.query('insert into connection (app_id, token_hash) values ($1, $2)', [
+    appId,
+    tokenHash('grown'),
+  ])
+  const deleted = call('app', 'delete', 'growing')
+  await waiting()
+  await session.query('commit')
+  t.match(await deleted, {
+    code: 1,
+    stdout: '',
+    stderr: /^The app growing still has 1 connection /,
+  })
+  t.equal((await service.get(addresses('grown').orders, { token })).status, 200)
+})
+
+t.test('A deletion waits for who writes rows, and takes these along', async (t) => {
+  const session = await openSession(t)
+  for (const name of ['app', 'connection']) {
+    const customer = await addCustomer(`written ${name}`)
+    const { id } = customer.connection
+    await session.query('begin')
+    await session.query(
+      `insert into portfolio_transaction
+         (connection_id, transaction_id, portfolio_id, type, value_date_day)
+       values ($1, gen_random_uuid(), gen_random_uuid(), 'BUY', '2025-01-01')`,
+      [id],
+    )
+    const deleted =
+      name === 'app'
+        ? call('app', 'delete', 'written app', '--with-connections', '--json')
+        : call('connection', 'delete', id, '--json')
+    await waiting()
+    t.same(await statuses(customer), [200, 200, 200], 'readers do not wait')
+    await session.query('commit')
+    t.match((await deleted).json(), { portfolioTransactions: 3 }, name)
+    t.equal(await remains(t, customer.connection), 0)
+    await booksAgree(t)
+  }
+})
+
+t.test('Whoever may not delete an app is told so, whoever holds a connection of it', async (t) => {
+  const customer = await addCustomer('busy')
+  const session = await openSession(t)
+  await session.query('begin')
+  await session.query('select from connection where id = $1 for update', [customer.connection.id])
+  t.match(await operatorHere(['app', 'delete', 'busy'], within('lock_timeout=1000')), {
+    code: 1,
+    stderr: /^The app busy still has 1 connection with 2 portfolio transactions/,
+  })
+})
+
+/** Settings for the operator whose sessions have a limit in ms. */
+function within(limit: string): { DATABASE_URL: string } {
+  const url = new URL(DATABASE_URL)
+  url.searchParams.set('options', `-c ${limit}`)
+  return { DATABASE_URL: url.href }
+}
+
+async function openSession(t: Test): Promise<pg.Client> {
+  const session = new pg.Client({ connectionString: DATABASE_URL })
+  await session.connect()
+  t.teardown(() => session.end())
+  return session
+}
+
+/** Returns when a session of the operator waits for a lock. */
+async function waiting(): Promise<void> {
+  await until('the operator waits for a lock', async () => {
+    const { rows } = await sql`select from pg_stat_activity where datname = current_database()
+      and application_name = 'investment-data-operator' and wait_event_type = 'Lock'`.execute(db)
+    return rows.length > 0
+  })
+}
+
+t.test('However short statements may take, a deletion that takes longer is done', async (t) => {
+  const customer = await addCustomer('long')
+  await afterDeletion(t, ['connection'], 'perform pg_sleep(1)')
+  const args = ['connection', 'delete', customer.connection.id]
+  t.match(await operatorHere(args, within('statement_timeout=500')), {
+    code: 0,
+    stdout: `deleted with ${IN_WORDS}`,
+  })
+  await booksAgree(t)
+})

@@ -1,0 +1,156 @@
+import { randomBytes } from 'node:crypto'
+import * as fs from 'node:fs/promises'
+import * as path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Kysely, PostgresDialect } from 'kysely'
+import { FileMigrationProvider, Migrator } from 'kysely/migration'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { scramVerifier } from '../../src/operator/migrate.ts'
+import { createDatabase } from '../support/database.ts'
+import { databaseUrl, onServer } from '../support/template.ts'
+import { operatorHere } from './operator-process.ts'
+
+const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
+const provider = new FileMigrationProvider({ fs, path, migrationFolder })
+const known = Object.keys(await provider.getMigrations()).sort()
+
+t.test('Migrations run once, in order; a second run finds nothing to do', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: url })
+  t.same((await migrate()).json(), { applied: known })
+  t.same((await migrate()).json(), { applied: [] })
+  t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), {
+    code: 0,
+    stdout: 'The schema is up to date.\n',
+    stderr: '',
+  })
+})
+
+t.test('Two runs at once: one works, the other waits for it', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const runs = await Promise.all(
+    [1, 2].map(() => operatorHere(['migrate', '--json'], { DATABASE_URL: url })),
+  )
+  t.same(
+    runs.map(({ code }) => code),
+    [0, 0],
+  )
+  t.same(runs.flatMap((run) => run.json().applied).sort(), known)
+})
+
+t.test('The sessions of the service only read, keep plans and do not last', async (t) => {
+  const { url } = await createDatabase(t)
+  t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), { code: 0 })
+  const [row] = await query(
+    url,
+    `select setconfig from pg_db_role_setting s
+     join pg_database d on d.oid = s.setdatabase and d.datname = current_database()
+     where s.setrole = 'investment_service'::regrole`,
+  )
+  t.same(row?.setconfig.sort(), [
+    'default_transaction_read_only=on',
+    'enable_bitmapscan=off',
+    'enable_seqscan=off',
+    'enable_sort=off',
+    'idle_in_transaction_session_timeout=10s',
+    'jit=off',
+    'lock_timeout=1s',
+    'plan_cache_mode=force_generic_plan',
+    'statement_timeout=5s',
+  ])
+})
+
+t.test('With SERVICE_DATABASE_PASSWORD, the role of the service can log in', async (t) => {
+  const { url } = await createDatabase(t)
+  t.teardown(() => onServer(url, 'alter role investment_service nologin password null'))
+  const SERVICE_DATABASE_PASSWORD = `it's "${randomBytes(12).toString('base64')}"\\$`
+  const env = { DATABASE_URL: url, SERVICE_DATABASE_PASSWORD }
+  t.match(await operatorHere(['migrate'], env), { code: 0, stderr: '' })
+  const login = new URL(url)
+  login.username = 'investment_service'
+  login.password = encodeURIComponent(SERVICE_DATABASE_PASSWORD)
+  t.same(await query(login.href, 'show transaction_read_only'), [{ transaction_read_only: 'on' }])
+  const [stored] = await query(
+    url,
+    `select rolpassword from pg_authid where rolname = 'investment_service'`,
+  )
+  const salt = Buffer.from(String(stored?.rolpassword).split(/[:$]/)[2] ?? '', 'base64')
+  t.equal(stored?.rolpassword, scramVerifier(SERVICE_DATABASE_PASSWORD, salt))
+  const refused = await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: 'größe' })
+  t.match(refused, { code: 1, stderr: /^SERVICE_DATABASE_PASSWORD may hold only printable ASCII/ })
+})
+
+t.test('The verifier of a password is that of RFC 7677', (t) => {
+  // The user, password and salt of the example there, whose keys its messages imply.
+  const salt = Buffer.from('W22ZaJ0SNY7soEsUEjb6gQ==', 'base64')
+  const [, keys = ''] = scramVerifier('pencil', salt).split(`${salt.toString('base64')}$`)
+  t.equal(
+    keys,
+    'WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=',
+  )
+  t.end()
+})
+
+t.test('A migration does not wait long for a lock: it steps back, and tries again', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const [last = '', before = ''] = known.toReversed()
+  await migrateTo(url, before)
+  const holder = new pg.Client({ connectionString: url })
+  await holder.connect()
+  await holder.query('begin; lock table connection in access share mode')
+  const migrating = operatorHere(['migrate', '--json'], { DATABASE_URL: url })
+  await sleep(4_000)
+  // While it pauses between two attempts, others get through, and then it does.
+  await query(url, 'select count(*) from connection')
+  await holder.end()
+  const { stderr, json } = await migrating
+  t.same(json(), { applied: [last] })
+  t.match(stderr, /^Another session holds a lock that a migration needs; trying again \(1\)\.\n/)
+})
+
+t.test('A role that may make no roles is told what an administrator must run', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const role = `operator_${randomBytes(4).toString('hex')}`
+  const database = new URL(url).pathname.slice(1)
+  await onServer(url, `create role ${role} login password 'secret'`)
+  t.teardown(async () => {
+    await onServer(url, `drop owned by ${role}`)
+    await onServer(url, `drop role ${role}`)
+  })
+  await onServer(url, `grant all on database ${database} to ${role}`)
+  await onServer(url, `grant all on schema public to ${role}`)
+  const own = Object.assign(new URL(url), { username: role, password: 'secret' }).href
+  const { code, stderr } = await operatorHere(['migrate'], { DATABASE_URL: own })
+  t.equal(code, 1)
+  t.match(stderr, /^The schema is up to date, but this role may not configure the role/)
+  const statements = stderr.slice(stderr.indexOf('\n') + 1)
+  t.match(statements, `alter role investment_service in database ${database} set jit = 'off';`)
+  await onServer(url, statements)
+  const again = await operatorHere(['migrate'], { DATABASE_URL: own })
+  t.match(again, { code: 0, stdout: 'The schema is up to date.\n' }, 'after that, nothing is left')
+})
+
+/** A database without a schema. */
+async function emptyDatabase(t: Test): Promise<{ url: string }> {
+  const server = String(process.env.TEST_SERVER_URL)
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await onServer(server, `create database ${name}`)
+  t.teardown(() => onServer(server, `drop database ${name} with (force)`))
+  return { url: databaseUrl(server, name) }
+}
+
+async function migrateTo(url: string, name: string) {
+  const pool = new pg.Pool({ connectionString: url })
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+  const { error } = await new Migrator({ db, provider }).migrateTo(name)
+  await db.destroy()
+  if (error) throw error
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a test looks into whatever came.
+async function query(connectionString: string, text: string): Promise<any[]> {
+  const client = new pg.Client({ connectionString })
+  await client.connect()
+  return (await client.query(text).finally(() => client.end())).rows
+}

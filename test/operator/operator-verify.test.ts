@@ -1,0 +1,72 @@
+import { sql } from 'kysely'
+import t from 'tap'
+import { accountLine, portfolioLine, prepareImport } from '../import/importing.ts'
+import { operatorHere } from './operator-process.ts'
+
+const { url, db, run, newConnection } = await prepareImport(t)
+const verify = (...flags: string[]) => operatorHere(['verify', ...flags], { DATABASE_URL: url })
+
+t.test('Books that agree are told, and exit code 0', async (t) => {
+  const connection = await newConnection()
+  await run('portfolio-transactions', connection, portfolioLine(1))
+  t.match(await verify(), { code: 0, stdout: 'The books agree with 1 row of 1 connection.\n' })
+  await newConnection()
+  await run('portfolio-transactions', connection, portfolioLine(2))
+  await run('account-transactions', connection, accountLine(1))
+  t.match(await verify(), { code: 0, stdout: 'The books agree with 3 rows of 2 connections.\n' })
+  t.same((await verify('--json')).json(), { connections: 2, rows: 3, differences: [] })
+})
+
+t.test('While others write, the books agree in every snapshot', async (t) => {
+  const connections = await Promise.all([1, 2, 3].map(() => newConnection()))
+  let writing = true
+  const imports = connections.map(async (connection, index) => {
+    for (let round = 0; round < 6; round += 1) {
+      const lines = Array.from({ length: 50 }, (_, row) =>
+        portfolioLine(round * 20 + row, `"titles":${index},"amount":${round}`),
+      )
+      await run('portfolio-transactions', connection, lines.join('\n'))
+    }
+  })
+  const written = Promise.all(imports).finally(() => {
+    writing = false
+  })
+  do t.match((await verify('--json')).json(), { differences: [] })
+  while (writing)
+  await written
+})
+
+t.test('Each difference is told, and exit code 1; nothing is changed', async (t) => {
+  const { id } = await newConnection()
+  const other = await newConnection()
+  const day = (line: string, to: string) => line.replace('2024-02-29', to)
+  const lines = [1, 2].map((row) => day(portfolioLine(row), '0099-03-01'))
+  await run('portfolio-transactions', { id }, [portfolioLine(3), ...lines].join('\n'))
+  await run('account-transactions', other, accountLine(1))
+  await sql`update connection set portfolio_transactions = 7 where id = ${id}`.execute(db)
+  await sql`delete from portfolio_transaction_day
+    where connection_id = ${id} and effective_day = '2024-02-29'`.execute(db)
+  await sql`update portfolio_transaction_day set row_count = 5
+    where connection_id = ${id}`.execute(db)
+  await sql`update portfolio_transaction_month set row_count = 4
+    where connection_id = ${id} and first_day = '2024-02-01'`.execute(db)
+  await sql`insert into account_transaction_day
+    values (${other.id}, '2030-12-31', 1)`.execute(db)
+  const { code, json } = await verify('--json')
+  t.equal(code, 1)
+  const portfolio = { connectionId: id, table: 'portfolio_transaction' }
+  const account = { connectionId: other.id, table: 'account_transaction' }
+  const expected = [
+    { ...portfolio, period: null, booked: 7, counted: 3 },
+    { ...portfolio, period: '2024-02', booked: 4, counted: 1 },
+    { ...portfolio, period: '0099-03-01', booked: 5, counted: 2 },
+    { ...portfolio, period: '2024-02-29', booked: 0, counted: 1 },
+    { ...account, period: '2030-12-31', booked: 1, counted: 0 },
+  ]
+  t.same(json().differences, expected)
+  const { stdout } = await verify()
+  t.match(stdout, /^The books are wrong:\n/)
+  t.match(stdout, new RegExp(`${id} +portfolio_transaction +2024-02-29 +0 +1\n`))
+  t.match(stdout, new RegExp(`${id} +portfolio_transaction +all +7 +3\n`))
+  t.same((await verify('--json')).json().differences, expected)
+})

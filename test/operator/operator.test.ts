@@ -1,0 +1,302 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { accountLine, orderLine, portfolioLine } from '../import/importing.ts'
+import { createDatabase } from '../support/database.ts'
+import { openAsOwner } from '../support/logins.ts'
+import { operator, operatorHere } from './operator-process.ts'
+
+const { url: DATABASE_URL } = await createDatabase(t)
+const db = openAsOwner(t, DATABASE_URL)
+const call = (...args: string[]) => operatorHere(args, { DATABASE_URL })
+const callWith = (input: string, ...args: string[]) =>
+  operator(args, { env: { DATABASE_URL }, input })
+
+t.test('An app, a token, a connection, rows: by JSON alone', async (t) => {
+  const app = (await call('app', 'create', 'wealth', '--client-id', 'c-1', '--json')).json()
+  t.match(app, { id: /^[0-9a-f-]{36}$/, name: 'wealth' })
+  const token = (await call('token', 'issue', '--app', 'wealth', '--ttl', '90d', '--json')).json()
+  t.match(token, { id: /^[0-9a-f-]{36}$/, token: /^idq_[A-Za-z0-9_-]{43}$/ })
+  const days = (Date.parse(token.expiresAt) - Date.now()) / 86_400_000
+  t.ok(days > 89.9 && days <= 90)
+  const connection = (await call('connection', 'create', '--app', 'wealth', '--json')).json()
+  t.match(connection.token, /^[A-Za-z0-9]{10}$/)
+  const rows = `${portfolioLine(1)}\n${portfolioLine(2)}\n`
+  const into = ['import', 'portfolio-transactions', '--connection', connection.token, '--json']
+  t.match((await callWith(rows, ...into, '-')).json(), {
+    read: 2,
+    inserted: 2,
+    updated: 0,
+    unchanged: 0,
+  })
+  const [apps, tokens, connections] = await Promise.all([
+    call('app', 'list', '--json'),
+    call('token', 'list', '--app', 'wealth', '--json'),
+    call('connection', 'list', '--app', 'wealth', '--json'),
+  ])
+  t.match(
+    apps.json().items.find(({ id }: { id: string }) => id === app.id),
+    { ...app, clientId: 'c-1', connections: 1 },
+  )
+  t.match(tokens.json(), {
+    items: [{ id: token.id, status: 'valid', expiresAt: token.expiresAt, revokedAt: null }],
+  })
+  t.match(connections.json(), { items: [{ id: connection.id, portfolioTransactions: 2 }] })
+  const lists = [apps, tokens, connections].map(({ stdout }) => stdout).join()
+  t.notMatch(lists, token.token, 'a token is shown only when it is made')
+  t.notMatch(lists, connection.token)
+})
+
+t.test('Of tokens only the SHA-256 is stored', async (t) => {
+  await call('app', 'create', 'hashes')
+  const issued = (await call('token', 'issue', '--app', 'hashes', '--json')).json()
+  t.equal(issued.expiresAt, null)
+  const given = ['connection', 'create', '--app', 'hashes', '--token', 'größe 1/2', '--json']
+  const created = (await call(...given)).json()
+  t.equal(created.token, 'größe 1/2')
+  const hash = (token: string) => createHash('sha256').update(token, 'utf8').digest()
+  const token = await db.selectFrom('app_token').selectAll().where('id', '=', issued.id).execute()
+  t.same(
+    token.map((row) => row.token_hash),
+    [hash(issued.token)],
+  )
+  const connection = await db
+    .selectFrom('connection')
+    .selectAll()
+    .where('id', '=', created.id)
+    .execute()
+  t.same(
+    connection.map((row) => row.token_hash),
+    [hash('größe 1/2')],
+  )
+})
+
+t.test('A token is revoked once, and stays so', async (t) => {
+  await call('app', 'create', 'revoking')
+  const { id } = (await call('token', 'issue', '--app', 'revoking', '--json')).json()
+  const first = (await call('token', 'revoke', id, '--json')).json()
+  t.match(first, { id, revokedAt: String })
+  t.same((await call('token', 'revoke', id, '--json')).json(), first)
+  const list = await call('token', 'list', '--app', 'revoking')
+  t.match(list.stdout, new RegExp(`${id} +revoked`))
+})
+
+t.test('A connection token that two apps share needs the app to be named', async (t) => {
+  for (const app of ['one', 'two']) {
+    await call('app', 'create', app)
+    await call('connection', 'create', '--app', app, '--token', 'shared')
+  }
+  const into = ['import', 'portfolio-transactions', '--connection', 'shared', '-']
+  t.match(await callWith('', ...into), {
+    code: 1,
+    stdout: '',
+    stderr: 'Several apps have a connection with this token (one, two): name one with --app.\n',
+  })
+  t.match(await callWith(portfolioLine(1), ...into, '--app', 'two'), {
+    code: 0,
+    stdout: 'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n',
+  })
+})
+
+t.test('A mistake in the call is one sentence and exit code 2', async (t) => {
+  const id = '00000000-0000-4000-8000-000000000001'
+  const into = ['import', 'transfer-orders', '--connection', 'x']
+  const cases: [string[], RegExp][] = [
+    [['ap'], /^Unknown command 'ap' \(Did you mean app\?\) See npm run operator -- --help\.$/],
+    [['app', 'create'], /^Missing required argument 'name'\./],
+    [['app', 'create', ''], /It may not be empty\./],
+    [['app', 'create', 'x'.repeat(256)], /255 characters at most\./],
+    [['app', 'create', 'a\nb'], /control characters/],
+    [['app', 'create', 'a', 'b'], /^Too many arguments/],
+    [['app', 'list', '--jso'], /^Unknown option '--jso' \(Did you mean --json\?\)/],
+    [['app', 'set-client-id', 'a'], /^Give a client id, or --none\./],
+    [['app', 'set-client-id', 'a', 'b', '--none'], /^Give a client id, or --none\./],
+    [['app', 'set-client-id', 'a', ''], /It may not be empty/],
+    [['app', 'delete'], /^Missing required argument 'name'\./],
+    [['token', 'issue'], /^Required option '--app <name>' not specified\./],
+    [['token', 'issue', '--app', 'a', '--ttl', '90'], /Write a number and s, m, h, d or w/],
+    [['token', 'issue', '--app', 'a', '--ttl', '0d'], /Write a number/],
+    [['token', 'issue', '--app', 'a', '--ttl', '36501d'], /Write a number/],
+    [['token', 'revoke', `${id}0`], /It is a UUID/],
+    [['connection', 'create', '--app', 'a', '--token', ''], /It may not be empty/],
+    [['connection', 'delete'], /^Give the id of the connection, or its token/],
+    [['connection', 'delete', '5', '--connection', 'x'], /^Give the id of the connection, or its/],
+    [['connection', 'delete', 'AbCdEfGh12'], /It is a number: `connection list/],
+    [['connection', 'delete', '1234567890123456789'], /It is a number/],
+    [into, /^Missing required argument 'file'\./],
+    [[...into, '-', '-'], /^Standard input \(-\) can be read only once\./],
+    [['import', 'transfer-orders', 'f'], /^Required option '--connection <token>' not/],
+  ]
+  await Promise.all(
+    cases.map(async ([args, sentence]) => {
+      const { code, stdout, stderr } = await call(...args)
+      t.equal(code, 2, args.join(' '))
+      t.equal(stdout, '')
+      t.match(stderr.trimEnd(), sentence)
+      t.equal(stderr.trimEnd().split('\n').length, 1)
+    }),
+  )
+})
+
+t.test('A failure is one sentence and exit code 1, and JSON for a script', async (t) => {
+  await call('app', 'create', 'taken', '--client-id', 'taken-id')
+  await call('connection', 'create', '--app', 'taken', '--token', 'taken-token')
+  const into = ['import', 'account-transactions', '--connection', 'taken-token']
+  const cases: [string[], string][] = [
+    [['app', 'create', 'taken'], 'There is an app taken already.'],
+    [
+      ['app', 'create', 'other', '--client-id', 'taken-id'],
+      'Another app has the client id taken-id already.',
+    ],
+    [
+      ['app', 'set-client-id', 'no', 'free-id'],
+      'There is no app no: `app list` shows those that there are.',
+    ],
+    [
+      ['token', 'list', '--app', 'no'],
+      'There is no app no: `app list` shows those that there are.',
+    ],
+    [
+      ['token', 'revoke', '00000000-0000-4000-8000-000000000001'],
+      'There is no token 00000000-0000-4000-8000-000000000001: ' +
+        '`token list --app NAME` shows those of an app.',
+    ],
+    [
+      ['connection', 'create', '--app', 'taken', '--token', 'taken-token'],
+      'The app taken has a connection with this token already.',
+    ],
+    [[...into, 'no-such-file'], 'no-such-file: there is no such file.'],
+    [[...into, tmpdir()], `${tmpdir()} is a folder: name the files in it.`],
+    [
+      ['import', 'transfer-orders', '--connection', 'no-such', '-'],
+      'There is no connection with this token.',
+    ],
+  ]
+  await Promise.all(
+    cases.map(async ([args, sentence]) => {
+      const { code, stdout, stderr, json } = await call(...args, '--json')
+      t.equal(code, 1, args.join(' '))
+      t.equal(stderr, `${sentence}\n`)
+      t.same(json(), { error: sentence })
+      t.equal(stdout.split('\n').length, 2, 'one line')
+    }),
+  )
+})
+
+t.test('An import names the fields that no row had', async (t) => {
+  await call('app', 'create', 'sparse')
+  await call('connection', 'create', '--app', 'sparse', '--token', 'sparse')
+  const into = (kind: string) => ['import', kind, '--connection', 'sparse', '-']
+  // Each row of it has some; a null was told, and so was a group of fields.
+  const rows = [
+    accountLine(1, '"exchangeRate":1,"commission":null,"taxes":0,"currency":"EUR"'),
+    '',
+    accountLine(2, '"description":"","localCurrency":null,"valueDateDay":null,"investment":null'),
+    accountLine(3, '"originalOperationDateDay":null,"originalValueDateDay":null'),
+    accountLine(4, '"originalOperationDateTz":null,"originalValueDateTz":null'),
+  ].join('\n')
+  const hours = ['operationDateHour', 'originalOperationDateHour', 'valueDateHour']
+  const leftOut = [...hours, 'originalValueDateHour']
+  const sentence = `No row has: ${leftOut.join(', ')}. What is left out is null.`
+  const count = 'Read 4 rows: 4 would be inserted, 0 updated, 0 are unchanged.'
+  t.equal(
+    (await callWith(rows, ...into('account-transactions'), '--dry-run')).stdout,
+    `${count}\n${sentence}\n`,
+  )
+  t.same((await callWith(rows, ...into('account-transactions'), '--json')).json(), {
+    read: 4,
+    inserted: 4,
+    updated: 0,
+    unchanged: 0,
+    leftOut,
+  })
+  const order = orderLine(
+    1,
+    `"portfolio":"p","investment":null,"name":"n","isin":null,"currency":"EUR","assetType":null,
+     "titles":1,"amount":1,"total":true,"marketer":{"name":"m","cif":"c"}`.replace('\n', ''),
+  )
+  const orders = into('transfer-orders')
+  t.equal(
+    (await callWith(order, ...orders)).stdout,
+    'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n' +
+      'No row has: managementCompany. What is left out is null.\n',
+    'completedAt is not null where it is left out',
+  )
+  const whole = order.replace('{"id"', '{"managementCompany":null,"id"')
+  t.equal(
+    (await callWith(`${order}\n${whole.replace('000001', '000002')}`, ...orders)).stdout,
+    'Read 2 rows: 1 inserted, 0 updated, 1 unchanged.\n',
+  )
+  t.same((await callWith('', ...orders, '--json')).json().leftOut, [], 'where there are no rows')
+})
+
+t.test('A rejected import tells its faults, to people and to scripts', async (t) => {
+  await call('app', 'create', 'rejected')
+  await call('connection', 'create', '--app', 'rejected', '--token', 'rejected')
+  const folder = await mkdtemp(join(tmpdir(), 'operator-test-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const [sound, faulty] = [join(folder, 'sound.ndjson'), join(folder, 'faulty.ndjson')]
+  await writeFile(sound, portfolioLine(1))
+  await writeFile(faulty, `${portfolioLine(2)}\n${portfolioLine(3, '"titel":1')}`)
+  const into = ['import', 'portfolio-transactions', '--connection', 'rejected']
+  const reason = 'there is no such field; the closest is titles'
+  t.match(await call(...into, sound, faulty), {
+    code: 1,
+    stdout: '',
+    stderr: `One fault in the input, so that nothing was imported:\n${faulty}:2: titel: ${reason}\n`,
+  })
+  t.same((await call(...into, sound, faulty, '--json')).json(), {
+    error: 'rejected',
+    faults: [{ file: faulty, line: 2, field: 'titel', reason }],
+    total: 1,
+  })
+  t.match(await call(...into, sound, '--dry-run'), {
+    code: 0,
+    stdout: 'Read 1 row: 1 would be inserted, 0 updated, 0 are unchanged.\n',
+  })
+  t.match(await call(...into, sound), {
+    stdout: 'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n',
+  })
+  t.match(await call(...into, '/dev/null'), {
+    code: 0,
+    stdout: 'Read 0 rows: there are none in the input.\n',
+  })
+})
+
+t.test('Every command has help with an example', async (t) => {
+  const commands = [
+    'migrate',
+    'seed',
+    'verify',
+    'app create',
+    'app list',
+    'app set-client-id',
+    'app delete',
+    'token issue',
+    'token list',
+    'token revoke',
+    'connection create',
+    'connection list',
+    'connection delete',
+    'import portfolio-transactions',
+    'import account-transactions',
+    'import transfer-orders',
+  ]
+  await Promise.all(
+    commands.map(async (command) => {
+      const { code, stdout } = await operatorHere([...command.split(' '), '--help'], {})
+      t.equal(code, 0)
+      t.match(stdout, `For example:\n  npm run operator -- ${command}`)
+    }),
+  )
+  const orders = await operatorHere(['import', 'transfer-orders', '--help'], {})
+  t.match(orders.stdout, /left out is null.* completedAt,.* null for not yet; left out, .* by now/s)
+  t.match(await operatorHere(['--help'], {}), {
+    code: 0,
+    stdout: /Commands:\n {2}migrate/,
+    stderr: '',
+  })
+  t.match(await operator([]), { code: 2, stdout: '', stderr: /Commands:\n {2}migrate/ })
+})

@@ -1,0 +1,89 @@
+import { readFile } from 'node:fs/promises'
+import { type Kysely, sql } from 'kysely'
+import t from 'tap'
+import { verifyBooks } from '../../src/operator/verify.ts'
+import { createPool } from '../../src/postgres/pool.ts'
+import { statements } from '../../src/postgres/statements.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
+import { tokenHash } from '../../src/postgres/tokens.ts'
+import { databaseOptions } from '../../src/shutdown.ts'
+import { createDatabase } from '../support/database.ts'
+import { openAsOwner } from '../support/logins.ts'
+import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+import { allNodes, explain, tableOf } from './plans/plan.ts'
+
+/** All other tests run on partitions by `TEST_PARTITIONED=true npm test`: see template.ts. */
+const partitions = await readFile(new URL('../../docs/partitions.sql', import.meta.url), 'utf8')
+
+t.test('docs/partitions.sql leaves everything as it was, but for the partitions', async (t) => {
+  const { url } = await createDatabase(t)
+  const db = openAsOwner(t, url)
+  const before = await schemaOf(db)
+  t.ok(before.length > 20, `${before.length} facts`)
+  if (process.env.TEST_PARTITIONED !== 'true') await sql.raw(partitions).execute(db)
+  t.same(await schemaOf(db), before)
+})
+
+t.test('docs/partitions.sql refuses tables that have rows', async (t) => {
+  const { url } = await createDatabase(t)
+  const db = openAsOwner(t, url)
+  const { connection } = await addCaller(db)
+  await addPortfolioTransactions(db, connection, {})
+  await t.rejects(sql.raw(partitions).execute(db), {
+    message: 'there are rows in portfolio_transaction already',
+  })
+})
+
+t.test('The service reads one partition for a page, and the books are kept', async (t) => {
+  const { url } = await createDatabase(t)
+  const owner = openAsOwner(t, url)
+  if (process.env.TEST_PARTITIONED !== 'true') await sql.raw(partitions).execute(owner)
+  const { get, db, config } = await startService(t, { databaseUrl: url })
+  const [{ token, connection }, other] = [await addCaller(db), await addCaller(db)]
+  const rows = Array.from({ length: 20 }, (_, n) => ({ operation_date_day: `2025-01-${n + 10}` }))
+  const ids = await addPortfolioTransactions(db, connection, ...rows)
+  await addPortfolioTransactions(db, other.connection, ...rows)
+  await db.deleteFrom('connection').where('id', '=', other.connection.id).execute()
+  const page = (await get(`${connection.portfolio}?limit=5&page=1`, { token })).json()
+  t.equal(page.totalItems, 20)
+  const found = page.items.map(({ transactionId }: { transactionId: string }) => transactionId)
+  t.same(found, ids.toReversed().slice(5, 10))
+  t.match(await verifyBooks(owner), { rows: 20, differences: [] })
+
+  const pool = createPool(databaseOptions(config, String(config.DATABASE_URL)))
+  t.teardown(() => pool.end())
+  const literals = [token, connection.token].map(
+    (each) => `'\\x${tokenHash(each).toString('hex')}'`,
+  )
+  const facts = [...literals, `'-infinity'`, `'infinity'`, '5', '5']
+  const lists = [...statements.values()].filter(({ title }) => /^portf.*tokenHash$/.test(title))
+  t.ok(lists.length > 0)
+  for (const statement of lists) {
+    const parameters = new Set(statement.text.match(/\$\d+/g)).size
+    const nodes = allNodes(await explain(pool, statement, facts.slice(0, parameters)))
+    const split = nodes.filter((node) => tableOf(node) === 'portfolio_transaction')
+    t.equal(split.length, 4, 'all partitions are in the plan')
+    t.equal(split.filter((node) => node['Actual Loops']).length, 1, 'and one of them is read')
+  }
+})
+
+/** Keys, checks, indexes, triggers, policies, rights and columns of the tables, as PostgreSQL writes them. */
+async function schemaOf(db: Kysely<Tables>): Promise<string[]> {
+  const { rows } = await sql<{ fact: string }>`
+    with tables as (
+      select oid from pg_class
+      where oid in ('portfolio_transaction'::regclass, 'account_transaction'::regclass))
+    select oid::regclass || ' ' || fact as fact from tables, lateral (
+      select conname || ' ' || pg_get_constraintdef(c.oid) from pg_constraint c where conrelid = tables.oid
+      union all select replace(pg_get_indexdef(indexrelid), ' ONLY ', ' ')
+        from pg_index where indrelid = tables.oid
+      union all select pg_get_triggerdef(g.oid) from pg_trigger g where tgrelid = tables.oid and not tgisinternal
+      union all select polname || ' ' || polroles::regrole[]::text || pg_get_expr(polqual, polrelid)
+        from pg_policy where polrelid = tables.oid
+      union all select relrowsecurity || ' ' || coalesce(relacl::text, '') from pg_class where oid = tables.oid
+      union all select attname || ' ' || format_type(atttypid, atttypmod) || ' ' || attcollation::regcollation
+        from pg_attribute where attrelid = tables.oid and attnum > 0
+    ) facts (fact) order by 1`.execute(db)
+  return rows.map(({ fact }) => fact)
+}

@@ -1,0 +1,164 @@
+import { type Kysely, sql } from 'kysely'
+import type pg from 'pg'
+import t, { type Test } from 'tap'
+import '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { createPool } from '../../src/postgres/pool.ts'
+import type { Statement } from '../../src/postgres/statements.ts'
+import { statements } from '../../src/postgres/statements.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
+import { tokenHash } from '../../src/postgres/tokens.ts'
+import { databaseOptions } from '../../src/shutdown.ts'
+import { createDatabase } from '../support/database.ts'
+import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { fillTables } from './plans/data.ts'
+import { allNodes, explain, type PlanNode, rowsRead, tableOf } from './plans/plan.ts'
+
+/** What each table must be looked up by. */
+const DAY_RANGE = /connection_id = .*effective_day >= .*effective_day <= /
+const DAYS_OF_MONTH = /connection_id = .*effective_day >=? .*effective_day <=? /
+const MONTHS = /connection_id = .*first_day >= .*first_day <= /
+const KEYS: Record<string, RegExp> = {
+  app: /client_id = /,
+  app_token: /token_hash\S* = /,
+  connection: /app_id = .*token_hash\S* = /,
+  portfolio_transaction: DAY_RANGE,
+  portfolio_transaction_day: DAYS_OF_MONTH,
+  portfolio_transaction_month: MONTHS,
+  account_transaction: DAY_RANGE,
+  account_transaction_day: DAYS_OF_MONTH,
+  account_transaction_month: MONTHS,
+  assets_transfer_order: /connection_id = /,
+}
+
+// What requests ask has parameters; the rest is what the service wants to know for itself.
+const asked = [...statements.values()].filter(({ text }) => text.includes('$1'))
+
+t.test('The statements of all requests are known', async (t) => {
+  const lists = ['account_transaction', 'portfolio_transaction'].flatMap((table) => [
+    `${table} first page`,
+    `${table} first page of days`,
+    `${table} first page of months`,
+    `${table} later page`,
+  ])
+  const titles = ['assets_transfer_order', 'caller', 'head', ...lists].flatMap((subject) => [
+    `${subject} by clientId`,
+    `${subject} by tokenHash`,
+  ])
+  t.same(asked.map(({ title }) => title).sort(), titles.sort())
+})
+
+t.test('Every statement finds its rows by their keys, in their order', async (t) => {
+  const { url, db } = await database(t)
+  await t.test('in tables that were never analyzed', async (t) => {
+    await fillTables(db)
+    await checkPlans(t, db, url)
+  })
+  await t.test('in tables that were', async (t) => {
+    await sql`analyze`.execute(db)
+    await checkPlans(t, db, url)
+  })
+})
+
+t.test('Every statement does so although its plan was made when there were no rows', async (t) => {
+  const { url, db } = await database(t)
+  await sql`analyze`.execute(db)
+  await checkPlans(t, db, url)
+  await fillTables(db)
+  await checkPlans(t, db, url)
+})
+
+t.test(
+  'A page costs its own rows, and the days of the months in which it and its range begin',
+  async (t) => {
+    const { url, db } = await database(t)
+    await fillTables(db)
+    const pool = await sessionsOfService(t, db, url)
+    const read = async ({ connection = 'connection 7', from = '-infinity', page = 0, of = '' }) => {
+      const name = page === 0 ? `first page${of}` : 'later page'
+      const title = `portfolio_transaction ${name} by tokenHash`
+      const facts = [literal('app 7'), literal(connection), `'${from}'`, `'infinity'`]
+      const plan = await explain(pool, statements.get(title) as Statement, [
+        ...facts,
+        '10',
+        ...(page === 0 ? [] : [String(page * 10)]),
+      ])
+      const rows = rowsRead(plan, 'portfolio_transaction')
+      return { rows, days: rowsRead(plan, 'portfolio_transaction_day') }
+    }
+    const cost = async (
+      what: string,
+      asked: Parameters<typeof read>[0],
+      rows: number,
+      days: number,
+    ) => {
+      const found = await read(asked)
+      t.equal(found.rows, rows, `rows of ${what}`)
+      // PostgreSQL may look a day or two ahead.
+      t.ok(found.days >= days && found.days <= days + 2, `days of ${what}: ${found.days}`)
+    }
+    await cost('the first page', {}, 10, 0)
+    await cost('the second page', { page: 1 }, 10, 6)
+    await cost('the last page', { page: 11 }, 10, 28)
+    await cost('a page past the end', { page: 12 }, 0, 0)
+    const range = { from: '2025-02-24' }
+    await cost('the first page of some days', { ...range, of: ' of days' }, 10, 6)
+    await cost('the first page of any range', { ...range, of: ' of months' }, 10, 23)
+    const absent = { ...range, connection: 'connection 8' }
+    await cost('some days that are not there', { ...absent, of: ' of days' }, 0, 0)
+    await cost('a range that is not there', { ...absent, of: ' of months' }, 0, 0)
+  },
+)
+
+t.test('To know that nothing has changed, no row is read', async (t) => {
+  const { url, db } = await database(t)
+  const pool = await sessionsOfService(t, db, url)
+  for (const [kind, caller] of Object.entries({ tokenHash: 'app_token', clientId: 'app' })) {
+    const head = statements.get(`head by ${kind}`) as Statement
+    const tables = new Set(allNodes(await explain(pool, head)).map(tableOf))
+    tables.delete(undefined)
+    t.same([...tables].sort(), [caller, 'connection'])
+  }
+})
+
+const literal = (token: string) => `'\\x${tokenHash(token).toString('hex')}'`
+
+/** A database whose statistics only change when the test says so. */
+async function database(t: Test) {
+  const { url } = await createDatabase(t)
+  const db = openAsOwner(t, url)
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class
+    where relkind = 'r' and relname ~ ${`^(${Object.keys(KEYS).join('|')})(_\\d+)?$`}`.execute(db)
+  for (const { name } of rows) {
+    await sql`alter table ${sql.id(name)} set (autovacuum_enabled = off)`.execute(db)
+  }
+  return { url, db }
+}
+
+async function checkPlans(t: Test, db: Kysely<Tables>, url: string) {
+  const pool = await sessionsOfService(t, db, url)
+  for (const statement of asked) {
+    t.same(faultsOf(await explain(pool, statement)), [], statement.title)
+  }
+}
+
+function faultsOf(plan: PlanNode): string[] {
+  return allNodes(plan).flatMap((node) => {
+    const type = node['Node Type']
+    const table = tableOf(node)
+    if (/Sort|Hash|Materialize|Bitmap|Gather/.test(type)) return [type]
+    if (table === undefined) return []
+    if (!/^Index (Only )?Scan$/.test(type)) return [`${type} of ${table}`]
+    const condition = node['Index Cond'] ?? 'everything'
+    return KEYS[table]?.test(condition) ? [] : [`${type} of ${table} by ${condition}`]
+  })
+}
+
+/** As the service opens them, as its role. */
+async function sessionsOfService(t: Test, db: Kysely<Tables>, url: string): Promise<pg.Pool> {
+  const login = await loginOfService(t, db, url)
+  const pool = createPool(databaseOptions(readConfig({ DATABASE_URL: login }), login))
+  t.teardown(() => pool.end())
+  return pool
+}

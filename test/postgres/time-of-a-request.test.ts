@@ -1,0 +1,45 @@
+import t from 'tap'
+import { openDatabase } from '../../src/postgres/database.ts'
+import { createDatabase } from '../support/database.ts'
+
+/** A request may take more than one read; they have no more time together than one would have. */
+const { url } = await createDatabase(t)
+const waitMs = 1_000
+const limits = { size: 1, waitMs, statementTimeoutMs: 5_000, pooler: false, prepare: true }
+const db = openDatabase({ url, ...limits })
+t.teardown(() => db.close())
+
+const one = { name: 'one', title: 'one', text: 'select 1' }
+const sleep = { name: 'sleep', title: 'sleep', text: 'select pg_sleep(2)' }
+
+/** Reads for a request that began so long ago. */
+async function read(statement: typeof one, msAgo: number): Promise<number> {
+  const holding = db.hold(1, performance.now() - msAgo)
+  return await db
+    .read(statement, [], holding)
+    .then(({ count }) => count)
+    .finally(() => holding.end(true))
+}
+
+t.test('A read that comes when all the time for waiting is over does not begin', async (t) => {
+  t.equal(await read(one, 0), 1)
+  t.equal(await read(one, waitMs / 2), 1)
+  await t.rejects(read(one, waitMs + 1), {
+    name: 'DatabaseUnavailable',
+    message: /no time is left/,
+  })
+})
+
+t.test('One that finds no place waits only as long as is left', async (t) => {
+  // As many as may be inside: one connection takes two at a time.
+  const busy = Promise.all([read(sleep, 0), read(sleep, 0)])
+  const refused: string[] = []
+  const waits = (name: string, msAgo: number) =>
+    t.rejects(
+      read(one, msAgo).finally(() => refused.push(name)),
+      { message: /no database connection became free/ },
+    )
+  await Promise.all([waits('just begun', 0), waits('begun long ago', waitMs - 100)])
+  t.same(refused, ['begun long ago', 'just begun'])
+  t.equal((await busy).length, 2)
+})

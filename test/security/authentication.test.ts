@@ -1,0 +1,137 @@
+import { sql } from 'kysely'
+import t from 'tap'
+import { tokenHash } from '../../src/postgres/tokens.ts'
+import { isProblem } from '../support/problem.ts'
+import { addApp, addCaller, addToken } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService(t)
+const { db, get } = service
+const { appId, token, connection } = await addCaller(db)
+const endpoints = [connection.portfolio, connection.account, connection.orders]
+
+const BARE = 'Bearer realm="investment data"'
+const INVALID = `${BARE}, error="invalid_token"`
+
+t.test('200: a valid token reaches all three endpoints (section 5, contract 20)', async (t) => {
+  for (const path of endpoints) t.equal((await get(path, { token })).status, 200)
+})
+
+t.test('200: the scheme may be written in any case, with several blanks (RFC 7235)', async (t) => {
+  for (const authorization of [`bearer ${token}`, `BEARER ${token}`, `Bearer    ${token}`]) {
+    t.equal((await get(connection.orders, { headers: { authorization } })).status, 200)
+  }
+})
+
+t.test('401 missing_credentials: no Authorization header (contract 17)', async (t) => {
+  for (const path of endpoints) {
+    const answer = await get(path)
+    isProblem(t, answer, 'missing_credentials')
+    t.equal(answer.headers.get('www-authenticate'), BARE, 'no error where no token was sent')
+  }
+})
+
+t.test('401 malformed_credentials: anything but Bearer and one token (contract 17)', async (t) => {
+  const others = [
+    'Bearer',
+    'Bearer ',
+    token,
+    `Basic ${token}`,
+    `Bearer ${token} ${token}`,
+    `Bearer ${token}, Bearer ${token}`,
+    `Bearer "${token}"`,
+    `Bearer=${token}`,
+    'Bearer \u00e9',
+  ]
+  for (const authorization of others) {
+    const answer = await get(connection.orders, { headers: { authorization } })
+    isProblem(t, answer, 'malformed_credentials', authorization.replaceAll(token, '<token>'))
+    t.match(answer.headers.get('www-authenticate'), /^Bearer realm="/)
+  }
+})
+
+t.test('401 invalid_token: a token that nobody has (contract 17)', async (t) => {
+  const last = token.at(-1) === 'A' ? 'B' : 'A'
+  const unknown = [
+    'x',
+    token.slice(0, -1),
+    token.slice(0, -1) + last,
+    `${token}A`,
+    connection.token,
+  ]
+  for (const path of endpoints) {
+    for (const other of unknown) {
+      const answer = await get(path, { token: other })
+      isProblem(t, answer, 'invalid_token')
+      t.equal(answer.headers.get('www-authenticate'), INVALID)
+    }
+  }
+})
+
+t.test('401 expired_token: from the moment of expiry, and not before (contract 20)', async (t) => {
+  const in_an_hour = await addToken(db, appId, { expires_at: new Date(Date.now() + 3_600_000) })
+  t.equal((await get(connection.orders, { token: in_an_hour })).status, 200)
+
+  const past = await addToken(db, appId, { expires_at: new Date(Date.now() - 1_000) })
+  for (const path of endpoints) {
+    const answer = await get(path, { token: past })
+    isProblem(t, answer, 'expired_token')
+    t.equal(answer.headers.get('www-authenticate'), INVALID)
+  }
+})
+
+t.test('401: expiry and revocation take effect with the next request (contract 20)', async (t) => {
+  const first = await addToken(db, appId)
+  const second = await addToken(db, appId)
+  for (const path of endpoints) {
+    t.equal((await get(path, { token: first })).status, 200)
+    t.equal((await get(path, { token: second })).status, 200)
+  }
+  const set = (column: 'expires_at' | 'revoked_at', of: string) =>
+    db
+      .updateTable('app_token')
+      .set({ [column]: new Date(Date.now() - 1_000) })
+      .where('token_hash', '=', tokenHash(of))
+      .execute()
+  await set('expires_at', first)
+  await set('revoked_at', second)
+  for (const path of endpoints) {
+    isProblem(t, await get(path, { token: first }), 'expired_token')
+    isProblem(t, await get(path, { token: second }), 'invalid_token', 'revoked reads as invalid')
+  }
+  t.equal(
+    (await get(connection.orders, { token })).status,
+    200,
+    "the app's other token still works",
+  )
+})
+
+t.test('401 invalid_token: revoked and expired reads as invalid (contract 17)', async (t) => {
+  const past = new Date(Date.now() - 1_000)
+  const both = await addToken(db, appId, { expires_at: past, revoked_at: past })
+  isProblem(t, await get(connection.orders, { token: both }), 'invalid_token')
+})
+
+t.test('200: several tokens of an app are valid at once (contract 20)', async (t) => {
+  const tokens = [token, await addToken(db, appId), await addToken(db, appId)]
+  for (const each of tokens) t.equal((await get(connection.orders, { token: each })).status, 200)
+})
+
+t.test('404: a token shows the connections of its own app only (section 5.3)', async (t) => {
+  const stranger = await addToken(db, await addApp(db))
+  for (const path of endpoints) {
+    isProblem(t, await get(path, { token: stranger }), 'connection_not_found')
+  }
+})
+
+t.test('Only the SHA-256 of either kind of token is stored (contract 20 and 21)', async (t) => {
+  const { rows } = await sql<{ stored: string }>`
+    select to_jsonb(t)::text as stored from app_token t
+    union all select to_jsonb(c)::text from connection c`.execute(db)
+  const stored = rows.map((row) => row.stored).join('\n')
+  for (const secret of [token, connection.token]) {
+    t.notOk(stored.includes(secret), 'as text')
+    t.notOk(stored.includes(Buffer.from(secret).toString('hex')), 'as bytes')
+    t.ok(stored.includes(tokenHash(secret).toString('hex')))
+  }
+})

@@ -1,0 +1,241 @@
+import { createHmac } from 'node:crypto'
+import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, importJWK, type JWK } from 'jose'
+import t, { type Test } from 'tap'
+import { operatorHere } from '../operator/operator-process.ts'
+import { type Issuer, startIssuer } from '../support/issuer.ts'
+import { addApp, addConnection } from '../support/rows.ts'
+import { type Service, startService } from '../support/service.ts'
+
+/** A service that takes the tokens of an issuer, and an app that the issuer knows as `client`. */
+async function start(t: Test, environment: Record<string, string> = {}) {
+  const issuer = await startIssuer(t)
+  await issuer.addKey('first')
+  const service = await startService(t, { environment: { ...issuer.environment, ...environment } })
+  const connection = await addConnection(
+    service.db,
+    await addApp(service.db, { client_id: 'client' }),
+  )
+  return { issuer, service, connection }
+}
+
+async function refused(t: Test, service: Service, path: string, token: string, code: string) {
+  const answer = await service.get(path, { token })
+  t.equal(answer.status, 401)
+  t.equal(answer.json().code, code)
+  t.equal(
+    answer.headers.get('www-authenticate'),
+    'Bearer realm="investment data", error="invalid_token"',
+  )
+}
+
+function base64url(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+/** A token with the claims of a good one, and a header and signature of the attacker's choice. */
+async function forged(issuer: Issuer, header: object, sign: (input: string) => string) {
+  const payload = String((await issuer.sign()).split('.')[1])
+  const input = `${base64url(header)}.${payload}`
+  return `${input}.${sign(input)}`
+}
+
+t.test('200: a token of the provider speaks for the app with its client id', async (t) => {
+  const { issuer, service, connection } = await start(t)
+  const other = await addConnection(service.db, await addApp(service.db))
+
+  t.equal((await service.get(connection.orders, { token: await issuer.sign() })).status, 200)
+  const asAzp = await issuer.sign({ client_id: undefined, azp: 'client' })
+  t.equal((await service.get(connection.orders, { token: asAzp })).status, 200)
+  const manyAudiences = await issuer.sign({ aud: ['urn:other', 'urn:test:service'] })
+  t.equal((await service.get(connection.orders, { token: manyAudiences })).status, 200)
+  const foreign = await service.get(other.orders, { token: await issuer.sign() })
+  t.equal(foreign.status, 404, "404: another app's connection")
+  const faulty = await service.get(`${connection.orders}?x=1`, { token: await issuer.sign() })
+  t.equal(faulty.status, 400)
+  t.equal(issuer.fetches, 1, 'the keys were fetched once')
+  t.notMatch(service.log.join(''), await issuer.sign().then((token) => token.split('.')[0]))
+})
+
+t.test('200: every asymmetric algorithm, whatever the type is called', async (t) => {
+  const { issuer, service, connection } = await start(t)
+  const tokens: string[] = []
+  for (const alg of ['ES384', 'ES512', 'Ed25519', 'RS256', 'RS512', 'PS256', 'PS512']) {
+    await issuer.addKey(alg, alg)
+    tokens.push(await issuer.sign())
+  }
+  for (const typ of ['at+jwt', 'application/at+jwt', 'JWT', undefined]) {
+    tokens.push(await issuer.sign({}, { typ }))
+  }
+  for (const token of tokens) {
+    t.equal((await service.get(connection.orders, { token })).status, 200)
+  }
+})
+
+t.test('401: a token of the provider that was not made for this', async (t) => {
+  const { issuer, service, connection } = await start(t)
+  const now = Math.floor(Date.now() / 1000)
+  const wrong = {
+    'another issuer': { iss: 'https://elsewhere.example' },
+    'no issuer': { iss: undefined },
+    'another audience': { aud: 'urn:other' },
+    'no audience': { aud: undefined },
+    'not yet valid': { nbf: now + 120 },
+    'never expires': { exp: undefined },
+    'no client id': { client_id: undefined },
+    'a client id that is no text': { client_id: 7 },
+    'a client id with a NUL': { client_id: 'cli\0ent' },
+    'a client id that no app has': { client_id: 'stranger' },
+    'an id token': { at_hash: 'x' },
+    'a logout token': { events: {} },
+    'a token bound to a key of the client': { cnf: { jkt: 'x' } },
+  }
+  for (const [what, claims] of Object.entries(wrong)) {
+    await t.test(what, async (t) =>
+      refused(t, service, connection.orders, await issuer.sign(claims), 'invalid_token'),
+    )
+  }
+  await t.test('another type', async (t) =>
+    refused(
+      t,
+      service,
+      connection.orders,
+      await issuer.sign({}, { typ: 'logout+jwt' }),
+      'invalid_token',
+    ),
+  )
+  await t.test('expired', async (t) => {
+    const expired = await issuer.sign({ exp: now - 60 })
+    await refused(t, service, connection.orders, expired, 'expired_token')
+  })
+  const skewed = await issuer.sign({ exp: now - 2, nbf: now + 2 })
+  t.equal((await service.get(connection.orders, { token: skewed })).status, 200, 'clocks differ')
+})
+
+t.test('401: a token that the provider did not sign', async (t) => {
+  const { issuer, service, connection } = await start(t)
+  const own = await generateKeyPair('ES256', { extractable: true })
+  const ownJwk = await exportJWK(own.publicKey)
+  const published = (await importJWK(issuer.keys.get('first') as JWK, 'ES256')) as CryptoKey
+  const secrets = {
+    pem: await exportSPKI(published),
+    jwk: JSON.stringify(issuer.keys.get('first')),
+  }
+  const hmac = (secret: string) => (input: string) =>
+    createHmac('sha256', secret).update(input).digest('base64url')
+  const [head, body, signature] = (await issuer.sign()).split('.')
+  const tokens = {
+    'no algorithm': await forged(issuer, { alg: 'none', kid: 'first' }, () => ''),
+    'no algorithm, in other letters': await forged(issuer, { alg: 'nOnE' }, () => 'AA'),
+    'the public key as a secret': await forged(
+      issuer,
+      { alg: 'HS256', kid: 'first' },
+      hmac(secrets.pem),
+    ),
+    'the published key as a secret': await forged(
+      issuer,
+      { alg: 'HS256', kid: 'first' },
+      hmac(secrets.jwk),
+    ),
+    'a key of its own': await issuer.sign({}, {}, own.privateKey),
+    'a key within the token': await issuer.sign({}, { jwk: ownJwk }, own.privateKey),
+    'a key at another address': await issuer.sign(
+      {},
+      { jku: 'http://127.0.0.1:9/keys' },
+      own.privateKey,
+    ),
+    'a key id that leads elsewhere': await issuer.sign(
+      {},
+      { kid: '../../dev/null' },
+      own.privateKey,
+    ),
+    'a key id that is no text': await forged(issuer, { alg: 'ES256', kid: { a: 1 } }, () => 'AA'),
+    'an algorithm that the key is not for': await forged(
+      issuer,
+      { alg: 'RS256', kid: 'first' },
+      () => 'AA',
+    ),
+    'a header that is critical and unknown': await forged(
+      issuer,
+      { alg: 'ES256', kid: 'first', crit: ['x'], x: 1 },
+      () => String(signature),
+    ),
+    'a signature cut off': `${head}.${body}.`,
+    'a signature of something else': `${head}.${base64url({ sub: 'x' })}.${signature}`,
+    'a header that is no JSON': `AAAA.${body}.${signature}`,
+    'only dots': 'a.b.c',
+  }
+  for (const [what, token] of Object.entries(tokens)) {
+    await t.test(what, async (t) => refused(t, service, connection.orders, token, 'invalid_token'))
+  }
+})
+
+t.test('the client id is in the claim that the settings name', async (t) => {
+  const { issuer, service, connection } = await start(t, { AUTH_CLIENT_ID_CLAIM: 'app' })
+  const named = await issuer.sign({ client_id: 'stranger', app: 'client' })
+  t.equal((await service.get(connection.orders, { token: named })).status, 200)
+  await refused(t, service, connection.orders, await issuer.sign(), 'invalid_token')
+})
+
+t.test('an app is given a client id, and loses it, from the next request on', async (t) => {
+  const { issuer, service, connection } = await start(t)
+  const token = await issuer.sign()
+  const other = await addConnection(service.db, await addApp(service.db, { name: 'other' }))
+  const [{ name }] = (await service.db
+    .selectFrom('app')
+    .select('name')
+    .where('client_id', '=', 'client')
+    .execute()) as [{ name: string }]
+  const call = (...args: string[]) =>
+    operatorHere(['app', 'set-client-id', ...args], { DATABASE_URL: service.databaseUrl })
+  const statuses = async () => {
+    const paths = [connection.orders, other.orders]
+    return (await Promise.all(paths.map((path) => service.get(path, { token })))).map(
+      ({ status }) => status,
+    )
+  }
+  t.same(await statuses(), [200, 404])
+  t.match(await call('other', 'client'), {
+    code: 1,
+    stderr: 'Another app has the client id client already.\n',
+  })
+  t.match(await call(name, '--none'), {
+    code: 0,
+    stdout: `The app ${name} has no client id from now on.\n`,
+  })
+  await refused(t, service, connection.orders, token, 'invalid_token')
+  t.match(await call('other', 'client'), {
+    code: 0,
+    stdout: 'The app other has the client id client from now on.\n',
+  })
+  t.same(await statuses(), [404, 200])
+  t.match((await call('other', 'another', '--json')).json(), { name: 'other', clientId: 'another' })
+  await refused(t, service, other.orders, token, 'invalid_token')
+})
+
+t.test('without a provider, its tokens are tokens that nobody knows', async (t) => {
+  const issuer = await startIssuer(t)
+  await issuer.addKey('first')
+  const service = await startService(t)
+  const appId = await addApp(service.db, { client_id: 'client' })
+  const connection = await addConnection(service.db, appId)
+  await refused(t, service, connection.orders, await issuer.sign(), 'invalid_token')
+  t.equal(issuer.fetches, 0)
+})
+
+t.test('503: the provider is out of reach when its keys are first needed', async (t) => {
+  const { issuer, service, connection } = await start(t)
+  const token = await issuer.sign()
+  await issuer.close()
+  const answer = await service.get(connection.orders, { token })
+  t.equal(answer.status, 503)
+  t.equal(answer.json().code, 'service_unavailable')
+  t.equal(answer.headers.get('retry-after'), '1')
+
+  await issuer.listen()
+  let status = 503
+  while (status === 503) status = (await service.get(connection.orders, { token })).status
+  t.equal(status, 200, 'recovers by itself')
+  await issuer.close()
+  const second = await issuer.sign({ jti: 'second' })
+  t.equal((await service.get(connection.orders, { token: second })).status, 200, 'known keys serve')
+})

@@ -1,0 +1,124 @@
+import fc from 'fast-check'
+import { tokenHash } from '../../../src/postgres/tokens.ts'
+import {
+  addAccountTransactions,
+  addApp,
+  addConnection,
+  addPortfolioTransactions,
+  addresses,
+  addTransferOrders,
+} from '../../support/rows.ts'
+import {
+  type Bearer,
+  type CredentialPlan,
+  credentialPlan,
+  everyCredential,
+  issueCredential,
+  type Sources,
+  strangers,
+} from './credentials.ts'
+
+export const endpoints = ['portfolio', 'account', 'orders'] as const
+export type Endpoint = (typeof endpoints)[number]
+
+/** What an app is to have: credentials, and connections by their tokens. */
+export interface AppPlan {
+  credentials: CredentialPlan[]
+  /** Whether it is found by the client id that the identity provider knows it by. */
+  hasClientId: boolean
+  connections: { token: string; rows: number }[]
+}
+
+// So few that apps often have connections of the same token.
+export const connectionTokens = ['one', 'two', 'three', 'four', 'five', 'six']
+
+export const worldPlan: fc.Arbitrary<AppPlan[]> = fc.array(
+  fc.record({
+    credentials: fc.array(credentialPlan, { minLength: 1, maxLength: 5 }),
+    hasClientId: fc.boolean(),
+    connections: fc.uniqueArray(
+      fc.record({ token: fc.constantFrom(...connectionTokens), rows: fc.nat(3) }),
+      { selector: ({ token }) => token, maxLength: 4 },
+    ),
+  }),
+  { minLength: 2, maxLength: 5 },
+)
+
+/** Apps of which each has all that there is. */
+export const fullPlan: AppPlan[] = [2, 1].map((rows) => ({
+  credentials: everyCredential,
+  hasClientId: true,
+  connections: [
+    { token: 'one', rows },
+    { token: 'two', rows: 0 },
+  ],
+}))
+
+/** The model: who may see what. */
+export interface World {
+  bearers: Bearer[]
+  appIds: string[]
+  /** The ids of the rows behind a connection token, for one app. */
+  rowsOf(appId: string, token: string): Record<Endpoint, string[]> | undefined
+  /** Every row id that an app has. */
+  secretsOf(appId: string): string[]
+  /** What names an app, a token or a connection, and is to be told to nobody. */
+  names: string[]
+  addresses(token: string): Record<Endpoint, string>
+}
+
+export async function createWorld(sources: Sources, plan: AppPlan[]): Promise<World> {
+  const { db } = sources
+  const rows = new Map<string, Record<Endpoint, string[]>>()
+  const bearers: Bearer[] = []
+  const appIds: string[] = []
+  // Tokens of this world alone: others are in the same tables.
+  const own = crypto.randomUUID()
+  for (const [number, { credentials, connections, hasClientId }] of plan.entries()) {
+    const clientId = `client ${number} ${own}`
+    const name = `app ${number} ${own}`
+    const appId = await addApp(db, { name, client_id: hasClientId ? clientId : null })
+    appIds.push(appId)
+    for (const one of credentials) {
+      bearers.push(await issueCredential(sources, { appId, clientId, isKnown: hasClientId }, one))
+    }
+    for (const { token, rows: count } of connections) {
+      const connection = await addConnection(db, appId, `${token} ${own}`)
+      await label(db, connection, `label ${own}`)
+      rows.set(`${appId} ${token}`, await addRows(db, connection, count))
+    }
+  }
+  bearers.push(...(await strangers(sources, String(appIds[0]))))
+  const secretsOf = (appId: string) =>
+    [...rows].flatMap(([key, ids]) => (key.startsWith(appId) ? Object.values(ids).flat() : []))
+  return {
+    bearers,
+    appIds,
+    rowsOf: (appId, token) => rows.get(`${appId} ${token}`),
+    secretsOf,
+    // All names of apps, client ids, labels and tokens of connections end in `own`.
+    names: [own, ...bearers.map(({ token }) => token), ...hashes(own)],
+    addresses: (token) => addresses(`${token} ${own}`),
+  }
+}
+
+/** What the database has of the connections' tokens. */
+const hashes = (own: string) =>
+  connectionTokens.flatMap((token) => {
+    const hash = tokenHash(`${token} ${own}`)
+    return [hash.toString('hex'), hash.toString('base64'), hash.toString('base64url')]
+  })
+
+async function label(db: Sources['db'], { id }: { id: string }, text: string): Promise<void> {
+  await db.updateTable('connection').set({ label: text }).where('id', '=', id).execute()
+}
+
+async function addRows(db: Sources['db'], connection: { id: string }, count: number) {
+  const none = Array.from({ length: count }, () => ({}))
+  if (count === 0) return { portfolio: [], account: [], orders: [] }
+  return {
+    portfolio: await addPortfolioTransactions(db, connection, ...none),
+    account: await addAccountTransactions(db, connection, ...none),
+    orders: await addTransferOrders(db, connection, ...none),
+  }
+}

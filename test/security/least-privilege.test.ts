@@ -1,0 +1,138 @@
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { createDatabase } from '../support/database.ts'
+import { loginOfService, openAsOwner } from '../support/logins.ts'
+
+/** All that the role of the service may read; every column of the other tables is served. */
+const READABLE: Record<string, string[]> = {
+  app: ['client_id', 'id'],
+  app_token: ['app_id', 'expires_at', 'revoked_at', 'token_hash'],
+  connection: [
+    'account_transactions',
+    'app_id',
+    'changed_at',
+    'data_version',
+    'id',
+    'portfolio_transactions',
+    'token_hash',
+  ],
+  kysely_migration: ['name'],
+}
+const WHOLE = [
+  'account_transaction',
+  'account_transaction_day',
+  'account_transaction_month',
+  'assets_transfer_order',
+  'portfolio_transaction',
+  'portfolio_transaction_day',
+  'portfolio_transaction_month',
+]
+
+t.test('The service may read what it serves, and nothing else', async (t) => {
+  const { service } = await sessions(t)
+  const { rows } = await service.query<{ table: string; readable: string[]; columns: string[] }>(`
+    select c.relname as table, array_agg(attname::text order by attname) as columns,
+      array_agg(attname::text order by attname)
+        filter (where has_column_privilege(c.oid, attnum, 'select')) as readable
+    from pg_class c join pg_attribute a on attrelid = c.oid and attnum > 0 and not attisdropped
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'v', 'm', 'p', 'f')
+    group by 1 having bool_or(has_column_privilege(c.oid, attnum, 'select'))
+    order by 1`)
+  const whole = rows.filter(({ readable, columns }) => readable.length === columns.length)
+  t.same(
+    whole.map(({ table }) => table),
+    WHOLE,
+  )
+  const partly = rows.filter((row) => !whole.includes(row))
+  t.same(Object.fromEntries(partly.map(({ table, readable }) => [table, readable])), READABLE)
+})
+
+t.test('The service may not write, execute or create anything', async (t) => {
+  const { service } = await sessions(t)
+  const none = async (what: string, from: string) =>
+    t.same((await service.query(`select ${from}`)).rows, [], what)
+  const ours = `from pg_class where relnamespace = 'public'::regnamespace`
+  await none(
+    'tables',
+    `relname ${ours} and relkind in ('r', 'v', 'm', 'p', 'f') and (
+      has_any_column_privilege(oid, 'insert, update, references')
+      or has_table_privilege(oid, 'insert, update, delete, truncate, references, trigger'
+        -- A right that PostgreSQL 17 brought.
+        || case when current_setting('server_version_num')::int >= 170000 then ', maintain' else '' end))`,
+  )
+  await none(
+    'sequences',
+    `relname ${ours}
+      and case relkind when 'S' then has_sequence_privilege(oid, 'usage, select, update') end`,
+  )
+  await none(
+    'functions',
+    `proname from pg_proc where pronamespace = 'public'::regnamespace
+      and has_function_privilege(oid, 'execute')`,
+  )
+  await none(
+    'schemas',
+    `nspname from pg_namespace where has_schema_privilege(oid, 'create')
+    and nspname !~ '^pg_(toast_)?temp_'`,
+  )
+  await none(
+    'roles',
+    `rolname from pg_roles where rolname = current_user
+    and (rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls)`,
+  )
+})
+
+t.test('Row-level security is on wherever the service may read rows', async (t) => {
+  const { owner } = await sessions(t)
+  const { rows } = await owner.query(`
+    select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
+      and not relrowsecurity and has_any_column_privilege('investment_service', oid, 'select')`)
+  t.same(rows, [{ relname: 'kysely_migration' }])
+})
+
+t.test('A session that makes itself writable still cannot write', async (t) => {
+  const { service } = await sessions(t)
+  await service.query('set session characteristics as transaction read write')
+  for (const statement of [
+    'delete from portfolio_transaction',
+    'update connection set data_version = 0',
+    'insert into app_token (app_id) values (gen_random_uuid())',
+    'truncate account_transaction_day',
+    'create table mine ()',
+    'create policy mine on connection using (true)',
+    'alter table connection disable row level security',
+    'set role postgres',
+  ]) {
+    await t.rejects(service.query(statement), { code: '42501' }, statement)
+  }
+})
+
+t.test('The functions that keep the books cannot be turned against them', async (t) => {
+  const { owner, service } = await sessions(t)
+  const { rows } = await owner.query<{ name: string; settings: string[] }>(`
+    select proname as name, proconfig as settings from pg_proc
+    where pronamespace = 'public'::regnamespace and prosecdef`)
+  t.ok(rows.length > 0)
+  for (const { name, settings } of rows) {
+    t.ok(settings.includes('search_path=pg_catalog, public, pg_temp'), `${name}: search_path`)
+  }
+  await service.query('set session characteristics as transaction read write')
+  await service.query('create temp table bait (connection_id bigint, effective_day date)')
+  const hook = `create trigger hook after insert on bait referencing new table as new_rows
+    for each statement execute function portfolio_transaction_books_after_insert()`
+  await t.rejects(service.query(hook), { code: '42501' })
+})
+
+async function sessions(t: Test) {
+  const { url } = await createDatabase(t)
+  const db = openAsOwner(t, url)
+  const service = await connect(t, await loginOfService(t, db, url))
+  return { service, owner: await connect(t, url) }
+}
+
+async function connect(t: Test, url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  t.teardown(() => client.end())
+  return client
+}

@@ -1,0 +1,103 @@
+import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { t } from 'tap'
+import { seed } from '../../seeds/seed.ts'
+import { settings } from '../../src/config.ts'
+import { startService } from '../support/service.ts'
+
+const read = (name: string) => readFile(new URL(`../../${name}`, import.meta.url), 'utf8')
+
+/** Without the white space between values, and otherwise to the letter. */
+function compact(json: string): string {
+  return json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, (_, text = '') => text)
+}
+
+t.test('README: each curl line gives the answer that follows it', async (t) => {
+  const service = await startService(t)
+  const pool = new pg.Pool({ connectionString: service.databaseUrl })
+  await seed(pool)
+  await pool.end()
+  const pairs = (await read('README.md')).matchAll(/```sh\n(curl [^`]*)```\s+```json\n([^`]*)```/g)
+  let found = 0
+  for (const [, command = '', answer = ''] of pairs) {
+    const here = command.replace('http://127.0.0.1:3000', service.url)
+    const { stdout } = await promisify(execFile)('bash', [
+      '-c',
+      `curl() { command curl -s "$@"; }; ${here}`,
+    ])
+    t.equal(stdout, compact(answer), String(command.split('DEMOSMALL1')[1]))
+    found += 1
+  }
+  t.equal(found, 3, 'one for each endpoint')
+})
+
+t.test('docker-compose.yml: hands every setting on, but for what the image decides', async (t) => {
+  const given = [...(await read('docker-compose.yml')).matchAll(/^ {6}([A-Z_]+):/gm)]
+  const names = new Set(given.map(([, name]) => name))
+  const missing = Object.keys(settings).filter((name) => !names.has(name))
+  t.same(missing.sort(), ['DATA_DIR', 'HOST', 'PORT'])
+})
+
+for (const file of ['README.md', '.env.example']) {
+  t.test(`${file}: names every setting, and no other`, async (t) => {
+    const named = file === 'README.md' ? /^\| `([A-Z_]+)` \|/gm : /^#? ?([A-Z_]+)=/gm
+    const names = [...(await read(file)).matchAll(named)].map(([, name]) => name)
+    t.same(names.sort(), Object.keys(settings).sort())
+  })
+}
+
+const defaults = new Map(
+  Object.entries(settings).map(([name, { default: value }]) => [name, value]),
+)
+const LIMITS = {
+  'README.md': /^\| `([A-Z_]+)` \| `(\d+)` \|/gm,
+  '.env.example': /^# ?([A-Z_]+)=(\d+)$/gm,
+  'docs/operations.md': /^\| `([A-Z_]+)` (\d+) \|/gm,
+}
+for (const [file, row] of Object.entries(LIMITS)) {
+  t.test(`${file}: gives the defaults of the limits as they are`, async (t) => {
+    const rows = [...(await read(file)).matchAll(row)]
+    t.ok(rows.length >= 12, `${rows.length} limits`)
+    for (const [, name = '', value] of rows) t.equal(defaults.get(name), Number(value), name)
+  })
+}
+
+t.test('docs/decisions.md: every test that it names is there', async (t) => {
+  const named = [...(await read('docs/decisions.md')).matchAll(/`([\w/-]+[.]test[.]ts)`/g)]
+  for (const name of new Set(named.map(([, file]) => file))) {
+    t.equal(globSync(`test/**/${name}`).length, 1, String(name))
+  }
+})
+
+t.test('SECURITY.md: every test that its table names is there', async (t) => {
+  const cells = [...(await read('SECURITY.md')).matchAll(/^\| API\d+ .* \| ([^|]+) \|$/gm)]
+  t.equal(cells.length, 10)
+  for (const [, name] of cells.flatMap(([, cell]) => [...String(cell).matchAll(/`([^`]+)`/g)])) {
+    const files = globSync(`test/**/${name}.test.ts`)
+    t.ok(files.length > 0, String(name))
+  }
+})
+
+t.test('Every page of the documentation that another one links to is there', async (t) => {
+  const pages = ['README.md', 'SECURITY.md', ...globSync('docs/*.md')]
+  for (const page of pages) {
+    const links = (await read(page)).matchAll(/\]\(((?!https?:)[^)#\s]*)(?:#([^)\s]+))?\)/g)
+    for (const [link, path = '', place] of links) {
+      const file = path === '' ? page : join(dirname(page), path)
+      const found = await read(file).catch(() => undefined)
+      const places = [...(found ?? '').matchAll(/^#+ (.+)$/gm)].map(([, title]) => anchorOf(title))
+      const isThere = found !== undefined && (place === undefined || places.includes(place))
+      t.ok(isThere, `${page}: ${link}`)
+    }
+  }
+})
+
+/** What a heading is called in an address, as code hosts make it. */
+function anchorOf(heading = ''): string {
+  const plain = heading.toLowerCase().replaceAll(/[^\w\s-]/g, '')
+  return plain.replaceAll(/\s/g, '-')
+}

@@ -1,0 +1,124 @@
+import { sql } from 'kysely'
+import pg from 'pg'
+import t from 'tap'
+import { DEMO } from '../../seeds/demo-world.ts'
+import { seed } from '../../seeds/seed.ts'
+import { AccountTransactionTypes } from '../../src/schemas/account-transaction.ts'
+import { PortfolioTransactionTypes } from '../../src/schemas/portfolio-transaction.ts'
+import { startService } from '../support/service.ts'
+
+const { db, databaseUrl, get } = await startService(t)
+const pool = new pg.Pool({ connectionString: databaseUrl })
+t.teardown(() => pool.end())
+await seed(pool)
+
+/** The one value of a statement. */
+async function value(statement: string): Promise<unknown> {
+  const { rows } = await sql<{ value: unknown }>`${sql.raw(statement)}`.execute(db)
+  return rows[0]?.value
+}
+
+const { large, small, empty } = DEMO.wealth.connections
+const { other } = DEMO.tax.connections
+const ask = (connection: { token: string }, path: string, token: string = DEMO.wealth.token) =>
+  get(`/api/v1/queries/connections/${connection.token}/${path}`, { token })
+
+t.test('The demo tokens open the demo connections, and each app only its own', async (t) => {
+  const counts = await Promise.all(
+    [large, small, empty].map(async (connection) =>
+      (await ask(connection, 'portfolios/transactions?limit=1')).json(),
+    ),
+  )
+  const [ofLarge, ofSmall, ofEmpty] = counts.map(({ totalItems }) => totalItems)
+  t.ok(ofLarge > 5_000)
+  t.ok(ofSmall > 5 && ofSmall <= 20)
+  t.equal(ofEmpty, 0)
+  t.equal((await ask(other, 'portfolios/transactions')).status, 404)
+  t.equal((await ask(other, 'portfolios/transactions', DEMO.tax.token)).status, 200)
+  t.equal((await ask(small, 'portfolios/transactions', DEMO.tax.token)).status, 404)
+})
+
+t.test('Every type of both lists is there, UNKNOWN too', async (t) => {
+  const types = (table: string) =>
+    value(`select array_agg(distinct type::text) as value from ${table}`)
+  t.same(
+    new Set((await types('portfolio_transaction')) as string[]),
+    new Set(Object.keys(PortfolioTransactionTypes)),
+  )
+  t.same(
+    new Set((await types('account_transaction')) as string[]),
+    new Set(Object.keys(AccountTransactionTypes)),
+  )
+})
+
+t.test('It has what makes clients stumble', async (t) => {
+  const from = 'from portfolio_transaction'
+  t.ok(
+    Number(await value(`select max(effective_day) - min(effective_day) as value ${from}`)) > 3_600,
+  )
+  t.ok(Number(await value(`select count(distinct currency) as value ${from}`)) >= 4)
+  t.equal(await value(`select max(scale(titles)) as value ${from}`), 30)
+  const some: [string, string][] = [
+    ['non-ASCII text', `${from} where description ~ '[^ -~]'`],
+    [
+      'characters beyond the basic plane',
+      `${from} where description ~ '[\\U00010000-\\U0010FFFF]'`,
+    ],
+    ['line breaks', `${from} where description like '%' || chr(10) || '%'`],
+    ['quotes', `${from} where description like '%"%'`],
+    ['backslashes', `from account_transaction where position(chr(92) in description) > 0`],
+    ['only a value date', `${from} where operation_date_day is null`],
+    ['no amount', `${from} where amount is null`],
+    ['a retention', `${from} where retention_from is not null`],
+    ['a related transaction', `${from} where related_transaction is not null`],
+    ['orders with companies', 'from assets_transfer_order where marketer_name is not null'],
+    ['orders without', 'from assets_transfer_order where marketer_name is null'],
+    ['completed orders', 'from assets_transfer_order where completed_at is not null'],
+    ['unfinished orders', 'from assets_transfer_order where completed_at is null'],
+    [
+      'ties on a second',
+      `${from} where operation_date_hour is not null group by connection_id, effective_day,
+        operation_date_hour having count(*) > 1`,
+    ],
+  ]
+  for (const [what, rest] of some) t.ok(await value(`select 1 as value ${rest} limit 1`), what)
+})
+
+t.test('Dividends of the portfolio arrive on the account', async (t) => {
+  const unpaid = await value(`
+    select count(*)::integer as value from portfolio_transaction p
+    where type = 'DIVIDENDS' and not exists (
+      select from account_transaction a
+      where a.connection_id = p.connection_id and a.type = p.type
+        and a.investment = p.investment and a.effective_day = p.effective_day)`)
+  t.equal(unpaid, 0)
+})
+
+t.test('ISINs have the check digit that ISO 6166 demands', async (t) => {
+  const { rows } = await sql<{ isin: string }>`
+    select distinct isin from assets_transfer_order where isin is not null`.execute(db)
+  t.ok(rows.length > 0)
+  for (const { isin } of rows) {
+    const digits = [...isin].map((character) => Number.parseInt(character, 36)).join('')
+    const sum = [...digits].toReversed().reduce((total, digit, index) => {
+      const weighted = Number(digit) * (1 + (index % 2))
+      return total + (weighted > 9 ? weighted - 9 : weighted)
+    }, 0)
+    t.equal(sum % 10, 0, isin)
+  }
+})
+
+t.test('Seeding twice changes nothing', async (t) => {
+  const everything = async () => {
+    const tables = ['app', 'app_token', 'connection', 'portfolio_transaction']
+    const others = ['account_transaction', 'assets_transfer_order']
+    const books = ['portfolio_transaction_day', 'portfolio_transaction_month']
+    const contents = [...tables, ...others, ...books].map((table) =>
+      value(`select md5(string_agg(t::text, '' order by t::text)) as value from ${table} t`),
+    )
+    return await Promise.all(contents)
+  }
+  const before = await everything()
+  await seed(pool)
+  t.same(await everything(), before)
+})

@@ -1,0 +1,53 @@
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
+
+/** A PostgreSQL server for a run of the tests: a superuser's connection string, and its end. */
+export interface Server {
+  url: string
+  stop(): Promise<unknown>
+}
+
+// A crash of the machine loses a test run anyway.
+const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' }
+
+/**
+ * The server that TEST_DATABASE_URL names; or the image of docker-compose.yml in a container, with
+ * TEST_POSTGRES=container; or else an embedded one in a folder of its own.
+ */
+export async function startPostgres(environment: NodeJS.ProcessEnv): Promise<Server> {
+  const { TEST_DATABASE_URL: url, TEST_POSTGRES: kind = 'embedded' } = environment
+  if (url) return { url, stop: async () => {} }
+  if (kind === 'container') return startContainer()
+  if (kind === 'embedded') return startInTemporaryFolder()
+  throw new Error(`TEST_POSTGRES is 'embedded' or 'container', not '${kind}'.`)
+}
+
+async function startInTemporaryFolder(): Promise<Server> {
+  const folder = await mkdtemp(join(tmpdir(), 'investment-data-test-'))
+  // Where root may not make a user namespace, PostgreSQL is another user, who has to pass through.
+  await chmod(folder, 0o711)
+  const database = await startEmbedded(folder, { settings })
+  const stop = () => database.stop().then(() => rm(folder, { recursive: true }))
+  return { url: database.url, stop }
+}
+
+async function startContainer(): Promise<Server> {
+  const { GenericContainer } = await import('testcontainers')
+  const compose = await readFile('docker-compose.yml', 'utf8')
+  const image = /^ +image: (postgres:\S+)$/m.exec(compose)?.[1]
+  if (!image) throw new Error('docker-compose.yml names no image of PostgreSQL.')
+  const password = 'only-in-this-container'
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const container = await new GenericContainer(image)
+    .withEnvironment({ POSTGRES_PASSWORD: password })
+    .withCommand(['postgres', ...flags])
+    .withExposedPorts(5432)
+    .start()
+  const place = `${container.getHost()}:${container.getMappedPort(5432)}`
+  return {
+    url: `postgresql://postgres:${password}@${place}/postgres`,
+    stop: () => container.stop(),
+  }
+}

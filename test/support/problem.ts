@@ -1,0 +1,32 @@
+import type { Test } from 'tap'
+import type { Problem } from '../../src/schemas/problem.ts'
+import { type ProblemCode, ProblemCodes } from '../../src/schemas/problem.ts'
+
+interface Answered {
+  status: number
+  headers: { get(name: string): string | null | undefined }
+  text: string
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Holds that an answer is an error with the one body (contract 16), and returns that body. */
+export function isProblem(
+  t: Test,
+  answer: Answered,
+  code: ProblemCode,
+  message: string = code,
+): Problem {
+  const problem = JSON.parse(answer.text) as Problem
+  const { status, title } = ProblemCodes[code]
+  const { detail, requestId, errors, ...fixed } = problem
+  t.strictSame(fixed, { status, code, title }, message)
+  t.equal(answer.status, status, `${message}: the status is the body's`)
+  t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
+  t.equal(answer.headers.get('cache-control'), 'no-store', 'it is for whoever asked, and for now')
+  t.match(requestId, UUID)
+  t.equal(answer.headers.get('x-request-id'), requestId)
+  t.ok(detail.length > 0)
+  t.equal(errors !== undefined, code === 'invalid_request', `${message}: errors`)
+  return problem
+}

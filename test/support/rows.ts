@@ -1,0 +1,131 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { Insertable, Kysely } from 'kysely'
+import type { Tables } from '../../src/postgres/tables.ts'
+import { tokenHash } from '../../src/postgres/tokens.ts'
+
+type Db = Kysely<Tables>
+type Row<Table extends keyof Tables> = Partial<Insertable<Tables[Table]>>
+
+/** An app that may ask, one connection of it, and the addresses of that connection. */
+export interface Caller {
+  appId: string
+  /** The app's bearer token. */
+  token: string
+  connection: ConnectionOfTest
+}
+
+export interface ConnectionOfTest {
+  id: string
+  token: string
+  /** Paths of the three endpoints. */
+  portfolio: string
+  account: string
+  orders: string
+}
+
+export async function addCaller(db: Db): Promise<Caller> {
+  const appId = await addApp(db)
+  return { appId, token: await addToken(db, appId), connection: await addConnection(db, appId) }
+}
+
+export async function addApp(db: Db, row: Row<'app'> = {}): Promise<string> {
+  const name = `app ${randomUUID()}`
+  const values = { name, ...row }
+  return (await db.insertInto('app').values(values).returning('id').executeTakeFirstOrThrow()).id
+}
+
+/** Issues a bearer token and returns it; the table holds only its hash. */
+export async function addToken(db: Db, appId: string, row: Row<'app_token'> = {}): Promise<string> {
+  const token = `app_${randomBytes(32).toString('base64url')}`
+  const values = { app_id: appId, token_hash: tokenHash(token), ...row }
+  await db.insertInto('app_token').values(values).execute()
+  return token
+}
+
+export async function addConnection(
+  db: Db,
+  appId: string,
+  token: string = randomBytes(5).toString('hex'),
+): Promise<ConnectionOfTest> {
+  const { id } = await db
+    .insertInto('connection')
+    .values({ app_id: appId, token_hash: tokenHash(token) })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return { id, token, ...addresses(token) }
+}
+
+/** The three paths for a connection token, as a client writes them. */
+export function addresses(token: string) {
+  const path = `/api/v1/queries/connections/${encodeURIComponent(token)}`
+  return {
+    portfolio: `${path}/portfolios/transactions`,
+    account: `${path}/accounts/transactions`,
+    orders: `${path}/assets-transfer`,
+  }
+}
+
+/** Adds rows that have what the test says and, beyond that, only what no row can be without. */
+export async function addPortfolioTransactions(
+  db: Db,
+  connection: { id: string },
+  ...rows: Row<'portfolio_transaction'>[]
+): Promise<string[]> {
+  const values = rows.map((row) => ({
+    connection_id: connection.id,
+    transaction_id: randomUUID(),
+    portfolio_id: randomUUID(),
+    type: 'BUY' as const,
+    ...dated(row),
+  }))
+  await db.insertInto('portfolio_transaction').values(values).execute()
+  return values.map((row) => row.transaction_id)
+}
+
+export async function addAccountTransactions(
+  db: Db,
+  connection: { id: string },
+  ...rows: Row<'account_transaction'>[]
+): Promise<string[]> {
+  const values = rows.map((row) => ({
+    connection_id: connection.id,
+    movement_id: randomUUID(),
+    account_id: randomUUID(),
+    type: 'DEPOSIT' as const,
+    amount: '1',
+    ...dated(row),
+  }))
+  await db.insertInto('account_transaction').values(values).execute()
+  return values.map((row) => row.movement_id)
+}
+
+/** Completed at the same moment, unless a row says when, or null for not yet. */
+export async function addTransferOrders(
+  db: Db,
+  connection: { id: string },
+  ...rows: Row<'assets_transfer_order'>[]
+): Promise<string[]> {
+  const completed_at = new Date('2025-01-01T00:00:00Z')
+  const values = rows.map((row) => ({
+    connection_id: connection.id,
+    id: randomUUID(),
+    completed_at,
+    ...row,
+  }))
+  await db.insertInto('assets_transfer_order').values(values).execute()
+  return values.map((row) => row.id)
+}
+
+/** At least one of the two days must be known; a test about that says null itself. */
+function dated<R extends object>(row: R): R {
+  const said = 'operation_date_day' in row || 'value_date_day' in row
+  return said ? row : { ...row, operation_date_day: '2025-01-01' }
+}
+
+/** The two paged lists, for promises that both keep: how each is filled, and what names a row of it. */
+export const lists = {
+  portfolio: { add: addPortfolioTransactions, id: 'transactionId', idColumn: 'transaction_id' },
+  account: { add: addAccountTransactions, id: 'movementId', idColumn: 'movement_id' },
+} as const
+
+export const listNames = ['portfolio', 'account'] as const

@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { Kysely, PostgresDialect } from 'kysely'
+import pg from 'pg'
+import { migrateToLatest } from '../../src/postgres/migrations.ts'
+
+/** A database with the newest schema and no rows, from which every test file takes a copy. */
+export interface Template {
+  name: string
+  drop(): Promise<void>
+}
+
+const partitions = new URL('../../docs/partitions.sql', import.meta.url)
+
+/** Makes the template on a server, once for all files; with TEST_PARTITIONED=true, of split tables. */
+export async function createTemplate(server: string): Promise<Template> {
+  const name = `template_${randomBytes(6).toString('hex')}`
+  await onServer(server, `create database ${name}`)
+  const pool = new pg.Pool({ connectionString: databaseUrl(server, name), max: 1 })
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+  await migrateToLatest(db)
+  if (process.env.TEST_PARTITIONED === 'true') await pool.query(await readFile(partitions, 'utf8'))
+  await db.destroy()
+  return { name, drop: () => onServer(server, `drop database ${name} with (force)`) }
+}
+
+/** The connection string of another database of the same server. */
+export function databaseUrl(server: string, name: string): string {
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  return url.href
+}
+
+/** Runs one statement that belongs to the server and not to a database. */
+export async function onServer(connectionString: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString })
+  await client.connect()
+  await client.query(statement).finally(() => client.end())
+}

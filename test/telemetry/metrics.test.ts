@@ -1,0 +1,173 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
+import t, { type Test } from 'tap'
+import { startIssuer } from '../support/issuer.ts'
+import { metricsUrl, scrape } from '../support/metrics.ts'
+import { addApp, addCaller, addConnection, addPortfolioTransactions } from '../support/rows.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const LIST = '/api/v1/queries/connections/:token/portfolios/transactions'
+const ON = { METRICS_PORT: '0' }
+
+/** A series as a scrape writes it. */
+function series(name: string, labels: Record<string, string>): string {
+  return `${name}{${Object.entries(labels).map(([key, value]) => `${key}="${value}"`)}}`
+}
+
+async function start(t: Test, environment: Record<string, string> = {}) {
+  const service = await startService(t, { environment: { ...ON, ...environment } })
+  return { service, ...(await addCaller(service.db)) }
+}
+
+/** Requests are counted when their connection has let go of them, just after the client has read. */
+async function settled(service: Service): Promise<Map<string, number>> {
+  for (;;) {
+    const found = await scrape(service)
+    if (found.get('http_requests_in_flight') === 0) return found
+    await sleep(5)
+  }
+}
+
+t.test('requests are counted by route, method and status, with what was sent', async (t) => {
+  const { service, token, connection } = await start(t)
+  await addPortfolioTransactions(service.db, connection, {}, {}, {})
+  const ok = await service.get(connection.portfolio, { token })
+  const headers = { 'if-none-match': String(ok.headers.get('etag')) }
+  await service.get(connection.portfolio, { token, headers })
+  await service.get(`${connection.portfolio}?limit=2`, { token })
+  await service.get(connection.portfolio, { token, method: 'HEAD' })
+  await service.get(connection.portfolio, { token: 'unknown' })
+  await service.get(LIST, { token })
+  const found = await settled(service)
+
+  const count = (method: string, status: string) =>
+    found.get(series('http_requests_total', { route: LIST, method, status }))
+  t.equal(count('GET', '200'), 2)
+  t.equal(count('GET', '304'), 1)
+  t.equal(count('GET', '401'), 1)
+  t.equal(count('GET', '404'), 1)
+  t.equal(count('HEAD', '200'), 1)
+  t.equal(found.get(series('http_response_items_total', { route: LIST })), 3 + 2 + 3)
+  const bytes = found.get(series('http_response_bytes_total', { route: LIST })) ?? 0
+  t.ok(bytes > ok.text.length && bytes < 20_000, `${bytes} bytes`)
+
+  const duration = (name: string, status: string, more = {}) =>
+    found.get(
+      series(`http_request_duration_seconds_${name}`, {
+        ...{ route: LIST, method: 'GET', status },
+        ...more,
+      }),
+    )
+  t.equal(duration('count', '2xx'), 2)
+  t.equal(duration('count', '4xx'), 2)
+  t.equal(duration('bucket', '2xx', { le: '+Inf' }), 2)
+  t.ok((duration('sum', '2xx') ?? 0) > 0)
+  const problem = { route: LIST, code: 'connection_not_found' }
+  t.equal(found.get(series('http_problems_total', problem)), 1)
+})
+
+t.test('nothing that a client makes up becomes a label', async (t) => {
+  const { service, token, connection } = await start(t)
+  for (let i = 0; i < 3; i += 1) {
+    await service.get(`/made/up/${i}`, { token })
+    await service.get(`/api/v1/queries/connections/made${i}/assets-transfer`, { token })
+    await service.get(connection.orders, { token, method: ['PUT', 'PATCH', 'PROPFIND'][i] ?? '' })
+  }
+  const found = await settled(service)
+  const requests = [...found.keys()].filter((key) => key.startsWith('http_requests_total{'))
+  const orders = '/api/v1/queries/connections/:token/assets-transfer'
+  t.same(
+    requests.sort(),
+    [
+      { route: orders, method: 'GET', status: '404' },
+      { route: orders, method: 'other', status: '405' },
+      { route: 'unknown', method: 'GET', status: '404' },
+    ].map((labels) => series('http_requests_total', labels)),
+  )
+  const text = await (await fetch(metricsUrl(service))).text()
+  for (const secret of [token, connection.token, 'made']) t.notOk(text.includes(secret))
+})
+
+t.test('a client that goes away is counted as such', async (t) => {
+  const { service, token, connection } = await start(t)
+  await service.db.transaction().execute(async (db) => {
+    await sql`lock table portfolio_transaction in access exclusive mode`.execute(db)
+    const socket = connect(service.port, '127.0.0.1')
+    const lines = [
+      `GET ${connection.portfolio} HTTP/1.1`,
+      'Host: x',
+      `Authorization: Bearer ${token}`,
+    ]
+    socket.write(`${lines.join('\r\n')}\r\n\r\n`)
+    while (service.database.state().primary.inUse === 0) await sleep(5)
+    const inUse = { host: 'primary', state: 'in_use' }
+    t.equal((await scrape(service)).get(series('database_connections', inUse)), 1)
+    t.equal((await scrape(service)).get('http_requests_in_flight'), 1)
+    socket.destroy()
+    const aborted = { route: LIST, method: 'GET', status: 'aborted' }
+    t.equal((await settled(service)).get(series('http_requests_total', aborted)), 1)
+  })
+})
+
+t.test('the database tells its version and schema, and how long it takes', async (t) => {
+  const { service, token, connection } = await start(t)
+  await service.get(connection.orders, { token })
+  const found = await settled(service)
+  t.equal(found.get('database_up'), 1)
+  t.ok([...found.keys()].some((key) => /^database_info\{version="\d+\.\d+.*"\}$/.test(key)))
+  t.ok([...found.keys()].some((key) => /^schema_info\{newest="\d{4}-.+"\}$/.test(key)))
+  t.equal(found.get(series('database_waiting_requests', { host: 'primary' })), 0)
+  const read = { statement: 'assets_transfer_order by tokenHash', outcome: 'answered' }
+  t.equal(found.get(series('database_read_duration_seconds_count', read)), 1)
+  t.ok(found.has('nodejs_eventloop_lag_p99_seconds'))
+  t.ok(found.has('process_resident_memory_bytes'))
+})
+
+t.test('a database that does not answer is seen', async (t) => {
+  const { service, token, connection } = await start(t, {
+    DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
+  })
+  t.equal((await service.get(connection.portfolio, { token })).status, 503)
+  const found = await settled(service)
+  t.equal(found.get('database_up'), 0)
+  const unavailable = { route: LIST, reason: 'database' }
+  t.equal(found.get(series('http_unserved_requests_total', unavailable)), 1)
+})
+
+t.test('refusals for a quota, and the age of the provider\u2019s keys, are seen', async (t) => {
+  const issuer = await startIssuer(t)
+  await issuer.addKey('first')
+  const { service } = await start(t, { ...issuer.environment, RATE_LIMIT_PER_MINUTE: '1' })
+  const appId = await addApp(service.db, { client_id: 'client' })
+  const connection = await addConnection(service.db, appId)
+  t.notOk((await scrape(service)).get('identity_provider_keys_age_seconds'))
+  for (const status of [200, 429]) {
+    const answer = await service.get(connection.portfolio, { token: await issuer.sign() })
+    t.equal(answer.status, status)
+  }
+  const found = await settled(service)
+  const refused = { route: LIST, code: 'too_many_requests' }
+  t.equal(found.get(series('http_problems_total', refused)), 1)
+  t.ok((found.get('identity_provider_keys_age_seconds') ?? -1) >= 0)
+})
+
+t.test('the port is for metrics only, is not opened unasked, and has to be free', async (t) => {
+  const { service } = await start(t)
+  t.equal((await fetch(metricsUrl(service).replace('/metrics', '/'))).status, 404)
+  t.equal((await fetch(metricsUrl(service), { method: 'POST' })).status, 404)
+  t.equal((await service.get('/metrics')).status, 404, 'nor on the port for clients')
+
+  const quiet = await startService(t)
+  t.notOk(quiet.log.some((line) => line.includes('metrics')))
+
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as AddressInfo
+  await t.rejects(startService(t, { environment: { METRICS_PORT: String(port) } }), {
+    name: 'ConfigurationError',
+    message: new RegExp(`^METRICS_PORT ${port} cannot be opened: .*EADDRINUSE`),
+  })
+})

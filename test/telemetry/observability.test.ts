@@ -1,0 +1,96 @@
+import { existsSync } from 'node:fs'
+import t from 'tap'
+import { startIssuer } from '../support/issuer.ts'
+import { metricsUrl } from '../support/metrics.ts'
+import { addCaller } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+import { dashboardQueries, read, ruleQueries } from './queries.ts'
+
+t.test('every metric that a panel or an alert names is one of the service', async (t) => {
+  const issuer = await startIssuer(t)
+  const service = await startService(t, {
+    environment: {
+      ...issuer.environment,
+      METRICS_PORT: '0',
+      RATE_LIMIT_PER_MINUTE: '10',
+      REDIS_URL: 'redis://127.0.0.1:9',
+    },
+  })
+  const { token, connection } = await addCaller(service.db)
+  await service.get(connection.orders, { token })
+  const text = await (await fetch(metricsUrl(service))).text()
+  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+  const names = types.flatMap(([, name, type]) =>
+    type === 'histogram' || type === 'summary'
+      ? ['_bucket', '_sum', '_count'].map((part) => `${name}${part}`)
+      : [String(name)],
+  )
+  // What Prometheus adds by itself.
+  const known = new Set([...names, 'up', 'ALERTS'])
+  const queries = [...dashboardQueries(), ...ruleQueries()]
+  t.ok(queries.length > 50, `${queries.length} queries`)
+  for (const query of queries) {
+    for (const name of metricsIn(query)) t.ok(known.has(name), `${name} in ${query}`)
+  }
+  const own = types.map(([, name]) => name).filter((name) => !/^(process|nodejs)_/.test(`${name}`))
+  const told = [...read('docs/observability.md').matchAll(/^\| `([a-z_]+)` \| [^|]*\| [A-Z0-9]/gm)]
+  t.same(told.map(([, name]) => name).sort(), own.sort(), 'and the document names them all')
+})
+
+/** The names in a query that are neither labels, nor functions, nor words of the language. */
+function metricsIn(query: string): string[] {
+  const words = /^(by|without|and|or|unless|on|ignoring|bool)$/
+  const bare = query
+    .replaceAll(/\{[^}]*\}|\[[^\]]*\]|"[^"]*"/g, ' ')
+    .replaceAll(/\b(by|without)\s*\([^)]*\)/g, ' ')
+    .replaceAll(/[a-z_]+\s*\(/g, ' ')
+  return (bare.match(/[a-zA-Z_][a-zA-Z0-9_]*/g) ?? []).filter((name) => !words.test(name))
+}
+
+t.test('every alert has its section in the runbook, and every section its alert', async (t) => {
+  const rules = read('observability/alerts.yml')
+  const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map((match) => String(match[1]))
+  const sections = [...read('docs/runbook.md').matchAll(/^### (\w+)$/gm)].map((match) => match[1])
+  t.same(sections, alerts)
+  for (const name of alerts) {
+    t.ok(rules.includes(`runbook: docs/runbook.md#${name.toLowerCase()}`), name)
+    t.ok(read('observability/alerts.test.yml').includes(`alertname="${name}"`), 'it is tried')
+  }
+  for (const [, anchor] of read('docs/runbook.md').matchAll(/\]\(#(\w+)\)/g)) {
+    t.ok(
+      alerts.some((name) => name.toLowerCase() === anchor),
+      String(anchor),
+    )
+  }
+})
+
+t.test('the panels stand beside each other, and ask the source that is provisioned', async (t) => {
+  const { panels } = JSON.parse(read('observability/grafana/dashboards/service.json'))
+  const source = read('observability/grafana/provisioning/datasources/prometheus.yml')
+  const ids = panels.map(({ id }: { id: number }) => id)
+  t.equal(new Set(ids).size, ids.length, 'ids are unique')
+  const cells: string[] = panels.flatMap(({ gridPos: { x, y, w, h } }: Panel) =>
+    Array.from({ length: w * h }, (_, i) => `${x + (i % w)} ${y + Math.floor(i / w)}`),
+  )
+  t.equal(new Set(cells).size, cells.length, 'none covers another')
+  for (const { title, type, datasource, gridPos } of panels as Panel[]) {
+    t.ok(gridPos.x + gridPos.w <= 24, title)
+    if (type !== 'row') t.ok(source.includes(`uid: ${datasource?.uid}`), title)
+  }
+})
+
+interface Panel {
+  id: number
+  type: string
+  title: string
+  gridPos: { x: number; y: number; w: number; h: number }
+  datasource?: { uid: string }
+}
+
+t.test('what compose.yml mounts is there', async (t) => {
+  const mounts = [...read('observability/compose.yml').matchAll(/- \.\/(\S+?):/g)]
+  t.equal(mounts.length, 4)
+  for (const [, path] of mounts) {
+    t.ok(existsSync(new URL(`../../observability/${path}`, import.meta.url)), String(path))
+  }
+})
