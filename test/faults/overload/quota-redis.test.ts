@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { addCaller } from '../../support/rows.ts'
+import { type Service, startService } from '../../support/service.ts'
+import { startRedis } from '../support/servers/redis.ts'
+
+/** Two instances over one database and one Redis. */
+async function start(t: Test, quota: number) {
+  const redis = await startRedis(t)
+  const environment = { RATE_LIMIT_PER_MINUTE: String(quota), REDIS_URL: redis.url }
+  const one = await startService(t, { environment })
+  const two = await startService(t, { environment, databaseUrl: one.databaseUrl })
+  const { token, connection } = await addCaller(one.db)
+  const ask = (service: Service) => service.get(connection.orders, { token })
+  return { redis, one, two, ask }
+}
+
+const warnings = (service: Service) =>
+  service.log.filter((line) => line.includes('requests are not counted'))
+
+t.test('two instances count together, exactly', async (t) => {
+  const { one, two, ask } = await start(t, 60)
+  const statuses: number[] = []
+  // Not all at once: on a busy machine, that alone can take longer than a request waits for Redis.
+  for (let i = 0; i < 15; i += 1) {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, j) => ask(j % 2 === 0 ? one : two)),
+    )
+    statuses.push(...answers.map(({ status }) => status))
+  }
+  t.equal(statuses.filter((status) => status === 200).length, 60)
+  t.equal(statuses.filter((status) => status === 429).length, 90)
+  t.same(warnings(one), [])
+})
+
+t.test('the quota is renewed when the window in Redis ends', async (t) => {
+  const { redis, one, ask } = await start(t, 2)
+  for (const status of [200, 200]) t.equal((await ask(one)).status, status)
+  const [key] = await redis.client.keys('*')
+  t.ok((await redis.client.pttl(String(key))) > 0, 'it ends by itself')
+  // As if nearly all of its minute had passed.
+  await redis.client.pexpire(String(key), 100)
+  while ((await redis.client.exists(String(key))) === 1) await sleep(10)
+  const renewed = await ask(one)
+  t.equal(renewed.status, 200)
+  t.match(renewed.headers.get('ratelimit'), /^"app";r=1;t=/)
+})
+
+t.test('a Redis that is gone lets requests pass, and counts again when it is back', async (t) => {
+  const { redis, one, two, ask } = await start(t, 3)
+  for (const status of [200, 200, 200]) t.equal((await ask(one)).status, status)
+  t.equal((await ask(two)).status, 429)
+
+  await redis.stop()
+  for (let i = 0; i < 20; i += 1) {
+    const answer = await ask(i % 2 === 0 ? one : two)
+    // This one knows that the quota is used up, and needs no Redis to go on saying so.
+    t.equal(answer.status, i % 2 === 0 ? 200 : 429)
+  }
+  t.equal(warnings(one).length, 1, 'told once, not for every request')
+
+  await redis.start()
+  const counted = async () => (await ask(one)).headers.get('ratelimit') !== null
+  while (!(await counted())) await sleep(50)
+  const statuses: number[] = []
+  for (let i = 0; i < 5; i += 1) statuses.push((await ask(one)).status)
+  t.ok(statuses.includes(429), 'the quota holds again')
+})
+
+t.test('a Redis that hangs holds up no request for long', async (t) => {
+  const { redis, one, ask } = await start(t, 3)
+  t.equal((await ask(one)).status, 200)
+  redis.freeze()
+  t.teardown(redis.resume)
+  const answers = await Promise.all(Array.from({ length: 50 }, () => ask(one)))
+  t.same([...new Set(answers.map(({ status }) => status))], [200])
+  t.notOk(answers.at(-1)?.headers.has('ratelimit'))
+  t.equal(warnings(one).length, 1)
+})
+
+t.test('a Redis that is not there does not keep the service from starting', async (t) => {
+  const environment = { RATE_LIMIT_PER_MINUTE: '1', REDIS_URL: 'redis://127.0.0.1:9' }
+  const service = await startService(t, { environment })
+  const { token, connection } = await addCaller(service.db)
+  for (let i = 0; i < 3; i += 1) {
+    t.equal((await service.get(connection.orders, { token })).status, 200)
+  }
+})

@@ -1,0 +1,24 @@
+import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+
+/** The release under test. */
+export const thisRelease = join(import.meta.dirname, '../../../..')
+
+/** A copy of it in a folder of its own, which goes with the test. */
+export async function copyRelease(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'release-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  for (const part of ['package.json', 'migrations', 'seeds', 'src'])
+    await cp(join(thisRelease, part), join(folder, part), { recursive: true })
+  await symlink(join(thisRelease, 'node_modules'), join(folder, 'node_modules'))
+  return folder
+}
+
+/** Gives a release one migration more. */
+export async function addMigration(release: string, name: string, statements: string[] = []) {
+  const lines = statements.map((statement) => `  await sql\`${statement}\`.execute(db)\n`)
+  const source = `import { sql } from 'kysely'\nexport const up = async (db) => {\n${lines.join('')}}\n`
+  await writeFile(join(release, 'migrations', `${name}.ts`), source)
+}
