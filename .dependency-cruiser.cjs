@@ -18,6 +18,7 @@ const queries = '^src/queries/'
 const http = '^src/http/'
 const telemetry = '^src/telemetry/'
 const config = '^src/config[.]ts$'
+const operatorError = '^src/operator-error[.]ts$'
 const operator = '^src/operator/'
 const embedded = '^tools/embedded-postgres/'
 const seeds = '^seeds/'
@@ -48,7 +49,8 @@ module.exports = {
       from: { path: schemas },
       to: { pathNot: [schemas, '^node_modules/@sinclair/typebox/'] },
     },
-    layer('config', config, schemas),
+    layer('operator-error', operatorError),
+    layer('config', config, operatorError, schemas),
     layer('postgres', postgres, schemas),
     layer('json', json, wire, '^src/postgres/response-memory[.]ts$', schemas),
     layer('queries', queries, json, postgres, schemas),
@@ -79,8 +81,8 @@ module.exports = {
       schemas,
       config,
     ),
-    layer('operator', operator, postgres, schemas, config, embedded, seeds),
-    layer('embedded', embedded, postgres, schemas, operator, seeds),
+    layer('operator', operator, operatorError, postgres, schemas, config, embedded, seeds),
+    layer('embedded', embedded, operatorError, postgres, schemas, operator, seeds),
     layer('seeds', seeds, '^src/', '^migrations/'),
     {
       name: 'embedded-only-on-demand',

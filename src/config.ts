@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
+import { OperatorError } from './operator-error.ts'
 
 /** The settings that say how much is taken on at once, for how long, and what then happens. */
 const limitSettings = {
@@ -243,7 +244,7 @@ export type Config = Static<typeof Environment>
 export const settings = Environment.properties
 
 /** The environment does not fit; the message tells every fault, one a line. */
-export class ConfigurationError extends Error {
+export class ConfigurationError extends OperatorError {
   override name = 'ConfigurationError'
 }
 

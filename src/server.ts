@@ -1,6 +1,7 @@
 import { buildApp } from './app.ts'
 import { type Config, readConfig, withoutEmbedded } from './config.ts'
 import { logDestination } from './http/request-log.ts'
+import { OperatorError } from './operator-error.ts'
 import { openDatabase } from './postgres/database.ts'
 import { checkSchema, closeOnSignal, databaseOptions, logReplicas } from './shutdown.ts'
 
@@ -32,12 +33,10 @@ async function start(config: Config): Promise<void> {
   }
 }
 
-/** What went wrong, in one sentence where the operator can mend it. */
+/** Describes an error in one sentence where the operator can resolve it, else with its stack. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const known =
-    /^(ConfigurationError|SchemaBehind|EmbeddedDatabaseInUse|NoEmbeddedDatabase|DataFolderUnusable)$/
-  if (known.test(error.name)) return error.message
+  if (error instanceof OperatorError) return error.message
   return explainListening(error) ?? String(error.stack)
 }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
+import { OperatorError } from './operator-error.ts'
 import type { Database, DatabaseOptions } from './postgres/database.ts'
 import { missingMigrations } from './postgres/migrations.ts'
 
@@ -21,16 +22,11 @@ export function databaseOptions(config: Config, url: string): DatabaseOptions {
   }
 }
 
-/** The service cannot run on this database before its migrations have. */
-class SchemaBehind extends Error {
-  override name = 'SchemaBehind'
-}
-
 /**
  * Looks at the schema before the service listens. A schema that is behind is a mistake in the order of
  * a deployment, and waiting does not mend it. A database that does not answer comes back by itself, so
  * the service starts, is not ready, and answers as soon as the database does.
- * @throws SchemaBehind
+ * @throws OperatorError
  */
 export async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
   const missing = await missingMigrations(db).catch((error: Error) => {
@@ -39,7 +35,7 @@ export async function checkSchema(app: FastifyInstance, db: Database): Promise<v
     return []
   })
   if (missing.length > 0) {
-    throw new SchemaBehind(
+    throw new OperatorError(
       `The schema of the database is behind, it lacks ${missing.join(', ')}: ` +
         'run `npm run operator -- migrate` first.',
     )

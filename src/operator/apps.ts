@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
+import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
-import { Failure, isViolation } from './errors.ts'
+import { isViolation } from './errors.ts'
 
 export interface App {
   id: string
@@ -10,7 +11,7 @@ export interface App {
 /**
  * Registers an app.
  * @param app `clientId` is how an identity provider knows it, where there is one
- * @throws Failure when the name or the client id is taken
+ * @throws OperatorError when the name or the client id is taken
  */
 export async function createApp(
   db: Kysely<Tables>,
@@ -24,7 +25,7 @@ export async function createApp(
       .executeTakeFirstOrThrow()
   } catch (error) {
     if (isViolation(error, 'app_name_key'))
-      throw new Failure(`There is an app ${app.name} already.`)
+      throw new OperatorError(`There is an app ${app.name} already.`)
     throw clientIdTaken(error, app.clientId)
   }
 }
@@ -33,7 +34,7 @@ export async function createApp(
  * Has an identity provider's client id stand for an app from the next request on, and the one that it
  * had no more.
  * @param clientId null: no client id stands for it
- * @throws Failure when there is no such app, or another one has the client id
+ * @throws OperatorError when there is no such app, or another one has the client id
  */
 export async function setClientId(
   db: Kysely<Tables>,
@@ -51,7 +52,7 @@ export async function setClientId(
 /** A sentence in place of the database's error, if that is what it is about. */
 function clientIdTaken(error: unknown, clientId: string | null | undefined): unknown {
   if (!isViolation(error, 'app_client_id_key')) return error
-  return new Failure(`Another app has the client id ${clientId} already.`)
+  return new OperatorError(`Another app has the client id ${clientId} already.`)
 }
 
 export async function listApps(db: Kysely<Tables>) {
@@ -71,7 +72,7 @@ export async function listApps(db: Kysely<Tables>) {
 
 /**
  * @param options `lock` keeps everyone else from changing it, and from giving it tokens and connections
- * @throws Failure when there is no app of that name
+ * @throws OperatorError when there is no app of that name
  */
 export async function findApp(
   db: Kysely<Tables>,
@@ -85,5 +86,5 @@ export async function findApp(
     .$if(lock, (query) => query.forUpdate())
     .executeTakeFirst()
   if (app) return app
-  throw new Failure(`There is no app ${name}: \`app list\` shows those that there are.`)
+  throw new OperatorError(`There is no app ${name}: \`app list\` shows those that there are.`)
 }

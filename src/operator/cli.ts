@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
-import { ConfigurationError, readConfig } from '../config.ts'
+import { readConfig } from '../config.ts'
+import { OperatorError } from '../operator-error.ts'
 import { CALL, type Run } from './command.ts'
 import { addAppCommands } from './commands/app.ts'
 import { addConnectionCommands } from './commands/connection.ts'
@@ -7,7 +8,7 @@ import { addImportCommands } from './commands/import.ts'
 import { addMaintenanceCommands } from './commands/maintenance.ts'
 import { addTokenCommands } from './commands/token.ts'
 import { requireSchema, withDatabase } from './database.ts'
-import { explainDatabaseError, Failure, ImportRejected, UsageMistake } from './errors.ts'
+import { explainDatabaseError, ImportRejected, UsageError } from './errors.ts'
 
 interface Options {
   /** Lets the role of the service log in, when `migrate` is called. */
@@ -101,24 +102,15 @@ export function outcomeOf(error: unknown, verbose: boolean): Outcome {
   if (error instanceof CommanderError && error.code.startsWith('commander.help')) {
     return { exitCode: error.exitCode === 0 ? 0 : 2, sentence: '', json: {} }
   }
-  if (error instanceof CommanderError || error instanceof UsageMistake) {
+  if (error instanceof CommanderError || error instanceof UsageError) {
     return outcome(2, `${usageSentence(error.message)} See ${CALL} --help.`)
   }
   if (error instanceof ImportRejected) {
     const { faults, total } = error
     return { exitCode: 1, sentence: error.message, json: { error: 'rejected', faults, total } }
   }
-  if (isForPeople(error)) return outcome(1, error.message)
+  if (error instanceof OperatorError) return outcome(1, error.message)
   return outcome(1, explainDatabaseError(error) ?? unexpected(error, verbose))
-}
-
-function isForPeople(error: unknown): error is Error {
-  if (error instanceof Failure || error instanceof ConfigurationError) return true
-  // Of a module that a production image does not have.
-  return (
-    error instanceof Error &&
-    /^(EmbeddedDatabaseInUse|NoEmbeddedDatabase|DataFolderUnusable)$/.test(error.name)
-  )
 }
 
 function outcome(exitCode: number, sentence: string): Outcome {

@@ -1,8 +1,8 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
+import { OperatorError } from '../operator-error.ts'
 import { knownMigrations } from '../postgres/migrations.ts'
 import type { Tables } from '../postgres/tables.ts'
-import { Failure } from './errors.ts'
 
 /** The database as the operator uses it: it may write. */
 export interface OperatorDatabase {
@@ -33,12 +33,12 @@ export async function withDatabase<T>(
   }
 }
 
-/** @throws Failure that names the command which mends it, when migrations are missing */
+/** @throws OperatorError that names the command which mends it, when migrations are missing */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
   const applied = await appliedMigrations(db)
   const missing = (await knownMigrations()).filter((name) => !applied.has(name))
   if (missing.length === 0) return
-  throw new Failure(
+  throw new OperatorError(
     `The schema of the database is behind (${missing.join(', ')} not applied): ` +
       'run `npm run operator -- migrate` first.',
   )

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
+import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { findApp } from './apps.ts'
-import { Failure } from './errors.ts'
 import { counted } from './output.ts'
 
 /** How many rows of each kind there are. */
@@ -51,7 +51,7 @@ interface DeletedApp extends RowCounts {
 
 /**
  * Deletes a connection with its rows and its books, for good.
- * @throws Failure when there is no such connection any more
+ * @throws OperatorError when there is no such connection any more
  */
 export async function deleteConnection(db: Kysely<Tables>, id: string): Promise<DeletedConnection> {
   return await withoutTimeout(db, async (transaction) => {
@@ -63,7 +63,7 @@ export async function deleteConnection(db: Kysely<Tables>, id: string): Promise<
       .where('connection.id', '=', id)
       .forUpdate('connection')
       .executeTakeFirst()
-    if (!connection) throw new Failure('The connection does not exist any more.')
+    if (!connection) throw new OperatorError('The connection does not exist any more.')
     const rows = await countRows(transaction, [id])
     await transaction.deleteFrom('connection').where('id', '=', id).execute()
     return { ...connection, ...rows }
@@ -73,7 +73,7 @@ export async function deleteConnection(db: Kysely<Tables>, id: string): Promise<
 /**
  * Deletes an app with its tokens, for good.
  * @param app `withConnections` deletes its connections and their rows, too
- * @throws Failure when there is no such app, or it has connections and they are not to go
+ * @throws OperatorError when there is no such app, or it has connections and they are not to go
  */
 export async function deleteApp(
   db: Kysely<Tables>,
@@ -85,7 +85,7 @@ export async function deleteApp(
     const rows = await countRows(transaction, connectionIds)
     const connections = connectionIds.length
     if (connections > 0 && !withConnections) {
-      throw new Failure(
+      throw new OperatorError(
         `The app ${name} still has ${counted(connections, 'connection')} with ` +
           `${rowsInWords(rows)}; nothing was deleted. --with-connections deletes them, too.`,
       )

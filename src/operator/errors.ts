@@ -1,15 +1,15 @@
 import pg from 'pg'
+import { OperatorError } from '../operator-error.ts'
 import { counted } from './output.ts'
 
-/** Something that the person at the keyboard can do something about, told in a sentence. */
-export class Failure extends Error {
-  override name = 'Failure'
+/** The command was called with wrong arguments. */
+export class UsageError extends OperatorError {
+  override name = 'UsageError'
 }
 
-/** The command was not called as it wants to be. */
-export class UsageMistake extends Error {
-  override name = 'UsageMistake'
-}
+// Former names, still used by connection.ts.
+export class Failure extends OperatorError {}
+export class UsageMistake extends UsageError {}
 
 /** Whether a statement failed because a row would have broken the constraint of that name. */
 export function isViolation(error: unknown, constraint: string): boolean {
@@ -90,7 +90,7 @@ export interface Fault {
 export const SHOWN_FAULTS = 20
 
 /** Nothing was imported, because rows are at fault. The message tells the first of them, one a line. */
-export class ImportRejected extends Error {
+export class ImportRejected extends OperatorError {
   override name = 'ImportRejected'
   readonly faults: Fault[]
   /** All of them, those that are not in `faults` included. */

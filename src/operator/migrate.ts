@@ -2,10 +2,10 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
+import { OperatorError } from '../operator-error.ts'
 import { migrateOnce } from '../postgres/migrations.ts'
 import { PLANNER_SETTINGS } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
-import { Failure } from './errors.ts'
 
 const ITERATIONS = 4096
 
@@ -44,14 +44,14 @@ const LOCK = 7_310_452
 /**
  * Sets up the role that the service connects as, in this database.
  * @param password makes it a login with this password; absent: its login stays as it is
- * @throws Failure that tells an administrator what to run, where the operator's role may not do it
+ * @throws OperatorError that tells an administrator what to run, where the operator's role may not do it
  */
 export async function configureServiceRole(
   db: Kysely<Tables>,
   password: string | undefined,
 ): Promise<void> {
   if (password !== undefined && !/^[ -~]+$/.test(password)) {
-    throw new Failure('SERVICE_DATABASE_PASSWORD may hold only printable ASCII characters.')
+    throw new OperatorError('SERVICE_DATABASE_PASSWORD may hold only printable ASCII characters.')
   }
   const statements = await statementsFor(db, password)
   try {
@@ -63,7 +63,7 @@ export async function configureServiceRole(
   } catch (error) {
     const insufficientPrivilege = '42501'
     if (!(error instanceof pg.DatabaseError && error.code === insufficientPrivilege)) throw error
-    throw new Failure(
+    throw new OperatorError(
       'The schema is up to date, but this role may not configure the role of the service: ' +
         `let an administrator run these statements.\n${statements.join(';\n')};`,
     )
@@ -102,7 +102,7 @@ const PAUSE_MS = 1_000
  * wait behind it, so it gives up soon, lets them pass, and tries again a little later.
  * @param onWait is told in a sentence when that happens
  * @returns the names of the migrations that ran
- * @throws Failure that tells what an administrator must run, where the operator's role may not do it
+ * @throws OperatorError that tells what an administrator must run, where the operator's role may not do it
  */
 export async function migrate(
   db: Kysely<Tables>,
@@ -143,8 +143,8 @@ function mayNotCreateRole(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.message.includes('denied to create role')
 }
 
-function withoutCreateRole(): Failure {
-  return new Failure(
+function withoutCreateRole(): OperatorError {
+  return new OperatorError(
     'A migration makes the role that the service connects as, and this role may make none: ' +
       'let an administrator run `create role investment_service;`, and try again.',
   )

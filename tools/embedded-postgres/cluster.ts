@@ -19,7 +19,7 @@ export const clusterFolder = (dataDir: string) => join(dataDir, 'postgres')
 
 /**
  * Opens the cluster of a data folder; makes it first where there is none (about half a second).
- * @throws DataFolderUnusable when no folder for data is there, and none can be made
+ * @throws OperatorError when no folder for data is there, and none can be made
  */
 export async function openCluster(dataDir: string): Promise<Cluster> {
   await makeDataFolder(dataDir, { mode: 0o711, dataDir })

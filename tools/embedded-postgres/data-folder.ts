@@ -1,24 +1,20 @@
 import * as fs from 'node:fs/promises'
 import { dirname } from 'node:path'
-
-/** There is no such folder, and none can be made. */
-class DataFolderUnusable extends Error {
-  override name = 'DataFolderUnusable'
-}
+import { OperatorError } from '../../src/operator-error.ts'
 
 /**
  * Makes a folder for data, with those that lead to it, unless it is there. Where a folder that is there
  * answers ENOENT to whoever makes another one in it, as /proc does, Node's own recursive mkdir asks it
  * again for ever; here no folder is asked twice.
  * @param facts `dataDir` is the setting that the folder comes from
- * @throws DataFolderUnusable when it is not there and cannot be made
+ * @throws OperatorError when it is not there and cannot be made
  */
 export async function makeDataFolder(
   path: string,
   { mode, dataDir }: { mode: number; dataDir: string },
 ): Promise<void> {
   await makePath(path, mode).catch(({ code }) => {
-    throw new DataFolderUnusable(
+    throw new OperatorError(
       `${dataDir} cannot be a folder for data (${code}): set DATA_DIR to another one.`,
     )
   })

@@ -4,6 +4,7 @@ import { open, readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { OperatorError } from '../../src/operator-error.ts'
 import { type Cluster, openCluster } from './cluster.ts'
 import { dropStaleLock, findRunning, isReady, urlFrom } from './running.ts'
 
@@ -20,7 +21,7 @@ export type EmbeddedOptions = {
 }
 
 /** Another process runs the database of this folder already; `url` leads to it. */
-export class EmbeddedDatabaseInUse extends Error {
+export class EmbeddedDatabaseInUse extends OperatorError {
   // Private, because whoever logs an error logs its fields, and the URL holds a password.
   readonly #url: string
   constructor(dataDir: string, url: string) {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { createApp, listApps, setClientId } from '../apps.ts'
 import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
 import { deleteApp, rowsInWords } from '../deletion.ts'
-import { UsageMistake } from '../errors.ts'
+import { UsageError } from '../errors.ts'
 import { counted, table } from '../output.ts'
 
 /** `app create`, `app list`, `app set-client-id`, `app delete`: the programs that call the service. */
@@ -58,7 +58,7 @@ function addSetClientId(app: Command, run: Run): void {
     'app set-client-id my-app 8f14e45f-client',
     'app set-client-id my-app --none',
   ).action((name: string, id: string | undefined, { none = false }: { none?: boolean }) => {
-    if ((id === undefined) !== none) throw new UsageMistake('Give a client id, or --none.')
+    if ((id === undefined) !== none) throw new UsageError('Give a client id, or --none.')
     return run(async ({ db }) => {
       const changed = await setClientId(db, { name, clientId: id ?? null })
       const text = id === undefined ? 'has no client id' : `has the client id ${id}`

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { Failure } from '../errors.ts'
+import { OperatorError } from '../../operator-error.ts'
 import { type KindName, kinds } from './import-types.ts'
 import { countChanges, fillCompletion, type ImportCounts, merge } from './merge.ts'
 import type { Source } from './source.ts'
@@ -32,7 +32,7 @@ export interface Progress {
  * Imports rows into a connection: all of them or, when anything fails, none. Rows that are there
  * already, by their id, are updated where they differ and otherwise left alone.
  * @throws ImportRejected when rows are at fault
- * @throws Failure when the connection does not exist
+ * @throws OperatorError when the connection does not exist
  */
 export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<Imported> {
   const client = await pool.connect()
@@ -83,5 +83,5 @@ async function lockConnection(client: pg.ClientBase, connectionId: string): Prom
     'select from connection where id = $1 for no key update',
     [connectionId],
   )
-  if (rowCount === 0) throw new Failure('The connection does not exist any more.')
+  if (rowCount === 0) throw new OperatorError('The connection does not exist any more.')
 }

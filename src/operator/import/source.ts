@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { access, constants, open, stat } from 'node:fs/promises'
-import { Failure, UsageMistake } from '../errors.ts'
+import { OperatorError } from '../../operator-error.ts'
+import { UsageError } from '../errors.ts'
 
 /** Something to import: a file, or standard input. */
 export interface Source {
@@ -20,13 +21,13 @@ const OTHER_FORMS: [number[], string][] = [
 
 /**
  * The chunks of a source, as they come.
- * @throws Failure when its first bytes say that it is something else than text
+ * @throws OperatorError when its first bytes say that it is something else than text
  */
 export async function* textOnly({ name, chunks }: Source): AsyncGenerator<Buffer> {
   let isFirst = true
   for await (const chunk of chunks) {
     const form = isFirst ? OTHER_FORMS.find(([begin]) => startsWith(chunk, begin)) : undefined
-    if (form) throw new Failure(`${name} is ${form[1]}.`)
+    if (form) throw new OperatorError(`${name} is ${form[1]}.`)
     isFirst = false
     yield chunk
   }
@@ -115,11 +116,11 @@ export interface Input extends Source {
 /**
  * Makes sure that all files can be read, before any of them is.
  * @param paths `-` is standard input
- * @throws Failure that names the first which cannot be read
+ * @throws OperatorError that names the first which cannot be read
  */
 export async function openInputs(paths: string[]): Promise<Input[]> {
   if (paths.filter((path) => path === '-').length > 1) {
-    throw new UsageMistake('Standard input (-) can be read only once.')
+    throw new UsageError('Standard input (-) can be read only once.')
   }
   return await Promise.all(paths.map(openInput))
 }
@@ -129,11 +130,11 @@ async function openInput(path: string): Promise<Input> {
   try {
     await access(path, constants.R_OK)
     const stats = await stat(path)
-    if (stats.isDirectory()) throw new Failure(`${path} is a folder: name the files in it.`)
+    if (stats.isDirectory()) throw new OperatorError(`${path} is a folder: name the files in it.`)
     return { name: path, chunks: readChunks(path), bytes: stats.isFile() ? stats.size : undefined }
   } catch (error) {
     const sentence = FAULTS[(error as NodeJS.ErrnoException).code ?? '']
-    throw sentence === undefined ? error : new Failure(`${path}: ${sentence}.`)
+    throw sentence === undefined ? error : new OperatorError(`${path}: ${sentence}.`)
   }
 }
 
