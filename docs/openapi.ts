@@ -66,63 +66,62 @@ export interface components {
     schemas: {
         /**
          * Portfolio transaction
-         * @description A financial movement of an investment, in one portfolio. Every field is present; null says that it is not known. Decimals are exact: the digits are those that the institution gave, trailing zeros included, up to 38 before the point and 38 after it, never with an exponent. A binary float holds about 16 of them, so read these fields with a parser that keeps decimals. Signs are those of the institution. The demo data holds magnitudes throughout, and the direction is in `type`.
+         * @description A movement of an investment in one portfolio. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits, so read these fields with a parser that supports decimals. Signs are the institution’s. In the sample data all numbers are positive; `type` defines the direction.
          */
         PortfolioTransaction: {
             /**
              * Transaction
              * Format: uuid
-             * @description Identifier of the transaction; it stays the same when a field of it is corrected.
+             * @description Identifier of the transaction. It does not change when a field is corrected.
              * @example 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863
              */
             transactionId: string;
             /**
              * Portfolio
              * Format: uuid
-             * @description Identifier of the one portfolio that the transaction belongs to.
+             * @description Identifier of the portfolio that the transaction belongs to.
              * @example 7d94b2e8-15fa-4c60-9e3b-a8c1d6024f57
              */
             portfolioId: string;
             /**
              * Exchange rate
              * Format: decimal
-             * @description Rate between two currencies that the institution applied, as it states it. The contract does not say which of them is the divisor: compare the amounts before you convert.
+             * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
              * @example 1.0842
              */
             exchangeRate: number | null;
             /**
              * Portfolio transaction type
-             * @description What happened, from a closed list. Shares: `+` adds `titles` to the position, `-` removes
-             *     them, `=` leaves the position as it is, and `titles` only tells its size at that time.
+             * @description Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`
+             *     removes them. `=` does not change the position; `titles` is then its size at that time.
              *
-             *     A transaction that cannot be classified when it is first seen is `UNKNOWN` rather than a
-             *     guess. Once that is resolved and the credential connects anew, the same `transactionId`
-             *     carries the correct type.
+             *     A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is
+             *     resolved and the credential connects again, the same `transactionId` has the correct type.
              *
              *     | Value | Shares | Meaning |
              *     |---|---|---|
              *     | `BUY` | `+` | Securities or other assets are bought |
-             *     | `COMPENSATION` | `=` | The holder is compensated for a corporate event of the asset, for instance with the cash of a forced sale that the sale itself does not state |
+             *     | `COMPENSATION` | `=` | The holder is compensated for a corporate event of the asset, for example with cash from a forced sale that the sale itself does not state |
              *     | `COUPON` | `=` | A bond pays its regular interest, a fixed share of its face value |
-             *     | `DELISTING` | `-` | A security is taken off a stock exchange |
+             *     | `DELISTING` | `-` | A security leaves a stock exchange |
              *     | `DIVIDENDS` | `=` | A company pays out part of its profit to its owners |
-             *     | `EXPIRATION` | not given | The source of this contract gives neither its meaning nor its impact |
-             *     | `INHERITANCE_OR_DONATION_TRANSFER_IN` | `+` | Assets arrive in the account because they were inherited or donated |
-             *     | `INHERITANCE_OR_DONATION_TRANSFER_OUT` | `-` | Assets leave for another account because they were inherited or donated |
+             *     | `EXPIRATION` | not defined | The source of this contract defines neither the meaning nor the effect |
+             *     | `INHERITANCE_OR_DONATION_TRANSFER_IN` | `+` | Inherited or donated assets arrive in the account |
+             *     | `INHERITANCE_OR_DONATION_TRANSFER_OUT` | `-` | Inherited or donated assets leave for another account |
              *     | `ISIN_CHANGE_BUY` | `+` | Incoming side of a change of ISIN |
              *     | `ISIN_CHANGE_SELL` | `-` | Outgoing side of a change of ISIN |
              *     | `MERGER_BUY` | `+` | Incoming side of a merger |
              *     | `MERGER_SELL` | `-` | Outgoing side of a merger |
-             *     | `OFF_MARKET_BUY` | `+` | Bought away from a formal exchange, or granted by something that the holder did not do |
-             *     | `OFF_MARKET_SELL` | `-` | Sold away from a formal exchange, or by something that the holder does not control |
-             *     | `PRODUCT_CHANGE_BUY` | `+` | Incoming side of a product change, which alters a trait such as the share class without being a full change of ISIN |
+             *     | `OFF_MARKET_BUY` | `+` | Bought outside a formal exchange, or granted without an action of the holder |
+             *     | `OFF_MARKET_SELL` | `-` | Sold outside a formal exchange, or by an event outside the holder’s control |
+             *     | `PRODUCT_CHANGE_BUY` | `+` | Incoming side of a product change: a trait such as the share class changes, without a full change of ISIN |
              *     | `PRODUCT_CHANGE_SELL` | `-` | Outgoing side of a product change |
-             *     | `RIGHTS_CONVERSION_BUY` | `+` | Stock received for rights, as a rule in a scrip dividend or a capital increase |
-             *     | `RIGHTS_CONVERSION_SELL` | `-` | Outgoing side of that conversion: the rights which became shares |
-             *     | `RIGHTS_EXCLUSION` | `-` | Rights are sold, as a rule because the market no longer admits them |
-             *     | `RIGHTS_ISSUE` | `+` | Rights are handed out, as a rule for a scrip dividend or a capital increase |
+             *     | `RIGHTS_CONVERSION_BUY` | `+` | Stock received for rights, usually in a scrip dividend or a capital increase |
+             *     | `RIGHTS_CONVERSION_SELL` | `-` | Outgoing side of that conversion: the rights that became shares |
+             *     | `RIGHTS_EXCLUSION` | `-` | Rights are sold, usually because the market no longer admits them |
+             *     | `RIGHTS_ISSUE` | `+` | Rights are granted, usually for a scrip dividend or a capital increase |
              *     | `SELL` | `-` | Securities or other assets are sold |
-             *     | `SHARE_ISSUE_PREMIUM` | `=` | What comes in above the par value of newly issued shares |
+             *     | `SHARE_ISSUE_PREMIUM` | `=` | Amount above the par value of newly issued shares |
              *     | `SPINOFF` | `+` | Shares granted because a subsidiary separates from its parent company |
              *     | `SPLIT_BUY` | `+` | Incoming side of a split |
              *     | `SPLIT_SELL` | `-` | Outgoing side of a split |
@@ -136,7 +135,7 @@ export interface components {
             /**
              * Shares
              * Format: decimal
-             * @description Number of shares or other units, fractions included. `type` tells whether they are added, removed, or only the size of the position.
+             * @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size.
              * @example 25.5
              */
             titles: number | null;
@@ -157,7 +156,7 @@ export interface components {
             /**
              * Commission
              * Format: decimal
-             * @description What the institution charged for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
+             * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 4.95
              */
             commission: number | null;
@@ -170,19 +169,19 @@ export interface components {
             taxes: number | null;
             /**
              * Currency
-             * @description Currency of the amounts: an ISO 4217 code as a rule, otherwise what the institution writes (GBX for pence). Null where it names none.
+             * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
              * @example EUR
              */
             currency: string | null;
             /**
              * Local currency
-             * @description Second currency of the transaction, such as the one in which the asset is quoted, where the institution names one.
+             * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
              * @example USD
              */
             localCurrency: string | null;
             /**
              * Description
-             * @description Text that the institution gives the transaction, in its own language.
+             * @description Text of the institution on the transaction, in the institution’s language.
              * @example Dividendo 0,25 €/acción
              */
             description: string | null;
@@ -196,84 +195,84 @@ export interface components {
             /**
              * Operation date
              * Format: date
-             * @description Day on which the transaction was made. Null only where `valueDateDay` is known. It is the day that lists are filtered and sorted by.
+             * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
              * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
-             * Operation date, as the institution states it
+             * Operation date, from the institution
              * Format: date
-             * @description Operation date in the institution’s own time zone, `originalOperationDateTz`.
+             * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
              * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
              * Value date
              * Format: date
-             * @description Day from which the transaction counts in the position or the balance. Lists are filtered and sorted by it where there is no operation date.
+             * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
              * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
-             * Value date, as the institution states it
+             * Value date, from the institution
              * Format: date
-             * @description Value date in the institution’s own time zone, `originalValueDateTz`.
+             * @description Value date in the institution’s time zone, `originalValueDateTz`.
              * @example 2025-03-18
              */
             originalValueDateDay: string | null;
             /**
              * Operation time
-             * @description Time of day on `operationDateDay`. By convention HH:mm:ss; whatever else the institution writes is passed through.
+             * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 15:42:07
              */
             operationDateHour: string | null;
             /**
-             * Operation time, as the institution states it
-             * @description Time of day on `originalOperationDateDay`. By convention HH:mm:ss; whatever else the institution writes is passed through.
+             * Operation time, from the institution
+             * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 16:42:07
              */
             originalOperationDateHour: string | null;
             /**
              * Value time
-             * @description Time of day on `valueDateDay`. By convention HH:mm:ss; whatever else the institution writes is passed through.
+             * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             valueDateHour: string | null;
             /**
-             * Value time, as the institution states it
-             * @description Time of day on `originalValueDateDay`. By convention HH:mm:ss; whatever else the institution writes is passed through.
+             * Value time, from the institution
+             * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             originalValueDateHour: string | null;
             /**
              * Time zone of the original operation date
-             * @description Time zone of the two original operation fields. By convention an IANA name; whatever else the institution writes is passed through.
+             * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalOperationDateTz: string | null;
             /**
              * Time zone of the original value date
-             * @description Time zone of the two original value fields. By convention an IANA name; whatever else the institution writes is passed through.
+             * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalValueDateTz: string | null;
             /**
              * Investment
              * Format: uuid
-             * @description Identifier of the investment that the transaction is about.
+             * @description Identifier of the investment that the transaction concerns.
              * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
             /**
              * Related transaction
              * Format: uuid
-             * @description The `transactionId` of the transaction that this one goes with, such as the other side of a split.
+             * @description `transactionId` of a transaction that belongs with this one, such as the other side of a split.
              * @example e2d70a4c-3b98-4f15-8c6a-91b5f4037d2e
              */
             relatedTransaction: string | null;
             /**
              * Retention
-             * @description What was retained of a payment. Both members are given, or the whole is null.
+             * @description Amounts retained from a payment: both, or null.
              * @example {
              *       "retentionFrom": 15,
              *       "retentionTo": 4
@@ -283,14 +282,14 @@ export interface components {
                 /**
                  * Retention at the origin
                  * Format: decimal
-                 * @description What was retained on the side that pays, as the institution states it.
+                 * @description Amount retained on the paying side, as the institution states it.
                  * @example 15
                  */
                 retentionFrom: number;
                 /**
                  * Retention at the destination
                  * Format: decimal
-                 * @description What was retained on the side that is paid, as the institution states it.
+                 * @description Amount retained on the receiving side, as the institution states it.
                  * @example 4
                  */
                 retentionTo: number;
@@ -303,70 +302,69 @@ export interface components {
         PortfolioTransactionList: {
             /**
              * Items
-             * @description The rows of this page, newest first by the effective date (`operationDateDay`, or `valueDateDay` where there is no operation date), then by `operationDateHour` (null last), then by identifier, all descending. Empty past the last page.
+             * @description Rows of this page, newest first: by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date), then by `operationDateHour` (null last), then by identifier, all descending. Empty past the last page.
              */
             items: components["schemas"]["PortfolioTransaction"][];
             /**
              * Limit
-             * @description Rows that a page holds at most: the value that was applied.
+             * @description Maximum number of rows in a page, as applied.
              * @example 1000
              */
             limit: number;
             /**
              * Page
-             * @description Number of this page, the first is 0: the value that was applied.
+             * @description Number of this page, as applied; the first page is 0.
              * @example 0
              */
             page: number;
             /**
              * Total of items
-             * @description Exact number of rows between `from` and `to`, on all pages, counted in the same snapshot that the items come from.
+             * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items.
              * @example 5213
              */
             totalItems: number;
         };
         /**
          * Account transaction
-         * @description A financial movement of cash, in one account; it always changes the balance. Every field is present; null says that it is not known. Decimals are exact: the digits are those that the institution gave, trailing zeros included, up to 38 before the point and 38 after it, never with an exponent. A binary float holds about 16 of them, so read these fields with a parser that keeps decimals.
+         * @description A movement of cash in one account. It always changes the balance. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits, so read these fields with a parser that supports decimals.
          */
         AccountTransaction: {
             /**
              * Movement
              * Format: uuid
-             * @description Identifier of the transaction; it stays the same when a field of it is corrected.
+             * @description Identifier of the transaction. It does not change when a field is corrected.
              * @example 94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264
              */
             movementId: string;
             /**
              * Account
              * Format: uuid
-             * @description Identifier of the one account whose balance the transaction changes.
+             * @description Identifier of the account whose balance the transaction changes.
              * @example 3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3
              */
             accountId: string;
             /**
              * Account transaction type
-             * @description Why the cash balance changed, from a closed list.
+             * @description Reason why the cash balance changed, from a closed list.
              *
-             *     A transaction that cannot be classified when it is first seen is `UNKNOWN` rather than a
-             *     guess. Once that is resolved and the credential connects anew, the same `movementId`
-             *     carries the correct type.
+             *     A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is
+             *     resolved and the credential connects again, the same `movementId` has the correct type.
              *
              *     | Value | Meaning |
              *     |---|---|
              *     | `COUPON` | Bonds or other fixed-income securities pay interest |
              *     | `DEPOSIT` | The holder pays cash in |
-             *     | `DIVIDENDS` | A company pays its shareholders, as a rule out of its profit |
-             *     | `DIVIDEND_RETENTION` | Dividends that the fund or investment firm keeps back instead of paying them out |
-             *     | `DIVIDEND_RETENTION_REFUND` | Dividends kept back earlier are paid after all |
-             *     | `FEES` | The institution charges for its services, such as management or a transaction; the commission of a connection to an exchange may be among them |
+             *     | `DIVIDENDS` | A company pays its shareholders, usually out of its profit |
+             *     | `DIVIDEND_RETENTION` | The fund or investment firm keeps dividends instead of paying them out |
+             *     | `DIVIDEND_RETENTION_REFUND` | Dividends kept earlier are paid after all |
+             *     | `FEES` | The institution charges for its services, such as management, a transaction or a connection to an exchange |
              *     | `FEES_REFUND` | Fees charged earlier are given back |
              *     | `FOREX_DEPOSIT` | Cash comes in from a currency exchange |
              *     | `FOREX_WITHDRAWAL` | Cash goes out for a currency exchange |
-             *     | `GIFT` | The institution gives cash away, in a promotion for example |
-             *     | `INTEREST` | An account or an investment that bears interest earns it |
-             *     | `INTEREST_CHARGE` | Interest is charged, as a rule on a loan or on borrowed money |
-             *     | `RETURN_ON_CAPITAL` | Part of the money once invested comes back; neither income nor a capital gain |
+             *     | `GIFT` | The institution gives cash away, for example in a promotion |
+             *     | `INTEREST` | An account or an investment earns interest |
+             *     | `INTEREST_CHARGE` | Interest is charged, usually on a loan or on borrowed money |
+             *     | `RETURN_ON_CAPITAL` | Part of the invested money comes back; neither income nor a capital gain |
              *     | `TAXES` | Money is taken for taxes |
              *     | `TAX_REFUND` | Taxes paid earlier are given back |
              *     | `WITHDRAWAL` | The holder takes cash out |
@@ -378,21 +376,21 @@ export interface components {
             /**
              * Amount
              * Format: decimal
-             * @description Change of the cash balance, in `currency`: positive when cash comes in to the holder, negative when it goes out. An institution’s own sign is passed through unchanged.
+             * @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s.
              * @example -49.9
              */
             amount: number;
             /**
              * Exchange rate
              * Format: decimal
-             * @description Rate between two currencies that the institution applied, as it states it. The contract does not say which of them is the divisor: compare the amounts before you convert.
+             * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
              * @example 1.0842
              */
             exchangeRate: number | null;
             /**
              * Commission
              * Format: decimal
-             * @description What the institution charged for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
+             * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 4.95
              */
             commission: number | null;
@@ -405,90 +403,90 @@ export interface components {
             taxes: number | null;
             /**
              * Currency
-             * @description Currency of the amounts: an ISO 4217 code as a rule, otherwise what the institution writes (GBX for pence). Null where it names none.
+             * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
              * @example EUR
              */
             currency: string | null;
             /**
              * Local currency
-             * @description Second currency of the transaction, such as the one in which the asset is quoted, where the institution names one.
+             * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
              * @example USD
              */
             localCurrency: string | null;
             /**
              * Description
-             * @description Text that the institution gives the transaction, in its own language.
+             * @description Text of the institution on the transaction, in the institution’s language.
              * @example Dividendo 0,25 €/acción
              */
             description: string | null;
             /**
              * Operation date
              * Format: date
-             * @description Day on which the transaction was made. Null only where `valueDateDay` is known. It is the day that lists are filtered and sorted by.
+             * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
              * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
-             * Operation date, as the institution states it
+             * Operation date, from the institution
              * Format: date
-             * @description Operation date in the institution’s own time zone, `originalOperationDateTz`.
+             * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
              * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
              * Value date
              * Format: date
-             * @description Day from which the transaction counts in the position or the balance. Lists are filtered and sorted by it where there is no operation date.
+             * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
              * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
-             * Value date, as the institution states it
+             * Value date, from the institution
              * Format: date
-             * @description Value date in the institution’s own time zone, `originalValueDateTz`.
+             * @description Value date in the institution’s time zone, `originalValueDateTz`.
              * @example 2025-03-18
              */
             originalValueDateDay: string | null;
             /**
              * Operation time
-             * @description Time of day on `operationDateDay`. By convention HH:mm:ss; whatever else the institution writes is passed through.
+             * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 15:42:07
              */
             operationDateHour: string | null;
             /**
-             * Operation time, as the institution states it
-             * @description Time of day on `originalOperationDateDay`. By convention HH:mm:ss; whatever else the institution writes is passed through.
+             * Operation time, from the institution
+             * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 16:42:07
              */
             originalOperationDateHour: string | null;
             /**
              * Value time
-             * @description Time of day on `valueDateDay`. By convention HH:mm:ss; whatever else the institution writes is passed through.
+             * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             valueDateHour: string | null;
             /**
-             * Value time, as the institution states it
-             * @description Time of day on `originalValueDateDay`. By convention HH:mm:ss; whatever else the institution writes is passed through.
+             * Value time, from the institution
+             * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             originalValueDateHour: string | null;
             /**
              * Time zone of the original operation date
-             * @description Time zone of the two original operation fields. By convention an IANA name; whatever else the institution writes is passed through.
+             * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalOperationDateTz: string | null;
             /**
              * Time zone of the original value date
-             * @description Time zone of the two original value fields. By convention an IANA name; whatever else the institution writes is passed through.
+             * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalValueDateTz: string | null;
             /**
              * Investment
              * Format: uuid
-             * @description Identifier of the investment that the transaction is about.
+             * @description Identifier of the investment that the transaction concerns.
              * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
@@ -500,31 +498,31 @@ export interface components {
         AccountTransactionList: {
             /**
              * Items
-             * @description The rows of this page, newest first by the effective date (`operationDateDay`, or `valueDateDay` where there is no operation date), then by `operationDateHour` (null last), then by identifier, all descending. Empty past the last page.
+             * @description Rows of this page, newest first: by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date), then by `operationDateHour` (null last), then by identifier, all descending. Empty past the last page.
              */
             items: components["schemas"]["AccountTransaction"][];
             /**
              * Limit
-             * @description Rows that a page holds at most: the value that was applied.
+             * @description Maximum number of rows in a page, as applied.
              * @example 1000
              */
             limit: number;
             /**
              * Page
-             * @description Number of this page, the first is 0: the value that was applied.
+             * @description Number of this page, as applied; the first page is 0.
              * @example 0
              */
             page: number;
             /**
              * Total of items
-             * @description Exact number of rows between `from` and `to`, on all pages, counted in the same snapshot that the items come from.
+             * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items.
              * @example 5213
              */
             totalItems: number;
         };
         /**
          * Assets transfer order
-         * @description An order to transfer assets, which the end user has filled in to the end. Every field is present; null says that it is not known. Decimals are exact: the digits are those that the institution gave, trailing zeros included, up to 38 before the point and 38 after it, never with an exponent. A binary float holds about 16 of them, so read these fields with a parser that keeps decimals.
+         * @description An order to transfer assets that the user completed. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits, so read these fields with a parser that supports decimals.
          */
         AssetsTransferOrder: {
             /**
@@ -536,7 +534,7 @@ export interface components {
             id: string;
             /**
              * Portfolio
-             * @description Portfolio that holds the assets, by the name or number that the order gives.
+             * @description Portfolio that holds the assets, by the name or number in the order.
              * @example ES-4471-0093
              */
             portfolio: string | null;
@@ -561,20 +559,20 @@ export interface components {
             isin: string | null;
             /**
              * Currency
-             * @description Currency of `amount`: an ISO 4217 code as a rule. Null where the order names none.
+             * @description Currency of `amount`, usually an ISO 4217 code. Null if the order names none.
              * @example EUR
              */
             currency: string | null;
             /**
              * Asset type
-             * @description Kind of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT have been seen, and others may come.
+             * @description Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are known, and others may follow.
              * @example FUND
              */
             assetType: string | null;
             /**
              * Shares
              * Format: decimal
-             * @description Number of shares or other units to transfer, fractions included.
+             * @description Number of shares or other units to transfer, with fractions.
              * @example 104.3391
              */
             titles: number | null;
@@ -587,13 +585,13 @@ export interface components {
             amount: number | null;
             /**
              * Total
-             * @description True when the whole position is to be transferred, false for a part of it.
+             * @description True for a transfer of the whole position, false for a part of it.
              * @example true
              */
             total: boolean | null;
             /**
              * Marketer
-             * @description Company that markets the asset. Both members are given, or the whole is null.
+             * @description Company that markets the asset, with both members, or null.
              * @example {
              *       "name": "Banco Ejemplo, S.A.",
              *       "cif": "A00000000"
@@ -615,7 +613,7 @@ export interface components {
             } | null;
             /**
              * Management company
-             * @description Company that manages the asset. Both members are given, or the whole is null.
+             * @description Company that manages the asset, with both members, or null.
              * @example {
              *       "name": "Gestora Ejemplo, S.G.I.I.C.",
              *       "cif": "A00000018"
@@ -638,88 +636,88 @@ export interface components {
         };
         /**
          * Assets transfer orders
-         * @description All orders that the user completed for the connection, the latest completed first. An order that was begun and not completed is not among them.
+         * @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included.
          */
         AssetsTransferOrderList: components["schemas"]["AssetsTransferOrder"][];
         /**
          * Problem
-         * @description Why the request failed: one body for every error of every endpoint.
+         * @description Reason of the error: one body for every error of every endpoint.
          */
         Problem: {
             /**
              * Status
-             * @description The HTTP status of the answer.
+             * @description HTTP status of the response.
              * @example 404
              * @enum {integer}
              */
             status: 400 | 401 | 404 | 405 | 429 | 500 | 503;
             /**
              * Code
-             * @description What went wrong, for programs; from a closed list.
+             * @description Type of the error, for programs; from a closed list.
              *
-             *     | Code | Status | Meaning |
+             *     | Value | Status | Meaning |
              *     |---|---|---|
              *     | `missing_credentials` | 401 | The request has no `Authorization` header |
              *     | `malformed_credentials` | 401 | The `Authorization` header is not `Bearer` and one token |
-             *     | `invalid_token` | 401 | The bearer token is not known, or it was revoked |
+             *     | `invalid_token` | 401 | The bearer token is unknown or revoked |
              *     | `expired_token` | 401 | The bearer token was valid and has expired |
-             *     | `invalid_request` | 400 | Query parameters are at fault; `errors` lists every one |
-             *     | `malformed_request` | 400 | The request cannot be read, for instance because its address does not decode |
+             *     | `invalid_request` | 400 | Query parameters are not valid; `errors` lists each error |
+             *     | `malformed_request` | 400 | The service cannot read the request, for example because its URL does not decode |
              *     | `connection_not_found` | 404 | The calling app has no connection with this token |
-             *     | `route_not_found` | 404 | The service has nothing at this address |
-             *     | `method_not_allowed` | 405 | The address is read-only; `Allow` names its methods |
-             *     | `too_many_requests` | 429 | The app has used up its quota; `Retry-After` tells when to go on |
-             *     | `internal_error` | 500 | A fault of the service; its log knows the cause by `requestId` |
-             *     | `service_unavailable` | 503 | Overloaded, or without its database; `Retry-After` tells when to try again |
+             *     | `route_not_found` | 404 | The service has no such path |
+             *     | `method_not_allowed` | 405 | The path is read-only; `Allow` lists its methods |
+             *     | `too_many_requests` | 429 | The app has used up its quota; wait for `Retry-After` |
+             *     | `internal_error` | 500 | The service failed; its log has the cause under `requestId` |
+             *     | `service_unavailable` | 503 | The service is overloaded or has no database; wait for `Retry-After` |
              * @example connection_not_found
              * @enum {string}
              */
             code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "connection_not_found" | "route_not_found" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
             /**
              * Title
-             * @description The status in words; always the same for one status.
+             * @description The status in words; the same for every error of one status.
              * @example Not Found
              */
             title: string;
             /**
              * Detail
-             * @description What went wrong this time, for people. Programs read `code`.
+             * @description The cause of this error, for people. Programs read `code`.
              * @example This app has no connection with that token.
              */
             detail: string;
             /**
              * Request
-             * @description The `X-Request-ID` of the answer. Quote it when you report a fault.
+             * @description `X-Request-ID` of the response. Quote it when you report an error.
              * @example 6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106
              */
             requestId: string;
             /**
              * Errors
-             * @description Every fault of the query parameters; only with `invalid_request`.
+             * @description Every error of the query parameters; only with `invalid_request`.
              */
             errors?: components["schemas"]["ParameterFault"][];
         };
         /**
-         * Parameter fault
-         * @description One fault of one query parameter.
+         * Parameter error
+         * @description One error of one query parameter.
          */
         ParameterFault: {
             /**
              * Parameter
-             * @description Name of the query parameter, as the request wrote it.
+             * @description Name of the query parameter, as in the request.
              * @example limit
              */
             parameter: string;
             /**
              * Code
-             * @description The rule that the parameter breaks, for programs; from a closed list.
+             * @description Rule that the parameter breaks, for programs; from a closed list.
              *
-             *     | Code | Meaning |
+             *     | Value | Meaning |
              *     |---|---|
-             *     | `unknown_parameter` | There is no parameter of this name; the detail lists those |
-             *     | `repeated_parameter` | The parameter is given more than once |
-             *     | `invalid_format` | Not in digits, or not a day that exists, as the parameter demands |
-             *     | `out_of_range` | Well formed, but below or above what the parameter allows |
+             *     | `unknown_parameter` | No parameter has this name; `detail` lists the valid names |
+             *     | `repeated_parameter` | The request has the parameter more than once |
+             *     | `invalid_format` | The value is not in digits, or not an existing day, as the parameter requires |
+             *     | `out_of_range` | The value is below or above the limits of the parameter |
              *     | `invalid_range` | `from` is after `to` |
              * @example out_of_range
              * @enum {string}
@@ -846,48 +844,48 @@ export interface components {
     };
     parameters: {
         /**
-         * @description Selects the connection. It is a credential of its own, beside the app token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
+         * @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404.
          * @example DEMOSMALL1
          */
         token: string;
-        /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` where there is no operation date). Without it the result begins with the oldest row. */
+        /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date). Without it, the result starts with the oldest row. */
         from: string;
-        /** @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it the result ends with the newest row. */
+        /** @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it, the result ends with the newest row. */
         to: string;
-        /** @description Rows of a page, 1 to 10000, in digits. More is refused with 400 rather than cut down, which would make rows go missing. */
+        /** @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows. */
         limit: string;
-        /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one is empty and still tells `totalItems`. */
+        /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
         page: string;
-        /** @description The `ETag` of an answer that you still hold. If nothing has changed since, the answer is 304 without a body. */
+        /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
         "If-None-Match": string;
-        /** @description Your own name for the request, up to 128 visible ASCII characters; it comes back in the answer. Anything else is ignored. */
+        /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
         "X-Client-Trace-ID": string;
     };
     requestBodies: never;
     headers: {
-        /** @description Identifier that the service gave the request. Quote it when you report a fault. */
+        /** @description Identifier of the request. Quote it when you report an error. */
         "X-Request-ID": string;
-        /** @description The `X-Client-Trace-ID` of the request, where it sent one that can be used. */
+        /** @description `X-Client-Trace-ID` of the request, if it is valid. */
         "X-Client-Trace-ID": string;
-        /** @description Names this state of this answer, as a weak validator, and means nothing else. Send it as `If-None-Match` when you ask for the same address again. */
+        /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
         ETag: string;
-        /** @description When the data of the connection last changed, as an HTTP date. */
+        /** @description Time of the last change of the connection’s data, as an HTTP date. */
         "Last-Modified": string;
-        /** @description The answer is for one app only, and a stored copy must be checked before it is used again; an error (`no-store`) is not stored at all. */
+        /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
         "Cache-Control": string;
-        /** @description Request headers that the form of the answer depends on. */
+        /** @description Request headers that the form of the response depends on. */
         Vary: string;
-        /** @description What is left of the quota, where there is one: `r` requests, until it is renewed in `t` seconds. */
+        /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
         RateLimit: string;
-        /** @description The quota, where there is one: `q` requests in a window of `w` seconds. */
+        /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
         "RateLimit-Policy": string;
-        /** @description Where the other pages are (RFC 8288): `first`, `prev`, `next` and `last`, relative to the address asked for. The first page has no `prev`, the last one no `next`. */
+        /** @description URLs of other pages (RFC 8288): `first`, `prev`, `next` and `last`, relative to the URL of the request. The first page has no `prev`, the last one no `next`. */
         Link: string;
-        /** @description Compression of the body; absent where it is not compressed. */
+        /** @description Compression of the body; absent if the body is not compressed. */
         "Content-Encoding": string;
-        /** @description Scheme to authenticate with (RFC 6750). With `error="invalid_token"` where a token was sent and not accepted. */
+        /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
         "WWW-Authenticate": string;
-        /** @description Methods that this address answers. */
+        /** @description Methods that this path supports. */
         Allow: string;
         /** @description Seconds to wait before the next attempt. */
         "Retry-After": number;
@@ -899,24 +897,24 @@ export interface operations {
     listPortfolioTransactions: {
         parameters: {
             query?: {
-                /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` where there is no operation date). Without it the result begins with the oldest row. */
+                /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date). Without it, the result starts with the oldest row. */
                 from?: components["parameters"]["from"];
-                /** @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it the result ends with the newest row. */
+                /** @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it, the result ends with the newest row. */
                 to?: components["parameters"]["to"];
-                /** @description Rows of a page, 1 to 10000, in digits. More is refused with 400 rather than cut down, which would make rows go missing. */
+                /** @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows. */
                 limit?: components["parameters"]["limit"];
-                /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one is empty and still tells `totalItems`. */
+                /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
                 page?: components["parameters"]["page"];
             };
             header?: {
-                /** @description The `ETag` of an answer that you still hold. If nothing has changed since, the answer is 304 without a body. */
+                /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description Your own name for the request, up to 128 visible ASCII characters; it comes back in the answer. Anything else is ignored. */
+                /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
                 "X-Client-Trace-ID"?: components["parameters"]["X-Client-Trace-ID"];
             };
             path: {
                 /**
-                 * @description Selects the connection. It is a credential of its own, beside the app token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
+                 * @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404.
                  * @example DEMOSMALL1
                  */
                 token: components["parameters"]["token"];
@@ -957,24 +955,24 @@ export interface operations {
     listAccountTransactions: {
         parameters: {
             query?: {
-                /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` where there is no operation date). Without it the result begins with the oldest row. */
+                /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date). Without it, the result starts with the oldest row. */
                 from?: components["parameters"]["from"];
-                /** @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it the result ends with the newest row. */
+                /** @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it, the result ends with the newest row. */
                 to?: components["parameters"]["to"];
-                /** @description Rows of a page, 1 to 10000, in digits. More is refused with 400 rather than cut down, which would make rows go missing. */
+                /** @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows. */
                 limit?: components["parameters"]["limit"];
-                /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one is empty and still tells `totalItems`. */
+                /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
                 page?: components["parameters"]["page"];
             };
             header?: {
-                /** @description The `ETag` of an answer that you still hold. If nothing has changed since, the answer is 304 without a body. */
+                /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description Your own name for the request, up to 128 visible ASCII characters; it comes back in the answer. Anything else is ignored. */
+                /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
                 "X-Client-Trace-ID"?: components["parameters"]["X-Client-Trace-ID"];
             };
             path: {
                 /**
-                 * @description Selects the connection. It is a credential of its own, beside the app token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
+                 * @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404.
                  * @example DEMOSMALL1
                  */
                 token: components["parameters"]["token"];
@@ -1016,14 +1014,14 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of an answer that you still hold. If nothing has changed since, the answer is 304 without a body. */
+                /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description Your own name for the request, up to 128 visible ASCII characters; it comes back in the answer. Anything else is ignored. */
+                /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
                 "X-Client-Trace-ID"?: components["parameters"]["X-Client-Trace-ID"];
             };
             path: {
                 /**
-                 * @description Selects the connection. It is a credential of its own, beside the app token: keep it out of logs and of links that others see. A token that is unknown, or belongs to another app, gets the same 404.
+                 * @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404.
                  * @example DEMOSMALL1
                  */
                 token: components["parameters"]["token"];
@@ -1032,7 +1030,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All orders that the user completed for the connection, the latest completed first. An order that was begun and not completed is not among them. */
+            /** @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included. */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];

@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import fp from 'fastify-plugin'
 import { DatabaseUnavailable, HostFailed } from '../postgres/errors.ts'
 import { ConnectionNotFound, ExpiredToken, InvalidToken } from '../queries/caller.ts'
-import type { ParameterFault, Problem } from '../schemas/problem.ts'
+import type { ParameterError, Problem } from '../schemas/problem.ts'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
 
 declare module 'fastify' {
@@ -24,12 +24,12 @@ export class HttpError extends Error {
   override name = 'HttpError'
   readonly code: ProblemCode
   readonly headers: Record<string, string>
-  readonly errors: ParameterFault[] | undefined
+  readonly errors: ParameterError[] | undefined
 
   constructor(
     code: ProblemCode,
     detail: string,
-    extra: { headers?: Record<string, string>; errors?: ParameterFault[] } = {},
+    extra: { headers?: Record<string, string>; errors?: ParameterError[] } = {},
   ) {
     super(detail)
     this.code = code

@@ -8,7 +8,7 @@ import { tokenHash } from '../postgres/tokens.ts'
 import { ConnectionNotFound, confirmCaller } from '../queries/caller.ts'
 import type { ConnectionFacts, Reply } from '../queries/read-response.ts'
 import type { ConnectionParams } from '../schemas/list.ts'
-import type { ParameterFault } from '../schemas/problem.ts'
+import type { ParameterError } from '../schemas/problem.ts'
 
 /**
  * Notes which app calls, for the log, and takes the request off its quota: once for each request, as
@@ -90,7 +90,7 @@ export function holdingFor(
 export async function refuseFaults(
   options: RouteOptions,
   reply: FastifyReply,
-  errors: ParameterFault[],
+  errors: ParameterError[],
 ): Promise<void> {
   if (errors.length === 0) return
   const appId = await confirmCaller(options.db, reply.request.caller)

@@ -4,7 +4,7 @@ import type { Database } from '../postgres/database.ts'
 import type { ListFacts } from '../queries/list-page.ts'
 import type { Reply } from '../queries/read-response.ts'
 import { DEFAULT_LIMIT, DEFAULT_PAGE, type ListQuery, MAXIMUM_PAGE } from '../schemas/list.ts'
-import type { ParameterFault, ParameterFaultCode } from '../schemas/problem.ts'
+import type { ParameterError, ParameterErrorCode } from '../schemas/problem.ts'
 import {
   connectionFacts,
   holdingFor,
@@ -32,12 +32,12 @@ function listRules(maximumLimit: number): ParameterRules {
 export function formFaults(
   found: FastifySchemaValidationError[],
   rules: ParameterRules,
-): ParameterFault[] {
+): ParameterError[] {
   const faults = found.map((fault) => formFault(fault, rules))
   return [...new Map(faults.map((fault) => [fault.parameter, fault])).values()]
 }
 
-function formFault(found: FastifySchemaValidationError, rules: ParameterRules): ParameterFault {
+function formFault(found: FastifySchemaValidationError, rules: ParameterRules): ParameterError {
   if (found.keyword === 'additionalProperties') {
     const parameter = String(found.params.additionalProperty)
     const names = Object.keys(rules)
@@ -55,14 +55,14 @@ function listFaults(
   query: ListQuery,
   found: FastifySchemaValidationError[],
   maximumLimit: number,
-): ParameterFault[] {
+): ParameterError[] {
   const rules = listRules(maximumLimit)
   const faults = formFaults(found, rules)
   const sound = (name: keyof ListQuery) => {
     const value = faults.some(({ parameter }) => parameter === name) ? undefined : query[name]
     return value === undefined ? Number.NaN : Number(value)
   }
-  const report = (parameter: keyof ListQuery, code: ParameterFaultCode, detail?: string) =>
+  const report = (parameter: keyof ListQuery, code: ParameterErrorCode, detail?: string) =>
     faults.push({ parameter, code, detail: detail ?? String(rules[parameter]) })
   const limit = sound('limit')
   const page = sound('page')

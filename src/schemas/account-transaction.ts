@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import {
+  ClosedList,
   Component,
   DECIMAL_RULE,
   Decimal,
@@ -10,66 +11,48 @@ import {
 } from './fields.ts'
 import { ListEnvelope } from './list.ts'
 
-interface Explanation {
-  readonly meaning: string
-}
-
-/** The closed list of section 2.5: what each value means. Each of them changes the balance. */
+/** The closed list of section 2.5: each type with its meaning. Each of them changes the balance. */
 export const AccountTransactionTypes = {
-  COUPON: { meaning: 'Bonds or other fixed-income securities pay interest' },
-  DEPOSIT: { meaning: 'The holder pays cash in' },
-  DIVIDENDS: { meaning: 'A company pays its shareholders, as a rule out of its profit' },
-  DIVIDEND_RETENTION: {
-    meaning: 'Dividends that the fund or investment firm keeps back instead of paying them out',
-  },
-  DIVIDEND_RETENTION_REFUND: { meaning: 'Dividends kept back earlier are paid after all' },
-  FEES: {
-    meaning:
-      'The institution charges for its services, such as management or a transaction; the ' +
-      'commission of a connection to an exchange may be among them',
-  },
-  FEES_REFUND: { meaning: 'Fees charged earlier are given back' },
-  FOREX_DEPOSIT: { meaning: 'Cash comes in from a currency exchange' },
-  FOREX_WITHDRAWAL: { meaning: 'Cash goes out for a currency exchange' },
-  GIFT: { meaning: 'The institution gives cash away, in a promotion for example' },
-  INTEREST: { meaning: 'An account or an investment that bears interest earns it' },
-  INTEREST_CHARGE: { meaning: 'Interest is charged, as a rule on a loan or on borrowed money' },
-  RETURN_ON_CAPITAL: {
-    meaning: 'Part of the money once invested comes back; neither income nor a capital gain',
-  },
-  TAXES: { meaning: 'Money is taken for taxes' },
-  TAX_REFUND: { meaning: 'Taxes paid earlier are given back' },
-  WITHDRAWAL: { meaning: 'The holder takes cash out' },
-  UNKNOWN: { meaning: 'Not classified correctly so far' },
-} as const satisfies Record<string, Explanation>
+  COUPON: 'Bonds or other fixed-income securities pay interest',
+  DEPOSIT: 'The holder pays cash in',
+  DIVIDENDS: 'A company pays its shareholders, usually out of its profit',
+  DIVIDEND_RETENTION: 'The fund or investment firm keeps dividends instead of paying them out',
+  DIVIDEND_RETENTION_REFUND: 'Dividends kept earlier are paid after all',
+  FEES:
+    'The institution charges for its services, such as management, a transaction or a connection ' +
+    'to an exchange',
+  FEES_REFUND: 'Fees charged earlier are given back',
+  FOREX_DEPOSIT: 'Cash comes in from a currency exchange',
+  FOREX_WITHDRAWAL: 'Cash goes out for a currency exchange',
+  GIFT: 'The institution gives cash away, for example in a promotion',
+  INTEREST: 'An account or an investment earns interest',
+  INTEREST_CHARGE: 'Interest is charged, usually on a loan or on borrowed money',
+  RETURN_ON_CAPITAL: 'Part of the invested money comes back; neither income nor a capital gain',
+  TAXES: 'Money is taken for taxes',
+  TAX_REFUND: 'Taxes paid earlier are given back',
+  WITHDRAWAL: 'The holder takes cash out',
+  UNKNOWN: 'Not classified correctly so far',
+} as const
 
-const rows = Object.entries<Explanation>(AccountTransactionTypes).map(
-  ([value, { meaning }]) => `| \`${value}\` | ${meaning} |`,
-)
-
-/** One of the values above (section 2.5); its description is their table. */
-export const AccountTransactionType = Type.Unsafe<keyof typeof AccountTransactionTypes>({
-  type: 'string',
-  enum: Object.keys(AccountTransactionTypes),
+/** Type of an account transaction (section 2.5). */
+export const AccountTransactionType = ClosedList(AccountTransactionTypes, {
   title: 'Account transaction type',
   description: [
-    'Why the cash balance changed, from a closed list.',
+    'Reason why the cash balance changed, from a closed list.',
     '',
-    'A transaction that cannot be classified when it is first seen is `UNKNOWN` rather than a',
-    'guess. Once that is resolved and the credential connects anew, the same `movementId`',
-    'carries the correct type.',
-    '',
-    '| Value | Meaning |',
-    '|---|---|',
-    ...rows,
+    'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is',
+    'resolved and the credential connects again, the same `movementId` has the correct type.',
   ].join('\n'),
+  columns: { Meaning: (meaning) => meaning },
   examples: ['DEPOSIT'],
 })
 export type AccountTransactionType = Static<typeof AccountTransactionType>
 
+const { investment, ...costs } = TransactionTerms
+
 /**
- * A movement of cash (section 2.3). Its 21 fields are always present, in this order, and null where
- * they are not known; the two identifiers, the type and the amount always are.
+ * A movement of cash (section 2.3). Its 21 fields are always present, in this order. Unknown fields
+ * are null; the two identifiers, the type and the amount are never null.
  */
 export const AccountTransaction = Component(
   'AccountTransaction',
@@ -77,40 +60,32 @@ export const AccountTransaction = Component(
     {
       movementId: Described(Uuid, {
         title: 'Movement',
-        description:
-          'Identifier of the transaction; it stays the same when a field of it is corrected.',
+        description: 'Identifier of the transaction. It does not change when a field is corrected.',
         examples: ['94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264'],
       }),
       accountId: Described(Uuid, {
         title: 'Account',
-        description: 'Identifier of the one account whose balance the transaction changes.',
+        description: 'Identifier of the account whose balance the transaction changes.',
         examples: ['3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3'],
       }),
       type: AccountTransactionType,
       amount: Described(Decimal, {
         title: 'Amount',
         description:
-          'Change of the cash balance, in `currency`: positive when cash comes in to the holder, ' +
-          'negative when it goes out. An institution’s own sign is passed through unchanged.',
+          'Change of the cash balance, in `currency`: positive for cash that comes in, negative ' +
+          'for cash that goes out. The sign is the institution’s.',
         examples: [-49.9],
       }),
-      exchangeRate: TransactionTerms.exchangeRate,
-      commission: TransactionTerms.commission,
-      taxes: TransactionTerms.taxes,
-      currency: TransactionTerms.currency,
-      localCurrency: TransactionTerms.localCurrency,
-      description: TransactionTerms.description,
+      ...costs,
       ...TransactionDates,
-      investment: TransactionTerms.investment,
+      investment,
     },
     {
       additionalProperties: false,
       title: 'Account transaction',
-      description: [
-        'A financial movement of cash, in one account; it always changes the balance.',
-        'Every field is present; null says that it is not known.',
-        DECIMAL_RULE,
-      ].join(' '),
+      description:
+        'A movement of cash in one account. It always changes the balance. Every field is ' +
+        `present; null means unknown. ${DECIMAL_RULE}`,
     },
   ),
 )
@@ -122,4 +97,3 @@ export const AccountTransactionList = ListEnvelope(AccountTransaction, {
   title: 'Account transactions',
   description: 'One page of the account transactions of a connection.',
 })
-export type AccountTransactionList = Static<typeof AccountTransactionList>

@@ -1,9 +1,9 @@
 import { AccountTransaction, AccountTransactionList } from './account-transaction.ts'
 import { PortfolioTransaction, PortfolioTransactionList } from './portfolio-transaction.ts'
-import { ParameterFault, Problem } from './problem.ts'
+import { ParameterError, Problem } from './problem.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList } from './transfer-order.ts'
 
-/** All schemas that others refer to by name: whoever serves or checks the contract registers them. */
+/** All named schemas, for the app to register. */
 export const components = [
   PortfolioTransaction,
   PortfolioTransactionList,
@@ -12,5 +12,5 @@ export const components = [
   AssetsTransferOrder,
   AssetsTransferOrderList,
   Problem,
-  ParameterFault,
+  ParameterError,
 ] as const

@@ -1,46 +1,35 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Component, Reference } from './fields.ts'
+import { ClosedList, Component, Reference } from './fields.ts'
 
-/** Every way in which a query parameter can be at fault (contract items 2, 3 and 5). */
-export const ParameterFaultCodes = {
-  unknown_parameter: { meaning: 'There is no parameter of this name; the detail lists those' },
-  repeated_parameter: { meaning: 'The parameter is given more than once' },
-  invalid_format: { meaning: 'Not in digits, or not a day that exists, as the parameter demands' },
-  out_of_range: { meaning: 'Well formed, but below or above what the parameter allows' },
-  invalid_range: { meaning: '`from` is after `to`' },
-} as const satisfies Record<string, { readonly meaning: string }>
-
-const faultRows = Object.entries(ParameterFaultCodes).map(
-  ([code, { meaning }]) => `| \`${code}\` | ${meaning} |`,
+/** Reasons to reject a query parameter (contract items 2, 3 and 5). */
+const ParameterErrorCode = ClosedList(
+  {
+    unknown_parameter: 'No parameter has this name; `detail` lists the valid names',
+    repeated_parameter: 'The request has the parameter more than once',
+    invalid_format: 'The value is not in digits, or not an existing day, as the parameter requires',
+    out_of_range: 'The value is below or above the limits of the parameter',
+    invalid_range: '`from` is after `to`',
+  },
+  {
+    title: 'Code',
+    description: 'Rule that the parameter breaks, for programs; from a closed list.',
+    columns: { Meaning: (meaning) => meaning },
+    examples: ['out_of_range'],
+  },
 )
+export type ParameterErrorCode = Static<typeof ParameterErrorCode>
 
-/** One of the codes above; its description is their table. */
-export const ParameterFaultCode = Type.Unsafe<keyof typeof ParameterFaultCodes>({
-  type: 'string',
-  enum: Object.keys(ParameterFaultCodes),
-  title: 'Code',
-  description: [
-    'The rule that the parameter breaks, for programs; from a closed list.',
-    '',
-    '| Code | Meaning |',
-    '|---|---|',
-    ...faultRows,
-  ].join('\n'),
-  examples: ['out_of_range'],
-})
-export type ParameterFaultCode = Static<typeof ParameterFaultCode>
-
-/** One fault of one query parameter, as a 400 lists it. */
-export const ParameterFault = Component(
+/** One error of one query parameter in a 400. Generated clients know it as `ParameterFault`. */
+export const ParameterError = Component(
   'ParameterFault',
   Type.Object(
     {
       parameter: Type.String({
         title: 'Parameter',
-        description: 'Name of the query parameter, as the request wrote it.',
+        description: 'Name of the query parameter, as in the request.',
         examples: ['limit'],
       }),
-      code: ParameterFaultCode,
+      code: ParameterErrorCode,
       detail: Type.String({
         title: 'Detail',
         description: 'The rule in words, for people.',
@@ -49,169 +38,151 @@ export const ParameterFault = Component(
     },
     {
       additionalProperties: false,
-      title: 'Parameter fault',
-      description: 'One fault of one query parameter.',
+      title: 'Parameter error',
+      description: 'One error of one query parameter.',
     },
   ),
 )
-export type ParameterFault = Static<typeof ParameterFault>
+export type ParameterError = Static<typeof ParameterError>
 
-interface Explanation {
+interface ProblemType {
   readonly status: number
   readonly title: string
   readonly meaning: string
+  /** Text of `detail` in the example. The service must send the same text. */
+  readonly example: string
 }
 
-/**
- * Every way in which a request can fail (section 7, contract items 16 to 19): what a program reads,
- * the status that goes with it, the fixed title of that status, and the cause.
- */
+const UNAUTHORIZED = { status: 401, title: 'Unauthorized' } as const
+const BAD_REQUEST = { status: 400, title: 'Bad Request' } as const
+const NOT_FOUND = { status: 404, title: 'Not Found' } as const
+
+/** Every error of the API by its `code` (section 7, contract items 16 to 19). */
 export const ProblemCodes = {
   missing_credentials: {
-    status: 401,
-    title: 'Unauthorized',
+    ...UNAUTHORIZED,
     meaning: 'The request has no `Authorization` header',
+    example: 'Send the header "Authorization: Bearer <token>".',
   },
   malformed_credentials: {
-    status: 401,
-    title: 'Unauthorized',
+    ...UNAUTHORIZED,
     meaning: 'The `Authorization` header is not `Bearer` and one token',
+    example: 'Authorization must be "Bearer" and one token.',
   },
   invalid_token: {
-    status: 401,
-    title: 'Unauthorized',
-    meaning: 'The bearer token is not known, or it was revoked',
+    ...UNAUTHORIZED,
+    meaning: 'The bearer token is unknown or revoked',
+    example: 'The bearer token is not known, or it was revoked.',
   },
   expired_token: {
-    status: 401,
-    title: 'Unauthorized',
+    ...UNAUTHORIZED,
     meaning: 'The bearer token was valid and has expired',
+    example: 'The bearer token has expired.',
   },
   invalid_request: {
-    status: 400,
-    title: 'Bad Request',
-    meaning: 'Query parameters are at fault; `errors` lists every one',
+    ...BAD_REQUEST,
+    meaning: 'Query parameters are not valid; `errors` lists each error',
+    example: 'Query parameters cannot be used; `errors` lists each one.',
   },
   malformed_request: {
-    status: 400,
-    title: 'Bad Request',
-    meaning: 'The request cannot be read, for instance because its address does not decode',
+    ...BAD_REQUEST,
+    meaning: 'The service cannot read the request, for example because its URL does not decode',
+    example: 'The request cannot be read.',
   },
   connection_not_found: {
-    status: 404,
-    title: 'Not Found',
+    ...NOT_FOUND,
     meaning: 'The calling app has no connection with this token',
+    example: 'This app has no connection with that token.',
   },
   route_not_found: {
-    status: 404,
-    title: 'Not Found',
-    meaning: 'The service has nothing at this address',
+    ...NOT_FOUND,
+    meaning: 'The service has no such path',
+    example: 'There is nothing here.',
   },
   method_not_allowed: {
     status: 405,
     title: 'Method Not Allowed',
-    meaning: 'The address is read-only; `Allow` names its methods',
+    meaning: 'The path is read-only; `Allow` lists its methods',
+    example: 'Only GET and HEAD are answered here.',
   },
   too_many_requests: {
     status: 429,
     title: 'Too Many Requests',
-    meaning: 'The app has used up its quota; `Retry-After` tells when to go on',
+    meaning: 'The app has used up its quota; wait for `Retry-After`',
+    example: 'An app may send 60 requests a minute.',
   },
   internal_error: {
     status: 500,
     title: 'Internal Server Error',
-    meaning: 'A fault of the service; its log knows the cause by `requestId`',
+    meaning: 'The service failed; its log has the cause under `requestId`',
+    example: 'The service failed. Its operators can look the request up.',
   },
   service_unavailable: {
     status: 503,
     title: 'Service Unavailable',
-    meaning: 'Overloaded, or without its database; `Retry-After` tells when to try again',
+    meaning: 'The service is overloaded or has no database; wait for `Retry-After`',
+    example: 'The service cannot answer now. Try again soon.',
   },
-} as const satisfies Record<string, Explanation>
+} as const satisfies Record<string, ProblemType>
+export type ProblemCode = keyof typeof ProblemCodes
 
-const rows = Object.entries<Explanation>(ProblemCodes).map(
-  ([code, { status, meaning }]) => `| \`${code}\` | ${status} | ${meaning} |`,
-)
+const problemTypes = Object.values(ProblemCodes)
+const REQUEST_ID = '6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'
 
-/** One of the codes above; its description is their table. */
-export const ProblemCode = Type.Unsafe<keyof typeof ProblemCodes>({
-  type: 'string',
-  enum: Object.keys(ProblemCodes),
-  title: 'Code',
-  description: [
-    'What went wrong, for programs; from a closed list.',
-    '',
-    '| Code | Status | Meaning |',
-    '|---|---|---|',
-    ...rows,
-  ].join('\n'),
-  examples: ['connection_not_found'],
-})
-export type ProblemCode = Static<typeof ProblemCode>
-
-const explanations = Object.values(ProblemCodes)
-
-/** The one body of every error (contract item 16), with the member names of RFC 9457. */
+/** Body of every error (contract item 16), with the member names of RFC 9457. */
 export const Problem = Component(
   'Problem',
   Type.Object(
     {
-      status: Type.Unsafe<(typeof explanations)[number]['status']>({
+      status: Type.Unsafe<(typeof problemTypes)[number]['status']>({
         type: 'integer',
-        enum: [...new Set(explanations.map(({ status }) => status))].sort(),
+        enum: [...new Set(problemTypes.map(({ status }) => status))].sort(),
         title: 'Status',
-        description: 'The HTTP status of the answer.',
+        description: 'HTTP status of the response.',
         examples: [404],
       }),
-      code: ProblemCode,
+      code: ClosedList(ProblemCodes, {
+        title: 'Code',
+        description: 'Type of the error, for programs; from a closed list.',
+        columns: { Status: ({ status }) => String(status), Meaning: ({ meaning }) => meaning },
+        examples: ['connection_not_found'],
+      }),
       title: Type.String({
         title: 'Title',
-        description: 'The status in words; always the same for one status.',
+        description: 'The status in words; the same for every error of one status.',
         examples: ['Not Found'],
       }),
       detail: Type.String({
         title: 'Detail',
-        description: 'What went wrong this time, for people. Programs read `code`.',
+        description: 'The cause of this error, for people. Programs read `code`.',
         examples: ['This app has no connection with that token.'],
       }),
       requestId: Type.String({
         title: 'Request',
-        description: 'The `X-Request-ID` of the answer. Quote it when you report a fault.',
-        examples: ['6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'],
+        description: '`X-Request-ID` of the response. Quote it when you report an error.',
+        examples: [REQUEST_ID],
       }),
       errors: Type.Optional(
-        Type.Array(Reference(ParameterFault), {
+        Type.Array(Reference(ParameterError), {
           minItems: 1,
           title: 'Errors',
-          description: 'Every fault of the query parameters; only with `invalid_request`.',
+          description: 'Every error of the query parameters; only with `invalid_request`.',
         }),
       ),
     },
     {
       additionalProperties: false,
       title: 'Problem',
-      description: 'Why the request failed: one body for every error of every endpoint.',
+      description: 'Reason of the error: one body for every error of every endpoint.',
     },
   ),
 )
 export type Problem = Static<typeof Problem>
 
-const details: Record<ProblemCode, string> = {
-  missing_credentials: 'Send the header "Authorization: Bearer <token>".',
-  malformed_credentials: 'Authorization must be "Bearer" and one token.',
-  invalid_token: 'The bearer token is not known, or it was revoked.',
-  expired_token: 'The bearer token has expired.',
-  malformed_request: 'The request cannot be read.',
-  invalid_request: 'Query parameters cannot be used; `errors` lists each one.',
-  connection_not_found: 'This app has no connection with that token.',
-  route_not_found: 'There is nothing here.',
-  method_not_allowed: 'Only GET and HEAD are answered here.',
-  too_many_requests: 'An app may send 60 requests a minute.',
-  internal_error: 'The service failed. Its operators can look the request up.',
-  service_unavailable: 'The service cannot answer now. Try again soon.',
-}
+/** Query string of the `invalid_request` example. */
+export const INVALID_QUERY = 'form=2025-01-01&to=2025-02-30'
 
-const errors: ParameterFault[] = [
+const errors: ParameterError[] = [
   {
     parameter: 'form',
     code: 'unknown_parameter',
@@ -224,29 +195,18 @@ const errors: ParameterFault[] = [
   },
 ]
 
-/** The request of the example of `invalid_request`. */
-export const INVALID_QUERY = 'form=2025-01-01&to=2025-02-30'
-
-/** An error as the service sends it; a test holds that it does, but for the request id. */
-function problemExample(code: ProblemCode): Problem {
-  const { status, title } = ProblemCodes[code]
-  return {
-    status,
-    code,
-    title,
-    detail: details[code],
-    requestId: '6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106',
-    ...(code === 'invalid_request' ? { errors } : {}),
-  }
-}
-
-/** The examples of a status on an address that exists, as OpenAPI lists them. */
+/** Examples of one status for OpenAPI, without `route_not_found`, which no operation returns. */
 export function problemExamples(status: number) {
   const codes = Object.keys(ProblemCodes) as ProblemCode[]
   const shown = codes.filter(
     (code) => ProblemCodes[code].status === status && code !== 'route_not_found',
   )
   return Object.fromEntries(
-    shown.map((code) => [code, { summary: code, value: problemExample(code) }]),
+    shown.map((code) => {
+      const { title, example } = ProblemCodes[code]
+      const problem = { status, code, title, detail: example, requestId: REQUEST_ID }
+      const value = code === 'invalid_request' ? { ...problem, errors } : problem
+      return [code, { summary: code, value }]
+    }),
   )
 }

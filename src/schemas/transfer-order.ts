@@ -29,7 +29,7 @@ const Company = Type.Object(
 
 /**
  * An order to transfer assets that the user completed (section 2.7). Its 12 fields are always
- * present, in this order, and null where they are not known; the identifier always is.
+ * present, in this order. Unknown fields are null; the identifier is never null.
  */
 export const AssetsTransferOrder = Component(
   'AssetsTransferOrder',
@@ -42,7 +42,7 @@ export const AssetsTransferOrder = Component(
       }),
       portfolio: Nullable(ShortText, {
         title: 'Portfolio',
-        description: 'Portfolio that holds the assets, by the name or number that the order gives.',
+        description: 'Portfolio that holds the assets, by the name or number in the order.',
         examples: ['ES-4471-0093'],
       }),
       investment: Nullable(Uuid, {
@@ -63,19 +63,19 @@ export const AssetsTransferOrder = Component(
       currency: Nullable(Currency, {
         title: 'Currency',
         description:
-          'Currency of `amount`: an ISO 4217 code as a rule. Null where the order names none.',
+          'Currency of `amount`, usually an ISO 4217 code. Null if the order names none.',
         examples: ['EUR'],
       }),
       assetType: Nullable(ShortText, {
         title: 'Asset type',
         description:
-          'Kind of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT have ' +
-          'been seen, and others may come.',
+          'Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are ' +
+          'known, and others may follow.',
         examples: ['FUND'],
       }),
       titles: Nullable(Decimal, {
         title: 'Shares',
-        description: 'Number of shares or other units to transfer, fractions included.',
+        description: 'Number of shares or other units to transfer, with fractions.',
         examples: [104.3391],
       }),
       amount: Nullable(Decimal, {
@@ -85,30 +85,26 @@ export const AssetsTransferOrder = Component(
       }),
       total: Nullable(Type.Boolean(), {
         title: 'Total',
-        description: 'True when the whole position is to be transferred, false for a part of it.',
+        description: 'True for a transfer of the whole position, false for a part of it.',
         examples: [true],
       }),
       marketer: Nullable(Company, {
         title: 'Marketer',
-        description:
-          'Company that markets the asset. Both members are given, or the whole is null.',
+        description: 'Company that markets the asset, with both members, or null.',
         examples: [{ name: 'Banco Ejemplo, S.A.', cif: 'A00000000' }],
       }),
       managementCompany: Nullable(Company, {
         title: 'Management company',
-        description:
-          'Company that manages the asset. Both members are given, or the whole is null.',
+        description: 'Company that manages the asset, with both members, or null.',
         examples: [{ name: 'Gestora Ejemplo, S.G.I.I.C.', cif: 'A00000018' }],
       }),
     },
     {
       additionalProperties: false,
       title: 'Assets transfer order',
-      description: [
-        'An order to transfer assets, which the end user has filled in to the end.',
-        'Every field is present; null says that it is not known.',
-        DECIMAL_RULE,
-      ].join(' '),
+      description:
+        'An order to transfer assets that the user completed. Every field is present; null means ' +
+        `unknown. ${DECIMAL_RULE}`,
     },
   ),
 )
@@ -120,8 +116,7 @@ export const AssetsTransferOrderList = Component(
   Type.Array(Reference(AssetsTransferOrder), {
     title: 'Assets transfer orders',
     description:
-      'All orders that the user completed for the connection, the latest completed first. An ' +
-      'order that was begun and not completed is not among them.',
+      'All orders that the user completed for the connection, the latest first. Unfinished ' +
+      'orders are not included.',
   }),
 )
-export type AssetsTransferOrderList = Static<typeof AssetsTransferOrderList>

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { SOMETIMES } from '../../schemas/headers.ts'
+import { OPTIONAL_HEADERS } from '../../schemas/headers.ts'
 
 type Parts = Record<string, object>
 
@@ -101,7 +101,7 @@ export function requireHeaders(document: Document): void {
   for (const { responses } of operationsOf(document)) {
     for (const { headers } of Object.values(responses)) {
       for (const [name, header] of Object.entries(headers)) {
-        if (!SOMETIMES.has(name)) Object.assign(header, { required: true })
+        if (!OPTIONAL_HEADERS.has(name)) Object.assign(header, { required: true })
       }
     }
   }
