@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { findApp } from './apps.ts'
-import { counted } from './output.ts'
+import { pluralize } from './output.ts'
 
 /** How many rows of each kind there are. */
 export interface RowCounts {
@@ -29,9 +29,9 @@ async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<R
 export function rowsInWords(counts: RowCounts): string {
   const { portfolioTransactions, accountTransactions, transferOrders } = counts
   return (
-    `${counted(portfolioTransactions, 'portfolio transaction')}, ` +
-    `${counted(accountTransactions, 'account transaction')} and ` +
-    counted(transferOrders, 'transfer order')
+    `${pluralize(portfolioTransactions, 'portfolio transaction')}, ` +
+    `${pluralize(accountTransactions, 'account transaction')} and ` +
+    pluralize(transferOrders, 'transfer order')
   )
 }
 
@@ -86,7 +86,7 @@ export async function deleteApp(
     const connections = connectionIds.length
     if (connections > 0 && !withConnections) {
       throw new OperatorError(
-        `The app ${name} still has ${counted(connections, 'connection')} with ` +
+        `The app ${name} still has ${pluralize(connections, 'connection')} with ` +
           `${rowsInWords(rows)}; nothing was deleted. --with-connections deletes them, too.`,
       )
     }

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { counted } from './output.ts'
+import { pluralize } from './output.ts'
 
 /** The command was called with wrong arguments. */
 export class UsageError extends OperatorError {
@@ -101,8 +101,8 @@ export class ImportRejected extends OperatorError {
       [`${file}:${line}`, field, reason].filter((part) => part !== undefined).join(': '),
     )
     const more = total - faults.length
-    if (more > 0) lines.push(`… and ${counted(more, 'more fault')}`)
-    const count = total === 1 ? 'One fault' : counted(total, 'fault')
+    if (more > 0) lines.push(`… and ${pluralize(more, 'more fault')}`)
+    const count = total === 1 ? 'One fault' : pluralize(total, 'fault')
     super(`${count} in the input, so that nothing was imported:\n${lines.join('\n')}`)
     this.faults = faults
     this.total = total

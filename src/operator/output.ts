@@ -1,30 +1,27 @@
-/** A number and what it counts: `1 token`, `2 tokens`. */
-export function counted(count: number, noun: string): string {
+import stringWidth from 'string-width'
+
+/** A number and its noun: `1 token`, `2 tokens`. */
+export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 type Cell = string | number | Date | null
 
-/** Rows in columns, under the names of their members. */
+/** Rows as a table with aligned columns. The property names are the header. */
 export function table(rows: Record<string, Cell>[], whenEmpty: string): string {
   const [first] = rows
   if (!first) return whenEmpty
-  const lines = [Object.keys(first), ...rows.map((row) => Object.values(row).map(shown))]
+  const lines = [Object.keys(first), ...rows.map((row) => Object.values(row).map(cellText))]
   const widths = Object.keys(first).map((_, column) =>
-    Math.max(...lines.map((line) => line[column]?.length ?? 0)),
+    Math.max(...lines.map((line) => stringWidth(line[column] ?? ''))),
   )
-  return lines
-    .map((line) =>
-      line
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
+  const padded = (cell: string, column: number) =>
+    cell + ' '.repeat((widths[column] ?? 0) - stringWidth(cell))
+  return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n')
 }
 
-function shown(cell: Cell): string {
+function cellText(cell: Cell): string {
   if (cell === null) return '-'
-  // What others named must not reach the terminal as a control sequence.
+  // A name could hold a terminal control sequence or a change of writing direction.
   return cell instanceof Date ? cell.toISOString() : String(cell).replace(/\p{C}/gu, '�')
 }

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { table } from '../../src/operator/output.ts'
 import { accountLine, orderLine, portfolioLine } from '../import/importing.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
@@ -263,6 +264,37 @@ t.test('A rejected import tells its faults, to people and to scripts', async (t)
     code: 0,
     stdout: 'Read 0 rows: there are none in the input.\n',
   })
+})
+
+t.test('Tables: columns align under wide characters and combining marks', async (t) => {
+  const names = ['plain', '漢字', 'Überweisung', 'e\u0301e\u0301', '한국어 ｶﾞ', '💶']
+  const lines = table(
+    names.map((name) => ({ name, rows: 1 })),
+    '',
+  ).split('\n')
+  t.same(lines, [
+    'name         rows',
+    'plain        1',
+    '漢字         1',
+    'Überweisung  1',
+    'e\u0301e\u0301           1',
+    '한국어 ｶﾞ    1',
+    '💶           1',
+  ])
+  t.equal(table([], 'There are none.'), 'There are none.')
+})
+
+t.test('Tables: control and bidirectional characters are replaced', async (t) => {
+  const names = ['\u001b[2J', 'a\u202eb', 'a\u2066b', 'a\u200bb', '\u009b1m', 'a\r\nb', '\ud83d']
+  const [, ...lines] = table(
+    names.map((name) => ({ name, at: new Date(0), none: null })),
+    '',
+  ).split('\n')
+  const shown = ['�[2J', 'a�b', 'a�b', 'a�b', '�1m', 'a��b', '�']
+  t.same(
+    lines,
+    shown.map((name) => `${name.padEnd(4)}  1970-01-01T00:00:00.000Z  -`),
+  )
 })
 
 t.test('Every command has help with an example', async (t) => {

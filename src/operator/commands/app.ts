@@ -3,7 +3,7 @@ import { createApp, listApps, setClientId } from '../apps.ts'
 import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
 import { deleteApp, rowsInWords } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
-import { counted, table } from '../output.ts'
+import { pluralize, table } from '../output.ts'
 
 /** `app create`, `app list`, `app set-client-id`, `app delete`: the programs that call the service. */
 export function addAppCommands(program: Command, run: Run): void {
@@ -79,9 +79,9 @@ function addDelete(app: Command, run: Run): void {
   ).action((name: string, { withConnections = false }: { withConnections?: boolean }) =>
     run(async ({ db }) => {
       const deleted = await deleteApp(db, { name, withConnections })
-      const connections = counted(deleted.connections, 'connection')
+      const connections = pluralize(deleted.connections, 'connection')
       const text =
-        `The app ${name} is deleted with ${counted(deleted.tokens, 'token')} and ${connections}` +
+        `The app ${name} is deleted with ${pluralize(deleted.tokens, 'token')} and ${connections}` +
         (deleted.connections > 0 ? `: ${rowsInWords(deleted)}.` : '.')
       return { json: deleted, text }
     }),

@@ -5,7 +5,7 @@ import { type Imported, importRows } from '../import/import-rows.ts'
 import { type KindName, kinds } from '../import/import-types.ts'
 import { showProgress } from '../import/progress.ts'
 import { openInputs } from '../import/source.ts'
-import { counted } from '../output.ts'
+import { pluralize } from '../output.ts'
 
 interface ImportFlags {
   connection: string
@@ -67,7 +67,7 @@ function addImport(group: Command, name: KindName, run: Run): void {
 
 function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {
   const { read, inserted, updated, unchanged } = counts
-  const rows = `Read ${counted(read, 'row')}`
+  const rows = `Read ${pluralize(read, 'row')}`
   const done = dryRun
     ? `${rows}: ${inserted} would be inserted, ${updated} updated, ${unchanged} are unchanged.`
     : `${rows}: ${inserted} inserted, ${updated} updated, ${unchanged} unchanged.`

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { seed } from '../../../seeds/seed.ts'
 import { type Report, type Run, withExamples } from '../command.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
-import { counted, table } from '../output.ts'
+import { pluralize, table } from '../output.ts'
 import { type Difference, verifyBooks } from '../verify.ts'
 
 /** `migrate`, `seed` and `verify`: what concerns the database as a whole. */
@@ -51,7 +51,7 @@ export function addMaintenanceCommands(
 
 function reportOf(verification: Awaited<ReturnType<typeof verifyBooks>>): Report {
   const { connections, rows, differences } = verification
-  const extent = `${counted(rows, 'row')} of ${counted(connections, 'connection')}`
+  const extent = `${pluralize(rows, 'row')} of ${pluralize(connections, 'connection')}`
   if (differences.length === 0) {
     return { json: verification, text: `The books agree with ${extent}.` }
   }

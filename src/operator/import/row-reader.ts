@@ -1,8 +1,8 @@
-import { closest } from '../closest.ts'
 import { CopyWriter } from './copy-writer.ts'
 import type { Field, Fields, Kind } from './import-types.ts'
 import type { Value } from './json-scanner.ts'
 import { JsonScanner, NotJson } from './json-scanner.ts'
+import { suggestion } from './rules.ts'
 
 /** Is told of a fault of the row that is being read, and of the field where one is at fault. */
 export type ReportFault = (reason: string, field?: string) => void
@@ -94,9 +94,11 @@ export class RowReader {
     const name = this.#scanner.readName()
     const field = fields.byName.get(name)
     if (!field) {
-      const likeliest = closest(name, fields.byName.keys())
       const shown = /^\w{1,60}$/.test(name) ? name : JSON.stringify(name.slice(0, 60))
-      this.#report(`there is no such field; the closest is ${likeliest}`, fields.prefix + shown)
+      this.#report(
+        `there is no such field; the closest is ${suggestion(name, fields.byName.keys())}`,
+        fields.prefix + shown,
+      )
     }
     return field
   }

@@ -1,6 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
+import { closestMatch } from 'leven'
 import { DECIMAL_FRACTION_DIGITS, DECIMAL_INTEGER_DIGITS } from '../../schemas/fields.ts'
-import { closest } from '../closest.ts'
 import { shown, textOf, type Value } from './json-scanner.ts'
 
 const HYPHEN = 0x2d
@@ -195,7 +195,14 @@ function closedList(values: string[]): Rule {
     accepts: (value) => value.kind === 'string' && known.has(textOf(value)),
     explain: (value) =>
       value.kind === 'string'
-        ? `${shown(value)} is not in the list; the closest is ${closest(textOf(value), values)}`
+        ? `${shown(value)} is not in the list; the closest is ${suggestion(textOf(value), values)}`
         : `a word of the list is expected, not ${shown(value)}`,
   }
+}
+
+/** The candidate that is most similar to a word, ignoring letter case. */
+export function suggestion(word: string, candidates: Iterable<string>): string {
+  const names = new Map(Array.from(candidates, (name) => [name.toLowerCase(), name]))
+  const match = closestMatch(word.slice(0, 100).toLowerCase(), [...names.keys()])
+  return names.get(match ?? '') ?? ''
 }
