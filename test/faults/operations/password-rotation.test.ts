@@ -20,7 +20,7 @@ import {
 import { startHaproxy } from '../support/servers/proxies.ts'
 
 /** The password of the service's role, changed by the steps of docs/operations.md, there and back. */
-const [secondLogin = ''] = await blocksOf('Rotate')
+const [secondLogin = ''] = await blocksOf('Rotate credentials')
 const folder = await mkdtemp(join(tmpdir(), 'rotation-'))
 t.teardown(() => rm(folder, { recursive: true }))
 const server = await startDebianPostgres(t)

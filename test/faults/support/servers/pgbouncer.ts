@@ -42,7 +42,7 @@ export async function startPgBouncer(
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   await writeFile(`${folder}/users`, `"${username}" "${password}"\n`)
   const port = await freePort()
-  const [configuration = ''] = await blocksOf('Scale')
+  const [configuration = ''] = await blocksOf('PgBouncer')
   const own = withOwn(configuration, {
     'investments = host=10.0.0.5': `${pathname.slice(1)} = host=${hostname} port=${serverPort}`,
     'listen_addr = 10.0.0.6': `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,
