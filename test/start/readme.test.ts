@@ -16,6 +16,29 @@ function compact(json: string): string {
   return json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, (_, text = '') => text)
 }
 
+t.test('README.md: has the sections that a reader looks for', async (t) => {
+  const sections = [...(await read('README.md')).matchAll(/^## (.+)$/gm)].map(([, title]) => title)
+  t.same(sections, [
+    'Quick start',
+    'Example requests',
+    'Importing data',
+    'Project structure',
+    'Configuration',
+    'Deployment',
+    'Contributing',
+  ])
+})
+
+t.test('README.md: the project structure names files and folders that exist', async (t) => {
+  const [, structure = ''] =
+    /^## Project structure\n(.*?)^## /ms.exec(await read('README.md')) ?? []
+  const folders = [...structure.matchAll(/^\| `([\w/.-]+)` \|/gm)].map(([, path]) => String(path))
+  const files = [...structure.matchAll(/([\w/-]+\.ts)/g)].map(([, path]) => String(path))
+  t.ok(folders.length > 15 && files.length > 15)
+  for (const path of folders) t.equal(globSync(path).length, 1, path)
+  for (const path of files) t.ok(globSync(`{.,src/**}/${path}`).length > 0, path)
+})
+
 t.test('README: each curl line gives the answer that follows it', async (t) => {
   const service = await startService(t)
   const pool = new pg.Pool({ connectionString: service.databaseUrl })
