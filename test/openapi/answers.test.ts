@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { DEMO_ANSWERS } from '../../src/http/openapi/demo-responses.ts'
+import { DEMO_RESPONSES } from '../../src/http/openapi/demo-responses.ts'
 import type { Answer } from '../support/service.ts'
 import { kept, RENEWAL } from './committed.ts'
 import { readContract } from './contract.ts'
@@ -12,7 +12,7 @@ const contract = readContract((await service.get('/openapi.json')).text)
 
 // Before the database gets a fault.
 const shown: Answer[] = []
-for (const { request } of Object.values(DEMO_ANSWERS)) {
+for (const { request } of Object.values(DEMO_RESPONSES)) {
   shown.push(await service.get(`${DEMO_CONNECTION}/${request}`, { token: DEMO_TOKEN }))
 }
 const told = await everyAnswer(t, service)
@@ -63,7 +63,7 @@ t.test('every header of the document is sent', async (t) => {
 })
 
 t.test('the examples are answers of the seeded service, digit by digit', async (t) => {
-  for (const [index, { file }] of Object.values(DEMO_ANSWERS).entries()) {
+  for (const [index, { file }] of Object.values(DEMO_RESPONSES).entries()) {
     const text = String(shown[index]?.text)
     t.equal(await readFile(file, 'utf8'), kept(text), `where it is not: ${RENEWAL}`)
   }

@@ -2,14 +2,13 @@ import { readFile } from 'node:fs/promises'
 import helmet from '@fastify/helmet'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, onRequestHookHandler } from 'fastify'
-import { exactDigits } from './exact-digits.ts'
-import { withoutPatterns } from './without-patterns.ts'
+import { exactDigits, withoutPatterns } from './plugins.ts'
 
 const STYLE = new URL('page.css', import.meta.url)
 
 /**
- * The document as a page to browse and to try things on, at /docs. All of it comes from this service,
- * and its policy lets it speak to no one else.
+ * Serves the OpenAPI document with Swagger UI at /docs. All files come from this service, and the
+ * content security policy allows requests to this service only.
  */
 export async function docsPage(app: FastifyInstance): Promise<void> {
   await app.register(helmet, { contentSecurityPolicy: false, strictTransportSecurity: false })
@@ -28,7 +27,7 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
       displayRequestDuration: true,
       tryItOutEnabled: false,
       filter: false,
-      // A token in the browser's storage would outlive the tab, and be there for whoever sits down next.
+      // A token in the browser's storage would outlive the tab.
       persistAuthorization: false,
     },
     theme: {
@@ -38,7 +37,7 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   })
 }
 
-/** The document has one address. In YAML, the plugin's copy of it would have other digits. */
+/** Serves one document only: the plugin's YAML copy would have rounded numbers. */
 const oneDocument: onRequestHookHandler = (request, reply, done) => {
   const { url } = request.routeOptions
   if (url === '/docs/json') reply.redirect('../openapi.json')

@@ -1,4 +1,9 @@
-/** What a plugin of Swagger UI gets: React without its types, and the components of the page. */
+/**
+ * Plugins of Swagger UI. The page gets the source text of each function, so a function must not use
+ * anything from outside of its body.
+ */
+
+/** Parts of Swagger UI's plugin system: React, which has no types here, and the page's components. */
 interface System {
   React: {
     createElement(component: unknown, props?: object | null, ...children: unknown[]): unknown
@@ -12,17 +17,12 @@ interface ResponseBody {
 }
 
 interface ModelExample {
-  /** Where in the document the schema of the example stands. */
+  /** Path of the example's schema in the document. */
   specPath: { join(separator: string): string }
 }
 
-interface Source {
-  source?: string
-}
-
-interface ExactJson {
-  parse(text: string, reviver: (key: string, value: unknown, context?: Source) => unknown): unknown
-  rawJSON?(text: string): unknown
+interface Constraint {
+  constraint: { value: string }
 }
 
 interface Document {
@@ -34,21 +34,16 @@ interface Response {
 }
 
 /**
- * A plugin of Swagger UI, which would show the numbers of an answer as the nearest binary floats. Here
- * they keep all their digits, in answers and in the document's examples of them; a browser that cannot
- * do so yet shows the floats.
- *
- * The page gets the source of this function, so it uses nothing from outside of it.
+ * Shows all digits of numbers in responses and examples, where Swagger UI shows binary floats. A browser
+ * without JSON.rawJSON shows the floats.
  */
-export function exactDigits({ React, getComponent }: System) {
-  const { createElement } = React
-  const json = JSON as unknown as ExactJson
+export function exactDigits({ React: { createElement }, getComponent }: System) {
   const examples = new Map<string, string>()
 
   const parse = (text: string): unknown =>
-    json.parse(text, (_key, value, context) =>
-      typeof value === 'number' && context?.source && json.rawJSON
-        ? json.rawJSON(context.source)
+    JSON.parse(text, (_key, value, context) =>
+      typeof value === 'number' && context?.source && JSON.rawJSON
+        ? JSON.rawJSON(context.source)
         : value,
     )
 
@@ -84,7 +79,7 @@ export function exactDigits({ React, getComponent }: System) {
           return createElement(Original, props)
         }
         const text = JSON.stringify(parse(content), null, 2)
-        const shown = code(text, { downloadable: true, fileName: 'answer.json', canCopy: true })
+        const shown = code(text, { downloadable: true, fileName: 'response.json', canCopy: true })
         return createElement('div', null, createElement('h5', null, 'Response body'), shown)
       },
       modelExample: (Original: unknown) => (props: ModelExample) => {
@@ -92,6 +87,16 @@ export function exactDigits({ React, getComponent }: System) {
         if (text === undefined) return createElement(Original, props)
         return createElement(Original, { ...props, example: code(text, { className: 'example' }) })
       },
+    },
+  }
+}
+
+/** Hides regular expressions: the descriptions say the same in words. */
+export function withoutPatterns({ React }: System) {
+  return {
+    wrapComponents: {
+      JSONSchema202012KeywordConstraint: (Original: unknown) => (props: Constraint) =>
+        props.constraint.value.startsWith('matches ') ? null : React.createElement(Original, props),
     },
   }
 }

@@ -1,28 +1,28 @@
 import { readFile } from 'node:fs/promises'
 import { type Document, operationsOf } from './document.ts'
 
-interface Source {
-  source: string
+declare global {
+  /** Parts of ECMAScript that Node 24 has and TypeScript 6 does not declare. */
+  interface JSON {
+    parse(text: string, reviver: Reviver): unknown
+    rawJSON(text: string): unknown
+  }
 }
+/** `source` is the text of a primitive value; undefined for objects and arrays. */
+type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
-// TypeScript does not know these parts of JSON yet; Node 24 does.
-const { parse, rawJSON } = JSON as unknown as {
-  parse(text: string, reviver: (key: string, value: unknown, context: Source) => unknown): unknown
-  rawJSON(text: string): unknown
-}
-
-/** Parses JSON into values that JSON.stringify() writes with the very digits that they had here. */
+/** Parses JSON without rounding: JSON.stringify() writes each number with its original digits. */
 export function parseExactly(text: string): unknown {
-  return parse(text, (_key, value, { source }) =>
-    typeof value === 'number' ? rawJSON(source) : value,
+  return JSON.parse(text, (_key, value, { source }) =>
+    typeof value === 'number' && source !== undefined ? JSON.rawJSON(source) : value,
   )
 }
 
 /**
- * The answer that each operation shows, by its id: the last part of the request for it, about the
- * demo connection, and the file that has it. A test holds that the seeded service answers just so.
+ * Example of each operation, by its id: the end of the request's URL, for the small connection of the
+ * sample data, and the file with the response. `npm run docs:renew` writes the files.
  */
-export const DEMO_ANSWERS = {
+export const DEMO_RESPONSES = {
   listPortfolioTransactions: {
     request: 'portfolios/transactions?limit=3',
     file: new URL('examples/portfolio-transactions.json', import.meta.url),
@@ -39,21 +39,21 @@ export const DEMO_ANSWERS = {
 
 type Examples = Record<string, { summary: string; value: unknown }>
 
-/** Reads the answers, with all their digits. */
-export async function readDemoAnswers(): Promise<Map<string, Examples>> {
-  const answers = new Map<string, Examples>()
-  for (const [operationId, { request, file }] of Object.entries(DEMO_ANSWERS)) {
+/** Reads the OpenAPI examples of each operation. */
+export async function readDemoResponses(): Promise<Map<string, Examples>> {
+  const all = new Map<string, Examples>()
+  for (const [operationId, { request, file }] of Object.entries(DEMO_RESPONSES)) {
     const value = parseExactly(await readFile(file, 'utf8'))
-    answers.set(operationId, { demo: { summary: `GET …/${request}`, value } })
+    all.set(operationId, { demo: { summary: `GET …/${request}`, value } })
   }
-  return answers
+  return all
 }
 
-/** Puts each answer into its operation. */
-export function showDemoAnswers(document: Document, answers: Map<string, Examples>): void {
+/** Adds the examples to the 200 of their operations. */
+export function addExamples(document: Document, examples: Map<string, Examples>): void {
   for (const { operationId, responses } of operationsOf(document)) {
     const json = responses[200]?.content?.['application/json']
-    const examples = answers.get(operationId)
-    if (json && examples) json.examples = examples
+    const found = examples.get(operationId)
+    if (json && found) json.examples = found
   }
 }

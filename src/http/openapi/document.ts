@@ -11,7 +11,7 @@ interface Parameter {
   schema: object
 }
 
-/** As much of an OpenAPI operation as is worked on here. */
+/** The members of an OpenAPI operation that this file changes. */
 interface Operation {
   operationId: string
   parameters: Parameter[]
@@ -27,33 +27,8 @@ export function operationsOf({ paths }: Document): Operation[] {
   return Object.values(paths).flatMap((path) => Object.values(path))
 }
 
-/**
- * Says once, among the components, what the operations have in common: parameters, headers, and the
- * answers that have no rows. So a reader sees that they are the same, a generated client has one type
- * for each, and the document is half as long.
- */
-export function shareParts(document: Document): void {
-  const parameters: Parts = {}
-  const headers: Parts = {}
-  const responses: Parts = {}
-  for (const operation of operationsOf(document)) {
-    const byIndex = operation.parameters as object as Parts
-    operation.parameters.forEach(({ name }, index) => {
-      share(byIndex, String(index), { kind: 'parameters', name, parts: parameters })
-    })
-    for (const [status, response] of Object.entries(operation.responses)) {
-      for (const name of Object.keys(response.headers)) {
-        share(response.headers, name, { kind: 'headers', name, parts: headers })
-      }
-      const name = SHARED_ANSWERS[status]
-      if (name) share(operation.responses, status, { kind: 'responses', name, parts: responses })
-    }
-  }
-  Object.assign(document.components, { parameters, headers, responses })
-}
-
-/** The answers that are the same for every operation, by their names among the components. */
-const SHARED_ANSWERS: Record<string, string> = {
+/** Names in `components.responses` of the responses that all operations share. */
+const SHARED_RESPONSES: Record<string, string> = {
   304: 'NotModified',
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -64,30 +39,42 @@ const SHARED_ANSWERS: Record<string, string> = {
   503: 'ServiceUnavailable',
 }
 
-/** Puts what stands in `place` among the parts, and a reference to it there instead. */
-function share(
-  place: Parts,
-  key: string,
-  { kind, name, parts }: { kind: string; name: string; parts: Parts },
-): void {
-  const part = place[key]
-  if (part === undefined) return
-  parts[name] ??= part
-  // What only has the same name stays where it is.
-  if (isDeepStrictEqual(parts[name], part)) place[key] = { $ref: `#/components/${kind}/${name}` }
+/**
+ * Moves shared parameters, headers and responses to the components. Generated clients get one type for
+ * each, and the document is half as long.
+ */
+export function shareParts(document: Document): void {
+  const shared = { parameters: {} as Parts, headers: {} as Parts, responses: {} as Parts }
+  /** Replaces the part at `key` by a reference. A different part of the same name stays in place. */
+  const share = (type: keyof typeof shared, name: string, place: Parts, key: string) => {
+    const part = place[key]
+    if (part === undefined) return
+    shared[type][name] ??= part
+    if (!isDeepStrictEqual(shared[type][name], part)) return
+    place[key] = { $ref: `#/components/${type}/${name}` }
+  }
+  for (const { parameters, responses } of operationsOf(document)) {
+    for (const [index, { name }] of parameters.entries())
+      share('parameters', name, parameters as object as Parts, String(index))
+    for (const [status, { headers }] of Object.entries(responses)) {
+      for (const name of Object.keys(headers)) share('headers', name, headers, name)
+      const name = SHARED_RESPONSES[status]
+      if (name) share('responses', name, responses, status)
+    }
+  }
+  Object.assign(document.components, shared)
 }
 
 const ORDER = ['path', 'query', 'header']
 
 /**
- * Lists the parameters as they are read, the path's first. An example of what may be left out becomes
- * one of its schema: pages on which requests can be tried fill in a parameter's own example, and a day
- * or an entity tag that nobody chose would only hide rows.
+ * Sorts the parameters: path, query, headers. The example of an optional parameter moves to its schema,
+ * because Swagger UI sends a parameter's own example by default, and a default `from` would hide rows.
  */
 export function arrangeParameters(document: Document): void {
-  for (const operation of operationsOf(document)) {
-    operation.parameters.sort((a, b) => ORDER.indexOf(a.in) - ORDER.indexOf(b.in))
-    for (const parameter of operation.parameters) {
+  for (const { parameters } of operationsOf(document)) {
+    parameters.sort((a, b) => ORDER.indexOf(a.in) - ORDER.indexOf(b.in))
+    for (const parameter of parameters) {
       const { example } = parameter
       if (parameter.required || example === undefined) continue
       delete parameter.example
@@ -96,7 +83,7 @@ export function arrangeParameters(document: Document): void {
   }
 }
 
-/** Says of each header whether every answer of its status has it, which a schema cannot say. */
+/** Marks the headers that every response of a status has, which a JSON schema cannot express. */
 export function requireHeaders(document: Document): void {
   for (const { responses } of operationsOf(document)) {
     for (const { headers } of Object.values(responses)) {
