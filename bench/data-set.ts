@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type ImportOptions, importRows } from '../src/operator/import/import-rows.ts'
-import { tokenHash } from '../src/postgres/tokens.ts'
+import { connectionKey, tokenHash } from '../src/postgres/tokens.ts'
 import { orderLines, transactionLines } from './rows.ts'
 
 /** Connections 1 to 200 have 1,500 rows each, over five years; 201 has the many rows. */
@@ -17,7 +17,10 @@ const APPS = 10
 export const appToken = (connection: number) => `app-${connection % APPS}`
 export const connectionToken = (connection: number) => `connection-${connection}`
 
-/** Makes the apps, and connections whose ids run from 1 to `count`. */
+/** The id of a connection in the database, by its number here. */
+export const keyOf = (connection: number) => connectionKey(tokenHash(connectionToken(connection)))
+
+/** Makes the apps, and connections whose numbers run from 1 to `count`. */
 export async function makeConnections(owner: pg.Pool, count: number): Promise<void> {
   await owner.query(`insert into app (name) select 'app-' || n from generate_series(0, $1) n`, [
     APPS - 1,
@@ -30,10 +33,10 @@ export async function makeConnections(owner: pg.Pool, count: number): Promise<vo
   }
   const numbers = Array.from({ length: count }, (_, index) => index + 1)
   await owner.query(
-    `insert into connection (id, app_id, token_hash) overriding system value
+    `insert into connection (id, app_id, token_hash)
      select c.id, app.id, c.hash from unnest($1::bigint[], $2::text[], $3::bytea[])
        c (id, app, hash) join app on app.name = c.app`,
-    [numbers, numbers.map(appToken), numbers.map((n) => tokenHash(connectionToken(n)))],
+    [numbers.map(keyOf), numbers.map(appToken), numbers.map((n) => tokenHash(connectionToken(n)))],
   )
 }
 
@@ -62,7 +65,7 @@ export async function importLines(
   chunks: AsyncIterable<Buffer>,
 ) {
   const sources = [{ name: 'rows', chunks }]
-  return importRows(owner, { kind, connectionId: String(connection), sources })
+  return importRows(owner, { kind, connectionId: keyOf(connection), sources })
 }
 
 /** What autovacuum and the checkpointer would do in the minutes after a load. */

@@ -5,7 +5,7 @@ import { PLANNER_SETTINGS } from '../src/postgres/statements.ts'
 import { tokenHash } from '../src/postgres/tokens.ts'
 import type { ListFacts } from '../src/queries/list-page.ts'
 import { readPortfolioTransactions } from '../src/queries/portfolio-transactions.ts'
-import { appToken, connectionToken } from './data-set.ts'
+import { appToken, connectionToken, keyOf } from './data-set.ts'
 import type { Ask } from './targets.ts'
 
 /** How the service sets up its sessions (src/database/pool.ts), as options of a connection. */
@@ -19,6 +19,7 @@ export function captureStatement(ask: Ask): Promise<{ text: string; values: Para
     holding: new Holding(new AnswerMemory(0), ask.limit),
     caller: { tokenHash: tokenHash(appToken(ask.connection)) },
     connection: tokenHash(connectionToken(ask.connection)),
+    connectionKey: keyOf(ask.connection),
     knownVersions: [],
   }
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { appToken, connectionToken } from './data-set.ts'
+import { appToken, connectionToken, keyOf } from './data-set.ts'
 import type { BenchDatabase } from './database.ts'
 import { type ServerProcess, startProcess } from './server-process.ts'
 
@@ -97,8 +97,8 @@ const service: Form = {
 // The peers know neither apps nor tokens: they are given the connection's id.
 const express: Form = {
   name: EXPRESS,
-  page: (ask) => `/connections/${ask.connection}/portfolios/transactions?${query(ask)}`,
-  orders: (connection) => `/connections/${connection}/assets-transfer`,
+  page: (ask) => `/connections/${keyOf(ask.connection)}/portfolios/transactions?${query(ask)}`,
+  orders: (connection) => `/connections/${keyOf(connection)}/assets-transfer`,
   headers: () => ({}),
   readPage: readEnvelope,
 }
@@ -110,13 +110,13 @@ const platformatic: Form = {
   name: PLATFORMATIC,
   page: ({ connection, limit, page, from }) =>
     [
-      `/portfolioTransaction/?where.connectionId.eq=${connection}&totalCount=true`,
+      `/portfolioTransaction/?where.connectionId.eq=${keyOf(connection)}&totalCount=true`,
       `limit=${limit}&offset=${limit * page}${from ? `&where.effectiveDay.gte=${from}` : ''}`,
       'orderby.effectiveDay=desc&orderby.operationDateHour=desc&orderby.transactionId=desc',
     ].join('&'),
   orders: (connection) =>
     [
-      `/assetsTransferOrder/?where.connectionId.eq=${connection}&where.completedAt.neq=null`,
+      `/assetsTransferOrder/?where.connectionId.eq=${keyOf(connection)}&where.completedAt.neq=null`,
       'orderby.completedAt=desc&orderby.id=desc',
     ].join('&'),
   headers: () => ({}),

@@ -31,7 +31,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 
   await sql`
     create table connection (
-      id bigint generated always as identity primary key,
+      -- The connection key: the first 8 bytes of the token's SHA-256. The service computes it from the
+      -- request, so that PostgreSQL knows the partition, and Citus the shard, before a statement runs.
+      id bigint not null,
       app_id uuid not null references app on delete cascade,
       token_hash token_hash not null,
       label text check (char_length(label) <= 255),
@@ -42,8 +44,13 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       -- Grows with every change of the connection's rows; with changed_at it makes the ETag.
       data_version bigint not null default 0,
       changed_at timestamptz not null default now(),
-      -- The one look-up of a request. It begins with the app, so that a token of another app is no
-      -- different from one that does not exist.
-      unique (app_id, token_hash)
+      -- The included columns make this index wider than connection_lookup below: PostgreSQL would
+      -- otherwise prefer it for the lookup, and read the row of another app's connection.
+      primary key (id) include (app_id, created_at),
+      constraint connection_key
+        check (id = ('x' || encode(substring(token_hash from 1 for 8), 'hex'))::bit(64)::bigint)
     ) with (fillfactor = 70)`.execute(db)
+  // The lookup of a request: a connection of another app costs what a missing one costs, an index
+  // entry that is not found. The table is not read.
+  await sql`create unique index connection_lookup on connection (app_id, id)`.execute(db)
 }

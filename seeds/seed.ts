@@ -3,7 +3,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import type pg from 'pg'
 import { importRows } from '../src/operator/import/import-rows.ts'
 import type { Tables } from '../src/postgres/tables.ts'
-import { tokenHash } from '../src/postgres/tokens.ts'
+import { connectionKey, tokenHash } from '../src/postgres/tokens.ts'
 import { busyPortfolio } from './busy-portfolio.ts'
 import { DEMO } from './demo-world.ts'
 import { type ConnectionRows, lineOf } from './rows.ts'
@@ -59,18 +59,13 @@ async function demoConnection(
   { token, label }: { token: string; label: string },
   rows: ConnectionRows,
 ): Promise<void> {
-  const key = { app_id: app, token_hash: tokenHash(token) }
+  const hash = tokenHash(token)
+  const id = connectionKey(hash)
   await db
     .insertInto('connection')
-    .values({ ...key, label })
+    .values({ id, app_id: app, token_hash: hash, label })
     .onConflict((c) => c.doNothing())
     .execute()
-  const { id } = await db
-    .selectFrom('connection')
-    .select('id')
-    .where('app_id', '=', app)
-    .where('token_hash', '=', key.token_hash)
-    .executeTakeFirstOrThrow()
   const write = (kind: Parameters<typeof importRows>[1]['kind'], items: object[]) =>
     importRows(pool, {
       kind,

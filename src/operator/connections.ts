@@ -1,38 +1,32 @@
 import { randomInt } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Tables } from '../postgres/tables.ts'
-import { tokenHash } from '../postgres/tokens.ts'
+import { connectionKey, tokenHash } from '../postgres/tokens.ts'
 import { findApp } from './apps.ts'
-import { Failure, isViolation } from './errors.ts'
+import { Failure } from './errors.ts'
 
 /**
- * Finds a connection by its token, which is unique within an app.
+ * Finds a connection by its token, which is unique in the database.
+ * @param parameters `app`: the connection must belong to this app
  * @returns its id
- * @throws Failure when there is none, or when several apps have one and none was named
+ * @throws Failure when there is none
  */
 export async function findConnection(
   db: Kysely<Tables>,
-  facts: { token: string; app?: string | undefined },
+  { token, app: appName }: { token: string; app?: string | undefined },
 ): Promise<string> {
-  const app = facts.app === undefined ? undefined : await findApp(db, facts.app)
-  const found = await db
+  const app = appName === undefined ? undefined : await findApp(db, appName)
+  const hash = tokenHash(token)
+  const connection = await db
     .selectFrom('connection')
-    .innerJoin('app', 'app.id', 'connection.app_id')
-    .select(['connection.id', 'app.name'])
-    .where('token_hash', '=', tokenHash(facts.token))
-    .$if(app !== undefined, (query) => query.where('app.id', '=', app?.id ?? ''))
-    .orderBy('app.name')
-    .execute()
-  const [first, second] = found
-  if (first && !second) return first.id
-  if (!first)
-    throw new Failure(
-      `${app ? `The app ${app.name} has` : 'There is'} no connection with this token.`,
-    )
-  const names = found.map(({ name }) => name).join(', ')
-  throw new Failure(
-    `Several apps have a connection with this token (${names}): name one with --app.`,
-  )
+    .select('id')
+    .where('id', '=', connectionKey(hash))
+    .where('token_hash', '=', hash)
+    .$if(app !== undefined, (query) => query.where('app_id', '=', app?.id ?? ''))
+    .executeTakeFirst()
+  if (connection) return connection.id
+  const owner = app ? `The app ${app.name} has` : 'There is'
+  throw new Failure(`${owner} no connection with this token.`)
 }
 
 /**
@@ -60,41 +54,50 @@ export async function findConnectionById(
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-const LENGTH = 10
+/** 22 of 62 characters are 131 bits: the id and the ETag, which follow from a token, do not help to guess it. */
+const TOKEN_LENGTH = 22
 
 export interface CreatedConnection {
   id: string
-  /** A credential, shown now and never again: only its hash is stored (contract item 21). */
+  /** A credential. It is shown once: the database has only its hash (contract item 21). */
   token: string
 }
 
 /**
  * Creates a connection of an app.
- * @param facts `token` absent: a new one is made
- * @throws Failure when there is no such app, or it has a connection with this token
+ * @param parameters `token` absent: a new one is generated
+ * @throws Failure when the app does not exist, or a connection with this key exists
  */
 export async function createConnection(
   db: Kysely<Tables>,
-  facts: { app: string; token?: string | undefined; label?: string | undefined },
+  parameters: { app: string; token?: string | undefined; label?: string | undefined },
 ): Promise<CreatedConnection> {
-  const app = await findApp(db, facts.app)
-  const token = facts.token ?? newToken()
-  try {
-    const { id } = await db
+  const app = await findApp(db, parameters.app)
+  for (;;) {
+    const token = parameters.token ?? newToken()
+    const hash = tokenHash(token)
+    const id = connectionKey(hash)
+    const label = parameters.label ?? null
+    const { numInsertedOrUpdatedRows } = await db
       .insertInto('connection')
-      .values({ app_id: app.id, token_hash: tokenHash(token), label: facts.label ?? null })
-      .returning('id')
-      .executeTakeFirstOrThrow()
-    return { id, token }
-  } catch (error) {
-    if (!isViolation(error, 'connection_app_id_token_hash_key')) throw error
-    throw new Failure(`The app ${app.name} has a connection with this token already.`)
+      .values({ id, app_id: app.id, token_hash: hash, label })
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .executeTakeFirst()
+    if (numInsertedOrUpdatedRows === 1n) return { id, token }
+    if (parameters.token !== undefined) throw tokenTaken()
   }
 }
 
-/** Every character is as likely as any other, and none can be foreseen. */
+/** Two tokens may also share their key, the first 8 bytes of the hash; that is one in 2^64. */
+function tokenTaken(): Failure {
+  return new Failure(
+    'A connection with this token exists already: a token is unique in the whole database.',
+  )
+}
+
+/** Every character is equally likely and unpredictable. */
 function newToken(): string {
-  return Array.from({ length: LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+  return Array.from({ length: TOKEN_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
 }
 
 /** @throws Failure when there is no such app */
@@ -104,6 +107,7 @@ export async function listConnections(db: Kysely<Tables>, appName: string) {
     .selectFrom('connection')
     .where('app_id', '=', app.id)
     .selectAll()
+    .orderBy('created_at')
     .orderBy('id')
     .execute()
   return rows.map((row) => ({

@@ -44,7 +44,8 @@ interface AppTokenTable {
 }
 
 interface ConnectionTable {
-  id: GeneratedAlways<BigInteger>
+  /** connectionKey() of the token's hash. */
+  id: ColumnType<BigInteger, BigInteger, never>
   app_id: string
   token_hash: Buffer
   label: string | null

@@ -10,6 +10,9 @@ import {
   InvalidToken,
 } from './caller.ts'
 
+/** $3 of every statement: the key of the connection, by which each table is restricted. */
+export const connectionKeyParameter = parameter<string>(3, 'bigint')
+
 /**
  * The second step: the connection whose token hash is $2, among those of the calling app. One row for
  * every caller that is known, with nulls for the connection where the app has none of that token: a
@@ -29,6 +32,7 @@ export function connectionOfApp(kind: CallerKind) {
     (eb) =>
       eb
         .selectFrom('connection as c')
+        .where('c.id', '=', connectionKeyParameter)
         .whereRef('c.app_id', '=', 'caller.app_id')
         .where('c.token_hash', '=', sql<Buffer>`decode(caller.connection_hash, 'hex')`)
         .where('caller.expired', '=', sql.lit(false))

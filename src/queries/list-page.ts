@@ -3,7 +3,12 @@ import { type Expression, type RawBuilder, type SelectQueryBuilder, sql } from '
 import type { Flat } from '../json/column-map.ts'
 import type { Database } from '../postgres/database.ts'
 import type { CallerKind } from './caller.ts'
-import { connectionOfApp, type HeadColumns, headColumns } from './connection.ts'
+import {
+  connectionKeyParameter,
+  connectionOfApp,
+  type HeadColumns,
+  headColumns,
+} from './connection.ts'
 import {
   answer,
   type ConnectionFacts,
@@ -39,7 +44,7 @@ const firstPage = (total: (table: TransactionTable) => RawBuilder<string>): Page
   rows: (rows, table) =>
     inOrder(rows, table)
       .where(sql<boolean>`
-        t.connection_id = head.connection_id
+        t.connection_id = ${connectionKeyParameter} and head.connection_id is not null
         and t.effective_day >= ${from} and t.effective_day <= ${to}`)
       .limit(length),
 })
@@ -58,7 +63,7 @@ const laterPage: Page = {
   rows: (rows, table) =>
     inOrder(rows, table)
       .where(sql<boolean>`
-        t.connection_id = head.connection_id
+        t.connection_id = ${connectionKeyParameter} and head.connection_id is not null
         and t.effective_day >= ${from} and t.effective_day <= head.newest_day`)
       .limit(length)
       .offset(sql<number>`head.skipped`),

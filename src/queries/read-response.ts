@@ -60,7 +60,7 @@ export interface Question {
   kind: CallerKind
   statement: Statement
   /** The caller and the connection, then the statement's own. */
-  parameters: [Parameter, Buffer, ...Parameter[]]
+  parameters: [Parameter, Buffer, string, ...Parameter[]]
   /** The versions of the data that the client has; `*` stands for any. */
   knownVersions: string[]
   holding: Holding
@@ -102,7 +102,7 @@ const heads = forEachCaller((kind) =>
 )
 
 async function readHead(db: Database, { kind, parameters }: Question): Promise<Head> {
-  return takeHead(await db.read(heads[kind], parameters.slice(0, 2)))
+  return takeHead(await db.read(heads[kind], parameters.slice(0, 3)))
 }
 
 /**
@@ -143,8 +143,9 @@ function headOf(rows: RawRows): Head | undefined {
 /** What every request says. */
 export interface ConnectionFacts {
   caller: Caller
-  /** SHA-256 of the connection's token. */
+  /** SHA-256 of the connection's token, and the key of the connection that is taken from it. */
   connection: Buffer
+  connectionKey: string
   /** The versions of the data that the client has; `*` stands for any. */
   knownVersions: string[]
   /** Where the memory that the answer takes is counted. */
@@ -174,18 +175,23 @@ export function replyQuery<Item extends TObject>(parts: StatementParts<Item>): R
 
 /**
  * Reads what the client does not have yet, in one snapshot, and writes it as JSON.
- * @param values the parameters from $3 on
+ * @param values the parameters from $4 on
  * @param frame what stands around the rows
  */
 export async function answer(
   db: Database,
   { statements, writer }: ReplyQuery,
-  { caller, connection, knownVersions, holding }: ConnectionFacts,
+  { caller, connection, connectionKey, knownVersions, holding }: ConnectionFacts,
   values: Parameter[],
   frame: (head: Head) => Frame,
 ): Promise<Reply> {
   const kind = kindOf(caller)
-  const parameters: Question['parameters'] = [callerParameter(caller), connection, ...values]
+  const parameters: Question['parameters'] = [
+    callerParameter(caller),
+    connection,
+    connectionKey,
+    ...values,
+  ]
   const question = { kind, statement: statements[kind], parameters, knownVersions, holding }
   const { head, rows } = await currentRows(db, question)
   if (rows === undefined) return { ...head, items: 0, body: undefined }

@@ -1,5 +1,6 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import { build, parameter } from '../postgres/statements.ts'
+import { connectionKeyParameter } from './connection.ts'
 
 /*
  * What the books of migration 0003 say: totals, and where in a list a page starts, as sums over months
@@ -9,11 +10,11 @@ import { build, parameter } from '../postgres/statements.ts'
 /** The two tables whose rows are listed by day, and in pages. */
 export type TransactionTable = 'portfolio_transaction' | 'account_transaction'
 
-// Behind $1, the caller, and $2, the connection.
-export const from = parameter<string>(3, 'date')
-export const to = parameter<string>(4, 'date')
-export const length = parameter<number>(5, 'bigint')
-const offset = parameter<number>(6, 'bigint')
+// $1 to $3 are the caller and the connection.
+export const from = parameter<string>(4, 'date')
+export const to = parameter<string>(5, 'date')
+export const length = parameter<number>(6, 'bigint')
+const offset = parameter<number>(7, 'bigint')
 
 /** All rows that a connection has: its own row knows. */
 export function totalOfAll(table: TransactionTable): RawBuilder<string> {
@@ -101,14 +102,14 @@ function rowsOfDays(table: TransactionTable, range: RawBuilder<unknown>) {
 function daysOf(table: TransactionTable) {
   return build
     .selectFrom(`${table}_day as d` as 'portfolio_transaction_day as d')
-    .where(sql<boolean>`d.connection_id = c.id`)
+    .where(sql<boolean>`d.connection_id = ${connectionKeyParameter} and c.id is not null`)
 }
 
 function monthsOfRange(table: TransactionTable) {
   return build
     .selectFrom(`${table}_month as m` as 'portfolio_transaction_month as m')
     .where(sql<boolean>`
-      m.connection_id = c.id
+      m.connection_id = ${connectionKeyParameter} and c.id is not null
       and m.first_day >= ${firstOfMonth(from)} and m.first_day <= ${to}`)
 }
 

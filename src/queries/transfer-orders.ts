@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import { build } from '../postgres/statements.ts'
 import { AssetsTransferOrder } from '../schemas/transfer-order.ts'
-import { connectionOfApp, headColumns } from './connection.ts'
+import { connectionKeyParameter, connectionOfApp, headColumns } from './connection.ts'
 import { answer, type ConnectionFacts, type Reply, replyQuery } from './read-response.ts'
 
 const query = replyQuery({
@@ -12,7 +12,9 @@ const query = replyQuery({
   // Newest first by completion, then by id; what is not completed is not shown (contract 8 and 15).
   rows: build
     .selectFrom('assets_transfer_order as t')
-    .where(sql<boolean>`t.connection_id = head.connection_id`)
+    .where(
+      sql<boolean>`t.connection_id = ${connectionKeyParameter} and head.connection_id is not null`,
+    )
     .where('t.completed_at', 'is not', null)
     .orderBy('t.completed_at', 'desc')
     .orderBy('t.id', 'desc')

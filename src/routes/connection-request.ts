@@ -4,7 +4,7 @@ import { HttpError } from '../http/errors.ts'
 import type { Quota } from '../http/quota.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Holding } from '../postgres/response-memory.ts'
-import { tokenHash } from '../postgres/tokens.ts'
+import { connectionKey, tokenHash } from '../postgres/tokens.ts'
 import { ConnectionNotFound, confirmCaller } from '../queries/caller.ts'
 import type { ConnectionFacts, Reply } from '../queries/read-response.ts'
 import type { ConnectionParams } from '../schemas/list.ts'
@@ -62,10 +62,17 @@ export function connectionFacts(
   holding: Holding,
 ): { facts: ConnectionFacts; validators: Validators } {
   const { token } = request.params as ConnectionParams
+  const hash = tokenHash(token)
   const validators = validatorsOf(request, form)
   const { knownVersions } = validators
   return {
-    facts: { caller: request.caller, connection: tokenHash(token), knownVersions, holding },
+    facts: {
+      caller: request.caller,
+      connection: hash,
+      connectionKey: connectionKey(hash),
+      knownVersions,
+      holding,
+    },
     validators,
   }
 }

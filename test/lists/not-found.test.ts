@@ -53,19 +53,6 @@ for (const endpoint of endpoints) {
   })
 }
 
-t.test(
-  'Two apps may have connections of one token, and each sees its own (section 5.3)',
-  async (t) => {
-    const mine = await addConnection(db, appId, 'the same for both')
-    const other = await addCaller(db)
-    const theirs = await addConnection(db, other.appId, 'the same for both')
-    await lists.portfolio.add(db, mine, { description: 'mine' })
-    await lists.portfolio.add(db, theirs, { description: 'theirs' })
-    t.match((await get(mine.portfolio, { token })).json(), { items: [{ description: 'mine' }] })
-    t.match((await get(theirs.portfolio, other)).json(), { items: [{ description: 'theirs' }] })
-  },
-)
-
 t.test('200: any string that an operator gave is a token (contract 21)', async (t) => {
   const strings = ['a/b', 'a b', '%2F', '漢字', '?x=1#y', 'x'.repeat(5_000), '"<>\\^`{|}', '+']
   for (const string of strings) {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { table } from '../../src/operator/output.ts'
+import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { accountLine, orderLine, portfolioLine } from '../import/importing.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
@@ -23,7 +24,7 @@ t.test('An app, a token, a connection, rows: by JSON alone', async (t) => {
   const days = (Date.parse(token.expiresAt) - Date.now()) / 86_400_000
   t.ok(days > 89.9 && days <= 90)
   const connection = (await call('connection', 'create', '--app', 'wealth', '--json')).json()
-  t.match(connection.token, /^[A-Za-z0-9]{10}$/)
+  t.match(connection.token, /^[A-Za-z0-9]{22}$/)
   const rows = `${portfolioLine(1)}\n${portfolioLine(2)}\n`
   const into = ['import', 'portfolio-transactions', '--connection', connection.token, '--json']
   t.match((await callWith(rows, ...into, '-')).json(), {
@@ -84,22 +85,40 @@ t.test('A token is revoked once, and stays so', async (t) => {
   t.match(list.stdout, new RegExp(`${id} +revoked`))
 })
 
-t.test('A connection token that two apps share needs the app to be named', async (t) => {
+t.test('connection create: a token is unique in the whole database', async (t) => {
+  await call('app', 'create', 'one')
+  await call('app', 'create', 'two')
+  const create = ['connection', 'create', '--token', 'shared', '--app']
+  t.match(await call(...create, 'one'), { code: 0 })
   for (const app of ['one', 'two']) {
-    await call('app', 'create', app)
-    await call('connection', 'create', '--app', app, '--token', 'shared')
+    t.match(await call(...create, app), {
+      code: 1,
+      stdout: '',
+      stderr:
+        'A connection with this token exists already: a token is unique in the whole database.\n',
+    })
   }
   const into = ['import', 'portfolio-transactions', '--connection', 'shared', '-']
-  t.match(await callWith('', ...into), {
+  t.match(await callWith('', ...into, '--app', 'two'), {
     code: 1,
     stdout: '',
-    stderr: 'Several apps have a connection with this token (one, two): name one with --app.\n',
+    stderr: 'The app two has no connection with this token.\n',
   })
-  t.match(await callWith(portfolioLine(1), ...into, '--app', 'two'), {
+  t.match(await callWith(portfolioLine(1), ...into, '--app', 'one'), {
     code: 0,
     stdout: 'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n',
   })
 })
+
+t.test(
+  'connection create: a new token has 22 letters and digits, and its id is its key',
+  async (t) => {
+    await call('app', 'create', 'keyed')
+    const { id, token } = (await call('connection', 'create', '--app', 'keyed', '--json')).json()
+    t.match(token, /^[A-Za-z0-9]{22}$/)
+    t.equal(id, connectionKey(tokenHash(token)))
+  },
+)
 
 t.test('A mistake in the call is one sentence and exit code 2', async (t) => {
   const id = '00000000-0000-4000-8000-000000000001'
@@ -125,7 +144,7 @@ t.test('A mistake in the call is one sentence and exit code 2', async (t) => {
     [['connection', 'delete'], /^Give the id of the connection, or its token/],
     [['connection', 'delete', '5', '--connection', 'x'], /^Give the id of the connection, or its/],
     [['connection', 'delete', 'AbCdEfGh12'], /It is a number: `connection list/],
-    [['connection', 'delete', '1234567890123456789'], /It is a number/],
+    [['connection', 'delete', '9223372036854775808'], /It is a number/],
     [into, /^Missing required argument 'file'\./],
     [[...into, '-', '-'], /^Standard input \(-\) can be read only once\./],
     [['import', 'transfer-orders', 'f'], /^Required option '--connection <token>' not/],
@@ -166,7 +185,7 @@ t.test('A failure is one sentence and exit code 1, and JSON for a script', async
     ],
     [
       ['connection', 'create', '--app', 'taken', '--token', 'taken-token'],
-      'The app taken has a connection with this token already.',
+      'A connection with this token exists already: a token is unique in the whole database.',
     ],
     [[...into, 'no-such-file'], 'no-such-file: there is no such file.'],
     [[...into, tmpdir()], `${tmpdir()} is a folder: name the files in it.`],

@@ -50,9 +50,9 @@ async function startOver(client: pg.Client): Promise<void> {
 
 /** A version moves with its rows, and only when something was written to the connection. */
 function compare(
-  before: Map<number, Contents>,
-  after: Map<number, Contents>,
-  touched: Set<number>,
+  before: Map<string, Contents>,
+  after: Map<string, Contents>,
+  touched: Set<string>,
 ) {
   for (const [id, { version, digest }] of after) {
     const old = before.get(id)
@@ -63,7 +63,7 @@ function compare(
 }
 
 /** One version never names two contents, however far apart. */
-function nameEach(contents: Map<string, string>, after: Map<number, Contents>) {
+function nameEach(contents: Map<string, string>, after: Map<string, Contents>) {
   for (const [id, { version, digest }] of after) {
     const name = `${id} in ${version}`
     const known = contents.get(name) ?? digest

@@ -7,7 +7,7 @@ import { createPool } from '../../src/postgres/pool.ts'
 import type { Statement } from '../../src/postgres/statements.ts'
 import { statements } from '../../src/postgres/statements.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { tokenHash } from '../../src/postgres/tokens.ts'
+import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { databaseOptions } from '../../src/shutdown.ts'
 import { createDatabase } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
@@ -21,7 +21,7 @@ const MONTHS = /connection_id = .*first_day >= .*first_day <= /
 const KEYS: Record<string, RegExp> = {
   app: /client_id = /,
   app_token: /token_hash\S* = /,
-  connection: /app_id = .*token_hash\S* = /,
+  connection: /app_id = .*\bid = /,
   portfolio_transaction: DAY_RANGE,
   portfolio_transaction_day: DAYS_OF_MONTH,
   portfolio_transaction_month: MONTHS,
@@ -77,7 +77,8 @@ t.test(
     const read = async ({ connection = 'connection 7', from = '-infinity', page = 0, of = '' }) => {
       const name = page === 0 ? `first page${of}` : 'later page'
       const title = `portfolio_transaction ${name} by tokenHash`
-      const facts = [literal('app 7'), literal(connection), `'${from}'`, `'infinity'`]
+      const key = connectionKey(tokenHash(connection))
+      const facts = [literal('app 7'), literal(connection), key, `'${from}'`, `'infinity'`]
       const plan = await explain(pool, statements.get(title) as Statement, [
         ...facts,
         '10',

@@ -154,14 +154,17 @@ interface AppOfTest {
   /** Its own name, its client id, and the tokens of its connections. */
   names: string[]
   foreign: string
+  number: number
 }
 
-/** All apps have connections of the same tokens; none has any row of another. */
+const shapeToken = (shape: number, app: number) => `shape ${shape} of ${app}`
+
+/** All apps have connections of the same shapes; none has any row of another. */
 async function makeApp(number: number): Promise<AppOfTest> {
   const [name, clientId] = [`app ${randomUUID()}`, `client ${randomUUID()}`]
   const appId = await addApp(db, { name, client_id: clientId })
   for (const [shape, [rows, length]] of SHAPES.entries()) {
-    const connection = await addConnection(db, appId, `shape ${shape}`)
+    const connection = await addConnection(db, appId, shapeToken(shape, number))
     const texts = Array.from({ length: rows + (rows > 0 ? number : 0) }, (_, row) => ({
       description: `${appId} ${row} `.padEnd(length + row, 'x'),
     }))
@@ -183,6 +186,7 @@ async function makeApp(number: number): Promise<AppOfTest> {
     ],
     names: [name, clientId, 'shape', `only ${number}`, `only%20${number}`],
     foreign: `only ${(number + 1) % APPS}`,
+    number,
   }
 }
 
@@ -197,7 +201,7 @@ async function addLarge({ mark, tokens: [token = ''] }: AppOfTest): Promise<Ques
 
 /** What the service says while all is quiet, after a look whether that names no app but the caller's. */
 async function questionsOf(app: AppOfTest): Promise<Question[]> {
-  const { mark, tokens, refused, foreign } = app
+  const { mark, tokens, refused, foreign, number } = app
   const questions: Question[] = []
   const note = async (asked: Omit<Question, 'status' | 'text'>) => {
     const answer = await get(asked.path, asked)
@@ -219,10 +223,10 @@ async function questionsOf(app: AppOfTest): Promise<Question[]> {
     }
   }
   for (const token of tokens) {
-    for (const shape of SHAPES.keys()) await noteShape(`shape ${shape}`, token)
+    for (const shape of SHAPES.keys()) await noteShape(shapeToken(shape, number), token)
     for (const path of Object.values(addresses(foreign))) await note({ path, token })
   }
-  const { portfolio, orders } = addresses('shape 2')
+  const { portfolio, orders } = addresses(shapeToken(2, number))
   for (const stranger of refused) {
     for (const path of [portfolio, orders, `${portfolio}?limit=0`])
       await note({ path, token: stranger })

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Insertable, Kysely } from 'kysely'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { tokenHash } from '../../src/postgres/tokens.ts'
+import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 
 type Db = Kysely<Tables>
 type Row<Table extends keyof Tables> = Partial<Insertable<Tables[Table]>>
@@ -47,13 +47,15 @@ export async function addConnection(
   appId: string,
   token: string = randomBytes(5).toString('hex'),
 ): Promise<ConnectionOfTest> {
-  const { id } = await db
-    .insertInto('connection')
-    .values({ app_id: appId, token_hash: tokenHash(token) })
-    .returning('id')
-    .executeTakeFirstOrThrow()
+  const hash = tokenHash(token)
+  const id = connectionKey(hash)
+  await db.insertInto('connection').values({ id, app_id: appId, token_hash: hash }).execute()
   return { id, token, ...addresses(token) }
 }
+
+/** The SQL for connectionKey() of a hash. */
+export const keySql = (hash: string) =>
+  `('x' || encode(substring(${hash} from 1 for 8), 'hex'))::bit(64)::bigint`
 
 /** The three paths for a connection token, as a client writes them. */
 export function addresses(token: string) {

@@ -70,13 +70,9 @@ function addDelete(connection: Command, run: Run): void {
       .description('delete a connection and all its rows: at once, and for good')
       .argument('[id]', 'id of the connection, as `connection list` shows it', connectionId)
       .option('--connection <token>', 'its token, in place of its id', nonEmpty)
-      .option(
-        '--app <name>',
-        'the app that it must be of; needed where apps share a token',
-        nonEmpty,
-      ),
-    'connection delete 5 --app my-app',
-    'connection delete --connection AbCdEfGh12',
+      .option('--app <name>', 'the app that it must belong to', nonEmpty),
+    'connection delete 4611686018427387904 --app my-app',
+    'connection delete --connection AbCdEfGh12IjKlMnOp34Qr',
   ).action((id: string | undefined, { connection: token, app }: DeleteFlags) => {
     const called = idOrToken(id, token)
     return run(async ({ db }) => {
@@ -101,7 +97,6 @@ function idOrToken(
 }
 
 function connectionId(value: string): string {
-  // Every number of so few digits is a bigint.
-  if (/^[1-9]\d{0,17}$/.test(value)) return value
+  if (/^-?\d{1,19}$/.test(value) && BigInt.asIntN(64, BigInt(value)) === BigInt(value)) return value
   throw new InvalidArgumentError('It is a number: `connection list --app NAME` shows it.')
 }

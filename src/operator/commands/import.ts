@@ -42,11 +42,11 @@ function addImport(group: Command, name: KindName, run: Run): void {
       )
       .argument('<file...>', 'files with one JSON object a line; - is standard input')
       .requiredOption('--connection <token>', 'token of the connection', nonEmpty)
-      .option('--app <name>', 'its app: needed only where apps share the token', nonEmpty)
+      .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
       .option('--dry-run', 'only check the rows, and tell what an import would do')
       .addHelpText('after', `\n${LEFT_OUT[name]}`),
-    `import ${name} --connection AbCdEfGh12 rows.ndjson`,
-    `import ${name} --connection AbCdEfGh12 --dry-run - < rows.ndjson`,
+    `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr rows.ndjson`,
+    `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr --dry-run - < rows.ndjson`,
   ).action((files: string[], flags: ImportFlags) =>
     run(async ({ db, pool }) => {
       const inputs = await openInputs(files)

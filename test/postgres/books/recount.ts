@@ -9,7 +9,7 @@ export interface Contents {
 }
 
 /** Every connection by its id. */
-export async function readContents(client: pg.ClientBase): Promise<Map<number, Contents>> {
+export async function readContents(client: pg.ClientBase): Promise<Map<string, Contents>> {
   const rows = tableNames.map(
     (table) =>
       `(select array_agg(t::text order by t::text) from ${table} t where connection_id = c.id)`,
@@ -19,9 +19,7 @@ export async function readContents(client: pg.ClientBase): Promise<Map<number, C
       json_build_array(${rows})::text as rows
     from connection c`)
   const digest = (text: string) => createHash('sha256').update(text).digest('base64')
-  return new Map(
-    found.rows.map(({ id, version, rows }) => [Number(id), { version, digest: digest(rows) }]),
-  )
+  return new Map(found.rows.map(({ id, version, rows }) => [id, { version, digest: digest(rows) }]))
 }
 
 /** Every entry of the books that is not what counting the rows gives; there should be none. */

@@ -1,19 +1,21 @@
 import fc from 'fast-check'
+import { connectionKey, tokenHash } from '../../../src/postgres/tokens.ts'
+import { keySql } from '../../support/rows.ts'
 
 /** One statement of a writer, and the connections whose rows it may change. */
 export interface Statement {
   sql: string
-  touches: number[]
+  touches: string[]
   /** What COPY reads from its standard input. */
   input?: string
 }
 
 /** Few of each, so that rows meet: the same row twice, the same day, the last row of a day. */
-const connections = [1, 2, 3, 4]
+const connections = ['1', '2', '3', '4'].map((token) => connectionKey(tokenHash(token)))
 const days = ['2024-02-29', '2025-01-01', '2025-01-02', '2025-12-31']
 
 interface Row {
-  connection: number
+  connection: string
   id: number
   day: string
   currency: string
@@ -61,8 +63,9 @@ export function wideStatement(ids: number[]): fc.Arbitrary<Statement> {
 export const addConnections: Statement = {
   touches: connections,
   sql: `
-    insert into connection (id, app_id, token_hash) overriding system value
-      select n, app.id, sha256(n::text::bytea) from unnest(array[${connections}]) n, app
+    insert into connection (id, app_id, token_hash)
+      select ${keySql('hash')}, app.id, hash
+      from unnest(array['1', '2', '3', '4']) token, sha256(token::bytea) hash, app
       on conflict do nothing`,
 }
 
@@ -118,7 +121,7 @@ function merge([table, rows]: [Table, Row[]]): Statement {
 }
 
 interface Selection {
-  connections: number[]
+  connections: string[]
   ids: number[]
 }
 
@@ -164,6 +167,6 @@ function values(table: Table, { connection, id, day, currency }: Row): Record<st
   return common
 }
 
-const nobody: Row = { connection: 0, id: 0, day: '', currency: '' }
+const nobody: Row = { connection: '0', id: 0, day: '', currency: '' }
 const touchedBy = (rows: Row[]) => rows.map(({ connection }) => connection)
 const uuid = (id: number) => `00000000-0000-4000-8000-${String(id).padStart(12, '0')}`

@@ -21,7 +21,7 @@ export async function openWriters(t: Test, url: string, count: number): Promise<
 
 export interface Outcome {
   /** Connections whose rows a statement that was committed may have changed. */
-  touched: Set<number>
+  touched: Set<string>
   /** SQLSTATEs of the statements that failed. */
   failures: string[]
 }
@@ -38,7 +38,7 @@ export async function play(writers: pg.Client[], step: Step): Promise<Outcome> {
 }
 
 async function write(client: pg.Client, work: Work): Promise<Outcome> {
-  const touched: number[] = []
+  const touched: string[] = []
   const failures: string[] = []
   let command = ''
   for (const statement of work) {

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../../../src/postgres/tables.ts'
+import { keySql } from '../../support/rows.ts'
 
 /** Apps, each with a token, a client id and one connection that has rows of all kinds. */
 const APPS = 200
@@ -11,8 +12,9 @@ export async function fillTables(db: Kysely<Tables>): Promise<void> {
   const statements = [
     `insert into app (name, client_id) select 'app ' || n, 'client ' || n from ${numbers(APPS)}`,
     `insert into app_token (app_id, token_hash) select id, sha256(name::bytea) from app`,
-    `insert into connection (app_id, token_hash)
-      select id, sha256(replace(name, 'app', 'connection')::bytea) from app`,
+    `insert into connection (id, app_id, token_hash)
+      select ${keySql('hash')}, id, hash
+      from app, sha256(replace(name, 'app', 'connection')::bytea) hash`,
     `insert into portfolio_transaction
         (connection_id, transaction_id, portfolio_id, type, operation_date_day, description)
       select id, gen_random_uuid(), app_id, 'BUY', ${day}, repeat('x', 100)

@@ -29,28 +29,40 @@ export interface AppPlan {
   connections: { token: string; rows: number }[]
 }
 
-// So few that apps often have connections of the same token.
+/** Few tokens: every app is asked for every other app's connections. */
 export const connectionTokens = ['one', 'two', 'three', 'four', 'five', 'six']
 
-export const worldPlan: fc.Arbitrary<AppPlan[]> = fc.array(
-  fc.record({
-    credentials: fc.array(credentialPlan, { minLength: 1, maxLength: 5 }),
-    hasClientId: fc.boolean(),
-    connections: fc.uniqueArray(
-      fc.record({ token: fc.constantFrom(...connectionTokens), rows: fc.nat(3) }),
-      { selector: ({ token }) => token, maxLength: 4 },
-    ),
-  }),
-  { minLength: 2, maxLength: 5 },
-)
+export const worldPlan: fc.Arbitrary<AppPlan[]> = fc
+  .array(
+    fc.record({
+      credentials: fc.array(credentialPlan, { minLength: 1, maxLength: 5 }),
+      hasClientId: fc.boolean(),
+      connections: fc.uniqueArray(
+        fc.record({ token: fc.constantFrom(...connectionTokens), rows: fc.nat(3) }),
+        { selector: ({ token }) => token, maxLength: 4 },
+      ),
+    }),
+    { minLength: 2, maxLength: 5 },
+  )
+  .map(withUniqueTokens)
+
+/** A token is unique in the database: the first app that wants it has it. */
+function withUniqueTokens(apps: AppPlan[]): AppPlan[] {
+  const taken = new Set<string>()
+  const isFree = ({ token }: { token: string }) => !taken.has(token) && taken.add(token)
+  return apps.map((app) => ({ ...app, connections: app.connections.filter(isFree) }))
+}
 
 /** Apps of which each has all that there is. */
-export const fullPlan: AppPlan[] = [2, 1].map((rows) => ({
+export const fullPlan: AppPlan[] = [
+  ['one', 'two'],
+  ['three', 'four'],
+].map(([full = '', empty = ''], index) => ({
   credentials: everyCredential,
   hasClientId: true,
   connections: [
-    { token: 'one', rows },
-    { token: 'two', rows: 0 },
+    { token: full, rows: 2 - index },
+    { token: empty, rows: 0 },
   ],
 }))
 
