@@ -1,6 +1,6 @@
 import type { Service } from './service.ts'
 
-/** What a scrape says: a value by the text of its series, such as `up{host="primary"}`. */
+/** What a scrape says: a value by the text of its series, such as `up{server="primary"}`. */
 export async function scrape(service: Service): Promise<Map<string, number>> {
   const text = await (await fetch(metricsUrl(service))).text()
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))

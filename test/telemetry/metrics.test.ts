@@ -1,17 +1,17 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { startIssuer } from '../support/issuer.ts'
 import { metricsUrl, scrape } from '../support/metrics.ts'
 import { addApp, addCaller, addConnection, addPortfolioTransactions } from '../support/rows.ts'
 import { type Service, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const LIST = '/api/v1/queries/connections/:token/portfolios/transactions'
 const ON = { METRICS_PORT: '0' }
 
-/** A series as a scrape writes it. */
+/** Text of a series in the response to a scrape. */
 function series(name: string, labels: Record<string, string>): string {
   return `${name}{${Object.entries(labels).map(([key, value]) => `${key}="${value}"`)}}`
 }
@@ -21,16 +21,17 @@ async function start(t: Test, environment: Record<string, string> = {}) {
   return { service, ...(await addCaller(service.db)) }
 }
 
-/** Requests are counted when their connection has let go of them, just after the client has read. */
+/** Scrapes once all requests have ended, which is shortly after the client has read the response. */
 async function settled(service: Service): Promise<Map<string, number>> {
-  for (;;) {
-    const found = await scrape(service)
-    if (found.get('http_requests_in_flight') === 0) return found
-    await sleep(5)
-  }
+  let found = new Map<string, number>()
+  await until('no request is in flight', async () => {
+    found = await scrape(service)
+    return found.get('http_requests_in_flight') === 0
+  })
+  return found
 }
 
-t.test('requests are counted by route, method and status, with what was sent', async (t) => {
+t.test('requests: counted by route, method and status, with rows and bytes', async (t) => {
   const { service, token, connection } = await start(t)
   await addPortfolioTransactions(service.db, connection, {}, {}, {})
   const ok = await service.get(connection.portfolio, { token })
@@ -53,22 +54,19 @@ t.test('requests are counted by route, method and status, with what was sent', a
   const bytes = found.get(series('http_response_bytes_total', { route: LIST })) ?? 0
   t.ok(bytes > ok.text.length && bytes < 20_000, `${bytes} bytes`)
 
-  const duration = (name: string, status: string, more = {}) =>
-    found.get(
-      series(`http_request_duration_seconds_${name}`, {
-        ...{ route: LIST, method: 'GET', status },
-        ...more,
-      }),
-    )
+  const duration = (name: string, status: string, le = {}) => {
+    const labels = { ...le, route: LIST, method: 'GET', status }
+    return found.get(series(`http_request_duration_seconds_${name}`, labels))
+  }
   t.equal(duration('count', '2xx'), 2)
   t.equal(duration('count', '4xx'), 2)
   t.equal(duration('bucket', '2xx', { le: '+Inf' }), 2)
   t.ok((duration('sum', '2xx') ?? 0) > 0)
-  const problem = { route: LIST, code: 'connection_not_found' }
-  t.equal(found.get(series('http_problems_total', problem)), 1)
+  const notFound = { route: LIST, code: 'connection_not_found' }
+  t.equal(found.get(series('http_errors_total', notFound)), 1)
 })
 
-t.test('nothing that a client makes up becomes a label', async (t) => {
+t.test('unknown paths, tokens and methods: no label value contains them', async (t) => {
   const { service, token, connection } = await start(t)
   for (let i = 0; i < 3; i += 1) {
     await service.get(`/made/up/${i}`, { token })
@@ -90,7 +88,7 @@ t.test('nothing that a client makes up becomes a label', async (t) => {
   for (const secret of [token, connection.token, 'made']) t.notOk(text.includes(secret))
 })
 
-t.test('a client that goes away is counted as such', async (t) => {
+t.test('disconnected client: counted with the status `aborted`', async (t) => {
   const { service, token, connection } = await start(t)
   await service.db.transaction().execute(async (db) => {
     await sql`lock table portfolio_transaction in access exclusive mode`.execute(db)
@@ -101,8 +99,8 @@ t.test('a client that goes away is counted as such', async (t) => {
       `Authorization: Bearer ${token}`,
     ]
     socket.write(`${lines.join('\r\n')}\r\n\r\n`)
-    while (service.database.state().primary.inUse === 0) await sleep(5)
-    const inUse = { host: 'primary', state: 'in_use' }
+    await until('a read is in flight', () => service.database.state().primary.inUse > 0)
+    const inUse = { server: 'primary', state: 'in_use' }
     t.equal((await scrape(service)).get(series('database_connections', inUse)), 1)
     t.equal((await scrape(service)).get('http_requests_in_flight'), 1)
     socket.destroy()
@@ -111,32 +109,35 @@ t.test('a client that goes away is counted as such', async (t) => {
   })
 })
 
-t.test('the database tells its version and schema, and how long it takes', async (t) => {
+t.test('database: version, schema and duration of reads', async (t) => {
   const { service, token, connection } = await start(t)
   await service.get(connection.orders, { token })
   const found = await settled(service)
   t.equal(found.get('database_up'), 1)
   t.ok([...found.keys()].some((key) => /^database_info\{version="\d+\.\d+.*"\}$/.test(key)))
   t.ok([...found.keys()].some((key) => /^schema_info\{newest="\d{4}-.+"\}$/.test(key)))
-  t.equal(found.get(series('database_waiting_requests', { host: 'primary' })), 0)
-  const read = { statement: 'assets_transfer_order by tokenHash', outcome: 'answered' }
+  t.equal(found.get(series('database_waiting_requests', { server: 'primary' })), 0)
+  const read = { statement: 'assets_transfer_order by tokenHash', result: 'success' }
   t.equal(found.get(series('database_read_duration_seconds_count', read)), 1)
   t.ok(found.has('nodejs_eventloop_lag_p99_seconds'))
   t.ok(found.has('process_resident_memory_bytes'))
 })
 
-t.test('a database that does not answer is seen', async (t) => {
-  const { service, token, connection } = await start(t, {
-    DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
-  })
-  t.equal((await service.get(connection.portfolio, { token })).status, 503)
-  const found = await settled(service)
-  t.equal(found.get('database_up'), 0)
-  const unavailable = { route: LIST, reason: 'database' }
-  t.equal(found.get(series('http_unserved_requests_total', unavailable)), 1)
-})
+t.test(
+  'unreachable database: database_up is 0 and the reason of the 503 is `database`',
+  async (t) => {
+    const { service, token, connection } = await start(t, {
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
+    })
+    t.equal((await service.get(connection.portfolio, { token })).status, 503)
+    const found = await settled(service)
+    t.equal(found.get('database_up'), 0)
+    const unavailable = { route: LIST, reason: 'database' }
+    t.equal(found.get(series('http_unavailable_total', unavailable)), 1)
+  },
+)
 
-t.test('refusals for a quota, and the age of the provider\u2019s keys, are seen', async (t) => {
+t.test('429 responses and the age of the identity provider keys: counted', async (t) => {
   const issuer = await startIssuer(t)
   await issuer.addKey('first')
   const { service } = await start(t, { ...issuer.environment, RATE_LIMIT_PER_MINUTE: '1' })
@@ -148,16 +149,16 @@ t.test('refusals for a quota, and the age of the provider\u2019s keys, are seen'
     t.equal(answer.status, status)
   }
   const found = await settled(service)
-  const refused = { route: LIST, code: 'too_many_requests' }
-  t.equal(found.get(series('http_problems_total', refused)), 1)
+  const rejected = { route: LIST, code: 'too_many_requests' }
+  t.equal(found.get(series('http_errors_total', rejected)), 1)
   t.ok((found.get('identity_provider_keys_age_seconds') ?? -1) >= 0)
 })
 
-t.test('the port is for metrics only, is not opened unasked, and has to be free', async (t) => {
+t.test('METRICS_PORT: serves only metrics, is closed by default, and must be free', async (t) => {
   const { service } = await start(t)
   t.equal((await fetch(metricsUrl(service).replace('/metrics', '/'))).status, 404)
   t.equal((await fetch(metricsUrl(service), { method: 'POST' })).status, 404)
-  t.equal((await service.get('/metrics')).status, 404, 'nor on the port for clients')
+  t.equal((await service.get('/metrics')).status, 404, 'not on the port for clients')
 
   const quiet = await startService(t)
   t.notOk(quiet.log.some((line) => line.includes('metrics')))
