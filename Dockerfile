@@ -1,4 +1,4 @@
-# The service and its operator command, without a shell, a package manager or development dependencies.
+# The service and the operator command, without a shell, a package manager or development dependencies.
 #
 #   docker build -t investment-data-query-service .
 #   docker run --rm investment-data-query-service src/operator/main.ts --help
@@ -6,11 +6,11 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# No dependency of production needs an install script, so none is run. What compilers and debuggers of
-# the packages' own code read is two fifths of them, and nothing that runs.
+# No production dependency needs an install script, so npm runs none. Source maps and type declarations are two
+# fifths of the packages, and the service does not need them at run time.
 RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force \
  && find node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.[cm]ts' ')' -delete
-# All that Node itself needs of the system: its libraries, and what resolves names and users.
+# System files that Node.js needs: its libraries, and the configuration of name and user lookups.
 RUN mkdir -p /root-of-image/tmp /root-of-image/etc \
  && chmod 1777 /root-of-image/tmp \
  && cp /etc/nsswitch.conf /root-of-image/etc/ 2>/dev/null || true \

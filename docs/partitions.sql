@@ -1,13 +1,10 @@
--- Splits the two tables of transactions into hash partitions by connection, for a database that will grow
--- beyond what one table is comfortable with (docs/operations.md, "Growth"). It wants a database that was
--- migrated and has no rows yet, and the role that migrated it:
+-- Splits both transaction tables into hash partitions by connection, for a database that outgrows one table
+-- (docs/operations.md, "Growth"). Run it on a migrated database without rows, as the role that migrated it:
 --
 --   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/partitions.sql
 --
--- Names, keys, indexes, triggers, policies and rights stay what they were. The number of partitions is
--- for good, and PostgreSQL makes each one ready for every request, since it learns the connection only
--- while the statement runs: four take a sixth of the daily syncs that the database can answer, sixteen
--- more than half of them. So take as few as will do.
+-- Names, keys, indexes, triggers, policies and rights do not change. The number of partitions cannot be changed
+-- later. Each partition makes requests slower (docs/performance.md, "Partitions"), so use as few as possible.
 
 set partitions.count = 4;
 
@@ -22,10 +19,10 @@ begin
   foreach name in array array['portfolio_transaction', 'account_transaction'] loop
     execute format('select exists (select from %I)', name) into filled;
     if filled then
-      raise exception 'there are rows in % already', name;
+      raise exception 'table % already has rows', name;
     end if;
 
-    -- What a copy by LIKE would lack, or give other names.
+    -- LIKE does not copy these, or gives them other names.
     select array_agg(definition order by rank) into again from (
       select 1 as rank, format('alter table %I add constraint %I %s',
           name, conname, pg_get_constraintdef(oid)) as definition

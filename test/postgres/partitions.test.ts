@@ -31,7 +31,7 @@ t.test('docs/partitions.sql refuses tables that have rows', async (t) => {
   const { connection } = await addCaller(db)
   await addPortfolioTransactions(db, connection, {})
   await t.rejects(sql.raw(partitions).execute(db), {
-    message: 'there are rows in portfolio_transaction already',
+    message: 'table portfolio_transaction already has rows',
   })
 })
 
