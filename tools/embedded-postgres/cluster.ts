@@ -2,44 +2,43 @@ import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import * as fs from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { makeEnterable } from './accessible-path.ts'
-import { type Account, chooseAccount } from './account.ts'
+import { OperatorError } from '../../src/operator-error.ts'
+import { type Account, accessiblePaths, chooseAccount } from './account.ts'
 import { type Binaries, findBinaries } from './binaries.ts'
-import { makeDataFolder } from './data-folder.ts'
 
 const run = promisify(execFile)
 
-/** A PostgreSQL cluster on disk: its folder (`data`, `password`, `log`) and what starts it. */
+/** A PostgreSQL cluster on disk: its folder (`data`, `password`, `log`), programs and account. */
 export type Cluster = { folder: string; binaries: Binaries; account: Account }
 
-/** The folder of the cluster inside a data folder, whether it is there or not. */
+/** Path of the cluster in a data folder. */
 export const clusterFolder = (dataDir: string) => join(dataDir, 'postgres')
 
 /**
- * Opens the cluster of a data folder; makes it first where there is none (about half a second).
- * @throws OperatorError when no folder for data is there, and none can be made
+ * Opens the cluster of a data folder, and creates it first if there is none (about half a second).
+ * @throws OperatorError if the data folder cannot be created
  */
 export async function openCluster(dataDir: string): Promise<Cluster> {
   await makeDataFolder(dataDir, { mode: 0o711, dataDir })
   const installed = await findBinaries()
-  if (!existsSync(clusterFolder(dataDir))) await makeCluster(dataDir, installed)
+  if (!existsSync(clusterFolder(dataDir))) await createCluster(dataDir, installed)
   const folder = await fs.realpath(clusterFolder(dataDir))
   const account = await chooseAccount((await fs.stat(folder)).uid)
-  const { binaries } = await makeEnterable(account, installed, folder)
+  const { binaries } = await accessiblePaths(account, installed, folder)
   return { folder, binaries, account }
 }
 
 /**
- * The cluster is made beside its place and then put there in one step: a first start that was cut
- * short leaves no half-made one, and of two first starts at once one wins and both use it.
+ * Creates the cluster under a temporary name and renames it at the end. An interrupted start leaves no
+ * partial cluster. If two processes create one, the first to finish wins and both use it.
  */
-async function makeCluster(dataDir: string, installed: Binaries) {
+async function createCluster(dataDir: string, installed: Binaries) {
   await removeLeftovers(dataDir)
   const account = await chooseAccount(undefined)
   const wanted = join(dataDir, `making-${process.pid}-${randomUUID()}`)
-  const { binaries, folder } = await makeEnterable(account, installed, wanted)
+  const { binaries, folder } = await accessiblePaths(account, installed, wanted)
   await makeDataFolder(folder, { mode: 0o700, dataDir })
   const password = join(folder, 'password')
   await fs.writeFile(password, randomBytes(24).toString('base64url'), { mode: 0o600 })
@@ -58,7 +57,7 @@ async function makeCluster(dataDir: string, installed: Binaries) {
 }
 
 async function initialise({ prefix, owner }: Account, { initdb }: Binaries, folder: string) {
-  // Order by code point, the same on every machine; not waiting for the disk halves the time.
+  // Order by code point, the same on every machine. --no-sync halves the time.
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin']
   const flags = [...locale, '--builtin-locale=C.UTF-8', '--no-sync', '--no-instructions']
   const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${folder}/password`]
@@ -79,4 +78,45 @@ function isAlive(pid: number) {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
+}
+
+/**
+ * Creates a folder and its parents. Not with Node's recursive mkdir: it never returns below a folder
+ * that answers mkdir with ENOENT, such as /proc.
+ * @param setting `dataDir` is the value of DATA_DIR, for the error message
+ * @throws OperatorError if there is no such folder and it cannot be created
+ */
+async function makeDataFolder(
+  path: string,
+  { mode, dataDir }: { mode: number; dataDir: string },
+): Promise<void> {
+  await makePath(path, mode).catch(({ code }) => {
+    throw new OperatorError(
+      `${dataDir} cannot be a folder for data (${code}): set DATA_DIR to another one.`,
+    )
+  })
+}
+
+async function makePath(path: string, mode: number): Promise<void> {
+  try {
+    await makeFolder(path, mode)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ENOENT' || (await isFolder(dirname(path)))) throw error
+    await makePath(dirname(path), mode)
+    await makeFolder(path, mode)
+  }
+}
+
+async function makeFolder(path: string, mode: number): Promise<void> {
+  await fs.mkdir(path, { mode }).catch(async (error) => {
+    if (!(await isFolder(path))) throw error
+  })
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return await fs.stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
 }

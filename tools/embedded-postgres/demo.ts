@@ -7,16 +7,16 @@ import { migrateToLatest } from '../../src/postgres/migrations.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { startEmbedded } from './embedded.ts'
 
-/** A database of one's own, with the demo world in it, for as long as this process lives. */
+/** An embedded database with the sample data. It stops with this process. */
 export interface Demo {
-  /** Leads to it as the role that can only read what the service serves. */
+  /** Connection string of the role investment_service. */
   url: string
   stop(): Promise<void>
 }
 
 /**
- * Starts the embedded PostgreSQL, brings its schema up to date, and seeds it when it has no app yet.
- * @throws EmbeddedDatabaseInUse when another process runs it
+ * Starts the embedded PostgreSQL, migrates its schema, and adds the sample data if it has no app.
+ * @throws EmbeddedDatabaseInUse if another process runs it
  */
 export async function startDemo(dataDir: string): Promise<Demo> {
   const embedded = await startEmbedded(dataDir)
@@ -32,9 +32,10 @@ export async function startDemo(dataDir: string): Promise<Demo> {
   }
 }
 
-/** @returns the password that the service's role has from now on */
+/** @returns the new password of the role investment_service */
 async function prepare(url: string): Promise<string> {
   const pool = new pg.Pool({ connectionString: url })
+  pool.on('error', () => {})
   try {
     const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
     await migrateToLatest(db)
@@ -48,23 +49,23 @@ async function prepare(url: string): Promise<string> {
   }
 }
 
-/** What a newcomer wants to know: where it is, and lines to paste. */
+/** First output of `npm start`: the address, and example requests. */
 export function welcome(address: string): string {
   const { token, connections } = DEMO.wealth
   const connection = `${address}/api/v1/queries/connections/${connections.small.token}`
   const curl = (path: string) => `  curl -H 'Authorization: Bearer ${token}' '${connection}${path}'`
   return [
     '',
-    `The service answers at ${address}, and explains itself at ${address}/docs`,
+    `The service runs at ${address}. Its documentation is at ${address}/docs`,
     '',
-    'Its demo world is for everybody to read. Try:',
+    'Its sample data is public. Try:',
     '',
     curl('/portfolios/transactions'),
     curl('/accounts/transactions?from=2024-07-01&limit=2'),
     curl('/assets-transfer'),
     '',
     `More connections: ${connections.large.token} (ten years), ${connections.empty.token} (no rows).`,
-    'Ctrl-C stops the service and its database; the data stays.',
+    'Ctrl-C stops the service and its database. The data stays.',
     '',
     '',
   ].join('\n')

@@ -9,9 +9,9 @@ import { type Cluster, openCluster } from './cluster.ts'
 import { dropStaleLock, findRunning, isReady, urlFrom } from './running.ts'
 
 export type EmbeddedDatabase = {
-  /** A connection string with its password, for this machine only. */
+  /** Connection string with its password, for this machine only. */
   url: string
-  /** Ends it cleanly: open transactions are rolled back, all else is on disk when it returns. */
+  /** Shuts down: open transactions are rolled back, and committed data is on disk. */
   stop(): Promise<void>
 }
 
@@ -20,9 +20,9 @@ export type EmbeddedOptions = {
   settings?: Record<string, string>
 }
 
-/** Another process runs the database of this folder already; `url` leads to it. */
+/** Another process runs the database of this folder; `url` is its connection string. */
 export class EmbeddedDatabaseInUse extends OperatorError {
-  // Private, because whoever logs an error logs its fields, and the URL holds a password.
+  // Private, because loggers print the fields of an error, and the URL has a password.
   readonly #url: string
   constructor(dataDir: string, url: string) {
     super(`The embedded database in ${dataDir} is in use: another process has started it.`)
@@ -35,9 +35,9 @@ export class EmbeddedDatabaseInUse extends OperatorError {
 }
 
 /**
- * Starts the embedded PostgreSQL on a data folder, which is made when it is not there, on a free
- * port of 127.0.0.1. Whatever way this process ends, the database is shut down cleanly.
- * @throws EmbeddedDatabaseInUse when it runs already
+ * Starts the embedded PostgreSQL on a free port of 127.0.0.1, and creates the data folder if needed.
+ * The database shuts down cleanly when this process ends, even by SIGKILL.
+ * @throws EmbeddedDatabaseInUse if it runs already
  */
 export async function startEmbedded(
   dataDir: string,
@@ -45,44 +45,43 @@ export async function startEmbedded(
 ): Promise<EmbeddedDatabase> {
   const folder = resolve(dataDir)
   const cluster = await openCluster(folder)
-  const patience = Date.now() + 15_000
+  const deadline = Date.now() + 15_000
   for (;;) {
     const running = await findRunning(folder)
     if (running) throw new EmbeddedDatabaseInUse(folder, running)
-    const { started, fault } = await tryStart(cluster, options.settings ?? {})
+    const { started, error } = await tryStart(cluster, options.settings ?? {})
     if (started) return started
-    // The one that ran before may be on its way down, and a free port may be taken by now.
-    const passing = /lock file .* already exists|could not bind/.test(fault)
-    if (!passing || Date.now() > patience)
-      throw new Error(`PostgreSQL did not start on ${folder}: ${fault}`)
+    // An earlier server may still be shutting down, or another program may have taken the port.
+    const isTemporary = /lock file .* already exists|could not bind/.test(error)
+    if (!isTemporary || Date.now() > deadline)
+      throw new Error(`PostgreSQL did not start on ${folder}: ${error}`)
     await sleep(100)
   }
 }
 
-type Attempt = { started?: EmbeddedDatabase; fault: string }
+type StartResult = { started?: EmbeddedDatabase; error: string }
 
-async function tryStart(cluster: Cluster, settings: Record<string, string>): Promise<Attempt> {
+async function tryStart(cluster: Cluster, settings: Record<string, string>): Promise<StartResult> {
   const { folder } = cluster
   const log = join(folder, 'log')
   await dropStaleLock(folder)
   const logStart = (await stat(log)).size
   const port = await freePort()
-  const keeper = await spawnKept(cluster, log, { ...settings, port: String(port) })
-  while (keeper.exitCode === null && keeper.signalCode === null) {
+  const watchdog = await spawnServer(cluster, log, { ...settings, port: String(port) })
+  while (isRunning(watchdog)) {
     const url = (await isReady(folder, port)) ? await urlFrom(folder) : undefined
-    if (url) return { started: { url, stop: () => stopKept(keeper) }, fault: '' }
+    if (url) return { started: { url, stop: () => stopServer(watchdog) }, error: '' }
     await sleep(10)
   }
-  const said = (await readFile(log)).subarray(logStart).toString()
-  return { fault: /FATAL: +(.*)/.exec(said)?.[1] ?? `see ${log}` }
+  const output = (await readFile(log)).subarray(logStart).toString()
+  return { error: /FATAL: +(.*)/.exec(output)?.[1] ?? `see ${log}` }
 }
 
 /**
- * The shell waits for its standard input to end, which happens when this process ends, by kill -9
- * too, and then asks for a fast shutdown. In a process group of its own, so that Ctrl-C reaches
- * only this process.
+ * Shell script that runs PostgreSQL. Its standard input ends with this process, even after SIGKILL; the
+ * script then sends SIGINT, a fast shutdown.
  */
-const keep = `
+const watchdogScript = `
   exec 3<&0
   "$@" 3<&- </dev/null &
   server=$!
@@ -91,32 +90,37 @@ const keep = `
   { cat <&3 >/dev/null; stop; } &
   while kill -0 $server 2>/dev/null; do wait $server; done`
 
-async function spawnKept(
+/** Starts PostgreSQL. @returns its watchdog */
+async function spawnServer(
   { folder, account, binaries }: Cluster,
   log: string,
   settings: Record<string, string>,
 ): Promise<ChildProcess> {
-  const own = { listen_addresses: '127.0.0.1', unix_socket_directories: '' }
-  const flags = Object.entries({ ...own, ...settings }).map(([name, value]) => `--${name}=${value}`)
+  const all = { listen_addresses: '127.0.0.1', unix_socket_directories: '', ...settings }
+  const flags = Object.entries(all).map(([name, value]) => `--${name}=${value}`)
   const server = [...account.prefix, binaries.postgres, '-D', join(folder, 'data'), ...flags]
   const output = await open(log, 'a')
-  const keeper = spawn('sh', ['-c', keep, 'keep', ...server], {
+  const watchdog = spawn('sh', ['-c', watchdogScript, 'watchdog', ...server], {
     stdio: ['pipe', output.fd, output.fd],
+    // A new process group: Ctrl-C reaches this process only.
     detached: true,
     cwd: folder,
     ...account.owner,
   })
-  await once(keeper, 'spawn')
+  await once(watchdog, 'spawn')
   await output.close()
-  return keeper
+  return watchdog
 }
 
-async function stopKept(keeper: ChildProcess) {
-  if (keeper.exitCode !== null || keeper.signalCode !== null) return
-  const exit = once(keeper, 'exit')
-  keeper.stdin?.end()
+async function stopServer(watchdog: ChildProcess) {
+  if (!isRunning(watchdog)) return
+  const exit = once(watchdog, 'exit')
+  watchdog.stdin?.end()
   await exit
 }
+
+const isRunning = ({ exitCode, signalCode }: ChildProcess) =>
+  exitCode === null && signalCode === null
 
 async function freePort() {
   const server = createServer().listen(0, '127.0.0.1')

@@ -4,16 +4,15 @@ import { Client } from 'pg'
 import { clusterFolder } from './cluster.ts'
 
 /**
- * Finds the embedded database that runs on a data folder, whichever process started it.
- * @returns its URL, or undefined when none answers
+ * Finds the embedded database that runs on a data folder, started by any process.
+ * @returns its URL, or undefined if none runs
  */
 export async function findRunning(dataDir: string): Promise<string | undefined> {
-  const folder = clusterFolder(dataDir)
-  const url = await urlFrom(folder)
-  return url && (await answers(url)) ? url : undefined
+  const url = await urlFrom(clusterFolder(dataDir))
+  return url && (await acceptsConnections(url)) ? url : undefined
 }
 
-/** The URL that PostgreSQL's lock file names: it may be of a server that is gone. */
+/** Reads the URL from PostgreSQL's lock file. The server of a stale lock file is gone. */
 export async function urlFrom(folder: string): Promise<string | undefined> {
   const port = (await lockFile(folder))[3]
   if (!port) return undefined
@@ -21,15 +20,15 @@ export async function urlFrom(folder: string): Promise<string | undefined> {
   return `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`
 }
 
-/** Whether the lock file is of this process and says that connections are taken. */
+/** Returns true if the lock file belongs to the server on `port`, and that server is ready. */
 export async function isReady(folder: string, port: number): Promise<boolean> {
   const lines = await lockFile(folder)
   return lines[3] === String(port) && lines[7]?.trim() === 'ready'
 }
 
 /**
- * After a power cut the process id in the lock file may be some other program's, and PostgreSQL,
- * which only asks whether that id is alive, would refuse to start for ever.
+ * Removes a lock file whose process id belongs to another program, for example after a power cut.
+ * PostgreSQL only checks that the process exists, and would never start.
  */
 export async function dropStaleLock(folder: string): Promise<void> {
   const [pid] = await lockFile(folder)
@@ -44,15 +43,17 @@ async function lockFile(folder: string): Promise<string[]> {
   return (await readFile(lockPath(folder), 'utf8').catch(() => '')).split('\n')
 }
 
-/** The port may be another program's by now; only this folder's database knows its password. */
-async function answers(connectionString: string) {
+/** Connects with the password of this folder, because another program may have taken the port. */
+async function acceptsConnections(connectionString: string) {
   const client = new Client({ connectionString, connectionTimeoutMillis: 3000 })
+  // PostgreSQL may shut down while this connection is open; without a listener, the process would end.
+  client.on('error', () => {})
   try {
     await client.connect()
     await client.end()
     return true
   } catch (error) {
-    const tooManyClients = '53300'
-    return (error as { code?: string }).code === tooManyClients
+    const tooManyConnections = '53300'
+    return (error as { code?: string }).code === tooManyConnections
   }
 }
