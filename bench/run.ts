@@ -1,22 +1,22 @@
 import { parseArgs } from 'node:util'
-import { compareAnswers } from './agreement.ts'
-import { measureCompression } from './compression.ts'
-import { fill } from './data-set.ts'
-import { type BenchServer, withDatabase, withServer } from './database.ts'
-import { goalTable } from './goals.ts'
-import { measureGrowth } from './growth.ts'
-import { measureImport } from './import-rate.ts'
-import { loads } from './loads.ts'
-import { describeMachine } from './machine.ts'
-import { measure } from './measure.ts'
-import { measureOverload } from './overload.ts'
-import { installPeers } from './peers.ts'
-import { loadTable, writePart } from './report.ts'
-import { makeRunners } from './runners.ts'
-import { withScene } from './scene.ts'
-import { measureSessions } from './sessions.ts'
-import { measureSizes } from './sizes.ts'
-import { measureTotals } from './totals.ts'
+import { fill } from './data/data-set.ts'
+import { type PostgresServer, withDatabase, withPostgres } from './data/database.ts'
+import { compareResponses } from './load/compare-responses.ts'
+import { loads } from './load/loads.ts'
+import { measure } from './load/measure.ts'
+import { makeRunners } from './load/runners.ts'
+import { measureCompression } from './measurements/compression.ts'
+import { measureGrowth } from './measurements/growth.ts'
+import { measureImport } from './measurements/import-rate.ts'
+import { measureOverload } from './measurements/overload.ts'
+import { measureSessions } from './measurements/sessions.ts'
+import { measureSizes } from './measurements/sizes.ts'
+import { measureTotals } from './measurements/totals.ts'
+import { goalTable } from './report/goals.ts'
+import { describeMachine } from './report/machine.ts'
+import { loadTable, writePart } from './report/tables.ts'
+import { withFixture } from './servers/fixture.ts'
+import { installComparedServers } from './servers/install.ts'
 
 const QUICK = { largeRows: 100_000, rounds: 2, durationMs: 300, warmUpMs: 300 }
 const FULL = { largeRows: 1_000_000, rounds: 3, durationMs: 2_000, warmUpMs: 5_000 }
@@ -24,9 +24,9 @@ const FULL = { largeRows: 1_000_000, rounds: 3, durationMs: 2_000, warmUpMs: 5_0
 const flag = { type: 'boolean', default: false } as const
 const { values: flags } = parseArgs({
   options: {
-    /** All loads in less than two minutes: fewer and shorter rounds, fewer rows. */
+    /** Runs all loads in less than two minutes: fewer and shorter rounds, fewer rows. */
     quick: flag,
-    /** Only the loads whose key begins with this; nothing is written to docs/performance.md. */
+    /** Prefix of the keys of the loads to run; writes nothing to docs/performance.md. */
     only: { type: 'string', default: '' },
     import: flag,
     growth: flag,
@@ -37,33 +37,33 @@ const { values: flags } = parseArgs({
 
 const scale = flags.quick ? QUICK : FULL
 
-/** What can be measured besides the loads, each by its flag. */
-const others: Record<string, (server: BenchServer) => Promise<string>> = {
+/** Measurements other than the loads, by their flags. */
+const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   import: measureImport,
   growth: (server) => measureGrowth(server, scale),
   overload: measureOverload,
   sessions: (server) => measureSessions(server, scale),
 }
 
-await withServer(async (server) => {
-  const asked = Object.entries(others).filter(([name]) => flags[name as keyof typeof flags])
-  for (const [name, measureOther] of asked) await report(name, await measureOther(server))
-  if (asked.length === 0) await compareWithPeers(server)
+await withPostgres(async (server) => {
+  const chosen = Object.entries(others).filter(([name]) => flags[name as keyof typeof flags])
+  for (const [name, measureOther] of chosen) await report(name, await measureOther(server))
+  if (chosen.length === 0) await measureLoads(server)
 })
 
-/** The loads, and what the same data set and servers can tell besides. */
-async function compareWithPeers(server: BenchServer): Promise<void> {
-  installPeers()
+/** Runs the loads, and the measurements that share their data set and servers. */
+async function measureLoads(server: PostgresServer): Promise<void> {
+  installComparedServers()
   const chosen = loads(scale.largeRows).filter(({ key }) => key.startsWith(flags.only))
   await withDatabase(server, async (database) => {
     process.stderr.write('loading the data set …\n')
     await fill(database.owner, scale.largeRows)
-    await withScene(database, async (scene) => {
-      await compareAnswers(scene.targets, chosen)
-      const series = await measure(await makeRunners(scene, chosen), scale)
+    await withFixture(database, async (fixture) => {
+      await compareResponses([fixture.service, ...fixture.compared], chosen)
+      const series = await measure(await makeRunners(fixture, chosen), scale)
       const tables = [await describeMachine(database), goalTable(series), loadTable(series)]
       await report(flags.quick ? 'quick' : 'loads', tables.join('\n\n'))
-      if (scale === FULL) await report('compression', await measureCompression(scene))
+      if (scale === FULL) await report('compression', await measureCompression(fixture))
     })
     if (scale === QUICK) return
     await report('totals', await measureTotals(database))
@@ -71,7 +71,7 @@ async function compareWithPeers(server: BenchServer): Promise<void> {
   })
 }
 
-/** Shows a part of docs/performance.md, and puts it there. */
+/** Prints a part of docs/performance.md, and writes it there. */
 async function report(part: string, found: string): Promise<void> {
   console.log(`${found}\n`)
   const whole = flags.only === '' && (part === 'quick' || !flags.quick)

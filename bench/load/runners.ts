@@ -1,0 +1,124 @@
+import type { BenchDatabase } from '../data/database.ts'
+import type { Fixture } from '../servers/fixture.ts'
+import { cpuOf, cpuOfFamily, peakMemory, resetPeak } from '../servers/process-usage.ts'
+import type { ServerProcess } from '../servers/server-process.ts'
+import { addressOf, type PageQuery } from '../servers/targets.ts'
+import { databaseAlone } from './database-alone.ts'
+import { generateLoad, type LoadOptions, type WireRequest, wireRequest } from './load-generator.ts'
+import type { Load } from './loads.ts'
+import { percentile } from './statistics.ts'
+
+/** Figures of one round of one load. */
+export interface Sample {
+  /** Requests per second. */
+  rate: number
+  /** Milliseconds. */
+  p50?: number | undefined
+  p99?: number | undefined
+  /** Processor time per request, in ms. */
+  serverCpu?: number
+  databaseCpu?: number
+  /** Peak memory of the server, in MB. */
+  memory?: number | undefined
+  /** Requests that the server rejected for overload. */
+  rejected?: number
+}
+
+/** One line of the table: a load on a target, repeatable. */
+export interface Runner {
+  load: Load
+  target: string
+  run(durationMs: number): Promise<Sample | undefined>
+  /** Runs until Node has compiled the hot functions, for `mostMs` at most. */
+  warmUp(mostMs: number): Promise<unknown>
+}
+
+const HTTP_LIMIT = 'node:http, a stored response'
+export const DATABASE_LIMIT = 'the database alone'
+
+/** Combines each load with each target that supports it, and with the limits. */
+export async function makeRunners(fixture: Fixture, loads: Load[]): Promise<Runner[]> {
+  const runners: Runner[] = []
+  for (const load of loads) {
+    for (const target of [fixture.service, ...fixture.compared]) {
+      const requests = await load.requests(target)
+      if (requests) runners.push(serverRunner(fixture.database, load, target, requests))
+    }
+    if (load.queries) {
+      runners.push(await httpLimit(fixture, load, load.queries))
+      runners.push(databaseLimit(fixture, load, load.queries))
+    }
+  }
+  return runners
+}
+
+const WARM_REQUESTS = 2_000
+
+/** Runs a load on one server. */
+export function serverRunner(
+  database: BenchDatabase,
+  load: Load,
+  { name, port, pid }: Pick<ServerProcess, 'port' | 'pid'> & { name: string },
+  requests: WireRequest[],
+): Runner {
+  const { clients } = load
+  return {
+    load,
+    target: name,
+    run: (durationMs) => runServer(database, pid, { port, clients, requests, durationMs }),
+    warmUp: (durationMs) =>
+      generateLoad({
+        port,
+        clients,
+        requests,
+        durationMs,
+        // At least one request each, so that every page of the disk was read once.
+        atMost: Math.max(WARM_REQUESTS, requests.length),
+      }),
+  }
+}
+
+async function runServer(
+  database: BenchDatabase,
+  pid: number,
+  options: LoadOptions,
+): Promise<Sample> {
+  resetPeak(pid)
+  const before = { server: cpuOf(pid), database: databaseTime(database) }
+  const load = await generateLoad(options)
+  return {
+    rate: load.rate,
+    p50: percentile(load.latencies, 0.5),
+    p99: percentile(load.latencies, 0.99),
+    serverCpu: (cpuOf(pid) - before.server) / load.requests,
+    databaseCpu: (databaseTime(database) - before.database) / load.requests,
+    memory: peakMemory(pid),
+    rejected: load.rejected,
+  }
+}
+
+const databaseTime = ({ pid }: BenchDatabase) => (pid === undefined ? Number.NaN : cpuOfFamily(pid))
+
+/** HTTP with a response of the service's size. */
+async function httpLimit(fixture: Fixture, load: Load, [query]: PageQuery[]): Promise<Runner> {
+  const { service, storedResponse, database } = fixture
+  if (!query) throw new Error(`load ${load.key} has no query`)
+  const headers = service.headers(query.connection)
+  const response = await fetch(addressOf(service, service.page(query)), { headers })
+  const { byteLength } = await response.bytes()
+  const target = { ...storedResponse, name: HTTP_LIMIT }
+  return serverRunner(database, load, target, [wireRequest(`/${byteLength}`)])
+}
+
+function databaseLimit({ database }: Fixture, load: Load, queries: PageQuery[]): Runner {
+  const run = async (ms: number) => {
+    // pgbench counts in whole seconds.
+    const seconds = Math.max(1, Math.round(ms / 1000))
+    const before = databaseTime(database)
+    const options = { clients: load.clients, seconds }
+    const found = await databaseAlone(database.serviceUrl, queries, options)
+    if (!found) return undefined
+    return { rate: found.rate, databaseCpu: (databaseTime(database) - before) / found.requests }
+  }
+  return { load, target: DATABASE_LIMIT, run, warmUp: async () => {} }
+}

@@ -1,0 +1,81 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { medianOf, type Series } from '../load/measure.ts'
+import type { Sample } from '../load/runners.ts'
+
+const file = join(import.meta.dirname, '../../docs/performance.md')
+
+/**
+ * Replaces the text between the markers of `part` in docs/performance.md.
+ */
+export async function writePart(part: string, markdown: string): Promise<void> {
+  const [begin, end] = [`<!-- ${part}: begin -->`, `<!-- ${part}: end -->`]
+  const text = await readFile(file, 'utf8')
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)]
+  if (from < 0 || to < from) throw new Error(`${file} has no place for the part "${part}"`)
+  const before = text.slice(0, from + begin.length)
+  await writeFile(file, `${before}\n\n${markdown.trim()}\n\n${text.slice(to)}`)
+}
+
+export function table(columns: string[], rows: (string | number | undefined)[][]): string {
+  const line = (cells: (string | number | undefined)[]) =>
+    `| ${cells.map((cell) => cell ?? '–').join(' | ')} |`
+  const rule = columns.map((_, index) => (index === 0 ? '---' : '---:'))
+  return [line(columns), line(rule), ...rows.map(line)].join('\n')
+}
+
+const COLUMNS = [
+  'Load and server',
+  'Requests/s',
+  'spread',
+  'service ÷ row',
+  'p50 ms',
+  'p99 ms',
+  'CPU ms, server',
+  'CPU ms, PostgreSQL',
+  'peak MB',
+  'rejected',
+]
+
+/**
+ * Every load with all its servers: medians over the rounds.
+ * @param first name of the first server of each load, in the heading of the ratio
+ */
+export function loadTable(series: Series[], first = 'service'): string {
+  const rows = [...Map.groupBy(series, ({ load }) => load.key)].flatMap(([key, all]) => {
+    const rate = medianOf(all[0]?.samples ?? [], 'rate') ?? Number.NaN
+    return [
+      [`**(${key})** ${all[0]?.load.title}`, ...Array(COLUMNS.length - 1).fill('')],
+      ...all.map(({ target, samples }) => lineOf(target, samples, rate)),
+    ]
+  })
+  return table(
+    COLUMNS.map((name) => name.replace('service', first)),
+    rows,
+  )
+}
+
+function lineOf(target: string, samples: Sample[], service: number) {
+  const rate = medianOf(samples, 'rate') ?? Number.NaN
+  const rates = samples.map((sample) => sample.rate)
+  const spread = ((Math.max(...rates) - Math.min(...rates)) / rate) * 100
+  return [
+    target,
+    digits(rate),
+    Number.isFinite(spread) ? `${spread.toFixed(0)} %` : undefined,
+    digits(service / rate),
+    digits(medianOf(samples, 'p50')),
+    digits(medianOf(samples, 'p99')),
+    digits(medianOf(samples, 'serverCpu')),
+    digits(medianOf(samples, 'databaseCpu')),
+    medianOf(samples, 'memory')?.toFixed(0),
+    samples.reduce((sum, { rejected = 0 }) => sum + rejected, 0) || '',
+  ]
+}
+
+/** Three significant digits; the spread between rounds is larger. */
+export function digits(value: number | undefined): string | undefined {
+  if (value === undefined || !Number.isFinite(value)) return undefined
+  if (value >= 100) return Math.round(value).toLocaleString('en')
+  return value.toPrecision(3).replace(/^0\.00\d+$/, '<0.01')
+}

@@ -1,0 +1,118 @@
+import { dirname, join } from 'node:path'
+import { appToken, connectionToken, keyOf } from '../data/data-set.ts'
+import { type ServerProcess, startProcess } from './server-process.ts'
+
+/** A page of the portfolio transactions of a connection. */
+export interface PageQuery {
+  connection: number
+  limit: number
+  page: number
+  from?: string
+}
+
+/** How a server names the lists, and how its responses are read. */
+interface Api {
+  name: string
+  /** Path and query string of a page. */
+  page(query: PageQuery): string
+  orders(connection: number): string
+  headers(connection: number): Record<string, string>
+  /** Ids on a page, and the total. */
+  readPage(response: Response): Promise<{ ids: string[]; total: number }>
+}
+
+/** A running server that can be measured. */
+export interface Target extends Api, ServerProcess {}
+
+const PREFIX = '/api/v1/queries/connections'
+
+const service: Api = {
+  name: 'this service',
+  page: (query) =>
+    `${PREFIX}/${connectionToken(query.connection)}/portfolios/transactions?${search(query)}`,
+  orders: (connection) => `${PREFIX}/${connectionToken(connection)}/assets-transfer`,
+  headers: (connection) => ({ authorization: `Bearer ${appToken(connection)}` }),
+  readPage: readEnvelope,
+}
+
+// The compared servers know neither apps nor tokens: the path has the connection's key.
+const express: Api = {
+  name: 'Express + pg',
+  page: (query) =>
+    `/connections/${keyOf(query.connection)}/portfolios/transactions?${search(query)}`,
+  orders: (connection) => `/connections/${keyOf(connection)}/assets-transfer`,
+  headers: () => ({}),
+  readPage: readEnvelope,
+}
+
+const nest: Api = { ...express, name: 'NestJS + TypeORM' }
+
+// Its parameters cannot put nulls last, so rows of one day have another order.
+const platformatic: Api = {
+  name: 'Platformatic DB',
+  page: ({ connection, limit, page, from }) =>
+    [
+      `/portfolioTransaction/?where.connectionId.eq=${keyOf(connection)}&totalCount=true`,
+      `limit=${limit}&offset=${limit * page}${from ? `&where.effectiveDay.gte=${from}` : ''}`,
+      'orderby.effectiveDay=desc&orderby.operationDateHour=desc&orderby.transactionId=desc',
+    ].join('&'),
+  orders: (connection) =>
+    [
+      `/assetsTransferOrder/?where.connectionId.eq=${keyOf(connection)}&where.completedAt.neq=null`,
+      'orderby.completedAt=desc&orderby.id=desc',
+    ].join('&'),
+  headers: () => ({}),
+  readPage: async (response) => {
+    const items = (await response.json()) as { transactionId: string }[]
+    const total = Number(response.headers.get('x-total-count'))
+    return { ids: items.map((item) => item.transactionId), total }
+  },
+}
+
+export const SERVICE = service.name
+export const EXPRESS = express.name
+export const NEST = nest.name
+export const PLATFORMATIC = platformatic.name
+
+/** The compared servers, with their scripts in bench/. */
+export const COMPARED: [Api, string][] = [
+  [express, 'compared-servers/express.ts'],
+  [nest, 'node_modules/.nestjs/main.js'],
+  [platformatic, 'compared-servers/platformatic.ts'],
+]
+
+const bench = dirname(import.meta.dirname)
+
+/**
+ * Starts the service as it ships, with its access log.
+ * @param settings of the service that differ from their defaults
+ */
+export async function startService(
+  url: string,
+  settings: Record<string, string> = {},
+): Promise<Target> {
+  const script = join(bench, '../src/server.ts')
+  const env = { DATABASE_URL: url, ...settings }
+  return { ...service, ...(await startProcess(script, env, '/health/ready')) }
+}
+
+/** @param script within bench/ */
+export function startComparedServer(script: string, url = ''): Promise<ServerProcess> {
+  return startProcess(join(bench, script), { DATABASE_URL: url })
+}
+
+export const addressOf = ({ port }: ServerProcess, path: string) =>
+  `http://127.0.0.1:${port}${path}`
+
+const search = ({ limit, page, from }: PageQuery) =>
+  new URLSearchParams({ limit: `${limit}`, page: `${page}`, ...(from ? { from } : {}) })
+
+interface Envelope {
+  items: { transactionId: string }[]
+  totalItems: number
+}
+
+async function readEnvelope(response: Response) {
+  const { items, totalItems } = (await response.json()) as Envelope
+  return { ids: items.map((item) => item.transactionId), total: totalItems }
+}
