@@ -1,4 +1,4 @@
-/** A parameter of an operation, as the served document describes it. */
+/** Parameter of an operation, from the served document. */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'
@@ -20,7 +20,7 @@ interface Reference {
   $ref: string
 }
 
-/** Every operation of the document, its parameters with it. */
+/** Reads every operation of the document with its parameters. */
 export function operationsOf(text: string): Operation[] {
   const { components, paths }: Document = JSON.parse(text)
   const resolved = (part: Parameter | Reference) =>

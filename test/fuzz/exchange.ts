@@ -3,75 +3,77 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
 import type { Request } from './requests.ts'
 
-export interface Reply {
+export interface Response {
   status: number
   headers: Map<string, string>
   text: string
 }
 
-export type Outcome = Reply[] | 'hangs'
+export type Result = Response[] | 'timeout'
 
-/** One request has this long, on a machine that is busy with other tests as well. */
+/** Timeout of a request. Long, because other tests may keep the machine busy. */
 const LIMIT_MS = 10_000
 
-/** A client that keeps its connection for as long as the server does. */
+/** Client that reuses its connection until the server closes it. */
 export class Client {
   readonly #port: number
   #socket: Socket | undefined
-  /** What this connection carried last; undefined on a new one. */
-  before: Request | undefined
+  /** Last request on this connection; undefined on a new one. */
+  previous: Request | undefined
 
   constructor(port: number) {
     this.#port = port
   }
 
-  /** Sends a request as it is; one that may be broken ends the client's side of its connection. */
-  async send(request: Request): Promise<Outcome> {
-    const { bytes, method, broken } = request
+  /** Sends the bytes of a request. A malformed one half-closes its connection. */
+  async send(request: Request): Promise<Result> {
+    const { bytes, method, malformed } = request
     const socket = this.#open()
-    this.before = request
+    this.previous = request
     let received = Buffer.alloc(0)
-    const replies = () => repliesIn(received, method)
+    const responses = () => responsesIn(received, method)
     const done = new Promise<void>((resolve) => {
       socket.on('data', (chunk) => {
         received = Buffer.concat([received, chunk])
-        if (!broken && replies().length > 0) resolve()
+        if (!malformed && responses().length > 0) resolve()
       })
       socket.once('close', () => resolve())
     })
-    if (broken) socket.end(bytes, 'latin1')
+    if (malformed) socket.end(bytes, 'latin1')
     else socket.write(bytes, 'latin1')
     const limit = new AbortController()
-    const late = sleep(LIMIT_MS, 'hangs' as const, { signal: limit.signal }).catch(() => undefined)
-    const outcome = await Promise.race([done, late])
+    const late = sleep(LIMIT_MS, 'timeout' as const, { signal: limit.signal }).catch(
+      () => undefined,
+    )
+    const timeout = await Promise.race([done, late])
     limit.abort()
     socket.removeAllListeners('data').removeAllListeners('close')
-    const last = replies().at(-1)
-    if (broken || outcome || !last || last.headers.get('connection') === 'close') this.close()
-    return outcome ?? replies()
+    const last = responses().at(-1)
+    if (malformed || timeout || !last || last.headers.get('connection') === 'close') this.close()
+    return timeout ?? responses()
   }
 
   close(): void {
     this.#socket?.destroy()
     this.#socket = undefined
-    this.before = undefined
+    this.previous = undefined
   }
 
   #open(): Socket {
     if (this.#socket === undefined || this.#socket.destroyed || this.#socket.readableEnded) {
       this.#socket = connect({ port: this.#port, host: '127.0.0.1' })
-      // A server that has answered may reset the connection on what was still on its way to it.
+      // After its response, a server may reset the connection, because request bytes are still in transit.
       this.#socket.on('error', () => {})
     }
     return this.#socket
   }
 }
 
-function repliesIn(received: Buffer, method: string): Reply[] {
-  const replies: Reply[] = []
+function responsesIn(received: Buffer, method: string): Response[] {
+  const responses: Response[] = []
   for (let rest = received; ; ) {
     const end = rest.indexOf('\r\n\r\n')
-    if (end < 0) return replies
+    if (end < 0) return responses
     const [line = '', ...fields] = rest.toString('latin1', 0, end).split('\r\n')
     const headers = new Map(
       fields.map((field) => {
@@ -84,9 +86,9 @@ function repliesIn(received: Buffer, method: string): Reply[] {
     const body = none
       ? { bytes: Buffer.alloc(0), length: 0 }
       : bodyIn(rest.subarray(end + 4), headers)
-    if (body === undefined) return replies
-    // 100 Continue announces the answer.
-    if (status !== 100) replies.push({ status, headers, text: decoded(body.bytes, headers) })
+    if (body === undefined) return responses
+    // 100 Continue precedes the response.
+    if (status !== 100) responses.push({ status, headers, text: decoded(body.bytes, headers) })
     rest = rest.subarray(end + 4 + body.length)
   }
 }

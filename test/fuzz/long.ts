@@ -1,4 +1,4 @@
 import t from 'tap'
 import { fuzz } from './fuzz.ts'
 
-t.test('Twenty thousand requests get what the document promises', (t) => fuzz(t, 20_000))
+t.test('20,000 requests: documented responses', (t) => fuzz(t, 20_000))

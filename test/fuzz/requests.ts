@@ -1,61 +1,64 @@
 import fc from 'fast-check'
 import type { Operation, Parameter } from './document.ts'
-import { headerValue, hostileValue, soundValue, type Value } from './values.ts'
+import { headerValue, hostileValue, type Value, validValue } from './values.ts'
 
-/** What a client sends: one character a byte. */
+/** A request, one character a byte. */
 export interface Request {
   bytes: string
   method: string
-  /** What its address leads to; undefined where that might be another operation, or none. */
+  /** Operation of its URL; undefined if it is another one, none or unclear. */
   operationId: string | undefined
-  /** Whether the document promises an answer with rows. */
-  sound: boolean
-  /** Whether it may be no request at all, so that its connection is of no use afterwards. */
-  broken: boolean
+  /** True if the document promises 200 or 304. */
+  valid: boolean
+  /** True if the bytes may not be HTTP, so that the connection cannot be reused. */
+  malformed: boolean
 }
 
-/** Credentials that are good. */
-export interface Known {
+/** Valid credentials. */
+export interface Credentials {
   token: string
   connections: string[]
 }
 
-export function anyRequest(operations: Operation[], known: Known): fc.Arbitrary<Request> {
-  const whole = fc.constantFrom(...operations).chain((operation) => request(operation, known))
-  return fc.oneof({ weight: 6, arbitrary: whole }, { weight: 1, arbitrary: broken(whole) })
+export function anyRequest(
+  operations: Operation[],
+  credentials: Credentials,
+): fc.Arbitrary<Request> {
+  const whole = fc.constantFrom(...operations).chain((operation) => request(operation, credentials))
+  return fc.oneof({ weight: 6, arbitrary: whole }, { weight: 1, arbitrary: malformed(whole) })
 }
 
 interface Line {
   text: string
-  sound: boolean
+  valid: boolean
 }
 
-function request(operation: Operation, known: Known): fc.Arbitrary<Request> {
+function request(operation: Operation, credentials: Credentials): fc.Arbitrary<Request> {
   return fc
     .record({
       method: method(),
-      path: path(operation, known),
+      path: path(operation, credentials),
       query: query(operation.parameters),
-      authorization: authorization(known),
+      authorization: authorization(credentials),
       headers: headers(operation.parameters),
       body: body(),
     })
     .map(({ method, path, query, authorization, headers, body }) => {
       const lines = ['Host: x', authorization.text, ...headers.map(({ text }) => text), body.header]
       const head = [`${method} ${path.text}${query.text} HTTP/1.1`, ...lines.filter(Boolean)]
-      const sound = [path, query, authorization, ...headers].every((part) => part.sound)
+      const valid = [path, query, authorization, ...headers].every((part) => part.valid)
       return {
         bytes: `${head.join('\r\n')}\r\n\r\n${body.text}`,
         method,
         operationId: leadsTo(operation, path.text) ? operation.id : undefined,
-        sound: sound && method === 'GET',
-        // Where the body ends, if it does, is then another matter.
-        broken: headers.some(({ text }) => text.startsWith('Transfer-Encoding')),
+        valid: valid && method === 'GET',
+        // Then the end of the body is unclear.
+        malformed: headers.some(({ text }) => text.startsWith('Transfer-Encoding')),
       }
     })
 }
 
-/** Whether a path is that of the operation, with one segment, whatever it holds, for the token. */
+/** Returns true if the path is the operation's, with any one segment as the token. */
 function leadsTo({ path }: Operation, text: string): boolean {
   const [before = '', after = ''] = path.split('{token}')
   const token = text.slice(before.length, text.length - after.length)
@@ -73,26 +76,26 @@ const method = () =>
     { weight: 1, arbitrary: fc.constantFrom('get', 'FETCH', 'PRI', 'CONNECT', 'G\0T') },
   )
 
-function path({ path }: Operation, { connections }: Known): fc.Arbitrary<Line> {
+function path({ path }: Operation, { connections }: Credentials): fc.Arbitrary<Line> {
   const token = fc.oneof(
-    { weight: 4, arbitrary: fc.constantFrom(...connections).map(good) },
+    { weight: 4, arbitrary: fc.constantFrom(...connections).map(valid) },
     { weight: 1, arbitrary: hostileValue },
   )
-  const inPlace = token.map(({ bytes, sound }) => ({ text: path.replace('{token}', bytes), sound }))
-  const elsewhere = fc
+  const inPlace = token.map(({ bytes, valid }) => ({ text: path.replace('{token}', bytes), valid }))
+  const otherPath = fc
     .tuple(inPlace, hostileValue, fc.nat(path.length))
     .map(([{ text }, { bytes }, at]) => ({
       text: `/${text.slice(1, at)}${bytes}${text.slice(at)}`,
-      sound: false,
+      valid: false,
     }))
-  return fc.oneof({ weight: 9, arbitrary: inPlace }, { weight: 1, arbitrary: elsewhere })
+  return fc.oneof({ weight: 9, arbitrary: inPlace }, { weight: 1, arbitrary: otherPath })
 }
 
-const good = (bytes: string): Value => ({ bytes, sound: true })
+const valid = (bytes: string): Value => ({ bytes, valid: true })
 
 function query(parameters: Parameter[]): fc.Arbitrary<Line> {
   const named = parameters.filter((parameter) => parameter.in === 'query')
-  const sound = fc.subarray(named).chain((some) => fc.tuple(...some.map((one) => pair(one))))
+  const valid = fc.subarray(named).chain((some) => fc.tuple(...some.map((one) => pair(one))))
   const name = fc.constantFrom(
     ...named.map((one) => one.name),
     'offset',
@@ -101,19 +104,19 @@ function query(parameters: Parameter[]): fc.Arbitrary<Line> {
     'limit%00',
   )
   const odd = fc.tuple(name, hostileValue).map(([key, { bytes }]) => `${key}=${bytes}`)
-  const all = fc.tuple(sound, fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(odd)))
+  const all = fc.tuple(valid, fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(odd)))
   return all.map(([pairs, others]) => {
     const text = [...pairs, ...others].join('&')
     const from = /from=([^&]*)/.exec(text)?.[1] ?? ''
     const to = /to=([^&]*)/.exec(text)?.[1] ?? '9'
-    return { text: text && `?${text}`, sound: others.length === 0 && from <= to }
+    return { text: text && `?${text}`, valid: others.length === 0 && from <= to }
   })
 }
 
 const pair = (parameter: Parameter) =>
-  soundValue(parameter).map(({ bytes }) => `${parameter.name}=${bytes}`)
+  validValue(parameter).map(({ bytes }) => `${parameter.name}=${bytes}`)
 
-function authorization({ token }: Known): fc.Arbitrary<Line> {
+function authorization({ token }: Credentials): fc.Arbitrary<Line> {
   const bad = fc.oneof(
     fc.constant(''),
     headerValue.map((value) => `Authorization: ${value}`),
@@ -122,8 +125,8 @@ function authorization({ token }: Known): fc.Arbitrary<Line> {
     fc.constant(`Authorization: Basic ${token}`),
   )
   return fc.oneof(
-    { weight: 6, arbitrary: fc.constant({ text: `Authorization: Bearer ${token}`, sound: true }) },
-    { weight: 1, arbitrary: bad.map((text) => ({ text, sound: false })) },
+    { weight: 6, arbitrary: fc.constant({ text: `Authorization: Bearer ${token}`, valid: true }) },
+    { weight: 1, arbitrary: bad.map((text) => ({ text, valid: false })) },
   )
 }
 
@@ -141,7 +144,7 @@ function headers(parameters: Parameter[]): fc.Arbitrary<Line[]> {
   const name = fc.constantFrom(...names, 'Upgrade', 'X-HTTP-Method-Override', 'Transfer-Encoding')
   const line = fc.tuple(name, headerValue).map(([key, value]) => ({
     text: `${key}: ${value}`,
-    sound: documented.includes(key) && /^[ -~]{0,60}$/.test(value),
+    valid: documented.includes(key) && /^[ -~]{0,60}$/.test(value),
   }))
   return fc.oneof(
     { weight: 2, arbitrary: fc.constant<Line[]>([]) },
@@ -157,8 +160,8 @@ function body() {
   )
 }
 
-/** A request with some of its bytes changed, lost or doubled. */
-function broken(whole: fc.Arbitrary<Request>): fc.Arbitrary<Request> {
+/** A request with some bytes replaced, removed or inserted. */
+function malformed(whole: fc.Arbitrary<Request>): fc.Arbitrary<Request> {
   const edit = fc.record({
     at: fc.double({ min: 0, max: 1, noNaN: true }),
     lost: fc.nat(4),
@@ -176,7 +179,7 @@ function broken(whole: fc.Arbitrary<Request>): fc.Arbitrary<Request> {
         return bytes.slice(0, place) + instead + bytes.slice(place + lost)
       }, request.bytes),
       operationId: undefined,
-      sound: false,
-      broken: true,
+      valid: false,
+      malformed: true,
     }))
 }

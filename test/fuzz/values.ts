@@ -1,23 +1,23 @@
 import fc from 'fast-check'
 import type { Parameter } from './document.ts'
 
-/** Text as it is on the wire, one character a byte, and whether the document lets it be. */
+/** Text on the wire, one character a byte; `valid` according to the document. */
 export interface Value {
   bytes: string
-  sound: boolean
+  valid: boolean
 }
 
 const encoded = (text: string) => encodeURIComponent(text.toWellFormed())
 
-/** What the schema of a query parameter allows, whatever else may stand in its way. */
-export function soundValue({ schema }: Parameter): fc.Arbitrary<Value> {
+/** Generates values that the schema of a query parameter allows. */
+export function validValue({ schema }: Parameter): fc.Arbitrary<Value> {
   const text =
     schema.format === 'date'
       ? fc
           .date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
           .map((day) => day.toISOString().slice(0, 10))
       : fc.integer({ min: 1, max: 40 }).map(String)
-  return text.map((bytes) => ({ bytes, sound: true }))
+  return text.map((bytes) => ({ bytes, valid: true }))
 }
 
 const HOSTILE = [
@@ -28,7 +28,7 @@ const HOSTILE = [
   ...['__proto__', 'constructor', '[]', '{}', '../..', '\0', '\r\n', '\u2028', 'é', '😀', '\ufeff'],
 ]
 
-/** What somebody might try: encoded as it should be, or as it comes. */
+/** Generates invalid and unusual values, percent-encoded or not. */
 export const hostileValue: fc.Arbitrary<Value> = fc
   .oneof(
     fc.constantFrom(...HOSTILE).map(encoded),
@@ -37,9 +37,9 @@ export const hostileValue: fc.Arbitrary<Value> = fc
     fc.constantFrom('%', '%zz', '%4', '%ff', '%c0%af', '%ed%a0%80', '%00', '%252e', '\xc3\xa9'),
     fc.integer({ min: 1, max: 12 }).map((power) => 'a'.repeat(2 ** power)),
   )
-  .map((bytes) => ({ bytes, sound: false }))
+  .map((bytes) => ({ bytes, valid: false }))
 
-/** The value of a header: anything but what would end it. */
+/** Generates header values without line breaks. */
 export const headerValue: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom('*', 'W/"0.0-x"', '"', '"",'.repeat(200), 'gzip', 'br;q=0, zstd', 'identity;q=0'),
   fc.constantFrom('', ' ', '\t', '-5', 'chunked', 'close', 'keep-alive', '100-continue', 'x, y'),

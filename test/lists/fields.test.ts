@@ -7,7 +7,7 @@ const { db, get } = await startService(t)
 const ids = Array.from({ length: 4 }, () => randomUUID())
 const [ownId, holderId, investment, related] = ids as [string, string, string, string]
 
-// Written out in the order of sections 2.2 and 2.3, and not taken from the schemas: they are the promise.
+// In the order of sections 2.2 and 2.3, not imported from the schemas.
 const dates = {
   operationDateDay: '2024-02-29',
   originalOperationDateDay: '2024-03-01',
@@ -71,10 +71,10 @@ const transferOrder = {
   managementCompany: { name: 'C', cif: '' },
 }
 
-/** The columns of a row that is to be answered as this item. */
+/** Columns of the row that the service returns as this item. */
 function columns(item: object): Record<string, unknown> {
   const entries = Object.entries(item).flatMap(([name, value]): [string, unknown][] => {
-    // A group that is null has null in each of its columns, as a column has that is left out.
+    // The columns of a null group are null, the default of a column.
     if (value === null) return []
     if (typeof value !== 'object') return [[snake(name), value]]
     return Object.entries(value).map(([member, part]) => [
@@ -87,69 +87,60 @@ function columns(item: object): Record<string, unknown> {
 
 const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The items of an answer, as text: neither the order of the fields nor a digit is lost in it. */
+/** Items of a response as text, with the order of the fields and all digits. */
 const itemsOf = (text: string) => text.slice(text.indexOf('['), text.lastIndexOf(']') + 1)
 
-t.test(
-  'Every field of a portfolio transaction, in its order (section 2.2, contract 10)',
-  async (t) => {
-    const { token, connection } = await rows.addCaller(db)
-    await rows.addPortfolioTransactions(db, connection, columns(portfolioTransaction))
-    const { text } = await get(connection.portfolio, { token })
-    t.equal(itemsOf(text), JSON.stringify([portfolioTransaction]))
-  },
-)
+t.test('portfolio transaction: every field, in order (section 2.2, contract 10)', async (t) => {
+  const { token, connection } = await rows.addCaller(db)
+  await rows.addPortfolioTransactions(db, connection, columns(portfolioTransaction))
+  const { text } = await get(connection.portfolio, { token })
+  t.equal(itemsOf(text), JSON.stringify([portfolioTransaction]))
+})
 
-t.test(
-  'Every field of an account transaction, in its order (section 2.3, contract 10)',
-  async (t) => {
-    const { token, connection } = await rows.addCaller(db)
-    await rows.addAccountTransactions(db, connection, columns(accountTransaction))
-    const { text } = await get(connection.account, { token })
-    t.equal(itemsOf(text), JSON.stringify([accountTransaction]))
-  },
-)
+t.test('account transaction: every field, in order (section 2.3, contract 10)', async (t) => {
+  const { token, connection } = await rows.addCaller(db)
+  await rows.addAccountTransactions(db, connection, columns(accountTransaction))
+  const { text } = await get(connection.account, { token })
+  t.equal(itemsOf(text), JSON.stringify([accountTransaction]))
+})
 
-t.test('Every field of a transfer order, in its order (section 2.7, contract 10)', async (t) => {
+t.test('transfer order: every field, in order (section 2.7, contract 10)', async (t) => {
   const { token, connection } = await rows.addCaller(db)
   await rows.addTransferOrders(db, connection, columns(transferOrder))
   const { text } = await get(connection.orders, { token })
   t.equal(text, JSON.stringify([transferOrder]))
 })
 
-/** The same item with null in every field but some. */
+/** The same item with null in all other fields than those kept. */
 function sparse(item: object, kept: object): object {
   return Object.fromEntries(
     Object.keys(item).map((name) => [name, (kept as Record<string, unknown>)[name] ?? null]),
   )
 }
 
-t.test(
-  'What is not known is null, not absent; groups are null as a whole (contract 10)',
-  async (t) => {
-    const { token, connection } = await rows.addCaller(db)
-    const day = { valueDateDay: '2024-02-29' }
-    const bare = {
-      portfolio: { transactionId: ownId, portfolioId: holderId, type: 'UNKNOWN', ...day },
-      account: { movementId: ownId, accountId: holderId, type: 'UNKNOWN', amount: 0, ...day },
-      orders: { id: ownId },
-    }
-    await rows.addPortfolioTransactions(db, connection, columns(bare.portfolio))
-    await rows.addAccountTransactions(db, connection, columns(bare.account))
-    await rows.addTransferOrders(db, connection, columns(bare.orders))
-    const whole = {
-      portfolio: portfolioTransaction,
-      account: accountTransaction,
-      orders: transferOrder,
-    }
-    for (const name of ['portfolio', 'account', 'orders'] as const) {
-      const { text } = await get(connection[name], { token })
-      t.equal(itemsOf(text), JSON.stringify([sparse(whole[name], bare[name])]), name)
-    }
-  },
-)
+t.test('unknown fields and groups: null, not absent (contract 10)', async (t) => {
+  const { token, connection } = await rows.addCaller(db)
+  const day = { valueDateDay: '2024-02-29' }
+  const bare = {
+    portfolio: { transactionId: ownId, portfolioId: holderId, type: 'UNKNOWN', ...day },
+    account: { movementId: ownId, accountId: holderId, type: 'UNKNOWN', amount: 0, ...day },
+    orders: { id: ownId },
+  }
+  await rows.addPortfolioTransactions(db, connection, columns(bare.portfolio))
+  await rows.addAccountTransactions(db, connection, columns(bare.account))
+  await rows.addTransferOrders(db, connection, columns(bare.orders))
+  const whole = {
+    portfolio: portfolioTransaction,
+    account: accountTransaction,
+    orders: transferOrder,
+  }
+  for (const name of ['portfolio', 'account', 'orders'] as const) {
+    const { text } = await get(connection[name], { token })
+    t.equal(itemsOf(text), JSON.stringify([sparse(whole[name], bare[name])]), name)
+  }
+})
 
-t.test('Any single field may be null beside others that are not (contract 10)', async (t) => {
+t.test('each nullable field: null on its own (contract 10)', async (t) => {
   for (const [path, item, add] of [
     ['portfolio', portfolioTransaction, rows.addPortfolioTransactions],
     ['account', accountTransaction, rows.addAccountTransactions],
@@ -173,7 +164,7 @@ t.test('Any single field may be null beside others that are not (contract 10)', 
   }
 })
 
-t.test('The database refuses half a group, and a row without any date (contract 10)', async (t) => {
+t.test('partial group, row without a date: rejected by PostgreSQL (contract 10)', async (t) => {
   const { connection } = await rows.addCaller(db)
   const add = (row: object) => rows.addPortfolioTransactions(db, connection, row)
   await t.rejects(add({ retention_from: '1' }), /retention_detail_whole/)

@@ -4,7 +4,7 @@ import { startService } from '../support/service.ts'
 
 const { db, get } = await startService(t)
 
-// Sections 2.4 and 2.5, written out: 28 and 17 words.
+// Sections 2.4 and 2.5: 28 and 17 types, not imported from the schemas.
 const types = {
   portfolio: `BUY COMPENSATION COUPON DELISTING DIVIDENDS EXPIRATION
     INHERITANCE_OR_DONATION_TRANSFER_IN INHERITANCE_OR_DONATION_TRANSFER_OUT ISIN_CHANGE_BUY
@@ -17,7 +17,7 @@ const types = {
 }
 
 for (const list of listNames) {
-  t.test(`${list}: every type of the closed list, and no other (contract 14)`, async (t) => {
+  t.test(`${list}, type: every value of the closed list, and no other (contract 14)`, async (t) => {
     const { token, connection } = await addCaller(db)
     const all = types[list].trim().split(/\s+/)
     t.equal(all.length, list === 'portfolio' ? 28 : 17)

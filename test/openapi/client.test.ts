@@ -5,8 +5,8 @@ import { DEMO } from '../../seeds/demo-world.ts'
 import { DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 /**
- * What a developer of an app writes with the types that are generated from the document. `npm run
- * check:types` compiles it against them; here it reads the seeded service.
+ * Code of an app's developer, with the generated client types. `npm run check:types` compiles it; this
+ * test runs it with the sample data.
  */
 const PORTFOLIO = '/api/v1/queries/connections/{token}/portfolios/transactions'
 const ACCOUNT = '/api/v1/queries/connections/{token}/accounts/transactions'
@@ -21,7 +21,7 @@ const { large, small, empty } = DEMO.wealth.connections
 
 type Transaction = components['schemas']['PortfolioTransaction']
 
-t.test('a generated client reads all pages of a connection, each row once', async (t) => {
+t.test('all pages of a connection: each row once', async (t) => {
   const rows = new Map<string, Transaction>()
   let total = Number.POSITIVE_INFINITY
   for (let page = 0; page * 2000 < total; page += 1) {
@@ -38,7 +38,7 @@ t.test('a generated client reads all pages of a connection, each row once', asyn
   t.ok(unknown.length > 0)
 })
 
-t.test('its types say what may be null, and which values there are', async (t) => {
+t.test('types: nullable fields and closed lists', async (t) => {
   const path = { token: small.token }
   const { data } = await client.GET(ACCOUNT, { params: { path, query: { from: '2024-07-01' } } })
   const amounts: number[] | undefined = data?.items.map(({ amount }) => amount)
@@ -47,7 +47,7 @@ t.test('its types say what may be null, and which values there are', async (t) =
   t.strictSame(investments?.slice(0, 2), [null, null])
   // @ts-expect-error: not a type of an account transaction
   t.notOk(data?.items.some(({ type }) => type === 'BUY'))
-  // @ts-expect-error: limit is text, as it is on the wire
+  // @ts-expect-error: limit is a string, as in the URL
   await client.GET(ACCOUNT, { params: { path, query: { limit: 1 } } })
 
   const orders = await client.GET(ORDERS, { params: { path } })
@@ -61,7 +61,7 @@ t.test('its types say what may be null, and which values there are', async (t) =
   t.strictSame((await client.GET(ORDERS, { params: { path: { token: empty.token } } })).data, [])
 })
 
-t.test('an error is one of the typed problems', async (t) => {
+t.test('error: one of the typed problems', async (t) => {
   const path = { token: DEMO.tax.connections.other.token }
   const { data, error } = await client.GET(ORDERS, { params: { path } })
   t.equal(data, undefined)
@@ -69,11 +69,11 @@ t.test('an error is one of the typed problems', async (t) => {
   t.equal(code, 'connection_not_found')
 
   const query = { from: '2025-02-30' }
-  const refused = await client.GET(PORTFOLIO, { params: { path, query } })
-  t.equal(refused.error?.errors?.[0]?.parameter, 'from')
+  const invalid = await client.GET(PORTFOLIO, { params: { path, query } })
+  t.equal(invalid.error?.errors?.[0]?.parameter, 'from')
 })
 
-t.test('an entity tag goes back as If-None-Match', async (t) => {
+t.test('If-None-Match with the ETag: 304', async (t) => {
   const path = { token: small.token }
   const first = await client.GET(PORTFOLIO, { params: { path } })
   const header = { 'If-None-Match': String(first.response.headers.get('etag')) }

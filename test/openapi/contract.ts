@@ -8,11 +8,11 @@ interface Reference {
 
 interface Header {
   schema: { type: string }
-  /** Whether every answer has it. */
+  /** True if every response of the status has it. */
   required?: boolean
 }
 
-/** What HTTP itself needs, and what is on every answer. */
+/** Headers that the document does not list: those of HTTP itself, and those of every response. */
 const GENERAL = new Set([
   ...['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding'],
   ...Object.keys(SECURITY_HEADERS),
@@ -31,15 +31,16 @@ interface Document {
   >
 }
 
-/** What the document says of one status of an operation. */
-export interface Promised {
+/** A response of the document, with its references resolved. */
+export interface ResponseContract {
+  /** By name in lower case. */
   headers: Map<string, Header>
-  /** The name of the body's schema; undefined where there is no body. */
+  /** Schema of the body; undefined if there is no body. */
   body: Reference | undefined
   examples: Record<string, { value: unknown }>
 }
 
-/** The document as a program reads it that holds answers against it. */
+/** Reads the document, to compare responses with it. */
 export function readContract(text: string) {
   const document: Document = JSON.parse(text)
   const ajv = new Ajv2020({ strict: false, allErrors: true, formats: { decimal: true } })
@@ -48,11 +49,11 @@ export function readContract(text: string) {
 
   function resolved<T extends object>(part: T | Reference): T {
     if (!('$ref' in part)) return part
-    const [, , kind = '', name = ''] = part.$ref.split('/')
-    return document.components[kind]?.[name] as T
+    const [, , type = '', name = ''] = part.$ref.split('/')
+    return document.components[type]?.[name] as T
   }
 
-  function promisedBy(response: DocumentedResponse | Reference): Promised {
+  function contractOf(response: DocumentedResponse | Reference): ResponseContract {
     const { headers, content } = resolved(response)
     const json = content?.['application/json']
     return {
@@ -64,40 +65,39 @@ export function readContract(text: string) {
     }
   }
 
-  function faultsOf(value: unknown, schema: object): string {
+  /** Errors of a value against a schema of the document; empty if there are none. */
+  function errorsOf(value: unknown, schema: object): string {
     const { $ref } = schema as Partial<Reference>
-    // Either way, what was compiled is kept for the next value.
+    // Both calls cache the compiled schema.
     const validate = $ref === undefined ? ajv.compile(schema) : ajv.getSchema(`document${$ref}`)
-    if (validate === undefined) throw new Error(`the document has no ${$ref}`)
+    if (validate === undefined) throw new Error(`The document has no ${$ref}.`)
     return validate(value) ? '' : ajv.errorsText(validate.errors)
   }
 
-  return {
-    /** By operation id and status. */
-    responses: new Map(
-      Object.values(document.paths).map(({ get }) => [
-        get.operationId,
-        new Map(
-          Object.entries(get.responses).map(([status, response]) => [
-            Number(status),
-            promisedBy(response),
-          ]),
-        ),
-      ]),
-    ),
-    /** What is wrong with a value, according to a schema of the document. */
-    faultsOf,
-    /** What is wrong with the headers of an answer, by their names in small letters. */
-    headerFaultsOf(sent: Map<string, string>, { headers }: Promised): string {
-      const missing = [...headers].filter(([name, { required }]) => required && !sent.has(name))
-      const wrong = [...sent].flatMap(([name, value]) => {
-        if (GENERAL.has(name)) return []
-        const schema = headers.get(name)?.schema
-        if (schema === undefined) return [`${name} is not documented`]
-        const faults = faultsOf(schema.type === 'integer' ? Number(value) : value, schema)
-        return faults === '' ? [] : [`${name}: ${faults}`]
-      })
-      return [...missing.map(([name]) => `no ${name}`), ...wrong].join(', ')
-    },
+  /** Errors of the headers of a response, by name in lower case; empty if there are none. */
+  function headerErrorsOf(sent: Map<string, string>, { headers }: ResponseContract): string {
+    const missing = [...headers].filter(([name, { required }]) => required && !sent.has(name))
+    const wrong = [...sent].flatMap(([name, value]) => {
+      if (GENERAL.has(name)) return []
+      const schema = headers.get(name)?.schema
+      if (schema === undefined) return [`${name} is not documented`]
+      const errors = errorsOf(schema.type === 'integer' ? Number(value) : value, schema)
+      return errors === '' ? [] : [`${name}: ${errors}`]
+    })
+    return [...missing.map(([name]) => `no ${name}`), ...wrong].join(', ')
   }
+
+  /** By operation id and status. */
+  const responses = new Map(
+    Object.values(document.paths).map(({ get }) => [
+      get.operationId,
+      new Map(
+        Object.entries(get.responses).map(([status, response]) => [
+          Number(status),
+          contractOf(response),
+        ]),
+      ),
+    ]),
+  )
+  return { responses, errorsOf, headerErrorsOf }
 }

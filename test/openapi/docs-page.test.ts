@@ -16,22 +16,22 @@ const browser: Browser = await chromium.launch({
 })
 t.teardown(() => browser.close())
 
-/** Opens the page, and notes whatever goes wrong on it. */
-async function openPage(): Promise<{ page: Page; faults: string[] }> {
+/** Opens the page, and records its errors and its requests to other servers. */
+async function openPage(): Promise<{ page: Page; errors: string[] }> {
   const page = await browser.newPage()
   page.setDefaultTimeout(60_000)
-  const faults: string[] = []
-  page.on('pageerror', (error) => faults.push(error.message))
+  const errors: string[] = []
+  page.on('pageerror', (error) => errors.push(error.message))
   page.on('console', (message) => {
-    // The browser itself reports what breaks the policy, and every answer that is an error.
-    if (['error', 'warning'].includes(message.type())) faults.push(message.text())
+    // The browser reports violations of the policy, and responses that are errors.
+    if (['error', 'warning'].includes(message.type())) errors.push(message.text())
   })
   page.on('request', (request) => {
     const { origin, protocol } = new URL(request.url())
-    if (origin !== service.url && protocol !== 'data:') faults.push(`asked ${request.url()}`)
+    if (origin !== service.url && protocol !== 'data:') errors.push(`request to ${request.url()}`)
   })
   await page.goto(`${service.url}/docs`)
-  return { page, faults }
+  return { page, errors }
 }
 
 async function authorize(page: Page, token: string): Promise<void> {
@@ -42,7 +42,7 @@ async function authorize(page: Page, token: string): Promise<void> {
   await dialog.getByRole('button', { name: 'Close' }).first().click()
 }
 
-/** Expands an operation, executes it as it is filled in, and returns what the page shows. */
+/** Executes an operation with its default values, and returns the response on the page. */
 async function tryOut(page: Page, operationId: string) {
   const operation = page.locator(`[id$="${operationId}"]`)
   await operation.locator('.opblock-summary-control').click()
@@ -55,8 +55,8 @@ async function tryOut(page: Page, operationId: string) {
   }
 }
 
-t.test('what a newcomer does on /docs brings the rows, and every digit of them', async (t) => {
-  const { page, faults } = await openPage()
+t.test('Try it out: the rows with every digit', async (t) => {
+  const { page, errors } = await openPage()
   await authorize(page, DEMO_TOKEN)
   const operations = {
     listPortfolioTransactions: 'portfolios/transactions?limit=1000&page=0',
@@ -67,25 +67,25 @@ t.test('what a newcomer does on /docs brings the rows, and every digit of them',
     const { status, body } = await tryOut(page, operationId)
     t.match(status, /^200/, operationId)
     const { text } = await service.get(`${DEMO_CONNECTION}/${request}`, { token: DEMO_TOKEN })
-    t.strictSame(parseExact(body), parseExact(text), 'the connection that is filled in')
+    t.strictSame(parseExact(body), parseExact(text), 'response of the default connection')
   }
   const portfolio = page.locator('[id$="listPortfolioTransactions"]')
   const example = portfolio.locator('.responses-wrapper .example').first()
   t.match(await example.innerText(), /"titles": 0\.000000000000000000000000000001,/)
-  t.strictSame(faults, [], 'no error, nothing against the policy, no other host')
+  t.strictSame(errors, [], 'no error, no violation of the policy, no other server')
 })
 
-t.test('a token does not outlive the page, which shows a 401 as it came', async (t) => {
-  const { page, faults } = await openPage()
+t.test('reload: the token is gone, and the page shows the 401', async (t) => {
+  const { page, errors } = await openPage()
   await authorize(page, DEMO_TOKEN)
   await page.reload()
   const { status, body } = await tryOut(page, 'listAssetsTransferOrders')
   t.match(status, /^401/)
   t.equal(JSON.parse(body).code, 'missing_credentials')
-  t.equal(faults.length, 1, 'the 401 itself')
+  t.equal(errors.length, 1, 'the 401 itself')
 })
 
-t.test('the page can neither be framed nor run what is not its own', async (t) => {
+t.test('content security policy: no frames, no foreign scripts', async (t) => {
   const { headers } = await service.get('/docs')
   const policy = String(headers.get('content-security-policy'))
   t.notMatch(policy, /unsafe|https?:|\*/)
@@ -94,7 +94,7 @@ t.test('the page can neither be framed nor run what is not its own', async (t) =
   t.equal((await service.get('/docs/yaml')).status, 404, 'YAML would round the numbers')
 })
 
-t.test('the page names no token but those of the demo world', async (t) => {
+t.test('tokens in the document: those of the sample data only', async (t) => {
   const { text } = await service.get('/openapi.json')
   const tokens = new Set(text.match(/idq_\w+|DEMO[A-Z]+\d/g))
   t.strictSame([...tokens], [DEMO_TOKEN, DEMO.wealth.connections.small.token])

@@ -4,27 +4,27 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { startService } from '../support/service.ts'
-import { CLIENT_TYPES, clientTypes, DOCUMENT, kept, RENEWAL } from './committed.ts'
+import { CLIENT_TYPES, clientTypes, DOCUMENT, formatJson, RENEWAL } from './committed.ts'
 
 const service = await startService(t)
 
-t.test('/openapi.json is the committed document, digit by digit', async (t) => {
+t.test('GET /openapi.json: the committed document, digit by digit', async (t) => {
   const served = await service.get('/openapi.json')
   t.match(served.headers.get('content-type'), /^application\/json/)
-  t.equal(await readFile(DOCUMENT, 'utf8'), kept(served.text), `where it is not: ${RENEWAL}`)
+  t.equal(await readFile(DOCUMENT, 'utf8'), formatJson(served.text), `if not: ${RENEWAL}`)
 })
 
-t.test('the page reads that document', async (t) => {
-  const read = await fetch(`${service.url}/docs/json`)
-  t.equal(read.url, `${service.url}/openapi.json`)
+t.test('GET /docs/json: redirect to that document', async (t) => {
+  const response = await fetch(`${service.url}/docs/json`)
+  t.equal(response.url, `${service.url}/openapi.json`)
 })
 
-t.test('the committed types of the client are those of the committed document', async (t) => {
+t.test('committed client types: generated from the committed document', async (t) => {
   const types = await clientTypes(await readFile(DOCUMENT, 'utf8'))
-  t.equal(await readFile(CLIENT_TYPES, 'utf8'), types, `where they are not: ${RENEWAL}`)
+  t.equal(await readFile(CLIENT_TYPES, 'utf8'), types, `if not: ${RENEWAL}`)
 })
 
-t.test('the linter has nothing to say, but for the exceptions in redocly.yaml', async (t) => {
+t.test('linter: no errors or warnings, except for those that redocly.yaml turns off', async (t) => {
   const redocly = fileURLToPath(import.meta.resolve('@redocly/cli/bin/cli.js'))
   const environment = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
   const { stdout } = await promisify(execFile)(

@@ -4,11 +4,11 @@ import { DEMO } from '../../seeds/demo-world.ts'
 import { seed } from '../../seeds/seed.ts'
 import { type Service, type ServiceOptions, startService } from '../support/service.ts'
 
-/** The app token of the demo world, and the connection that the documentation shows. */
+/** App token of the sample data, and the connection that the documentation shows. */
 export const { token: DEMO_TOKEN } = DEMO.wealth
 export const DEMO_CONNECTION = `/api/v1/queries/connections/${DEMO.wealth.connections.small.token}`
 
-/** The service over the demo world. */
+/** Starts the service with the sample data. */
 export async function startSeededService(t: Test, options?: ServiceOptions): Promise<Service> {
   const service = await startService(t, options)
   const pool = new pg.Pool({ connectionString: service.databaseUrl })

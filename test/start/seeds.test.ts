@@ -12,7 +12,7 @@ const pool = new pg.Pool({ connectionString: databaseUrl })
 t.teardown(() => pool.end())
 await seed(pool)
 
-/** The one value of a statement. */
+/** Runs a statement that returns one value. */
 async function value(statement: string): Promise<unknown> {
   const { rows } = await sql<{ value: unknown }>`${sql.raw(statement)}`.execute(db)
   return rows[0]?.value
@@ -20,25 +20,25 @@ async function value(statement: string): Promise<unknown> {
 
 const { large, small, empty } = DEMO.wealth.connections
 const { other } = DEMO.tax.connections
-const ask = (connection: { token: string }, path: string, token: string = DEMO.wealth.token) =>
+const request = (connection: { token: string }, path: string, token: string = DEMO.wealth.token) =>
   get(`/api/v1/queries/connections/${connection.token}/${path}`, { token })
 
-t.test('The demo tokens open the demo connections, and each app only its own', async (t) => {
+t.test('demo tokens: each app reads its own connections only', async (t) => {
   const counts = await Promise.all(
     [large, small, empty].map(async (connection) =>
-      (await ask(connection, 'portfolios/transactions?limit=1')).json(),
+      (await request(connection, 'portfolios/transactions?limit=1')).json(),
     ),
   )
   const [ofLarge, ofSmall, ofEmpty] = counts.map(({ totalItems }) => totalItems)
   t.ok(ofLarge > 5_000)
   t.ok(ofSmall > 5 && ofSmall <= 20)
   t.equal(ofEmpty, 0)
-  t.equal((await ask(other, 'portfolios/transactions')).status, 404)
-  t.equal((await ask(other, 'portfolios/transactions', DEMO.tax.token)).status, 200)
-  t.equal((await ask(small, 'portfolios/transactions', DEMO.tax.token)).status, 404)
+  t.equal((await request(other, 'portfolios/transactions')).status, 404)
+  t.equal((await request(other, 'portfolios/transactions', DEMO.tax.token)).status, 200)
+  t.equal((await request(small, 'portfolios/transactions', DEMO.tax.token)).status, 404)
 })
 
-t.test('Every type of both lists is there, UNKNOWN too', async (t) => {
+t.test('types: every value of both closed lists', async (t) => {
   const types = (table: string) =>
     value(`select array_agg(distinct type::text) as value from ${table}`)
   t.same(
@@ -51,7 +51,7 @@ t.test('Every type of both lists is there, UNKNOWN too', async (t) => {
   )
 })
 
-t.test('It has what makes clients stumble', async (t) => {
+t.test('edge cases: all present', async (t) => {
   const from = 'from portfolio_transaction'
   t.ok(
     Number(await value(`select max(effective_day) - min(effective_day) as value ${from}`)) > 3_600,
@@ -81,10 +81,10 @@ t.test('It has what makes clients stumble', async (t) => {
         operation_date_hour having count(*) > 1`,
     ],
   ]
-  for (const [what, rest] of some) t.ok(await value(`select 1 as value ${rest} limit 1`), what)
+  for (const [name, rest] of some) t.ok(await value(`select 1 as value ${rest} limit 1`), name)
 })
 
-t.test('Dividends of the portfolio arrive on the account', async (t) => {
+t.test('dividends of the portfolio: paid to the account', async (t) => {
   const unpaid = await value(`
     select count(*)::integer as value from portfolio_transaction p
     where type = 'DIVIDENDS' and not exists (
@@ -94,7 +94,7 @@ t.test('Dividends of the portfolio arrive on the account', async (t) => {
   t.equal(unpaid, 0)
 })
 
-t.test('ISINs have the check digit that ISO 6166 demands', async (t) => {
+t.test('ISINs: correct check digits (ISO 6166)', async (t) => {
   const { rows } = await sql<{ isin: string }>`
     select distinct isin from assets_transfer_order where isin is not null`.execute(db)
   t.ok(rows.length > 0)
@@ -108,12 +108,12 @@ t.test('ISINs have the check digit that ISO 6166 demands', async (t) => {
   }
 })
 
-t.test('Seeding twice changes nothing', async (t) => {
+t.test('second seed: no change', async (t) => {
   const everything = async () => {
     const tables = ['app', 'app_token', 'connection', 'portfolio_transaction']
     const others = ['account_transaction', 'assets_transfer_order']
-    const books = ['portfolio_transaction_day', 'portfolio_transaction_month']
-    const contents = [...tables, ...others, ...books].map((table) =>
+    const counts = ['portfolio_transaction_day', 'portfolio_transaction_month']
+    const contents = [...tables, ...others, ...counts].map((table) =>
       value(`select md5(string_agg(t::text, '' order by t::text)) as value from ${table} t`),
     )
     return await Promise.all(contents)

@@ -1,0 +1,108 @@
+import { sql } from 'kysely'
+import type { Test } from 'tap'
+import { DEMO } from '../../seeds/demo-world.ts'
+import { INVALID_QUERY } from '../../src/schemas/problem.ts'
+import { addresses, addToken } from '../support/rows.ts'
+import {
+  type Asking,
+  type Answer as Response,
+  type Service,
+  startService,
+} from '../support/service.ts'
+import { DEMO_CONNECTION, DEMO_TOKEN } from './seeded-service.ts'
+
+export interface OperationResponse {
+  operationId: string
+  response: Response
+}
+
+const OPERATIONS = {
+  listPortfolioTransactions: 'portfolios/transactions',
+  listAccountTransactions: 'accounts/transactions',
+  listAssetsTransferOrders: 'assets-transfer',
+}
+const QUOTA = 60
+const LARGE = `/api/v1/queries/connections/${DEMO.wealth.connections.large.token}`
+
+/**
+ * Gets every documented status of every operation, for every documented cause, from services with the
+ * sample data. It breaks the database.
+ */
+export async function everyResponse(
+  t: Test,
+  { databaseUrl }: Service,
+): Promise<OperationResponse[]> {
+  const environment = { RATE_LIMIT_PER_MINUTE: String(QUOTA) }
+  const service = await startService(t, { databaseUrl, environment })
+  const all: OperationResponse[] = []
+  for (const [operationId, path] of Object.entries(OPERATIONS)) {
+    const responses = await responsesOf(service, path)
+    all.push(...responses.map((response) => ({ operationId, response })))
+  }
+  const services = [
+    await withoutQuota(service),
+    await withoutDatabase(t),
+    await withBrokenPolicy(t, service),
+  ]
+  for (const { get } of services) {
+    for (const [operationId, path] of Object.entries(OPERATIONS)) {
+      const response = await get(`${DEMO_CONNECTION}/${path}`, {
+        token: DEMO_TOKEN,
+        headers: TRACED,
+      })
+      all.push({ operationId, response })
+    }
+  }
+  return all
+}
+
+/** Gets the responses that depend on the request only. */
+async function responsesOf({ get, db }: Service, path: string): Promise<Response[]> {
+  const { id } = await db
+    .selectFrom('app')
+    .select('id')
+    .where('name', '=', DEMO.wealth.app)
+    .executeTakeFirstOrThrow()
+  const expired = await addToken(db, id, { expires_at: new Date(0) })
+  const address = `${DEMO_CONNECTION}/${path}`
+  const request = (options: Asking, at = address) =>
+    get(at, { ...options, headers: { ...TRACED, ...options.headers } })
+  const token = DEMO_TOKEN
+  const whole = await request({ token, headers: { 'accept-encoding': 'gzip' } })
+  const everything = path.endsWith('transactions')
+    ? `${LARGE}/${path}?limit=10000`
+    : `${LARGE}/${path}`
+  return [
+    whole,
+    await request({ token }, everything),
+    await request({ token, headers: { 'if-none-match': String(whole.headers.get('etag')) } }),
+    await request({ token }, `${address}?${INVALID_QUERY}`),
+    await request({ token }, address.replace('DEMO', '%ff')),
+    await request({}),
+    await request({ token: `${token} twice` }),
+    await request({ token: 'unknown' }),
+    await request({ token: expired }),
+    await request({ token }, address.replace('DEMO', 'NO')),
+    await request({ token, method: 'POST' }),
+  ]
+}
+
+const TRACED = { 'x-client-trace-id': 'sync-2025-03-14-0042' }
+
+async function withoutQuota(service: Service): Promise<Service> {
+  const { orders } = addresses('none')
+  for (let sent = 0; sent <= QUOTA; sent += 1) await service.get(orders, { token: DEMO_TOKEN })
+  return service
+}
+
+function withoutDatabase(t: Test): Promise<Service> {
+  return startService(t, { environment: { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' } })
+}
+
+/** Service with a permanent error: a policy that divides by zero. */
+async function withBrokenPolicy(t: Test, { databaseUrl, db }: Service): Promise<Service> {
+  for (const table of ['portfolio_transaction', 'account_transaction', 'assets_transfer_order']) {
+    await sql`create policy broken on ${sql.id(table)} as restrictive using (1 / 0 = 1)`.execute(db)
+  }
+  return startService(t, { databaseUrl })
+}
