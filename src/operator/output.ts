@@ -22,6 +22,13 @@ export function table(rows: Record<string, Cell>[], whenEmpty: string): string {
 
 function cellText(cell: Cell): string {
   if (cell === null) return '-'
-  // A name could hold a terminal control sequence or a change of writing direction.
-  return cell instanceof Date ? cell.toISOString() : String(cell).replace(/\p{C}/gu, '�')
+  return cell instanceof Date ? cell.toISOString() : printable(String(cell)).replace(/[\n\t]/g, '�')
+}
+
+/**
+ * Replaces control and bidirectional characters, except line breaks and tabs: names and input must not
+ * control the terminal.
+ */
+export function printable(text: string): string {
+  return text.replace(/[^\P{C}\n\t]/gu, '�')
 }

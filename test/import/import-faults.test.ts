@@ -1,17 +1,17 @@
 import t from 'tap'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from './importing.ts'
 
-const { faults, run, newConnection, books } = await prepareImport(t)
+const { problems, run, newConnection, rowCounts } = await prepareImport(t)
 
-/** Each line, and what is told of it. */
-async function tells(kind: Parameters<typeof faults>[0], cases: [string, string][]) {
-  const told = await faults(kind, cases.map(([line]) => `${line}\n`).join(''))
-  return [told, cases.map(([, reason], index) => `${index + 1}: ${reason}`)] as const
+/** Imports lines. Returns the actual and the expected problems. */
+async function report(kind: Parameters<typeof problems>[0], cases: [string, string][]) {
+  const actual = await problems(kind, cases.map(([line]) => `${line}\n`).join(''))
+  return [actual, cases.map(([, reason], index) => `${index + 1}: ${reason}`)] as const
 }
 
-t.test('Numbers: a fault for each that is no exact decimal within the limits', async (t) => {
+t.test('Invalid number: rejected with the limit that it exceeds', async (t) => {
   const number = 'a number is expected'
-  const [told, expected] = await tells('portfolio-transactions', [
+  const [actual, expected] = await report('portfolio-transactions', [
     [portfolioLine(1, '"amount":"1e5"'), `amount: ${number}, not "1e5"`],
     [portfolioLine(2, '"amount":true'), `amount: ${number}, not true`],
     [portfolioLine(3, '"amount":[1]'), `amount: ${number}, not an array`],
@@ -37,10 +37,10 @@ t.test('Numbers: a fault for each that is no exact decimal within the limits', a
       `price: ${'9'.repeat(39)} has more than 38 digits before the decimal point`,
     ],
   ])
-  t.same(told, expected)
+  t.same(actual, expected)
 })
 
-t.test('Dates: a fault for each that does not exist, or is not written as one', async (t) => {
+t.test('Invalid date: rejected if it does not exist or has another notation', async (t) => {
   const days = ['2025-02-30', '0000-01-01', '10000-01-01', '2025-13-01', '2025-1-1', '2025-00-10']
   const others = [
     '',
@@ -50,20 +50,20 @@ t.test('Dates: a fault for each that does not exist, or is not written as one', 
     '2025-06-31',
     '2025/06/01',
   ]
-  const [told, expected] = await tells(
+  const [actual, expected] = await report(
     'portfolio-transactions',
     [...days, ...others].map((day, index) => [
       portfolioLine(index, `"valueDateDay":"${day}"`),
-      `valueDateDay: a day that exists is expected, as YYYY-MM-DD, not "${day}"`,
+      `valueDateDay: an existing day is expected, as YYYY-MM-DD, not "${day}"`,
     ]),
   )
-  t.same(told, expected)
+  t.same(actual, expected)
 })
 
-t.test('Identifiers and words: a fault for each that is none', async (t) => {
+t.test('Invalid UUID or value of a list: rejected', async (t) => {
   const id = uuid(1)
   const rest = `"portfolioId":"${id}","operationDateDay":"2024-01-01"`
-  const [told, expected] = await tells('portfolio-transactions', [
+  const [actual, expected] = await report('portfolio-transactions', [
     [
       `{"transactionId":"${id.slice(1)}","type":"BUY",${rest}}`,
       `transactionId: a UUID is expected, not "${id.slice(1)}"`,
@@ -81,20 +81,20 @@ t.test('Identifiers and words: a fault for each that is none', async (t) => {
       `{"transactionId":"${id}","type":"DIVIDEND",${rest}}`,
       'type: "DIVIDEND" is not in the list; the closest is DIVIDENDS',
     ],
-    [`{"transactionId":"${id}","type":1,${rest}}`, 'type: a word of the list is expected, not 1'],
+    [`{"transactionId":"${id}","type":1,${rest}}`, 'type: a value of the list is expected, not 1'],
   ])
-  t.same(told, expected)
+  t.same(actual, expected)
 })
 
-t.test('Texts: no NUL, no half of a surrogate pair, not too long, and not numbers', async (t) => {
-  const [told, expected] = await tells('portfolio-transactions', [
+t.test('Invalid text: NUL, half of a surrogate pair, too long, or a number', async (t) => {
+  const [actual, expected] = await report('portfolio-transactions', [
     [
       portfolioLine(1, '"description":"a\\u0000b"'),
-      'description: a NUL (\\u0000) cannot be stored in a text',
+      'description: a text cannot contain NUL (\\u0000)',
     ],
     [
       portfolioLine(2, '"description":"\\ud83d"'),
-      'description: the text holds one half of a surrogate pair',
+      'description: the text contains half of a surrogate pair',
     ],
     [
       portfolioLine(3, `"description":"${'x'.repeat(1_000_000)}"`),
@@ -110,17 +110,17 @@ t.test('Texts: no NUL, no half of a surrogate pair, not too long, and not number
     ],
     [portfolioLine(6, '"currency":978'), 'currency: a text is expected, not 978'],
   ])
-  t.same(told, expected)
+  t.same(actual, expected)
 })
 
-t.test('Texts as long as they may be are stored, counted in characters', async (t) => {
+t.test('Text at the length limit: stored; the limit counts characters', async (t) => {
   const connection = await newConnection()
   const text = `"description":"${'😀'.repeat(10_000)}","currency":"${'\\ud83d\\ude00'.repeat(255)}"`
   t.match(await run('portfolio-transactions', connection, portfolioLine(1, text)), { inserted: 1 })
 })
 
-t.test('Fields: unknown, repeated, missing or null where they may not be', async (t) => {
-  const [told, expected] = await tells('portfolio-transactions', [
+t.test('Invalid field: unknown, repeated, missing or null', async (t) => {
+  const [actual, expected] = await report('portfolio-transactions', [
     [portfolioLine(1, '"ammount":1'), 'ammount: there is no such field; the closest is amount'],
     [
       portfolioLine(2, '"movementId":1'),
@@ -132,33 +132,30 @@ t.test('Fields: unknown, repeated, missing or null where they may not be', async
     [portfolioLine(6).replace('"BUY"', 'null'), 'type: null is not allowed here'],
     [
       portfolioLine(7).replace('"2024-02-29"', 'null'),
-      'operationDateDay or valueDateDay must be known',
+      'operationDateDay or valueDateDay must have a value',
     ],
     [
       portfolioLine(8, '"\\u001b[2J":1'),
       '"\\u001b[2J": there is no such field; the closest is price',
     ],
   ])
-  t.same(told.slice(0, 1), expected.slice(0, 1))
-  t.match(told[1], /^2: movementId: there is no such field; the closest is \w+$/)
-  t.same(told.slice(2, 7), expected.slice(2, 7))
-  t.match(told[7], /^8: "\\u001b\[2J": there is no such field; the closest is \w+$/)
+  t.same(actual.slice(0, 1), expected.slice(0, 1))
+  t.match(actual[1], /^2: movementId: there is no such field; the closest is \w+$/)
+  t.same(actual.slice(2, 7), expected.slice(2, 7))
+  t.match(actual[7], /^8: "\\u001b\[2J": there is no such field; the closest is \w+$/)
 })
 
-t.test(
-  'Every fault of a row is told, and an account transaction must have an amount',
-  async (t) => {
-    const line = accountLine(1, '"currency":1,"valueDateDay":"x"').replace('"amount":1,', '')
-    t.same(await faults('account-transactions', line), [
-      '1: currency: a text is expected, not 1',
-      '1: valueDateDay: a day that exists is expected, as YYYY-MM-DD, not "x"',
-      '1: amount: the field is missing',
-    ])
-  },
-)
+t.test('Invalid row: every problem is reported', async (t) => {
+  const line = accountLine(1, '"currency":1,"valueDateDay":"x"').replace('"amount":1,', '')
+  t.same(await problems('account-transactions', line), [
+    '1: currency: a text is expected, not 1',
+    '1: valueDateDay: an existing day is expected, as YYYY-MM-DD, not "x"',
+    '1: amount: the field is missing',
+  ])
+})
 
-t.test('Objects within a row have both their members, or are null', async (t) => {
-  const [told, expected] = await tells('portfolio-transactions', [
+t.test('Nested object: has all its members, or is null', async (t) => {
+  const [actual, expected] = await report('portfolio-transactions', [
     [
       portfolioLine(1, '"retentionDetail":{"retentionFrom":1}'),
       'retentionDetail.retentionTo: the field is missing',
@@ -183,41 +180,41 @@ t.test('Objects within a row have both their members, or are null', async (t) =>
       'retentionDetail: the field appears twice',
     ],
   ])
-  t.same(told.slice(0, 4), expected.slice(0, 4))
-  t.ok(told.includes(String(expected[4])))
-  t.same(await faults('transfer-orders', orderLine(1, '"marketer":{"name":"M"}')), [
+  t.same(actual.slice(0, 4), expected.slice(0, 4))
+  t.ok(actual.includes(String(expected[4])))
+  t.same(await problems('transfer-orders', orderLine(1, '"marketer":{"name":"M"}')), [
     '1: marketer.cif: the field is missing',
   ])
 })
 
-t.test('A completion is a time with its offset, or null', async (t) => {
+t.test('Invalid completedAt: not a time with its offset', async (t) => {
   const texts = ['2024-01-01', '2024-01-01T00:00:00', '2024-02-30T00:00:00Z', 'infinity', 'now']
   const more = ['2024-01-01T24:00:00Z', '2024-01-01T00:00:00+16:00', '2024-01-01T00:60:00Z']
-  const [told, expected] = await tells(
+  const [actual, expected] = await report(
     'transfer-orders',
     [...texts, ...more].map((text, index) => [
       orderLine(index, `"completedAt":"${text}"`),
       `completedAt: a time with its offset is expected, as 2025-03-14T09:30:00Z, not "${text}"`,
     ]),
   )
-  t.same(told, expected)
+  t.same(actual, expected)
 })
 
 t.test(
-  'One fault, and nothing is imported; the first 20 are told, and how many more',
+  'Invalid rows: nothing is imported; the first 20 problems are listed, all are counted',
   async (t) => {
     const connection = await newConnection()
-    const sound = Array.from({ length: 30 }, (_, index) => portfolioLine(index))
-    const faulty = sound.map((line) => line.replace('BUY', 'BOUGHT'))
-    const before = await books(connection)
-    const rejected = run('portfolio-transactions', connection, [...faulty, ...sound].join('\n'))
-    await t.rejects(rejected, { message: /^30 faults .*nothing was imported/ })
+    const valid = Array.from({ length: 30 }, (_, index) => portfolioLine(index))
+    const invalid = valid.map((line) => line.replace('BUY', 'BOUGHT'))
+    const before = await rowCounts(connection)
+    const rejected = run('portfolio-transactions', connection, [...invalid, ...valid].join('\n'))
+    await t.rejects(rejected, { message: /^30 problems .*nothing was imported/ })
     const error = await rejected.catch((reason) => reason)
-    t.equal(error.faults.length, 20)
+    t.equal(error.problems.length, 20)
     t.match(error.message.split('\n').slice(1, 2), [
       'rows.ndjson:1: type: "BOUGHT" is not in the list',
     ])
-    t.match(error.message, /… and 10 more faults$/)
-    t.same(await books(connection), before)
+    t.match(error.message, /… and 10 more problems$/)
+    t.same(await rowCounts(connection), before)
   },
 )

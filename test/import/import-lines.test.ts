@@ -2,37 +2,34 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
 import { accountLine, portfolioLine, prepareImport } from './importing.ts'
 
-const { faults, run, newConnection, db } = await prepareImport(t)
+const { problems, run, newConnection, db } = await prepareImport(t)
 const kind = 'portfolio-transactions'
 const [one, two, three] = [portfolioLine(1), portfolioLine(2), portfolioLine(3)]
 
-/** How many rows a text brings into a new connection. */
+/** Imports a text into a new connection. Returns the number of rows. */
 async function read(text: string | Buffer, chunkBytes?: number): Promise<number> {
   const more = chunkBytes === undefined ? {} : { chunkBytes }
   return (await run(kind, await newConnection(), text, more)).inserted
 }
 
-t.test(
-  'A byte order mark, CRLF, blank lines and a missing last line break are no faults',
-  async (t) => {
-    t.equal(await read(`\ufeff${one}\r\n\r\n \t \r\n  ${two}  \r\n\n${three}`), 3)
-    t.equal(await read(`\ufeff${one}`), 1)
-  },
-)
+t.test('Byte order mark, CRLF, blank lines, no last line break: accepted', async (t) => {
+  t.equal(await read(`\ufeff${one}\r\n\r\n \t \r\n  ${two}  \r\n\n${three}`), 3)
+  t.equal(await read(`\ufeff${one}`), 1)
+})
 
-t.test('A file without rows brings none', async (t) => {
+t.test('File without rows: imports none', async (t) => {
   for (const text of ['', '\n', '\ufeff', '\r\n \n\t', '\ufeff\n']) {
     const counts = await run(kind, await newConnection(), text)
     t.same(counts, { read: 0, inserted: 0, updated: 0, unchanged: 0 }, JSON.stringify(text))
   }
 })
 
-t.test('Where the chunks of a file end makes no difference', async (t) => {
+t.test('Chunks of any size: the same rows', async (t) => {
   const text = `\ufeff${portfolioLine(1, '"description":"añ😀\\"\\\\"')}\r\n\n${two}\n${three}`
   for (const bytes of [1, 2, 3, 7, 64, 200]) t.equal(await read(text, bytes), 3, `${bytes} bytes`)
 })
 
-t.test('A line that is not JSON is told, with the place where it goes wrong', async (t) => {
+t.test('Invalid JSON: reported with its position', async (t) => {
   const cases: [string, string][] = [
     ['{"amount":01}', 'a comma or a closing brace is expected at character 12, not "1"'],
     ['{"amount":1.}', 'a digit is expected at character 13, not "}"'],
@@ -48,39 +45,42 @@ t.test('A line that is not JSON is told, with the place where it goes wrong', as
     ['{"amount"=1}', 'a colon is expected at character 10, not "="'],
     [
       '{"description":"a\tb"}',
-      'a character that may stand in a string is expected at character 18, not "\\t"',
+      'a character that is valid in a string is expected at character 18, not "\\t"',
     ],
-    ['{"description":"\\x41"}', 'a string has an escape that JSON has not, at character 16'],
+    [
+      '{"description":"\\x41"}',
+      'a string has an escape that JSON does not define, at character 16',
+    ],
     [
       `${one} ${two}`,
       `nothing more is expected after the object at character ${one.length + 2}, not "{"`,
     ],
     ['{"description":"😀" 1}', 'a comma or a closing brace is expected at character 21, not "1"'],
   ]
-  const told = await faults(kind, cases.map(([line]) => `${line}\n`).join(''))
+  const actual = await problems(kind, cases.map(([line]) => `${line}\n`).join(''))
   t.same(
-    told,
+    actual,
     cases.map(([, reason], index) => `${index + 1}: not valid JSON: ${reason}`),
   )
 })
 
-t.test('A line that is no object is a fault', async (t) => {
+t.test('Line that is not an object: rejected', async (t) => {
   const expected = 'a JSON object is expected on each line: one portfolio transaction'
   const lines = ['[]', '7', '"x"', 'null', 'true', `[${one}]`]
   t.same(
-    await faults(kind, lines.join('\n')),
+    await problems(kind, lines.join('\n')),
     lines.map((_, index) => `${index + 1}: ${expected}`),
   )
 })
 
-t.test('A last line that was cut off is a fault, wherever it was cut', async (t) => {
+t.test('Truncated last line: rejected', async (t) => {
   for (let end = 1; end < two.length; end += 11) {
-    const [told] = await faults(kind, `${one}\n${two.slice(0, end)}`)
-    t.match(told, /^2: not valid JSON: .*was the file cut short\?$/, two.slice(0, end))
+    const [actual] = await problems(kind, `${one}\n${two.slice(0, end)}`)
+    t.match(actual, /^2: not valid JSON: .*is the file truncated\?$/, two.slice(0, end))
   }
 })
 
-t.test('Bytes that are not UTF-8 are a fault of their line only', async (t) => {
+t.test('Invalid UTF-8: a problem of its line only', async (t) => {
   const latin1 = Buffer.from(portfolioLine(2, '"description":"España"'), 'latin1')
   const surrogate = Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])
   const overlong = Buffer.from([0xc0, 0xaf])
@@ -93,9 +93,9 @@ t.test('Bytes that are not UTF-8 are a fault of their line only', async (t) => {
   ]
   const text = Buffer.concat(lines.flatMap((line) => [line, Buffer.from('\n')]))
   for (const bytes of [text, Buffer.concat([Buffer.alloc(1_100_000, ' \n'), text])]) {
-    const told = await faults(kind, bytes)
+    const actual = await problems(kind, bytes)
     t.match(
-      told.map((fault) => fault.replace(/^\d+/, 'n')),
+      actual.map((problem) => problem.replace(/^\d+/, 'n')),
       [
         'n: the line is not UTF-8',
         'n: the line is not UTF-8',
@@ -106,7 +106,7 @@ t.test('Bytes that are not UTF-8 are a fault of their line only', async (t) => {
   }
 })
 
-t.test('A line above 1 MiB is a fault, and those after it are read', async (t) => {
+t.test('Line above 1 MiB: rejected; later lines are read', async (t) => {
   const long = portfolioLine(1, `"description":"${'x'.repeat(1024 * 1024)}"`)
   for (const chunkBytes of [64 * 1024, undefined]) {
     const connection = await newConnection()
@@ -114,18 +114,18 @@ t.test('A line above 1 MiB is a fault, and those after it are read', async (t) =
     const error = await run(kind, connection, text, chunkBytes ? { chunkBytes } : {}).catch(
       (e) => e,
     )
-    t.match(error.faults, [
+    t.match(error.problems, [
       { line: 1, reason: 'the line is longer than 1048576 bytes' },
       { line: 3, field: 'y' },
       { line: 4, reason: 'the line is longer than 1048576 bytes' },
     ])
   }
   const padding = ' '.repeat(1024 * 1024 - one.length)
-  t.equal(await read(`${one}${padding}\n`), 1, 'a line of exactly 1 MiB is none')
-  t.match(await faults(kind, `${one}${padding} \n`), ['1: the line is longer than 1048576 bytes'])
+  t.equal(await read(`${one}${padding}\n`), 1, 'exactly 1 MiB is accepted')
+  t.match(await problems(kind, `${one}${padding} \n`), ['1: the line is longer than 1048576 bytes'])
 })
 
-t.test('What comes out is what went in, character by character', async (t) => {
+t.test('Text: stored character by character', async (t) => {
   const texts = [
     '',
     ' ',
@@ -162,7 +162,7 @@ t.test('What comes out is what went in, character by character', async (t) => {
   )
 })
 
-t.test('A file that is compressed, or in another encoding, is told as a whole', async (t) => {
+t.test('Compressed file or other encoding: rejected with advice', async (t) => {
   const forms: [Buffer, RegExp][] = [
     [gzipSync(one), /^rows\.ndjson is compressed by gzip: .*gzip -dc/],
     [zstdCompressSync(one), /^rows\.ndjson is compressed by zstd: .*zstd -dc/],

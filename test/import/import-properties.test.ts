@@ -1,16 +1,18 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { kinds } from '../../src/operator/import/import-types.ts'
+import { importTypes } from '../../src/operator/import/import-types.ts'
 import { RowReader } from '../../src/operator/import/row-reader.ts'
 import { plainDecimal } from '../../src/operator/import/rules.ts'
 import { portfolioLine, prepareImport } from './importing.ts'
 
-/** The faults of a line, without a database. */
-function faultsOf(line: string): string[] {
-  const faults: string[] = []
-  const reader = new RowReader(kinds['portfolio-transactions'], (reason) => faults.push(reason))
+/** Validates a line without a database. */
+function problemsOf(line: string): string[] {
+  const problems: string[] = []
+  const reader = new RowReader(importTypes['portfolio-transactions'], (reason) =>
+    problems.push(reason),
+  )
   reader.read(Buffer.from(`${line}\n`), 0, 1)
-  return faults
+  return problems
 }
 
 const parses = (text: string) => {
@@ -21,14 +23,14 @@ const parses = (text: string) => {
   }
 }
 
-t.test('A line is JSON to the import exactly where it is to JSON.parse', async (t) => {
-  // A sound line, with a few characters of it replaced by others that mean something in JSON.
+t.test('Random line: JSON for the import exactly if JSON.parse accepts it', async (t) => {
+  // A valid line, with a few characters replaced by other JSON tokens.
   const members = '"amount":-12.50e+3,"description":"a\\u00e9\\n","retentionDetail":null'
-  const sound = portfolioLine(1, members)
+  const valid = portfolioLine(1, members)
   const pieces = ['', '"', '\\', '{', '}', '[', ']', ',', ':', '0', '1', '-', '+', '.', 'e', 'E']
   const others = [' ', '\t', '\r', 'null', 'true', '\\u', 'x', '\u0001', '\u007f', 'é', '😀']
   const edit = fc.record({
-    at: fc.nat(sound.length - 1),
+    at: fc.nat(valid.length - 1),
     remove: fc.nat(2),
     insert: fc.constantFrom(...pieces, ...others),
   })
@@ -36,19 +38,19 @@ t.test('A line is JSON to the import exactly where it is to JSON.parse', async (
     fc.property(fc.array(edit, { minLength: 1, maxLength: 3 }), (edits) => {
       const line = edits.reduce(
         (text, { at, remove, insert }) => text.slice(0, at) + insert + text.slice(at + remove),
-        sound,
+        valid,
       )
-      // A fault of the row may come first, and end the reading of a nested object early.
-      const faults = faultsOf(line)
-      if (parses(line)) return faults.every((fault) => !fault.startsWith('not valid JSON'))
-      return faults.length > 0
+      // Another problem may end reading before the invalid JSON.
+      const problems = problemsOf(line)
+      if (parses(line)) return problems.every((problem) => !problem.startsWith('not valid JSON'))
+      return problems.length > 0
     }),
     { numRuns: 3_000 },
   )
-  t.same(faultsOf(sound), [])
+  t.same(problemsOf(valid), [])
 })
 
-t.test('A decimal is the number that was written, whatever its form', async (t) => {
+t.test('Random decimal: written exactly, in any notation', async (t) => {
   const number = fc
     .tuple(
       fc.constantFrom('', '-'),
@@ -75,7 +77,7 @@ t.test('A decimal is the number that was written, whatever its form', async (t) 
   t.end()
 })
 
-/** A number as an integer of so many decimals. */
+/** Value of a number: `units` divided by 10 to the power of `scale`. */
 function model(text: string): { units: bigint; scale: number } {
   const [mantissa = '', exponent = '0'] = text.split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
@@ -84,7 +86,7 @@ function model(text: string): { units: bigint; scale: number } {
   return shift >= 0 ? { units, scale: shift } : { units: units * 10n ** BigInt(-shift), scale: 0 }
 }
 
-t.test('What goes in is what comes out', async (t) => {
+t.test('Random rows: stored unchanged; imported again, unchanged', async (t) => {
   const { run, newConnection, db } = await prepareImport(t)
   const kind = 'portfolio-transactions'
   const text = fc.string({ unit: 'binary', maxLength: 60 }).filter((value) => !value.includes('\0'))
@@ -115,7 +117,7 @@ t.test('What goes in is what comes out', async (t) => {
         .where('connection_id', '=', connection.id)
         .orderBy('transaction_id')
         .execute()
-      // A zero has no sign in PostgreSQL.
+      // PostgreSQL stores no negative zero.
       const amountOf = (digits: string) => digits.replace(/^-(0(\.0*)?)$/, '$1')
       t.same(
         stored,

@@ -10,35 +10,31 @@ const CHUNK_ROWS = 20
 const CHUNKS = 120
 const description = `"description":"${'x'.repeat(9_000)}"`
 
-t.test(
-  'A database that takes no more stops the reading of the file, until it goes on',
-  async (t) => {
-    const { url, newConnection } = await prepareImport(t)
-    const { id } = await newConnection()
-    const line = await openLine(new URL(url))
-    t.teardown(line.close)
-    const pool = new pg.Pool({ connectionString: line.url, max: 1 })
-    t.teardown(() => pool.end())
-    let chunks = 0
-    async function* source() {
-      for (; chunks < CHUNKS; chunks += 1) {
-        if (chunks === 10) line.pause()
-        const ids = Array.from({ length: CHUNK_ROWS }, (_, index) => chunks * CHUNK_ROWS + index)
-        yield Buffer.from(`${ids.map((row) => portfolioLine(row, description)).join('\n')}\n`)
-      }
+t.test('Stalled database: reading of the file stops, then resumes', async (t) => {
+  const { url, newConnection } = await prepareImport(t)
+  const { id } = await newConnection()
+  const line = await openLine(new URL(url))
+  t.teardown(line.close)
+  const pool = new pg.Pool({ connectionString: line.url, max: 1 })
+  t.teardown(() => pool.end())
+  let chunks = 0
+  async function* source() {
+    for (; chunks < CHUNKS; chunks += 1) {
+      if (chunks === 10) line.pause()
+      const ids = Array.from({ length: CHUNK_ROWS }, (_, index) => chunks * CHUNK_ROWS + index)
+      yield Buffer.from(`${ids.map((row) => portfolioLine(row, description)).join('\n')}\n`)
     }
-    const sources = [{ name: 'rows', chunks: source() }]
-    const done = importRows(pool, { kind: 'portfolio-transactions', connectionId: id, sources })
-    const stalled = await standstill(() => chunks)
-    // The sockets on the way hold a few megabytes; a chunk is 180 kilobytes.
+  }
+  const sources = [{ name: 'rows', chunks: source() }]
+  const done = importRows(pool, { kind: 'portfolio-transactions', connectionId: id, sources })
+  const stalled = await standstill(() => chunks)
+  // Socket buffers take a few megabytes; a chunk has 180 kilobytes.
+  t.ok(stalled >= 10 && stalled < CHUNKS / 2, `${stalled} of ${CHUNKS} chunks read`)
+  line.resume()
+  t.match((await done).counts, { inserted: CHUNKS * CHUNK_ROWS })
+})
 
-    t.ok(stalled >= 10 && stalled < CHUNKS / 2, `${stalled} of ${CHUNKS} chunks read`)
-    line.resume()
-    t.match((await done).counts, { inserted: CHUNKS * CHUNK_ROWS })
-  },
-)
-
-/** What a number is when it has not changed for half a second. */
+/** Returns a number once it is unchanged for half a second. */
 async function standstill(read: () => number): Promise<number> {
   for (let before = -1; ; ) {
     await sleep(500)
@@ -47,7 +43,7 @@ async function standstill(read: () => number): Promise<number> {
   }
 }
 
-/** A way to a server that can be held up. */
+/** Opens a proxy to the server that can be paused. */
 async function openLine(server: URL) {
   const clients = new Set<Socket>()
   const hold = (held: boolean) => {

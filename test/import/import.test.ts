@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
-import { outcomeOf } from '../../src/operator/cli.ts'
+import { exitResult } from '../../src/operator/cli.ts'
 import { importRows } from '../../src/operator/import/import-rows.ts'
 import {
   accountLine,
@@ -12,12 +12,12 @@ import {
   uuid,
 } from './importing.ts'
 
-const { run, newConnection, books, db, pool, url } = await prepareImport(t)
+const { run, newConnection, rowCounts, db, pool, url } = await prepareImport(t)
 const kind = 'portfolio-transactions'
 
 const lines = (...all: string[]) => all.join('\n')
 
-t.test('New rows are inserted, changed ones updated, equal ones left alone', async (t) => {
+t.test('Import: inserts new rows, updates changed rows, skips equal rows', async (t) => {
   const connection = await newConnection()
   const first = [1, 2, 3].map((id) => portfolioLine(id, '"amount":10.50,"currency":"EUR"'))
   t.same(await run(kind, connection, lines(...first)), counts({ read: 3, inserted: 3 }))
@@ -40,32 +40,32 @@ t.test('New rows are inserted, changed ones updated, equal ones left alone', asy
     rows.map(({ currency }) => currency),
     ['EUR', 'USD', 'EUR', null],
   )
-  t.match(await books(connection), { portfolio: 4 })
+  t.match(await rowCounts(connection), { portfolio: 4 })
 })
 
-t.test('An UNKNOWN gets its type when it comes again', async (t) => {
+t.test('Type UNKNOWN: updated by a later import', async (t) => {
   const connection = await newConnection()
   const line = portfolioLine(1)
   await run(kind, connection, line.replace('BUY', 'UNKNOWN'))
   t.same(await run(kind, connection, line), counts({ read: 1, updated: 1 }))
 })
 
-t.test('What has not changed is not written: the version of the data stays', async (t) => {
+t.test('Unchanged rows: not written; the data version stays', async (t) => {
   const connection = await newConnection()
   const members = '"amount":1.00,"description":"a\\nb","retentionDetail":null'
   await run(kind, connection, portfolioLine(1, members))
   await run('account-transactions', connection, accountLine(1))
   await run('transfer-orders', connection, orderLine(1))
-  const before = await books(connection)
+  const before = await rowCounts(connection)
   const again = portfolioLine(1, members).replace(uuid(1), uuid(1).toUpperCase())
   t.same(await run(kind, connection, again), counts({ read: 1, unchanged: 1 }))
   await run('account-transactions', connection, accountLine(1, '"taxes":null'))
   await run('transfer-orders', connection, orderLine(1))
   await run(kind, connection, '')
-  t.same(await books(connection), before)
+  t.same(await rowCounts(connection), before)
 })
 
-t.test('Every digit counts: 1.0 becomes 1.00, and an exponent is no change', async (t) => {
+t.test('Trailing zeros: 1.0 to 1.00 is an update, 100e-2 is not', async (t) => {
   const connection = await newConnection()
   await run(kind, connection, portfolioLine(1, '"amount":1.0'))
   const again = (amount: string) => run(kind, connection, portfolioLine(1, `"amount":${amount}`))
@@ -77,7 +77,7 @@ t.test('Every digit counts: 1.0 becomes 1.00, and an exponent is no change', asy
   t.match(await again('null'), { updated: 1 })
 })
 
-t.test('A field that is left out is null, also where it had a value before', async (t) => {
+t.test('Missing field: null, even if it had a value', async (t) => {
   const connection = await newConnection()
   await run(
     kind,
@@ -88,39 +88,36 @@ t.test('A field that is left out is null, also where it had a value before', asy
   t.match(await run(kind, connection, portfolioLine(1, '"retentionDetail":null')), { unchanged: 1 })
 })
 
-t.test('The ids of one connection are nothing to another', async (t) => {
+t.test('Same row id in two connections: two rows', async (t) => {
   const [one, other] = [await newConnection(), await newConnection()]
   await run(kind, one, portfolioLine(1, '"amount":1'))
   t.match(await run(kind, other, portfolioLine(1, '"amount":2')), { inserted: 1 })
   t.match(await run(kind, one, portfolioLine(1, '"amount":1')), { unchanged: 1 })
 })
 
-t.test(
-  'A row that comes twice is a fault, in one file or in two, and names both lines',
-  async (t) => {
-    const { id } = await newConnection()
-    const again = portfolioLine(1).replace(uuid(1), uuid(1).toUpperCase())
-    const sources = [
-      { name: 'a', chunks: chunksOf(lines('', portfolioLine(1), portfolioLine(2))) },
-      { name: 'empty', chunks: chunksOf('') },
-      { name: 'b', chunks: chunksOf(lines(portfolioLine(3), again, portfolioLine(3), again)) },
-    ]
-    const error = await importRows(pool, { kind, connectionId: id, sources }).catch((e) => e)
-    t.equal(error.total, 3)
-    t.same(error.faults, [
-      fault(2, 'the same row was on line 2 of a already'),
-      fault(3, 'the same row was on line 1 of b already'),
-      fault(4, 'the same row was on line 2 of a already'),
-    ])
-    t.match(await books({ id }), { portfolio: 0, version: 0 })
+t.test('Duplicate row: rejected with both lines, across files', async (t) => {
+  const { id } = await newConnection()
+  const again = portfolioLine(1).replace(uuid(1), uuid(1).toUpperCase())
+  const sources = [
+    { name: 'a', chunks: chunksOf(lines('', portfolioLine(1), portfolioLine(2))) },
+    { name: 'empty', chunks: chunksOf('') },
+    { name: 'b', chunks: chunksOf(lines(portfolioLine(3), again, portfolioLine(3), again)) },
+  ]
+  const error = await importRows(pool, { kind, connectionId: id, sources }).catch((e) => e)
+  t.equal(error.total, 3)
+  t.same(error.problems, [
+    problem(2, 'duplicate of the row on line 2 of a'),
+    problem(3, 'duplicate of the row on line 1 of b'),
+    problem(4, 'duplicate of the row on line 2 of a'),
+  ])
+  t.match(await rowCounts({ id }), { portfolio: 0, version: 0 })
 
-    function fault(line: number, reason: string) {
-      return { file: 'b', line, field: 'transactionId', reason }
-    }
-  },
-)
+  function problem(line: number, reason: string) {
+    return { file: 'b', line, field: 'transactionId', reason }
+  }
+})
 
-t.test('Faults of rows and rows that come twice are told together, by line', async (t) => {
+t.test('Invalid and duplicate rows: reported together, by line', async (t) => {
   const text = lines(
     portfolioLine(1),
     portfolioLine(1),
@@ -129,24 +126,24 @@ t.test('Faults of rows and rows that come twice are told together, by line', asy
   )
   const error = await run(kind, await newConnection(), text).catch((e) => e)
   t.same(
-    error.faults.map(({ line }: { line: number }) => line),
+    error.problems.map(({ line }: { line: number }) => line),
     [2, 3, 4],
   )
 })
 
-t.test('A dry run tells what an import would do, and does nothing', async (t) => {
+t.test('Dry run: counts the changes and writes nothing', async (t) => {
   const connection = await newConnection()
   await run(kind, connection, lines(portfolioLine(1), portfolioLine(2)))
-  const before = await books(connection)
+  const before = await rowCounts(connection)
   const text = lines(portfolioLine(1), portfolioLine(2, '"amount":1'), portfolioLine(3))
   const would = await run(kind, connection, text, { dryRun: true })
   t.same(would, counts({ read: 3, inserted: 1, updated: 1, unchanged: 1 }))
-  t.same(await books(connection), before)
+  t.same(await rowCounts(connection), before)
   t.same(await run(kind, connection, text), would)
   await t.rejects(run(kind, connection, 'x', { dryRun: true }), { name: 'ImportRejected' })
 })
 
-t.test('An order that does not tell is completed now; null is not completed', async (t) => {
+t.test('completedAt: now if left out, not completed if null', async (t) => {
   const connection = await newConnection()
   const order = (members?: string) => run('transfer-orders', connection, orderLine(1, members))
   await order('"completedAt":null')
@@ -164,7 +161,7 @@ t.test('An order that does not tell is completed now; null is not completed', as
   t.same(await completedAt(connection), new Date('2024-01-01T10:00:00.500Z'))
 })
 
-t.test('Two imports into one connection at once both arrive', async (t) => {
+t.test('Two concurrent imports into one connection: both succeed', async (t) => {
   const connection = await newConnection()
   const halves = [0, 1].map((half) =>
     lines(...Array.from({ length: 300 }, (_, index) => portfolioLine(index + half * 200))),
@@ -178,16 +175,16 @@ t.test('Two imports into one connection at once both arrive', async (t) => {
     done.reduce((sum, { unchanged }) => sum + unchanged, 0),
     100,
   )
-  t.match(await books(connection), { portfolio: 500 })
+  t.match(await rowCounts(connection), { portfolio: 500 })
 })
 
-t.test('A connection that is gone is told, and not an import into nothing', async (t) => {
+t.test('Deleted connection: the import fails', async (t) => {
   await t.rejects(run(kind, { id: '999999999' }, portfolioLine(1)), {
     message: 'The connection does not exist any more.',
   })
 })
 
-t.test('A connection to the database that breaks loses nothing and is told', async (t) => {
+t.test('Broken database connection: rolled back and reported', async (t) => {
   const connection = await newConnection()
   async function* chunks() {
     for (let id = 0; id < 2_000; id += 1) yield Buffer.from(`${portfolioLine(id)}\n`)
@@ -201,32 +198,29 @@ t.test('A connection to the database that breaks loses nothing and is told', asy
   const error = await importRows(pool, { kind, connectionId: connection.id, sources }).catch(
     (e) => e,
   )
-  t.match(outcomeOf(error, false), {
+  t.match(exitResult(error, false), {
     exitCode: 1,
-    sentence: 'The connection to PostgreSQL broke; what was not finished is undone.',
+    sentence: 'The connection to PostgreSQL broke; unfinished changes are rolled back.',
   })
-  t.match(await books(connection), { portfolio: 0, version: 0 })
-  t.match(await run(kind, connection, portfolioLine(1)), { inserted: 1 }, 'the pool goes on')
+  t.match(await rowCounts(connection), { portfolio: 0, version: 0 })
+  t.match(await run(kind, connection, portfolioLine(1)), { inserted: 1 }, 'the pool still works')
 })
 
-t.test(
-  'An input that breaks off loses nothing, and the connection can be used again',
-  async (t) => {
-    const connection = await newConnection()
-    async function* chunks() {
-      yield Buffer.from(`${portfolioLine(1)}\n`)
-      throw new Error('the disk is gone')
-    }
-    const client = new pg.Pool({ connectionString: url, max: 1 })
-    t.teardown(() => client.end())
-    const sources = [{ name: 'broken', chunks: chunks() }]
-    const importing = importRows(client, { kind, connectionId: connection.id, sources })
-    await t.rejects(importing, { message: 'the disk is gone' })
-    const { rows } = await client.query(`select to_regclass('import_row') as "left"`)
-    t.same(rows, [{ left: null }], 'the transaction is over')
-    t.match(await books(connection), { portfolio: 0, version: 0 })
-  },
-)
+t.test('Read error of the input: rolled back, and the pool still works', async (t) => {
+  const connection = await newConnection()
+  async function* chunks() {
+    yield Buffer.from(`${portfolioLine(1)}\n`)
+    throw new Error('the disk is gone')
+  }
+  const client = new pg.Pool({ connectionString: url, max: 1 })
+  t.teardown(() => client.end())
+  const sources = [{ name: 'broken', chunks: chunks() }]
+  const importing = importRows(client, { kind, connectionId: connection.id, sources })
+  await t.rejects(importing, { message: 'the disk is gone' })
+  const { rows } = await client.query(`select to_regclass('import_row') as "left"`)
+  t.same(rows, [{ left: null }], 'the transaction is over')
+  t.match(await rowCounts(connection), { portfolio: 0, version: 0 })
+})
 
 async function killImporter() {
   const { rowCount } = await pool.query(

@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { ImportRejected } from '../../src/operator/errors.ts'
 import { importRows } from '../../src/operator/import/import-rows.ts'
-import type { KindName } from '../../src/operator/import/import-types.ts'
+import type { ImportTypeName } from '../../src/operator/import/import-types.ts'
 import type { ImportCounts } from '../../src/operator/import/merge.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
@@ -12,34 +12,34 @@ export interface Importing {
   url: string
   pool: pg.Pool
   db: ReturnType<typeof openAsOwner>
-  /** A new connection without rows. */
+  /** Creates a connection without rows. */
   newConnection(): Promise<{ id: string; token: string }>
   /** Imports the text as one file. */
   run(
-    kind: KindName,
+    kind: ImportTypeName,
     connection: { id: string },
     text: string | Buffer,
     more?: More,
   ): Promise<ImportCounts>
-  /** The faults of a file that must have some, as `line: field: reason`. */
-  faults(kind: KindName, text: string | Buffer): Promise<string[]>
-  /** Version and counts of a connection. */
-  books(connection: { id: string }): Promise<Books>
+  /** Imports an invalid text and returns its problems, as `line: field: reason`. */
+  problems(kind: ImportTypeName, text: string | Buffer): Promise<string[]>
+  /** Data version and row counts of a connection. */
+  rowCounts(connection: { id: string }): Promise<RowCounts>
 }
 
 interface More {
   dryRun?: boolean
-  /** Cuts the text into chunks of so many bytes. */
+  /** Size of the chunks, in bytes. */
   chunkBytes?: number
 }
 
-interface Books {
+interface RowCounts {
   version: number
   portfolio: number
   account: number
 }
 
-/** A database of its own to import into; closed at teardown. */
+/** Creates a database to import into. It is closed at teardown. */
 export async function prepareImport(t: Test): Promise<Importing> {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
@@ -57,15 +57,15 @@ export async function prepareImport(t: Test): Promise<Importing> {
     })
     return counts
   }
-  const faults: Importing['faults'] = async (kind, text) => {
+  const problems: Importing['problems'] = async (kind, text) => {
     const connection = await newConnection()
     const error = await run(kind, connection, text).catch((rejected: unknown) => rejected)
     if (!(error instanceof ImportRejected)) throw error
-    const row = ({ line, field, reason }: ImportRejected['faults'][number]) =>
+    const row = ({ line, field, reason }: ImportRejected['problems'][number]) =>
       [line, field, reason].filter((part) => part !== undefined).join(': ')
-    return error.faults.map(row)
+    return error.problems.map(row)
   }
-  const books: Importing['books'] = async ({ id }) => {
+  const rowCounts: Importing['rowCounts'] = async ({ id }) => {
     const row = await db
       .selectFrom('connection')
       .selectAll()
@@ -77,7 +77,7 @@ export async function prepareImport(t: Test): Promise<Importing> {
       account: Number(row.account_transactions),
     }
   }
-  return { url, pool, db, newConnection, run, faults, books }
+  return { url, pool, db, newConnection, run, problems, rowCounts }
 }
 
 export async function* chunksOf(text: string | Buffer, size?: number): AsyncGenerator<Buffer> {
@@ -86,7 +86,7 @@ export async function* chunksOf(text: string | Buffer, size?: number): AsyncGene
   for (let start = 0; start < bytes.length; start += step) yield bytes.subarray(start, start + step)
 }
 
-/** The least that a portfolio transaction must have, with what a test adds, as JSON. */
+/** JSON of a portfolio transaction: the required fields, and the members of a test. */
 export function portfolioLine(id: number, members = ''): string {
   return (
     `{"transactionId":"${uuid(id)}","portfolioId":"${uuid(0)}","type":"BUY",` +

@@ -35,7 +35,7 @@ const kinds = {
 /** Rows a page: few, so that real data goes over the edges of pages. */
 const LIMIT = 40
 
-type KindName = keyof typeof kinds
+type ImportTypeName = keyof typeof kinds
 
 t.setTimeout(240_000)
 const service = await startService(t)
@@ -71,7 +71,7 @@ function compareAll(folder: string, sources: string[]): void {
     t.test(`${source}: every row, field and digit comes back as in the file`, async (t) => {
       const caller = await addCaller(service.db)
       const files = await readdir(join(folder, source))
-      for (const kind of Object.keys(kinds) as KindName[]) {
+      for (const kind of Object.keys(kinds) as ImportTypeName[]) {
         if (!files.includes(`${kind}.ndjson`)) continue
         const path = join(folder, source, `${kind}.ndjson`)
         const sources = [{ name: path, chunks: readChunks(path) }]
@@ -115,7 +115,7 @@ async function compare(
   t: Test,
   service: Service,
   caller: Caller,
-  kind: KindName,
+  kind: ImportTypeName,
   rows: Row[],
 ): Promise<number> {
   const fields = Object.keys(kinds[kind].item.properties)
@@ -134,7 +134,7 @@ async function compare(
 }
 
 /** As contract 8 says; orders that do not tell are completed now, all at once, and go by their ids. */
-function inOrder(kind: KindName, rows: Row[]): Row[] {
+function inOrder(kind: ImportTypeName, rows: Row[]): Row[] {
   const { id } = kinds[kind]
   const byId = new Map(rows.map((row) => [String(row[id]), row]))
   const isOrder = kind === 'transfer-orders'
@@ -154,7 +154,7 @@ async function readAll(
   t: Test,
   { get }: Service,
   { token, connection }: Caller,
-  kind: KindName,
+  kind: ImportTypeName,
   total: number,
 ): Promise<Row[]> {
   const path = connection[kinds[kind].endpoint]

@@ -16,7 +16,7 @@ const call = (...args: string[]) => operatorHere(args, { DATABASE_URL })
 const callWith = (input: string, ...args: string[]) =>
   operator(args, { env: { DATABASE_URL }, input })
 
-t.test('An app, a token, a connection, rows: by JSON alone', async (t) => {
+t.test('--json: creates an app, a token, a connection and rows', async (t) => {
   const app = (await call('app', 'create', 'wealth', '--client-id', 'c-1', '--json')).json()
   t.match(app, { id: /^[0-9a-f-]{36}$/, name: 'wealth' })
   const token = (await call('token', 'issue', '--app', 'wealth', '--ttl', '90d', '--json')).json()
@@ -51,7 +51,7 @@ t.test('An app, a token, a connection, rows: by JSON alone', async (t) => {
   t.notMatch(lists, connection.token)
 })
 
-t.test('Of tokens only the SHA-256 is stored', async (t) => {
+t.test('Tokens: only the SHA-256 is stored', async (t) => {
   await call('app', 'create', 'hashes')
   const issued = (await call('token', 'issue', '--app', 'hashes', '--json')).json()
   t.equal(issued.expiresAt, null)
@@ -75,7 +75,7 @@ t.test('Of tokens only the SHA-256 is stored', async (t) => {
   )
 })
 
-t.test('A token is revoked once, and stays so', async (t) => {
+t.test('token revoke: keeps the time of the first revocation', async (t) => {
   await call('app', 'create', 'revoking')
   const { id } = (await call('token', 'issue', '--app', 'revoking', '--json')).json()
   const first = (await call('token', 'revoke', id, '--json')).json()
@@ -120,7 +120,7 @@ t.test(
   },
 )
 
-t.test('A mistake in the call is one sentence and exit code 2', async (t) => {
+t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
   const id = '00000000-0000-4000-8000-000000000001'
   const into = ['import', 'transfer-orders', '--connection', 'x']
   const cases: [string[], RegExp][] = [
@@ -160,7 +160,7 @@ t.test('A mistake in the call is one sentence and exit code 2', async (t) => {
   )
 })
 
-t.test('A failure is one sentence and exit code 1, and JSON for a script', async (t) => {
+t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) => {
   await call('app', 'create', 'taken', '--client-id', 'taken-id')
   await call('connection', 'create', '--app', 'taken', '--token', 'taken-token')
   const into = ['import', 'account-transactions', '--connection', 'taken-token']
@@ -205,11 +205,18 @@ t.test('A failure is one sentence and exit code 1, and JSON for a script', async
   )
 })
 
-t.test('An import names the fields that no row had', async (t) => {
+t.test('Failure: control and bidirectional characters do not reach the terminal', async (t) => {
+  const named = await call('token', 'list', '--app', 'a\u001b[2J\u202e\u009bb')
+  t.match(named, { code: 1, stderr: 'There is no app a�[2J��b: ' })
+  const file = await call('import', 'transfer-orders', '--connection', 'x', 'a\rb\u2066')
+  t.match(file, { code: 1, stderr: 'a�b�: there is no such file.\n' })
+})
+
+t.test('import: names the fields that no row had', async (t) => {
   await call('app', 'create', 'sparse')
   await call('connection', 'create', '--app', 'sparse', '--token', 'sparse')
   const into = (kind: string) => ['import', kind, '--connection', 'sparse', '-']
-  // Each row of it has some; a null was told, and so was a group of fields.
+  // Some fields per row; a null counts as present, and so does a null object.
   const rows = [
     accountLine(1, '"exchangeRate":1,"commission":null,"taxes":0,"currency":"EUR"'),
     '',
@@ -219,7 +226,7 @@ t.test('An import names the fields that no row had', async (t) => {
   ].join('\n')
   const hours = ['operationDateHour', 'originalOperationDateHour', 'valueDateHour']
   const leftOut = [...hours, 'originalValueDateHour']
-  const sentence = `No row has: ${leftOut.join(', ')}. What is left out is null.`
+  const sentence = `No row has: ${leftOut.join(', ')}. These fields are null.`
   const count = 'Read 4 rows: 4 would be inserted, 0 updated, 0 are unchanged.'
   t.equal(
     (await callWith(rows, ...into('account-transactions'), '--dry-run')).stdout,
@@ -241,7 +248,7 @@ t.test('An import names the fields that no row had', async (t) => {
   t.equal(
     (await callWith(order, ...orders)).stdout,
     'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n' +
-      'No row has: managementCompany. What is left out is null.\n',
+      'No row has: managementCompany. These fields are null.\n',
     'completedAt is not null where it is left out',
   )
   const whole = order.replace('{"id"', '{"managementCompany":null,"id"')
@@ -252,36 +259,36 @@ t.test('An import names the fields that no row had', async (t) => {
   t.same((await callWith('', ...orders, '--json')).json().leftOut, [], 'where there are no rows')
 })
 
-t.test('A rejected import tells its faults, to people and to scripts', async (t) => {
+t.test('Rejected import: lists the problems as text and as JSON', async (t) => {
   await call('app', 'create', 'rejected')
   await call('connection', 'create', '--app', 'rejected', '--token', 'rejected')
   const folder = await mkdtemp(join(tmpdir(), 'operator-test-'))
   t.teardown(() => rm(folder, { recursive: true }))
-  const [sound, faulty] = [join(folder, 'sound.ndjson'), join(folder, 'faulty.ndjson')]
-  await writeFile(sound, portfolioLine(1))
-  await writeFile(faulty, `${portfolioLine(2)}\n${portfolioLine(3, '"titel":1')}`)
+  const [valid, invalid] = [join(folder, 'valid.ndjson'), join(folder, 'invalid.ndjson')]
+  await writeFile(valid, portfolioLine(1))
+  await writeFile(invalid, `${portfolioLine(2)}\n${portfolioLine(3, '"titel":1')}`)
   const into = ['import', 'portfolio-transactions', '--connection', 'rejected']
   const reason = 'there is no such field; the closest is titles'
-  t.match(await call(...into, sound, faulty), {
+  t.match(await call(...into, valid, invalid), {
     code: 1,
     stdout: '',
-    stderr: `One fault in the input, so that nothing was imported:\n${faulty}:2: titel: ${reason}\n`,
+    stderr: `1 problem in the input; nothing was imported:\n${invalid}:2: titel: ${reason}\n`,
   })
-  t.same((await call(...into, sound, faulty, '--json')).json(), {
+  t.same((await call(...into, valid, invalid, '--json')).json(), {
     error: 'rejected',
-    faults: [{ file: faulty, line: 2, field: 'titel', reason }],
+    faults: [{ file: invalid, line: 2, field: 'titel', reason }],
     total: 1,
   })
-  t.match(await call(...into, sound, '--dry-run'), {
+  t.match(await call(...into, valid, '--dry-run'), {
     code: 0,
     stdout: 'Read 1 row: 1 would be inserted, 0 updated, 0 are unchanged.\n',
   })
-  t.match(await call(...into, sound), {
+  t.match(await call(...into, valid), {
     stdout: 'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n',
   })
   t.match(await call(...into, '/dev/null'), {
     code: 0,
-    stdout: 'Read 0 rows: there are none in the input.\n',
+    stdout: 'Read 0 rows: the input has none.\n',
   })
 })
 
@@ -316,7 +323,7 @@ t.test('Tables: control and bidirectional characters are replaced', async (t) =>
   )
 })
 
-t.test('Every command has help with an example', async (t) => {
+t.test('--help: every command has an example', async (t) => {
   const commands = [
     'migrate',
     'seed',
@@ -343,7 +350,10 @@ t.test('Every command has help with an example', async (t) => {
     }),
   )
   const orders = await operatorHere(['import', 'transfer-orders', '--help'], {})
-  t.match(orders.stdout, /left out is null.* completedAt,.* null for not yet; left out, .* by now/s)
+  t.match(
+    orders.stdout,
+    /left out is null.* completedAt,.* null for not yet; left out, .* the time of the import/s,
+  )
   t.match(await operatorHere(['--help'], {}), {
     code: 0,
     stdout: /Commands:\n {2}migrate/,

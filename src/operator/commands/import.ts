@@ -1,11 +1,29 @@
+import { SingleBar } from 'cli-progress'
 import type { Command } from 'commander'
 import { nonEmpty, type Report, type Run, withExamples } from '../command.ts'
 import { findConnection } from '../connections.ts'
-import { type Imported, importRows } from '../import/import-rows.ts'
-import { type KindName, kinds } from '../import/import-types.ts'
-import { showProgress } from '../import/progress.ts'
-import { openInputs } from '../import/source.ts'
+import { type Imported, importRows, type Progress } from '../import/import-rows.ts'
+import { type ImportTypeName, importTypes } from '../import/import-types.ts'
+import { type Input, openInputs, type Source } from '../import/source.ts'
 import { pluralize } from '../output.ts'
+
+/** `import …`: rows as newline-delimited JSON, a command for each import type. */
+export function addImportCommands(program: Command, run: Run): void {
+  const group = program
+    .command('import')
+    .description('import rows: newline-delimited JSON with the field names of the API')
+  for (const name of Object.keys(importTypes) as ImportTypeName[]) addImport(group, name, run)
+}
+
+const NULL_IF_LEFT_OUT = 'A field that is left out is null, if it may be.'
+
+const LEFT_OUT: Record<ImportTypeName, string> = {
+  'portfolio-transactions': NULL_IF_LEFT_OUT,
+  'account-transactions': NULL_IF_LEFT_OUT,
+  'transfer-orders': `${NULL_IF_LEFT_OUT} Exception: completedAt, the time when the user
+completed the order, which the API does not show. Write a time such as 2025-03-14T09:30:00Z,
+or null for not yet; left out, it is the time of the import.`,
+}
 
 interface ImportFlags {
   connection: string
@@ -13,54 +31,28 @@ interface ImportFlags {
   dryRun?: boolean
 }
 
-/** `import …`: rows from newline-delimited JSON, of each of the three kinds. */
-export function addImportCommands(program: Command, run: Run): void {
-  const group = program
-    .command('import')
-    .description('import rows: newline-delimited JSON with the field names of the API')
-  for (const name of Object.keys(kinds) as KindName[]) addImport(group, name, run)
-}
-
-const NULL_WHERE_IT_MAY = 'A field that is left out is null, where it may be.'
-
-/** What a field that is left out means. */
-const LEFT_OUT: Record<KindName, string> = {
-  'portfolio-transactions': NULL_WHERE_IT_MAY,
-  'account-transactions': NULL_WHERE_IT_MAY,
-  'transfer-orders': `${NULL_WHERE_IT_MAY} But completedAt, which
-the API does not show, tells when the user completed the order: a time such as
-2025-03-14T09:30:00Z, null for not yet; left out, it was completed by now.`,
-}
-
-function addImport(group: Command, name: KindName, run: Run): void {
+function addImport(group: Command, name: ImportTypeName, run: Run): void {
   withExamples(
     group
       .command(name)
       .description(
-        `import ${kinds[name].noun}s into a connection, all of them or none. A row whose id the ` +
-          'connection has already is updated where it differs.',
+        `import ${importTypes[name].noun}s into a connection, all of them or none. A row whose id ` +
+          'the connection has already is updated if it differs.',
       )
       .argument('<file...>', 'files with one JSON object a line; - is standard input')
       .requiredOption('--connection <token>', 'token of the connection', nonEmpty)
       .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
-      .option('--dry-run', 'only check the rows, and tell what an import would do')
+      .option('--dry-run', 'only validate the rows, and count what an import would change')
       .addHelpText('after', `\n${LEFT_OUT[name]}`),
     `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr rows.ndjson`,
     `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr --dry-run - < rows.ndjson`,
-  ).action((files: string[], flags: ImportFlags) =>
+  ).action((files: string[], { connection, app, dryRun = false }: ImportFlags) =>
     run(async ({ db, pool }) => {
       const inputs = await openInputs(files)
-      const connectionId = await findConnection(db, { token: flags.connection, app: flags.app })
-      const dryRun = flags.dryRun === true
-      const progress = showProgress(inputs)
-      const imported = await importRows(pool, {
-        kind: name,
-        connectionId,
-        sources: progress.sources,
-        dryRun,
-        onProgress: progress.update,
-      }).finally(progress.stop)
-      return reportOf(imported, dryRun)
+      const connectionId = await findConnection(db, { token: connection, app })
+      const { sources, onProgress, stop } = showProgress(inputs)
+      const options = { kind: name, connectionId, sources, dryRun, onProgress }
+      return reportOf(await importRows(pool, options).finally(stop), dryRun)
     }),
   )
 }
@@ -71,7 +63,29 @@ function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {
   const done = dryRun
     ? `${rows}: ${inserted} would be inserted, ${updated} updated, ${unchanged} are unchanged.`
     : `${rows}: ${inserted} inserted, ${updated} updated, ${unchanged} unchanged.`
-  const text = [read === 0 ? 'Read 0 rows: there are none in the input.' : done]
-  if (leftOut.length > 0) text.push(`No row has: ${leftOut.join(', ')}. What is left out is null.`)
+  const text = [read === 0 ? 'Read 0 rows: the input has none.' : done]
+  if (leftOut.length > 0) text.push(`No row has: ${leftOut.join(', ')}. These fields are null.`)
   return { json: { ...counts, leftOut }, text: text.join('\n') }
+}
+
+/** Shows progress on standard error, if that is a terminal. Read the returned sources. */
+function showProgress(inputs: Input[]) {
+  if (!process.stderr.isTTY) return { sources: inputs, onProgress: () => {}, stop: () => {} }
+  const total = inputs.reduce((sum, { bytes }) => sum + (bytes ?? Number.NaN), 0)
+  // A pipe has no known size.
+  const isSized = !Number.isNaN(total)
+  const format = isSized ? '{step} {bar} {percentage} %, {rows} rows' : '{step}: {rows} rows'
+  const bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true, fps: 5 })
+  bar.start(isSized ? total : 1, 0, { step: 'Reading', rows: 0 })
+  async function* counting(chunks: Source['chunks']) {
+    for await (const chunk of chunks) {
+      bar.increment(isSized ? chunk.length : 0)
+      yield chunk
+    }
+  }
+  return {
+    sources: inputs.map(({ name, chunks }): Source => ({ name, chunks: counting(chunks) })),
+    onProgress: (progress: Progress) => bar.update(progress),
+    stop: () => bar.stop(),
+  }
 }

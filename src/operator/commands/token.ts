@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
+import { Uuid } from '../../schemas/fields.ts'
 import { nonEmpty, type Run, withExamples } from '../command.ts'
 import { table } from '../output.ts'
 import { issueToken, listTokens, parseDuration, revokeToken } from '../tokens.ts'
@@ -80,6 +81,6 @@ function seconds(value: string): number {
 }
 
 function uuid(value: string): string {
-  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value)) return value
+  if (new RegExp(String(Uuid.pattern)).test(value)) return value
   throw new InvalidArgumentError('It is a UUID: `token list --app NAME` shows it.')
 }

@@ -1,19 +1,25 @@
 import type { Value } from './json-scanner.ts'
 
+const NOTHING = Buffer.alloc(0)
+// States of a column without bytes in the source.
+const UNSET = -3
+const NULL = -2
+const TEXT = -1
+
 /**
- * Writes rows in the text format of COPY. Most values are the very bytes of the source, so a row
- * remembers where they stand there, and copies them once when it turns out to be whole.
+ * Writes rows in the text format of COPY. Most values are unchanged bytes of the source, so a row
+ * stores their ranges and copies them when it is complete.
  */
 export class CopyWriter {
-  /** Where each column of the row begins and ends in the source; or a state below, and nothing. */
+  /** Range of each column's value in the source, or a state in `#starts`. */
   readonly #starts: Int32Array
   readonly #ends: Int32Array
-  /** What columns hold that does not stand in the source. */
+  /** Values of the columns in state TEXT. */
   readonly #texts: string[]
   #bytes = NOTHING
   #length = 0
-  /** A little more than was taken last: so much is needed again, most likely. */
-  #usual = 0
+  /** Expected size of the next buffer: 1.1 times the last one. */
+  #expected = 0
 
   constructor(columns: number) {
     this.#starts = new Int32Array(columns)
@@ -21,13 +27,13 @@ export class CopyWriter {
     this.#texts = new Array<string>(columns).fill('')
   }
 
-  /** Begins a row; it forgets what was told of the one before. */
+  /** Starts a row and discards an unfinished one. */
   begin(): void {
-    this.#starts.fill(UNTOLD)
+    this.#starts.fill(UNSET)
   }
 
-  isTold(column: number): boolean {
-    return this.#starts[column] !== UNTOLD
+  isSet(column: number): boolean {
+    return this.#starts[column] !== UNSET
   }
 
   isNull(column: number): boolean {
@@ -40,10 +46,10 @@ export class CopyWriter {
 
   setText(column: number, text: string): void {
     this.#starts[column] = TEXT
-    this.#texts[column] = text.replace(/[\\\t\n\r]/g, escaped)
+    this.#texts[column] = text.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? '')
   }
 
-  /** Takes over a value whose bytes, unless it has a text of its own, stand in the row's source. */
+  /** Sets a value of the row's line. */
   set(column: number, { text, start, end }: Value): void {
     if (text === undefined) {
       this.#starts[column] = start
@@ -51,26 +57,26 @@ export class CopyWriter {
     } else this.setText(column, text)
   }
 
-  /** Ends a row, with the number of its line as its last column. */
+  /** Writes the row, with its line number as the last column. */
   end(source: Buffer, line: number): void {
     this.#reserve()
     for (let column = 0; column < this.#starts.length; column += 1) {
-      this.#column(column, source)
+      this.#writeColumn(column, source)
       this.#bytes[this.#length++] = 0x09
     }
     this.#length += this.#bytes.write(`${line}\n`, this.#length, 'latin1')
   }
 
-  /** Hands over all rows since it was called last. */
+  /** Returns all rows since the last call. */
   take(): Buffer {
     const taken = this.#bytes.subarray(0, this.#length)
     this.#bytes = NOTHING
-    this.#usual = Math.ceil(1.1 * this.#length)
+    this.#expected = Math.ceil(1.1 * this.#length)
     this.#length = 0
     return taken
   }
 
-  #column(column: number, source: Buffer): void {
+  #writeColumn(column: number, source: Buffer): void {
     const start = this.#starts[column] ?? NULL
     if (start === NULL) {
       this.#bytes[this.#length++] = 0x5c
@@ -78,36 +84,26 @@ export class CopyWriter {
     } else if (start === TEXT) {
       this.#length += this.#bytes.write(this.#texts[column] ?? '', this.#length)
     } else {
-      // Byte by byte: for so few, it is faster than a call into native code.
+      // For short values, a loop is faster than a call into native code.
       const end = this.#ends[column] ?? 0
       for (let at = start; at < end; at += 1) this.#bytes[this.#length++] = source[at] ?? 0
     }
   }
 
-  /** Makes room for the row. A character takes three bytes at most for each unit of its text. */
+  /** Makes room for the row. A UTF-16 unit takes at most three bytes. */
   #reserve(): void {
-    let need = 20
+    let size = 20
     for (let column = 0; column < this.#starts.length; column += 1) {
       const start = this.#starts[column] ?? NULL
-      if (start >= 0) need += (this.#ends[column] ?? 0) - start
-      if (start === TEXT) need += 3 * (this.#texts[column] ?? '').length
-      need += 3
+      if (start >= 0) size += (this.#ends[column] ?? 0) - start
+      if (start === TEXT) size += 3 * (this.#texts[column] ?? '').length
+      size += 3
     }
-    if (this.#length + need > this.#bytes.length) this.#grow(2 * (this.#length + need))
-  }
-
-  #grow(capacity: number): void {
-    const larger = Buffer.allocUnsafe(Math.max(capacity, this.#usual))
+    if (this.#length + size <= this.#bytes.length) return
+    const larger = Buffer.allocUnsafe(Math.max(2 * (this.#length + size), this.#expected))
     this.#bytes.copy(larger, 0, 0, this.#length)
     this.#bytes = larger
   }
 }
 
-function escaped(character: string): string {
-  return { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }[character] ?? character
-}
-
-const NOTHING = Buffer.alloc(0)
-const UNTOLD = -3
-const NULL = -2
-const TEXT = -1
+const ESCAPES: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }

@@ -1,46 +1,47 @@
 import type pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
-import { type KindName, kinds } from './import-types.ts'
+import { type ImportTypeName, importTypes } from './import-types.ts'
 import { countChanges, fillCompletion, type ImportCounts, merge } from './merge.ts'
 import type { Source } from './source.ts'
-import { stage } from './staging.ts'
-import { judge } from './validate.ts'
+import { stage, validate } from './staging.ts'
 
 export interface ImportOptions {
-  kind: KindName
-  /** The connection's id in the database, not its token. */
+  kind: ImportTypeName
+  /** Id of the connection in the database, not its token. */
   connectionId: string
-  /** Newline-delimited JSON, one row a line, with the field names of the API. */
+  /** Newline-delimited JSON: one row a line, with the field names of the API. */
   sources: Source[]
-  /** Only checks, and counts what an import would do. */
+  /** Validates and counts, but writes nothing. */
   dryRun?: boolean
   onProgress?: (progress: Progress) => void
 }
 
 export interface Imported {
   counts: ImportCounts
-  /** Fields that no row of the input had: they are null in all of them. */
+  /** Fields that no row of the input had. They are null in all rows. */
   leftOut: string[]
 }
 
 export interface Progress {
-  step: 'reading' | 'writing'
+  step: 'Reading' | 'Writing'
   rows: number
 }
 
 /**
- * Imports rows into a connection: all of them or, when anything fails, none. Rows that are there
- * already, by their id, are updated where they differ and otherwise left alone.
- * @throws ImportRejected when rows are at fault
+ * Imports all rows into a connection, or none if anything fails. An existing row, by its id, is updated
+ * if it differs.
+ * @throws ImportRejected when rows are invalid
  * @throws OperatorError when the connection does not exist
  */
 export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<Imported> {
   const client = await pool.connect()
   let broken = false
+  // The statement in progress reports the error.
+  const ignore = () => {}
   client.on('error', ignore)
   try {
     await client.query('begin')
-    const imported = await importWithin(client, options)
+    const imported = await importInTransaction(client, options)
     await client.query(options.dryRun ? 'rollback' : 'commit')
     return imported
   } catch (error) {
@@ -54,30 +55,26 @@ export async function importRows(pool: pg.Pool, options: ImportOptions): Promise
   }
 }
 
-/** A connection that breaks is told by the statement that it broke under. */
-function ignore(): void {}
-
-async function importWithin(
+async function importInTransaction(
   client: pg.ClientBase,
-  { kind: name, connectionId, sources, dryRun, onProgress }: ImportOptions,
+  { kind, connectionId, sources, dryRun, onProgress }: ImportOptions,
 ): Promise<Imported> {
-  const kind = kinds[name]
-  // A bulk load may last, and sorts and joins as many rows as there are lines.
+  const type = importTypes[kind]
+  // A bulk load takes long, and sorts and joins all its rows.
   await client.query(`set local statement_timeout = 0; set local work_mem = '64MB'`)
-  const staged = await stage(client, kind, sources, (rows) =>
-    onProgress?.({ step: 'reading', rows }),
+  const staged = await stage(client, type, sources, (rows) =>
+    onProgress?.({ step: 'Reading', rows }),
   )
-  onProgress?.({ step: 'writing', rows: staged.rows })
-  await client.query(`analyze import_row (${kind.key.column})`)
-  await judge(client, kind, staged)
+  onProgress?.({ step: 'Writing', rows: staged.rows })
+  await validate(client, type, staged)
   await lockConnection(client, connectionId)
-  if (name === 'transfer-orders') await fillCompletion(client, kind, connectionId)
-  const counts = await countChanges(client, kind, connectionId)
-  if (!dryRun && counts.inserted + counts.updated > 0) await merge(client, kind, connectionId)
+  if (kind === 'transfer-orders') await fillCompletion(client, type, connectionId)
+  const counts = await countChanges(client, type, connectionId)
+  if (!dryRun && counts.inserted + counts.updated > 0) await merge(client, type, connectionId)
   return { counts, leftOut: staged.leftOut() }
 }
 
-/** The same lock as the books take: imports into one connection wait for each other from here on. */
+/** Takes the lock that the triggers take: imports into one connection wait for each other. */
 async function lockConnection(client: pg.ClientBase, connectionId: string): Promise<void> {
   const { rowCount } = await client.query(
     'select from connection where id = $1 for no key update',

@@ -1,7 +1,7 @@
 import type pg from 'pg'
-import { COMPLETION_NOT_TOLD, type Kind } from './import-types.ts'
+import { COMPLETION_ABSENT, type ImportType } from './import-types.ts'
 
-/** What became of the rows of an import, or what would become of them. */
+/** Effect of an import, or of a dry run, in rows. */
 export interface ImportCounts {
   read: number
   inserted: number
@@ -9,17 +9,17 @@ export interface ImportCounts {
   unchanged: number
 }
 
-/** Counts what a merge of `import_row` into the rows of the connection will do. */
+/** Counts the changes that merging `import_row` into the rows of the connection makes. */
 export async function countChanges(
   client: pg.ClientBase,
-  kind: Kind,
+  type: ImportType,
   connectionId: string,
 ): Promise<ImportCounts> {
   const { rows } = await client.query<{ read: string; inserted: string; updated: string }>(
     `select count(*) as read,
        count(*) filter (where t.connection_id is null) as inserted,
-       count(*) filter (where t.connection_id is not null and ${differs(kind)}) as updated
-     from import_row i left join ${kind.table} t on ${isSameRow(kind)}`,
+       count(*) filter (where t.connection_id is not null and ${differs(type)}) as updated
+     from import_row i left join ${type.table} t on ${isSameRow(type)}`,
     [connectionId],
   )
   const read = Number(rows[0]?.read)
@@ -29,49 +29,47 @@ export async function countChanges(
 }
 
 /**
- * Inserts the new rows and updates those that differ, in one statement, so that the triggers which
- * keep the books run once. A row that is as it was is not written.
+ * Inserts new rows and updates those that differ, in one statement: the triggers that keep the row
+ * counts run once. Equal rows are not written.
  */
 export async function merge(
   client: pg.ClientBase,
-  kind: Kind,
+  type: ImportType,
   connectionId: string,
 ): Promise<void> {
-  const columns = kind.columns.join(', ')
+  const columns = type.columns.join(', ')
   await client.query(
-    `merge into ${kind.table} t using import_row i on ${isSameRow(kind)}
-     when matched and ${differs(kind)} then update set (${columns}) = row (${columnsOf('i', kind)})
+    `merge into ${type.table} t using import_row i on ${isSameRow(type)}
+     when matched and ${differs(type)} then update set (${columns}) = row (${columnsOf('i', type)})
      when not matched then
-       insert (connection_id, ${columns}) values ($1::bigint, ${columnsOf('i', kind)})`,
+       insert (connection_id, ${columns}) values ($1::bigint, ${columnsOf('i', type)})`,
     [connectionId],
   )
 }
 
-/** An order that does not tell when it was completed was completed now, unless it was before. */
+/** Completes an order without `completedAt` now, unless it has a time of completion already. */
 export async function fillCompletion(
   client: pg.ClientBase,
-  kind: Kind,
+  type: ImportType,
   connectionId: string,
 ): Promise<void> {
   await client.query(
     `update import_row i set completed_at = coalesce(
-       (select t.completed_at from ${kind.table} t where ${isSameRow(kind)}), now())
-     where i.completed_at = '${COMPLETION_NOT_TOLD}'`,
+       (select t.completed_at from ${type.table} t where ${isSameRow(type)}), now())
+     where i.completed_at = '${COMPLETION_ABSENT}'`,
     [connectionId],
   )
 }
 
-function isSameRow({ key }: Kind): string {
+function isSameRow({ key }: ImportType): string {
   return `t.connection_id = $1::bigint and t.${key.column} = i.${key.column}`
 }
 
-/**
- * Compares the stored bytes, because every digit counts: `=` takes 1.0 for 1.00, and `*<>` does not.
- */
-function differs(kind: Kind): string {
-  return `row(${columnsOf('t', kind)})::record *<> row(${columnsOf('i', kind)})::record`
+/** Compares stored bytes, because every digit counts: 1.0 equals 1.00 with `=`, but not with `*<>`. */
+function differs(type: ImportType): string {
+  return `row(${columnsOf('t', type)})::record *<> row(${columnsOf('i', type)})::record`
 }
 
-function columnsOf(alias: string, { columns }: Kind): string {
+function columnsOf(alias: string, { columns }: ImportType): string {
   return columns.map((column) => `${alias}.${column}`).join(', ')
 }

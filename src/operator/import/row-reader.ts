@@ -1,134 +1,121 @@
 import { CopyWriter } from './copy-writer.ts'
-import type { Field, Fields, Kind } from './import-types.ts'
-import type { Value } from './json-scanner.ts'
-import { JsonScanner, NotJson } from './json-scanner.ts'
+import type { Field, Fields, ImportType } from './import-types.ts'
+import { JsonScanner, NotJson, type Value } from './json-scanner.ts'
 import { suggestion } from './rules.ts'
 
-/** Is told of a fault of the row that is being read, and of the field where one is at fault. */
-export type ReportFault = (reason: string, field?: string) => void
+/** Receives a problem of the current row, and the path of the field if it concerns one. */
+export type ReportProblem = (reason: string, field?: string) => void
 
-/** Reads the lines of an import and writes them down for COPY, one at a time. */
+/** Reads lines of JSON and writes their rows for COPY. */
 export class RowReader {
-  readonly #kind: Kind
-  readonly #report: ReportFault
+  readonly #type: ImportType
+  readonly #report: ReportProblem
   readonly #scanner = new JsonScanner()
   readonly #row: CopyWriter
-  /** By the column of a field: 1 where a row had it, were it as null. */
-  readonly #had: Uint8Array
-  #faults = 0
+  /** By the column of a field: 1 if any row had the field, null included. */
+  readonly #present: Uint8Array
+  #problems = 0
 
-  constructor(kind: Kind, report: ReportFault) {
-    this.#kind = kind
-    this.#row = new CopyWriter(kind.columns.length)
-    this.#had = new Uint8Array(kind.columns.length)
+  constructor(type: ImportType, report: ReportProblem) {
+    this.#type = type
+    this.#row = new CopyWriter(type.columns.length)
+    this.#present = new Uint8Array(type.columns.length)
     this.#report = (reason, field) => {
-      this.#faults += 1
+      this.#problems += 1
       report(reason, field)
     }
   }
 
   /**
-   * Checks a line of UTF-8 against the rules of the kind, and reports every fault that it finds. A
-   * sound row is written down with the number of its line.
-   * @returns whether there was one: not where the line is blank or at fault
+   * Validates a line of UTF-8 and reports every problem. Writes a valid row with its line number.
+   * @returns true for a valid row, false for a blank or invalid line
    */
   read(block: Buffer, start: number, line: number): boolean {
-    this.#faults = 0
+    this.#problems = 0
     this.#row.begin()
     this.#scanner.start(block, start)
     if (this.#scanner.atEnd()) return false
     try {
-      this.#object()
+      this.#readRow()
     } catch (error) {
       if (!(error instanceof NotJson)) throw error
       this.#report(`not valid JSON: ${error.message}`)
     }
-    if (this.#faults > 0) return false
+    if (this.#problems > 0) return false
     this.#row.end(block, line)
     return true
   }
 
-  /** The rows since this was called last, in the text format of COPY. */
+  /** Returns the rows since the last call, in the text format of COPY. */
   takeCopyText(): Buffer {
     return this.#row.take()
   }
 
-  /** The fields that were left out of every row so far, and so became null. */
+  /** Fields that no row had so far. They are null in all rows. */
   leftOut(): string[] {
-    const { inOrder } = this.#kind.fields
-    return inOrder
-      .filter(({ absent, column }) => absent === null && this.#had[column] === 0)
+    return this.#type.fields.inOrder
+      .filter(({ absent, column }) => absent === null && this.#present[column] === 0)
       .map(({ path }) => path)
   }
 
-  #object(): void {
-    const { fields, noun, oneOf } = this.#kind
-    if (this.#scanner.readValue().kind !== 'object') {
+  #readRow(): void {
+    const { fields, noun, oneOf } = this.#type
+    if (this.#scanner.readValue().type !== 'object') {
       this.#report(`a JSON object is expected on each line: one ${noun}`)
-    } else if (this.#members(fields)) {
+    } else if (this.#readMembers(fields)) {
       this.#scanner.expectEnd()
-      this.#fillAbsent(fields)
       if (oneOf.length > 0 && oneOf.every(({ column }) => this.#row.isNull(column))) {
-        const names = oneOf.map(({ path }) => path).join(' or ')
-        this.#report(`${names} must be known`)
+        this.#report(`${oneOf.map(({ path }) => path).join(' or ')} must have a value`)
       }
     }
   }
 
-  /** @returns whether the scanner stands behind the object, so that reading can go on */
-  #members(fields: Fields): boolean {
-    if (this.#scanner.isEmptyObject()) return true
+  /** @returns false if an unexpected object or array keeps the scanner from reading on */
+  #readMembers(fields: Fields): boolean {
     let next = 0
-    do {
-      const field = this.#name(fields, next)
-      if (field ? !this.#value(field) : isOpen(this.#scanner.readValue())) return false
+    let more = !this.#scanner.isEmptyObject()
+    while (more) {
+      const field = this.#readName(fields, next)
+      if (field ? !this.#readValue(field) : isOpen(this.#scanner.readValue())) return false
       if (field) next = field.position + 1
-    } while (this.#scanner.hasMoreMembers())
+      more = this.#scanner.hasMoreMembers()
+    }
+    this.#fillAbsent(fields)
     return true
   }
 
-  /** Most files have the fields in one order; comparing with the next is faster than looking it up. */
-  #name(fields: Fields, next: number): Field | undefined {
+  /** Most files have one order of fields: comparing with the next name is faster than a look-up. */
+  #readName(fields: Fields, next: number): Field | undefined {
     const likely = fields.inOrder[next]
     if (likely && this.#scanner.takeName(likely.quotedName)) return likely
     const name = this.#scanner.readName()
     const field = fields.byName.get(name)
     if (!field) {
       const shown = /^\w{1,60}$/.test(name) ? name : JSON.stringify(name.slice(0, 60))
-      this.#report(
-        `there is no such field; the closest is ${suggestion(name, fields.byName.keys())}`,
-        fields.prefix + shown,
-      )
+      const similar = suggestion(name, fields.byName.keys())
+      this.#report(`there is no such field; the closest is ${similar}`, fields.prefix + shown)
     }
     return field
   }
 
-  #value(field: Field): boolean {
-    if (this.#row.isTold(field.column)) this.#report('the field appears twice', field.path)
-    this.#had[field.column] = 1
+  #readValue(field: Field): boolean {
+    if (this.#row.isSet(field.column)) this.#report('the field appears twice', field.path)
+    this.#present[field.column] = 1
     const value = this.#scanner.readValue()
-    if (value.kind === 'null') return this.#null(field)
-    if (value.kind === 'object' && field.members) return this.#group(field.members)
+    if (value.type === 'null') {
+      if (!field.nullable) this.#report('null is not allowed here', field.path)
+      this.#setNull(field)
+      return true
+    }
+    if (value.type === 'object' && field.members) return this.#readMembers(field.members)
     if (!field.rule.accepts(value)) this.#report(field.rule.explain(value), field.path)
     this.#row.set(field.column, value)
     return !isOpen(value)
   }
 
-  #null(field: Field): true {
-    if (!field.nullable) this.#report('null is not allowed here', field.path)
-    this.#setNull(field)
-    return true
-  }
-
-  #group(members: Fields): boolean {
-    const isRead = this.#members(members)
-    if (isRead) this.#fillAbsent(members)
-    return isRead
-  }
-
   #fillAbsent(fields: Fields): void {
     for (const field of fields.inOrder) {
-      if (this.#row.isTold(field.column)) continue
+      if (this.#row.isSet(field.column)) continue
       if (field.absent === undefined) this.#report('the field is missing', field.path)
       else if (field.absent === null) this.#setNull(field)
       else this.#row.setText(field.column, field.absent)
@@ -141,7 +128,7 @@ export class RowReader {
   }
 }
 
-/** Whether the scanner stands within the value, and does not know where it ends. */
-function isOpen({ kind }: Value): boolean {
-  return kind === 'object' || kind === 'array'
+/** True if the scanner has only read the opening bracket of the value. */
+function isOpen({ type }: Value): boolean {
+  return type === 'object' || type === 'array'
 }

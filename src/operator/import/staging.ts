@@ -1,81 +1,70 @@
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { SHOWN_FAULTS } from '../errors.ts'
-import type { Kind } from './import-types.ts'
+import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
+import type { ImportType } from './import-types.ts'
 import { RowReader } from './row-reader.ts'
 import { type Line, linesOf, type Source, textOnly, wholeLines } from './source.ts'
 
-/** A fault by the number of its line, counted through all files of the import. */
-export interface FaultAtLine {
+/** A problem and its line number. Lines are counted across all sources. */
+interface Problem {
   line: number
   field?: string | undefined
   reason: string
 }
 
-/** Keeps the first faults and counts the others. */
-export class FaultList {
-  readonly first: FaultAtLine[] = []
-  total = 0
-
-  add(fault: FaultAtLine): void {
-    this.total += 1
-    if (this.first.length < SHOWN_FAULTS) this.first.push(fault)
-  }
-}
-
-/** What came in: `import_row` holds the rows without faults, each with the number of its line. */
+/** Input of an import. `import_row` has the valid rows, each with its line number. */
 export interface Staged {
   rows: number
-  faults: FaultList
-  /** Fields that no row had, which therefore became null in all of them. */
+  /** The first problems, at most SHOWN_PROBLEMS. */
+  problems: Problem[]
+  problemCount: number
+  /** Fields that no row had. They are null in all rows. */
   leftOut(): string[]
-  /** In which source a line is that was counted through all of them, and where there. */
+  /** Finds the source of a line, and its line number in that source. */
   locate(line: number): { file: string; line: number }
 }
 
 /**
- * Reads all sources into the temporary table `import_row`, as fast as PostgreSQL takes them and no
- * faster. Its columns have the domains of the real table, so that the database checks every value
- * once more. Rows at fault are left out and told; reading goes on, to find the other faults.
+ * Reads all sources into the temporary table `import_row`, at the speed of PostgreSQL. The columns have
+ * the domains of the real table, so PostgreSQL validates every value again. Invalid rows are reported
+ * and left out; reading continues, to find other problems.
  */
 export async function stage(
   client: pg.ClientBase,
-  kind: Kind,
+  type: ImportType,
   sources: Source[],
   onRows: (rows: number) => void,
 ): Promise<Staged> {
-  const columns = kind.columns.join(', ')
+  const columns = type.columns.join(', ')
   await client.query(`
     create temporary table import_row on commit drop
-    as select ${columns}, 0::bigint as line from ${kind.table} with no data`)
-  const reading = new Reading(kind, sources, onRows)
+    as select ${columns}, 0::bigint as line from ${type.table} with no data`)
+  const input = new Input(type)
   const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
-  await pipeline(reading.copyText(), copy)
-  return reading
+  await pipeline(input.copyText(sources, onRows), copy)
+  await client.query(`analyze import_row (${type.key.column})`)
+  return input
 }
 
-class Reading implements Staged {
+class Input implements Staged {
   rows = 0
-  readonly faults = new FaultList()
-  readonly #sources: Source[]
-  readonly #onRows: (rows: number) => void
+  readonly problems: Problem[] = []
+  problemCount = 0
   readonly #reader: RowReader
   readonly #starts: { file: string; before: number }[] = []
   #line = 0
 
-  constructor(kind: Kind, sources: Source[], onRows: (rows: number) => void) {
-    this.#sources = sources
-    this.#onRows = onRows
-    this.#reader = new RowReader(kind, (reason, field) => this.#fault(reason, field))
+  constructor(type: ImportType) {
+    this.#reader = new RowReader(type, (reason, field) => this.#report(reason, field))
   }
 
-  async *copyText(): AsyncGenerator<Buffer> {
-    for (const source of this.#sources) {
+  async *copyText(sources: Source[], onRows: (rows: number) => void): AsyncGenerator<Buffer> {
+    for (const source of sources) {
       this.#starts.push({ file: source.name, before: this.#line })
       for await (const block of wholeLines(textOnly(source))) {
         for (const line of linesOf(block)) this.#read(block, line)
-        this.#onRows(this.rows)
+        onRows(this.rows)
         yield this.#reader.takeCopyText()
       }
     }
@@ -90,13 +79,49 @@ class Reading implements Staged {
     return { file: start?.file ?? '', line: line - (start?.before ?? 0) }
   }
 
-  #read(block: Buffer, { start, fault }: Line): void {
+  #read(block: Buffer, { start, problem }: Line): void {
     this.#line += 1
-    if (fault) this.#fault(fault)
+    if (problem) this.#report(problem)
     else if (this.#reader.read(block, start, this.#line)) this.rows += 1
   }
 
-  #fault(reason: string, field?: string): void {
-    this.faults.add({ line: this.#line, field, reason })
+  #report(reason: string, field?: string): void {
+    this.problemCount += 1
+    if (this.problems.length < SHOWN_PROBLEMS)
+      this.problems.push({ line: this.#line, field, reason })
   }
+}
+
+/** @throws ImportRejected with the first problems by line, if there are problems or duplicates */
+export async function validate(
+  client: pg.ClientBase,
+  type: ImportType,
+  staged: Staged,
+): Promise<void> {
+  const duplicates = await findDuplicates(client, type, staged)
+  const total = staged.problemCount + duplicates.total
+  if (total === 0) return
+  const first = [...staged.problems, ...duplicates.first]
+    .sort((a, b) => a.line - b.line)
+    .slice(0, SHOWN_PROBLEMS)
+    .map(({ line, field, reason }) => ({ ...staged.locate(line), ...(field && { field }), reason }))
+  throw new ImportRejected(first, total)
+}
+
+/** PostgreSQL finds duplicates: they may be gigabytes apart. */
+async function findDuplicates(client: pg.ClientBase, { key }: ImportType, staged: Staged) {
+  const { rows } = await client.query<{ line: string; first: string; total: string }>(`
+    with repeated as (
+      select ${key.column} as key, min(line) as first, sum(count(*) - 1) over () as total
+      from import_row group by ${key.column} having count(*) > 1)
+    select i.line, r.first, r.total
+    from import_row i join repeated r on r.key = i.${key.column}
+    where i.line > r.first
+    order by i.line limit ${SHOWN_PROBLEMS}`)
+  const first = rows.map((row): Problem => {
+    const { file, line } = staged.locate(Number(row.first))
+    const reason = `duplicate of the row on line ${line} of ${file}`
+    return { line: Number(row.line), field: key.field, reason }
+  })
+  return { first, total: Number(rows[0]?.total ?? 0) }
 }
