@@ -1,6 +1,6 @@
 import fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
-import type { Config } from './config.ts'
-import { isTracing } from './config.ts'
+import { Registry } from 'prom-client'
+import { type Config, isTracing } from './config.ts'
 import { authentication } from './http/authentication.ts'
 import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
@@ -14,8 +14,7 @@ import { openapi } from './http/openapi/openapi.ts'
 import { inFlight, overload } from './http/overload.ts'
 import { configuredQuota } from './http/quota.ts'
 import { accessLog, redactedLogger, requestEnd } from './http/request-log.ts'
-import type { Database } from './postgres/database.ts'
-import { watchReads } from './postgres/database.ts'
+import { type Database, type DatabaseOptions, watchReads } from './postgres/database.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import type { RouteOptions } from './routes/connection-request.ts'
 import { health } from './routes/health.ts'
@@ -23,7 +22,7 @@ import { portfolioTransactions } from './routes/portfolio-transactions.ts'
 import { assetsTransferOrders } from './routes/transfer-orders.ts'
 import { components } from './schemas/components.ts'
 import { readDurations } from './telemetry/database-metrics.ts'
-import { configuredRegistry, metrics } from './telemetry/metrics.ts'
+import { metrics } from './telemetry/metrics.ts'
 
 export interface AppOptions {
   config: Config
@@ -31,7 +30,7 @@ export interface AppOptions {
   logger?: FastifyServerOptions['logger']
 }
 
-/** The application: what holds for every route, then the routes. It listens to nothing yet. */
+/** Registers what all routes share, then the routes. Does not listen. */
 export async function buildApp({
   config,
   db: database,
@@ -41,7 +40,7 @@ export async function buildApp({
     logger: redactedLogger(logger),
     genReqId: newRequestId,
     requestIdHeader: false,
-    // Fastify's own lines print the address, and with it the connection's token.
+    // Fastify's own log lines contain the path, and with it the connection token.
     logController: new LogController({
       disableRequestLogging: true,
       requestIdLogLabel: 'requestId',
@@ -62,11 +61,12 @@ export async function buildApp({
   app.server.maxConnections = config.MAX_SOCKETS
   app.decorate('draining', false)
   for (const component of components) app.addSchema(component)
-  const registry = configuredRegistry(config)
-  const traces = isTracing(config) ? await import('./telemetry/tracing.ts') : undefined
+  const registry = config.METRICS_PORT === undefined ? undefined : new Registry()
+  const tracing = isTracing(config) ? await import('./telemetry/tracing.ts') : undefined
+  const traces = tracing?.startTracing(app, config)
   const db = watchReads(database, [
     ...(registry ? [readDurations(registry)] : []),
-    ...(traces ? [traces.traceReads] : []),
+    ...(traces ? [traces.traceRead] : []),
   ])
 
   await app.register(inFlight)
@@ -76,7 +76,7 @@ export async function buildApp({
   await app.register(requestEnd)
   await app.register(accessLog)
   await app.register(metrics, { config, db, registry })
-  if (traces) await app.register(traces.tracing, { config })
+  if (traces) await app.register(traces.plugin)
   await app.register(compression)
   await app.register(methodNotAllowed)
   await app.register(headRequests)
@@ -96,4 +96,20 @@ async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' |
   await app.register(portfolioTransactions, options)
   await app.register(accountTransactions, options)
   await app.register(assetsTransferOrders, options)
+}
+
+/** Settings of the database at `url`. */
+export function databaseOptions(config: Config, url: string): DatabaseOptions {
+  return {
+    url,
+    size: config.DATABASE_POOL_SIZE,
+    waitMs: config.DATABASE_WAIT_MS,
+    statementTimeoutMs: config.STATEMENT_TIMEOUT_MS,
+    pooler: config.DATABASE_POOLER,
+    prepare: config.DATABASE_PREPARE,
+    queue: config.DATABASE_QUEUE,
+    answerBytes: config.ANSWER_MEMORY_MB * 2 ** 20,
+    replicaUrl: config.DATABASE_REPLICA_URL,
+    replicaMaxLagMs: config.REPLICA_MAX_LAG_MS,
+  }
 }

@@ -2,144 +2,56 @@ import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import { OperatorError } from './operator-error.ts'
 
-/** The settings that say how much is taken on at once, for how long, and what then happens. */
-const limitSettings = {
-  DATABASE_QUEUE: Type.Integer({
-    default: 200,
+/** Settings by the name of their environment variable, with units, limits and defaults. */
+const Settings = Type.Object({
+  // Server
+  HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'Address to listen on.' }),
+  PORT: Type.Integer({
+    default: 3000,
     minimum: 0,
+    maximum: 65_535,
+    description: 'Port to listen on.',
+  }),
+  LOG_LEVEL: Type.Union(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'silent'].map((level) => Type.Literal(level)),
+    { default: 'info', description: 'Lowest level that is logged.' },
+  ),
+  MAX_LIMIT: Type.Integer({
+    default: 10_000,
+    minimum: 1_000,
     maximum: 100_000,
-    description: 'Requests that may wait for a server connection; the next one is refused at once.',
+    description: 'Maximum value of the parameter `limit`, in rows.',
   }),
-  ANSWER_MEMORY_MB: Type.Integer({
-    default: 288,
-    minimum: 16,
-    maximum: 65_536,
-    description: 'Answers that are read but not yet sent, in MiB; beyond it, requests are refused.',
-  }),
-  MAX_REQUESTS: Type.Integer({
-    default: 1_000,
-    minimum: 1,
-    maximum: 1_000_000,
-    description: 'Requests under way in one instance; the next one is refused at once.',
-  }),
-  MAX_SOCKETS: Type.Integer({
-    default: 5_000,
-    minimum: 1,
-    maximum: 1_000_000,
-    description: 'Client connections of one instance; the next one is closed at once.',
-  }),
-  MAX_EVENT_LOOP_DELAY_MS: Type.Integer({
-    default: 1_000,
-    minimum: 0,
-    maximum: 60_000,
-    description:
-      'Requests are refused while the process is later than this on average, in ms; 0: never.',
+  REQUEST_TIMEOUT_MS: Type.Integer({
+    default: 10_000,
+    minimum: 100,
+    maximum: 300_000,
+    description: 'Maximum time in which a client sends its request, in ms.',
   }),
   CLIENT_STALL_MS: Type.Integer({
     default: 120_000,
     minimum: 1_000,
     maximum: 3_600_000,
-    description: 'A client that takes nothing of its answer for so long is cut off, in ms.',
+    description: 'Time without progress after which a response is aborted, in ms.',
   }),
   SHUTDOWN_DELAY_MS: Type.Integer({
     default: 3_000,
     minimum: 0,
     maximum: 600_000,
-    description: 'After SIGTERM, how long requests are still taken while not ready, in ms.',
+    description: 'Time after SIGTERM: not ready, but accepting requests, in ms.',
   }),
   SHUTDOWN_GRACE_MS: Type.Integer({
     default: 12_000,
     minimum: 100,
     maximum: 600_000,
-    description: 'How long requests under way then have to finish, in ms.',
+    description: 'Time that requests in flight then have to finish, in ms.',
   }),
-  DATABASE_REPLICA_URL: Type.Optional(
-    Type.String({
-      pattern: '^postgres(ql)?://',
-      description: 'Standbys to read from: URLs, or hosts within one, with commas between.',
-    }),
-  ),
-  REPLICA_MAX_LAG_MS: Type.Integer({
-    default: 5_000,
-    minimum: 1_000,
-    maximum: 3_600_000,
-    description: 'A standby that is further behind is left out, in ms.',
-  }),
-}
 
-/**
- * The standard settings of OpenTelemetry that decide whether there are traces; its SDK reads these and
- * all others (OTEL_TRACES_SAMPLER, OTEL_EXPORTER_OTLP_HEADERS and so on) by itself.
- */
-const tracingSettings = {
-  OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(
-    Type.String({ description: 'Collector that traces are sent to; without one, there are none.' }),
-  ),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Type.Optional(
-    Type.String({
-      description: 'The same, for a whole URL such as http://collector:4318/v1/traces.',
-    }),
-  ),
-  OTEL_TRACES_EXPORTER: Type.Optional(
-    Type.String({ description: '`otlp`, `zipkin`, `console`, or `none` for no traces.' }),
-  ),
-  OTEL_SERVICE_NAME: Type.String({
-    default: 'investment-data-query-service',
-    description: 'The name of the service in traces.',
-  }),
-  OTEL_SDK_DISABLED: Type.Boolean({ default: false, description: 'Whether there are no traces.' }),
-}
-
-const TracingSettings = Type.Object(tracingSettings)
-
-/** Whether traces are asked for. */
-export function isTracing(config: Static<typeof TracingSettings>): boolean {
-  if (config.OTEL_SDK_DISABLED || config.OTEL_TRACES_EXPORTER === 'none') return false
-  return [
-    config.OTEL_TRACES_EXPORTER,
-    config.OTEL_EXPORTER_OTLP_ENDPOINT,
-    config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
-  ].some((setting) => setting !== undefined)
-}
-
-/** The faults of settings that are sound one by one, but not together; one sentence each. */
-function jointFaults(settings: NodeJS.ProcessEnv): string[] {
-  return identityProviderFaults(settings)
-}
-
-function identityProviderFaults(settings: NodeJS.ProcessEnv): string[] {
-  const needed = ['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL']
-  const missing = needed.filter((name) => settings[name] === undefined)
-  const given = Object.keys(settings).find((name) =>
-    /^AUTH_(ISSUER|AUDIENCE|JWKS_URL|CLIENT_ID_CLAIM)$/.test(name),
-  )
-  const faults: string[] = []
-  if (given !== undefined && missing.length > 0) {
-    faults.push(`${missing.join(' and ')} must be set too, since ${given} is`)
-  }
-  const url = settings.AUTH_JWKS_URL
-  if (url !== undefined && !isSafe(url)) {
-    faults.push('AUTH_JWKS_URL must be an https address, or one of this machine')
-  }
-  return faults
-}
-
-/** Keys that came over an open line could be anyone's. */
-function isSafe(address: string): boolean {
-  const url = URL.parse(address)
-  if (url?.protocol === 'https:') return true
-  return url !== null && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)
-}
-
-/**
- * Every setting of the service, by the name of its environment variable. Nothing else
- * of the service reads the environment, but OpenTelemetry's SDK its own variables. A test holds that README.md and .env.example know each one.
- */
-const Environment = Type.Object({
+  // Database
   DATABASE_URL: Type.Optional(
     Type.String({
       pattern: '^postgres(ql)?://',
-      description: 'PostgreSQL to use; without it, an embedded one in DATA_DIR (development).',
+      description: 'PostgreSQL to use. If unset: the embedded one in DATA_DIR (development).',
     }),
   ),
   DATA_DIR: Type.String({
@@ -151,131 +63,204 @@ const Environment = Type.Object({
     default: 10,
     minimum: 1,
     maximum: 1000,
-    description: 'Server connections for requests at most; one more is for the service itself.',
+    description: 'Maximum connections for requests. Health checks use one more.',
   }),
   DATABASE_POOLER: Type.Boolean({
     default: false,
-    description: 'Whether PgBouncer, in transaction mode, stands before the database.',
+    description: 'The service connects through PgBouncer in transaction mode.',
   }),
   DATABASE_PREPARE: Type.Boolean({
     default: true,
-    description: 'Prepare statements by name; false for PgBouncer before 1.21.',
+    description: 'Use named prepared statements. Set false for PgBouncer before 1.21.',
   }),
   DATABASE_WAIT_MS: Type.Integer({
     default: 5_000,
     minimum: 10,
     maximum: 60_000,
-    description: 'How long a request may wait for a server connection, in ms.',
+    description: 'Maximum wait of a request for a connection, in ms.',
   }),
   STATEMENT_TIMEOUT_MS: Type.Integer({
     default: 5_000,
     minimum: 100,
     maximum: 600_000,
-    description: 'How long the database may work on one statement, in ms.',
+    description: 'Maximum execution time of a statement, in ms.',
   }),
-  REQUEST_TIMEOUT_MS: Type.Integer({
-    default: 10_000,
-    minimum: 100,
-    maximum: 300_000,
-    description: 'How long a client may take to send its request, in ms.',
-  }),
-  ...limitSettings,
-  ...tracingSettings,
-  HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'Address to listen on.' }),
-  PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65_535, description: 'Port.' }),
-  METRICS_PORT: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 65_535,
-      description: 'Port of the metrics for Prometheus; without it, there are none.',
+  DATABASE_REPLICA_URL: Type.Optional(
+    Type.String({
+      pattern: '^postgres(ql)?://',
+      description: 'Standbys to read from: URLs, or hosts within one URL, separated by commas.',
     }),
   ),
-  METRICS_HOST: Type.String({
-    default: '127.0.0.1',
-    minLength: 1,
-    description: 'Address that the metrics are served on: whoever reaches it can read them.',
-  }),
-  MAX_LIMIT: Type.Integer({
-    default: 10_000,
+  REPLICA_MAX_LAG_MS: Type.Integer({
+    default: 5_000,
     minimum: 1_000,
-    maximum: 100_000,
-    description: 'Largest `limit` that a request may ask for, in rows.',
+    maximum: 3_600_000,
+    description: 'Replication lag above which a standby is not used, in ms.',
   }),
+
+  // Load shedding
+  DATABASE_QUEUE: Type.Integer({
+    default: 200,
+    minimum: 0,
+    maximum: 100_000,
+    description: 'Maximum requests that wait for a connection. Further ones get 503.',
+  }),
+  ANSWER_MEMORY_MB: Type.Integer({
+    default: 288,
+    minimum: 16,
+    maximum: 65_536,
+    description: 'Maximum memory of unsent responses, in MiB. Further requests get 503.',
+  }),
+  MAX_REQUESTS: Type.Integer({
+    default: 1_000,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'Maximum requests in flight. Further ones get 503.',
+  }),
+  MAX_SOCKETS: Type.Integer({
+    default: 5_000,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'Maximum client connections. Further ones are closed.',
+  }),
+  MAX_EVENT_LOOP_DELAY_MS: Type.Integer({
+    default: 1_000,
+    minimum: 0,
+    maximum: 60_000,
+    description: 'Mean event loop delay above which requests get 503, in ms. 0: no limit.',
+  }),
+
+  // Authentication and quota
   AUTH_ISSUER: Type.Optional(
     Type.String({
       minLength: 1,
-      description: 'Identity provider whose access tokens are taken beside our own: their `iss`.',
+      description: 'Identity provider whose access tokens are accepted: their `iss`.',
     }),
   ),
   AUTH_AUDIENCE: Type.Optional(
-    Type.String({ minLength: 1, description: 'What their `aud` must name: this service.' }),
+    Type.String({ minLength: 1, description: 'Audience that these tokens need: their `aud`.' }),
   ),
   AUTH_JWKS_URL: Type.Optional(
     Type.String({
       pattern: '^https?://',
-      description: 'Where the provider publishes its keys; https, but on this machine.',
+      description: 'URL of the keys of the identity provider: https, or this machine.',
     }),
   ),
   AUTH_CLIENT_ID_CLAIM: Type.Optional(
     Type.String({
       minLength: 1,
-      description: 'Claim with the client id of the app; else `client_id`, or `azp`.',
+      description: 'Claim with the client id of the app. If unset: `client_id`, else `azp`.',
     }),
   ),
   RATE_LIMIT_PER_MINUTE: Type.Integer({
     default: 0,
     minimum: 0,
     maximum: 10_000_000,
-    description: 'Requests that an app may send in a minute; 0 for as many as it likes.',
+    description: 'Maximum requests of an app per minute. 0: no limit.',
   }),
   REDIS_URL: Type.Optional(
     Type.String({
       pattern: '^rediss?://',
-      description: 'Redis that counts these requests for all instances; else each one does.',
+      description: 'Redis that counts these requests. If unset: each instance counts its own.',
     }),
   ),
-  LOG_LEVEL: Type.Union(
-    ['fatal', 'error', 'warn', 'info', 'debug', 'silent'].map((level) => Type.Literal(level)),
-    { default: 'info', description: 'What is logged: this and what is graver.' },
+
+  // Metrics and traces. OpenTelemetry's SDK reads these and all other OTEL_ variables itself.
+  METRICS_PORT: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 65_535,
+      description: 'Port of the metrics for Prometheus. If unset: no metrics.',
+    }),
   ),
+  METRICS_HOST: Type.String({
+    default: '127.0.0.1',
+    minLength: 1,
+    description: 'Address of the metrics. They need no authentication.',
+  }),
+  OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(
+    Type.String({ description: 'Collector of the traces. If unset: no traces.' }),
+  ),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Type.Optional(
+    Type.String({ description: 'Its full URL instead, such as http://collector:4318/v1/traces.' }),
+  ),
+  OTEL_TRACES_EXPORTER: Type.Optional(
+    Type.String({ description: '`otlp`, `zipkin`, `console`, or `none` for no traces.' }),
+  ),
+  OTEL_SERVICE_NAME: Type.String({
+    default: 'investment-data-query-service',
+    description: 'Name of the service in traces.',
+  }),
+  OTEL_SDK_DISABLED: Type.Boolean({ default: false, description: 'Turn off traces.' }),
 })
 
-export type Config = Static<typeof Environment>
-export const settings = Environment.properties
+export type Config = Static<typeof Settings>
+export const settings = Settings.properties
 
-/** The environment does not fit; the message tells every fault, one a line. */
+/** Invalid settings. The message has one line for each error. */
 export class ConfigurationError extends OperatorError {
   override name = 'ConfigurationError'
 }
 
 /**
- * Reads the settings.
- * @throws ConfigurationError that names every setting which is not as it must be
+ * Reads and checks all settings.
+ * @throws ConfigurationError with every error
  */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
-  // An empty variable is one that was not set: that is how compose files and shells leave them out.
+  // Compose files and shells pass an unset variable as an empty string.
   const data = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
-  const lines: string[] = []
+  const errors: string[] = []
   let config: Config | undefined
   try {
-    config = envSchema<Config>({ schema: Environment, data, env: false, dotenv: false })
+    config = envSchema<Config>({ schema: Settings, data, env: false, dotenv: false })
   } catch (error) {
-    const faults = (error as { errors?: { instancePath: string; message: string }[] }).errors
-    if (faults === undefined) throw error
-    lines.push(...faults.map(({ instancePath, message }) => `${instancePath.slice(1)} ${message}`))
+    const found = (error as { errors?: { instancePath: string; message: string }[] }).errors
+    if (found === undefined) throw error
+    errors.push(...found.map(({ instancePath, message }) => `${instancePath.slice(1)} ${message}`))
   }
-  lines.push(...jointFaults(data))
-  if (config === undefined || lines.length > 0) throw new ConfigurationError(lines.join('\n'))
+  errors.push(...identityProviderErrors(data))
+  if (config === undefined || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
   return config
 }
 
+/** Checks settings that depend on each other. */
+function identityProviderErrors(data: NodeJS.ProcessEnv): string[] {
+  const required = ['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL']
+  const missing = required.filter((name) => data[name] === undefined)
+  const present = [...required, 'AUTH_CLIENT_ID_CLAIM'].find((name) => data[name] !== undefined)
+  const errors: string[] = []
+  if (present !== undefined && missing.length > 0) {
+    errors.push(`${missing.join(' and ')} must be set too, because ${present} is set`)
+  }
+  const url = data.AUTH_JWKS_URL
+  if (url !== undefined && !isTrustworthy(url)) {
+    errors.push('AUTH_JWKS_URL must be an https URL, or a URL of this machine')
+  }
+  return errors
+}
+
+/** An attacker on the network can replace keys that are sent over plain HTTP. */
+function isTrustworthy(address: string): boolean {
+  const url = URL.parse(address)
+  if (url?.protocol === 'https:') return true
+  return url !== null && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)
+}
+
+/** True if a setting turns traces on and none turns them off. */
+export function isTracing(config: Config): boolean {
+  const exporter = config.OTEL_TRACES_EXPORTER
+  if (config.OTEL_SDK_DISABLED || exporter === 'none') return false
+  const endpoint = config.OTEL_EXPORTER_OTLP_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+  return (exporter ?? endpoint) !== undefined
+}
+
 /**
- * To catch the failed import of src/development with, which the production image does not hold.
- * @throws ConfigurationError that names the setting which is missing then; any other error as it is
+ * Handles a failed import of tools/embedded-postgres, which the production image does not contain.
+ * @throws ConfigurationError if it is not installed, else the given error
  */
 export function withoutEmbedded(error: NodeJS.ErrnoException): never {
   if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
   throw new ConfigurationError(
-    'DATABASE_URL must be set: there is no embedded PostgreSQL in this installation.',
+    'DATABASE_URL must be set: this installation has no embedded PostgreSQL.',
   )
 }

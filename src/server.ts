@@ -1,13 +1,14 @@
-import { buildApp } from './app.ts'
+import type { FastifyInstance } from 'fastify'
+import { buildApp, databaseOptions } from './app.ts'
 import { type Config, readConfig, withoutEmbedded } from './config.ts'
 import { logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
-import { openDatabase } from './postgres/database.ts'
-import { checkSchema, closeOnSignal, databaseOptions, logReplicas } from './shutdown.ts'
+import { type Database, openDatabase } from './postgres/database.ts'
+import { missingMigrations } from './postgres/migrations.ts'
+import { closeOnSignal } from './shutdown.ts'
 
-/** The process: settings, database, application, port; and the way back. */
+/** Opens the database and the application, then listens. */
 async function start(config: Config): Promise<void> {
-  // Without a database of its own, the service brings one: a convenience that production lacks.
   const development =
     config.DATABASE_URL === undefined
       ? await import('../tools/embedded-postgres/demo.ts').catch(withoutEmbedded)
@@ -33,21 +34,45 @@ async function start(config: Config): Promise<void> {
   }
 }
 
-/** Describes an error in one sentence where the operator can resolve it, else with its stack. */
-function explain(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  if (error instanceof OperatorError) return error.message
-  return explainListening(error) ?? String(error.stack)
+function logReplicas(app: FastifyInstance, db: Database): void {
+  db.onReplicaChange(({ name, fault, lagMs }) => {
+    if (fault === undefined) app.log.info({ replica: name, lagMs }, 'replica is used')
+    else app.log.warn({ replica: name, lagMs, reason: fault }, 'replica is excluded')
+  })
 }
 
-/** Why there is no listening where HOST and PORT say, as far as the operator can mend it. */
-function explainListening(error: NodeJS.ErrnoException & { port?: number }): string | undefined {
+/**
+ * Checks the schema before the service listens. Only the operator can fix an outdated schema. If the
+ * database is unreachable, the service starts nevertheless, and becomes ready with the database.
+ * @throws OperatorError if the schema is outdated
+ */
+async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
+  const missing = await missingMigrations(db).catch((error: Error) => {
+    const cause = error.cause instanceof Error ? error.cause.message : undefined
+    app.log.warn({ reason: error.message, cause }, 'started without the database: not ready yet')
+    return []
+  })
+  if (missing.length === 0) return
+  throw new OperatorError(
+    `The database schema is outdated. It lacks ${missing.join(', ')}. ` +
+      'Run `npm run operator -- migrate` first.',
+  )
+}
+
+/** Describes an error: one sentence if the operator can resolve it, else with its stack. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error instanceof OperatorError) return error.message
+  return describeListenError(error) ?? String(error.stack)
+}
+
+function describeListenError(error: NodeJS.ErrnoException & { port?: number }): string | undefined {
   const { code, port, syscall } = error
-  if (code === 'EADDRINUSE') return `Port ${port} is taken: set PORT to another one.`
-  if (code === 'EADDRNOTAVAIL') return 'HOST is no address of this machine: set it to one that is.'
-  if (syscall === 'getaddrinfo') return 'HOST names no address: set it to one of this machine.'
+  if (code === 'EADDRINUSE') return `Port ${port} is in use: set PORT to another one.`
+  if (code === 'EADDRNOTAVAIL') return 'HOST is not an address of this machine: change HOST.'
+  if (syscall === 'getaddrinfo') return 'HOST has no address: set it to one of this machine.'
   if (code === 'EACCES' && syscall === 'listen') {
-    return `Port ${port} is not for this user: set PORT to another one.`
+    return `This user may not listen on port ${port}: set PORT to another one.`
   }
   return undefined
 }
@@ -55,6 +80,6 @@ function explainListening(error: NodeJS.ErrnoException & { port?: number }): str
 try {
   await start(readConfig(process.env))
 } catch (error) {
-  process.stderr.write(`${explain(error)}\n`)
+  process.stderr.write(`${describe(error)}\n`)
   process.exit(1)
 }

@@ -3,20 +3,44 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { collectDefaultMetrics, Registry } from 'prom-client'
+import { collectDefaultMetrics, type Registry } from 'prom-client'
 import { type Config, ConfigurationError } from '../config.ts'
 import type { Database } from '../postgres/database.ts'
 import { databaseMetrics } from './database-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Registry for the metrics of other plugins. Undefined without METRICS_PORT. */
+    metrics: Registry | undefined
+  }
+}
+
+interface MetricsOptions {
+  config: Config
+  db: Database
+  registry: Registry | undefined
+}
+
+/** Collects metrics of requests, databases and process, and serves them for Prometheus. */
+export const metrics = fp(
+  async (app: FastifyInstance, { config, db, registry }: MetricsOptions) => {
+    app.decorate('metrics', registry)
+    if (registry === undefined) return
+    collectDefaultMetrics({ register: registry })
+    httpMetrics(app, registry)
+    databaseMetrics(registry, db)
+    serveMetrics(app, registry, config)
+  },
+)
+
 /**
- * Serves the metrics on a port of their own, which is not for clients: at /metrics, to whoever asks.
- * It opens before the service listens, and closes with it.
- * @throws ConfigurationError when the port is taken
+ * Serves GET /metrics on a separate port without authentication, which clients must not reach.
+ * @throws ConfigurationError from app.ready() if the port cannot be opened
  */
 function serveMetrics(app: FastifyInstance, registry: Registry, config: Config): void {
   const server = createServer({ requestTimeout: 5_000 }, (request, response) => {
-    answer(registry, request, response).catch((err) => {
+    respond(registry, request, response).catch((err) => {
       app.log.error({ err }, 'metrics could not be served')
       response.writeHead(500).end()
     })
@@ -36,43 +60,15 @@ function serveMetrics(app: FastifyInstance, registry: Registry, config: Config):
   })
 }
 
-async function answer(
+async function respond(
   registry: Registry,
-  request: IncomingMessage,
+  { method, url }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (request.method !== 'GET' || request.url?.split('?', 1)[0] !== '/metrics') {
+  if (method !== 'GET' || url?.split('?', 1)[0] !== '/metrics') {
     response.writeHead(404).end()
     return
   }
   const text = await registry.metrics()
   response.writeHead(200, { 'content-type': registry.contentType }).end(text)
 }
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Where a plugin can add metrics of its own; undefined while nobody is to see any. */
-    metrics: Registry | undefined
-  }
-}
-
-interface Options {
-  config: Config
-  db: Database
-  registry: Registry | undefined
-}
-
-/** The registry of the metrics, where the settings ask for them. */
-export function configuredRegistry(config: Config): Registry | undefined {
-  return config.METRICS_PORT === undefined ? undefined : new Registry()
-}
-
-/** What Prometheus can know of the service: requests, databases, event loop, memory, process. */
-export const metrics = fp(async (app: FastifyInstance, { config, db, registry }: Options) => {
-  app.decorate('metrics', registry)
-  if (registry === undefined) return
-  collectDefaultMetrics({ register: registry })
-  httpMetrics(app, registry)
-  databaseMetrics(registry, db)
-  serveMetrics(app, registry, config)
-})

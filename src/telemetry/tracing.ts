@@ -4,11 +4,13 @@ import {
   context,
   DiagLogLevel,
   diag,
+  logs,
   propagation,
   ROOT_CONTEXT,
   type Span,
   SpanKind,
   SpanStatusCode,
+  type Tracer,
   trace,
 } from '@opentelemetry/api'
 import { NodeSDK } from '@opentelemetry/sdk-node'
@@ -19,114 +21,119 @@ import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-log.ts'
 import type { Watch } from '../postgres/database.ts'
 
-/** How long the last spans have to leave when the service closes, in ms. */
-const LAST_CALL = 2_000
+/** Time for the export of the last spans on shutdown, in ms. */
+const SHUTDOWN_MS = 2_000
 
-/** How often the same failure is told, in ms: with many requests, spans leave several times a second. */
-const SILENCE = 60_000
+/** Time during which a repeated export failure is not logged again, in ms. */
+const QUIET_MS = 60_000
+const MAX_MESSAGES = 100
 
-/** How many failures are kept in mind; the oldest ones are forgotten. */
-const MOST_MESSAGES = 100
+declare module 'fastify' {
+  interface FastifyRequest {
+    span: Span | undefined
+  }
+}
 
-/**
- * Starts OpenTelemetry as its standard environment variables say: where to, in which form, how many of
- * the traces. Metrics and logs have their own ways out of this service.
- */
-export function startSdk(app: FastifyInstance, serviceName: string): void {
+interface Tracing {
+  /** Creates one span per request. */
+  plugin: (app: FastifyInstance) => Promise<void>
+  /** Creates one span per database read. */
+  traceRead: Watch
+}
+
+/** Starts OpenTelemetry. It is global to the process, so only one open app can have traces. */
+export function startTracing(app: FastifyInstance, config: Config): Tracing {
+  startSdk(app, config.OTEL_SERVICE_NAME)
+  const tracer = trace.getTracer('investment-data-query-service')
+  return {
+    plugin: fp(async (app) => traceRequests(app, tracer)),
+    traceRead: (statement, run) => traceRead(tracer, statement, run),
+  }
+}
+
+/** The SDK reads its standard environment variables: exporter, protocol, sampler and others. */
+function startSdk(app: FastifyInstance, serviceName: string): void {
   const sdk = new NodeSDK({ serviceName, metricReaders: [], logRecordProcessors: [] })
-  const silentUntil = new FifoMap<number>(MOST_MESSAGES)
-  const tell = (message: string) => {
+  const quietUntil = new FifoMap<number>(MAX_MESSAGES)
+  const warn = (message: string) => {
     const now = performance.now()
-    if (now < (silentUntil.get(message) ?? 0)) return
-    silentUntil.set(message, now + SILENCE)
+    if (now < (quietUntil.get(message) ?? 0)) return
+    quietUntil.set(message, now + QUIET_MS)
     app.log.warn({ message }, 'traces cannot be exported')
   }
-  const silent = () => {}
+  const ignore = () => {}
   diag.setLogger(
-    { error: tell, warn: tell, info: silent, debug: silent, verbose: silent },
+    { error: warn, warn, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   )
   sdk.start()
   app.addHook('onClose', async () => {
-    await Promise.race([sdk.shutdown(), sleep(LAST_CALL, undefined, { ref: false })])
+    await Promise.race([sdk.shutdown(), sleep(SHUTDOWN_MS, undefined, { ref: false })])
+    for (const api of [trace, context, propagation, logs, diag]) api.disable()
   })
 }
 
-const tracer = trace.getTracer('investment-data-query-service')
-const spans = new WeakMap<FastifyRequest, Span>()
-
 /**
- * One span for each request, as the semantic conventions for HTTP servers have it, but for the address:
- * that holds the connection's token, so that the route's pattern stands for it. A caller's own trace
- * (W3C traceparent) is continued.
+ * Creates server spans by the semantic conventions for HTTP, without the path, which contains the
+ * connection token. Continues the client's trace (W3C traceparent).
  */
-export const tracing = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
-  startSdk(app, config.OTEL_SERVICE_NAME)
+function traceRequests(app: FastifyInstance, tracer: Tracer): void {
+  app.decorateRequest('span')
   app.addHook('onRequest', (request, _reply, next) => {
-    // Supervisors ask all the time, and what they are told is no work.
+    // Health checks have no span.
     if (request.routeOptions.logLevel === 'silent') return next()
-    const caller = propagation.extract(ROOT_CONTEXT, request.headers)
-    const span = tracer.startSpan(
-      nameOf(request),
-      { kind: SpanKind.SERVER, attributes: attributesOf(request) },
-      caller,
-    )
-    spans.set(request, span)
+    const parent = propagation.extract(ROOT_CONTEXT, request.headers)
+    const { method, routeOptions } = request
+    const name = routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`
+    const options = { kind: SpanKind.SERVER, attributes: attributesOf(request) }
+    const span = tracer.startSpan(name, options, parent)
+    request.span = span
     request.traceId = span.spanContext().traceId
-    context.with(trace.setSpan(caller, span), next)
+    context.with(trace.setSpan(parent, span), next)
   })
   app.onRequestEnd(endSpan)
-})
+}
+
+function attributesOf({ id, method, raw, routeOptions: { url } }: FastifyRequest): Attributes {
+  return {
+    'http.request.method': method,
+    ...(url === undefined ? {} : { 'http.route': url }),
+    'url.scheme': 'http',
+    'network.protocol.version': raw.httpVersion,
+    'investment.request_id': id,
+  }
+}
 
 function endSpan({ request, reply, aborted }: RequestEnd): void {
-  const span = spans.get(request)
+  const { span, appId, items, errorCode } = request
   if (span === undefined) return
   const { statusCode } = reply
   if (aborted) span.setAttribute('error.type', 'aborted')
   else span.setAttribute('http.response.status_code', statusCode)
-  if (statusCode >= 500) span.setAttribute('error.type', request.errorCode ?? String(statusCode))
+  if (statusCode >= 500) span.setAttribute('error.type', errorCode ?? String(statusCode))
   if (statusCode >= 500 || aborted) span.setStatus({ code: SpanStatusCode.ERROR })
-  if (request.appId !== undefined) span.setAttribute('investment.app', request.appId)
-  if (request.items !== undefined) span.setAttribute('investment.items', request.items)
+  if (appId !== undefined) span.setAttribute('investment.app', appId)
+  if (items !== undefined) span.setAttribute('investment.items', items)
   span.end()
 }
 
-function nameOf({ method, routeOptions }: FastifyRequest): string {
-  return routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`
-}
-
-function attributesOf(request: FastifyRequest): Attributes {
-  const { url } = request.routeOptions
-  return {
-    'http.request.method': request.method,
-    ...(url === undefined ? {} : { 'http.route': url }),
-    'url.scheme': 'http',
-    'network.protocol.version': request.raw.httpVersion,
-    'investment.request_id': request.id,
+/** Creates a client span with the name of the statement and without its parameters. */
+function traceRead<T>(tracer: Tracer, statement: string, run: () => Promise<T>): Promise<T> {
+  const name = `SELECT ${statement}`
+  const attributes = {
+    'db.system.name': 'postgresql',
+    'db.operation.name': 'SELECT',
+    'db.query.summary': name,
   }
+  return tracer.startActiveSpan(name, { kind: SpanKind.CLIENT, attributes }, async (span) => {
+    try {
+      return await run()
+    } catch (error) {
+      span.setAttribute('error.type', error instanceof Error ? error.name : 'unknown')
+      span.setStatus({ code: SpanStatusCode.ERROR })
+      throw error
+    } finally {
+      span.end()
+    }
+  })
 }
-
-/** A span for each read of the database: the name of its statement, and never a parameter. */
-export const traceReads: Watch = (statement, run) =>
-  tracer.startActiveSpan(
-    `SELECT ${statement}`,
-    {
-      kind: SpanKind.CLIENT,
-      attributes: {
-        'db.system.name': 'postgresql',
-        'db.operation.name': 'SELECT',
-        'db.query.summary': `SELECT ${statement}`,
-      },
-    },
-    async (span) => {
-      try {
-        return await run()
-      } catch (error) {
-        span.setAttribute('error.type', error instanceof Error ? error.name : 'unknown')
-        span.setStatus({ code: SpanStatusCode.ERROR })
-        throw error
-      } finally {
-        span.end()
-      }
-    },
-  )

@@ -15,7 +15,7 @@ const { url } = await createDatabase(t)
 const folder = await mkdtemp(join(tmpdir(), 'start-'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
 
-/** Starts the service as `npm start` does; it is expected to end by itself. */
+/** Starts the service like `npm start` and waits until it ends. */
 async function start(environment: Record<string, string>) {
   const server = resolve(import.meta.dirname, '../../src/server.ts')
   const { DATABASE_URL: _, ...around } = process.env
@@ -28,27 +28,27 @@ async function start(environment: Record<string, string>) {
   return { stderr, code }
 }
 
-t.test('What keeps the service from listening is one sentence', async (t) => {
+t.test('HOST or PORT cannot be used: one sentence and exit code 1', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   t.teardown(() => taken.close())
   const address = taken.address()
   const port = typeof address === 'object' ? String(address?.port) : ''
   t.same(await start({ DATABASE_URL: url, PORT: port }), {
-    stderr: `Port ${port} is taken: set PORT to another one.\n`,
+    stderr: `Port ${port} is in use: set PORT to another one.\n`,
     code: 1,
   })
   t.same(await start({ DATABASE_URL: url, HOST: '203.0.113.9' }), {
-    stderr: 'HOST is no address of this machine: set it to one that is.\n',
+    stderr: 'HOST is not an address of this machine: change HOST.\n',
     code: 1,
   })
   t.same(await start({ DATABASE_URL: url, HOST: 'nowhere.invalid' }), {
-    stderr: 'HOST names no address: set it to one of this machine.\n',
+    stderr: 'HOST has no address: set it to one of this machine.\n',
     code: 1,
   })
 })
 
-t.test('So is what keeps its own database from starting', async (t) => {
+t.test('embedded PostgreSQL cannot start: one sentence and exit code 1', async (t) => {
   const file = join(folder, 'file')
   await writeFile(file, '')
   t.same(await start({ DATA_DIR: file }), {

@@ -1,11 +1,10 @@
 import { Writable } from 'node:stream'
 import type { Kysely } from 'kysely'
 import type { Test } from 'tap'
-import { buildApp } from '../../src/app.ts'
+import { buildApp, databaseOptions } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { type Database, openDatabase } from '../../src/postgres/database.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { databaseOptions } from '../../src/shutdown.ts'
 import { createDatabase } from './database.ts'
 import { loginOfService, openAsOwner } from './logins.ts'
 

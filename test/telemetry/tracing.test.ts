@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const LIST = '/api/v1/queries/connections/:token/portfolios/transactions'
 
-/** A span as OTLP has it in JSON. */
+/** A span of OTLP in JSON. */
 interface Span {
   traceId: string
   spanId: string
@@ -19,7 +19,7 @@ interface Span {
   status: { code?: number }
 }
 
-/** A collector on a port of its own, which takes traces as JSON over HTTP. */
+/** A collector for OTLP over HTTP in JSON. */
 async function startCollector(t: Test) {
   const spans: Span[] = []
   const bodies: string[] = []
@@ -36,13 +36,11 @@ async function startCollector(t: Test) {
   await once(server, 'listening')
   t.teardown(() => server.close())
   const { port } = server.address() as AddressInfo
-  /** The spans of a trace, once there are so many. */
+  /** Waits for `count` spans of a trace. */
   const trace = async (traceId: string, count: number) => {
-    for (;;) {
-      const found = spans.filter((span) => span.traceId === traceId)
-      if (found.length >= count) return found
-      await sleep(10)
-    }
+    const found = () => spans.filter((span) => span.traceId === traceId)
+    await until(`${count} spans`, () => found().length >= count)
+    return found()
   }
   return { endpoint: `http://127.0.0.1:${port}`, spans, bodies, trace }
 }
@@ -53,7 +51,7 @@ function attributes(span: Span | undefined): Record<string, unknown> {
 }
 
 const collector = await startCollector(t)
-// OpenTelemetry reads the environment of the process, as it does where the service runs.
+// OpenTelemetry's SDK reads the environment of the process.
 Object.assign(process.env, {
   OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
   OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
@@ -66,7 +64,7 @@ const { appId, token, connection } = await addCaller(service.db)
 await addPortfolioTransactions(service.db, connection, {}, {})
 
 let serial = 0
-/** Asks as a part of a trace of the caller's. */
+/** Sends a request that belongs to a trace of the client. */
 async function askTraced(path: string, bearer = token) {
   serial += 1
   const traceId = serial.toString(16).padStart(32, 'a')
@@ -75,7 +73,7 @@ async function askTraced(path: string, bearer = token) {
   return { traceId, parent, answer: await service.get(path, { token: bearer, headers }) }
 }
 
-t.test('A request is a span that continues the trace of its caller', async (t) => {
+t.test('request: a server span that continues the trace of the client', async (t) => {
   const { traceId, parent, answer } = await askTraced(`${connection.portfolio}?limit=1`)
   t.equal(answer.status, 200)
   const spans = await collector.trace(traceId, 2)
@@ -91,11 +89,11 @@ t.test('A request is a span that continues the trace of its caller', async (t) =
   })
   t.ok(
     service.log.some((line) => line.includes(traceId)),
-    'and the log line names the trace',
+    'the log line has the trace id',
   )
 })
 
-t.test('Its read of the database is a span within it', async (t) => {
+t.test('database read: a client span within the span of its request', async (t) => {
   const { traceId } = await askTraced(connection.portfolio)
   const spans = await collector.trace(traceId, 2)
   const server = spans.find(({ kind }) => kind === 2)
@@ -107,7 +105,7 @@ t.test('Its read of the database is a span within it', async (t) => {
   t.match(attributes(read), { 'db.system.name': 'postgresql', 'db.operation.name': 'SELECT' })
 })
 
-t.test('Of many requests at once, each read is within its own', async (t) => {
+t.test('concurrent requests: each read is within the span of its request', async (t) => {
   const asked = await Promise.all(Array.from({ length: 20 }, () => askTraced(connection.account)))
   for (const { traceId } of asked) {
     const spans = await collector.trace(traceId, 2)
@@ -117,7 +115,7 @@ t.test('Of many requests at once, each read is within its own', async (t) => {
   }
 })
 
-t.test('What fails is marked, and a refusal is no failure', async (t) => {
+t.test('401 and 404: not marked as failed', async (t) => {
   const refused = await askTraced(connection.portfolio, 'unknown')
   const [server] = (await collector.trace(refused.traceId, 2)).filter(({ kind }) => kind === 2)
   t.equal(attributes(server)['http.response.status_code'], 401)
@@ -126,7 +124,7 @@ t.test('What fails is marked, and a refusal is no failure', async (t) => {
   t.equal((await collector.trace(nowhere.traceId, 1))[0]?.name, 'GET')
 })
 
-t.test('Nothing that leaves holds a token, a parameter or an address', async (t) => {
+t.test('exported spans: no token, parameter or path', async (t) => {
   await askTraced(`${connection.orders}?from=2021-03-04`)
   const health = await askTraced('/health/live')
   const { traceId } = await askTraced(connection.orders)
@@ -137,7 +135,22 @@ t.test('Nothing that leaves holds a token, a parameter or an address', async (t)
   }
   t.notOk(
     collector.bodies.some((body) => body.includes(health.traceId)),
-    'nor health checks',
+    'no span of a health check',
   )
-  t.match(collector.bodies[0], /"investment-data-query-service"/, 'the service has a name')
+  t.match(collector.bodies[0], /"investment-data-query-service"/, 'the name of the service')
 })
+
+t.test(
+  'second app in the same process, after the first was closed: exports its spans',
+  async (t) => {
+    await service.close()
+    const second = await startService(t, {
+      environment: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint },
+    })
+    const traceId = 'c'.repeat(32)
+    const headers = { traceparent: `00-${traceId}-b7ad6b7169203331-01` }
+    t.equal((await second.get('/nowhere', { headers })).status, 404)
+    t.equal((await collector.trace(traceId, 1)).length, 1)
+    t.notMatch(second.log.join(''), /cannot be exported/)
+  },
+)

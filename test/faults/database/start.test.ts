@@ -19,7 +19,7 @@ t.test('A schema that is behind: it refuses to start, and says what to run', asy
   const { process, said } = await launchService(t, { DATABASE_URL: login, PORT: '0' })
   if (process.exitCode === null) await once(process, 'exit')
   t.equal(process.exitCode, 1)
-  t.match(said(), `it lacks ${newest.name}: run \`npm run operator -- migrate\` first.`)
+  t.match(said(), `It lacks ${newest.name}. Run \`npm run operator -- migrate\` first.`)
   t.notMatch(said(), /at .*src\//, 'a sentence, not a stack')
   await newest.restore()
 })
