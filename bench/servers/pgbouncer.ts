@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { freePort } from './server-process.ts'
+import { freePort } from '../../tools/embedded-postgres/free-port.ts'
 
 /** BENCH_PGBOUNCER is the path of another version than Debian's. */
 const program = process.env.BENCH_PGBOUNCER ?? 'pgbouncer'

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile, stat } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../src/operator-error.ts'
 import { type Cluster, openCluster } from './cluster.ts'
+import { freePort } from './free-port.ts'
 import { dropStaleLock, findRunning, isReady, urlFrom } from './running.ts'
 
 export type EmbeddedDatabase = {
@@ -121,12 +121,3 @@ async function stopServer(watchdog: ChildProcess) {
 
 const isRunning = ({ exitCode, signalCode }: ChildProcess) =>
   exitCode === null && signalCode === null
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('No free port.')
-  return address.port
-}

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { sql } from 'kysely'
 import t from 'tap'
+import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { createDatabase } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { addCaller } from '../../support/rows.ts'
 import { hideNewestMigration } from '../../support/schema-behind.ts'
 import { until } from '../../support/until.ts'
-import { freePort } from '../support/processes/free-port.ts'
 import { launchService, startServiceProcess } from '../support/processes/service-process.ts'
 
 /** A database that is not as it should be when the service starts. */

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { createDatabase } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
-import { freePort } from '../support/processes/free-port.ts'
 import { addMigration, copyRelease } from '../support/processes/release.ts'
 import { launchService } from '../support/processes/service-process.ts'
 

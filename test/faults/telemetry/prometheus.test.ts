@@ -6,11 +6,11 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { metricsUrl } from '../../support/metrics.ts'
 import { addCaller } from '../../support/rows.ts'
 import { startService } from '../../support/service.ts'
 import { dashboardQueries, read, ruleQueries } from '../../telemetry/queries.ts'
-import { freePort } from '../support/processes/free-port.ts'
 
 const folder = path.resolve(import.meta.dirname, '../../../observability')
 const promtool = (...args: string[]) => promisify(execFile)('promtool', args, { cwd: folder })

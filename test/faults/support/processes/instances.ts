@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
+import { freePort } from '../../../../tools/embedded-postgres/free-port.ts'
 import { until } from '../../../support/until.ts'
-import { freePort } from './free-port.ts'
 import { launchService } from './service-process.ts'
 
 /** One of several instances behind a proxy. */

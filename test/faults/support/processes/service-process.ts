@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { freePort } from '../../../../tools/embedded-postgres/free-port.ts'
 import { until } from '../../../support/until.ts'
-import { freePort } from './free-port.ts'
 import { type Program, startProgram } from './program.ts'
 import { thisRelease } from './release.ts'
 

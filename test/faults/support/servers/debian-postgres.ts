@@ -6,9 +6,9 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import type { Test } from 'tap'
 import type { Account } from '../../../../tools/embedded-postgres/account.ts'
+import { freePort } from '../../../../tools/embedded-postgres/free-port.ts'
 import { operatorHere } from '../../../operator/operator-process.ts'
 import { until } from '../../../support/until.ts'
-import { freePort } from '../processes/free-port.ts'
 import { notRoot, type Program, startProgram } from '../processes/program.ts'
 
 /** A server of Debian's package postgresql-15, in a folder of its own. */

@@ -5,10 +5,10 @@ import { type Kysely, sql } from 'kysely'
 import type { Test } from 'tap'
 import type { Tables } from '../../../../src/postgres/tables.ts'
 import { openCluster } from '../../../../tools/embedded-postgres/cluster.ts'
+import { freePort } from '../../../../tools/embedded-postgres/free-port.ts'
 import { openAsOwner } from '../../../support/logins.ts'
 import { createTemplate, databaseUrl, onServer } from '../../../support/template.ts'
 import { until } from '../../../support/until.ts'
-import { freePort } from '../processes/free-port.ts'
 import { type Program, startProgram } from '../processes/program.ts'
 
 /** A PostgreSQL of a test's own, to be stopped and started on the same port, with the schema and no rows. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
-import { freePort } from '../processes/free-port.ts'
+import { freePort } from '../../../../tools/embedded-postgres/free-port.ts'
 
 /** A Redis of its own for a test, from Debian's package redis-server, which keeps nothing on disk. */
 export interface TestRedis {
