@@ -4,13 +4,13 @@ import { duringOutage } from '../support/outage.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller } from '../support/rows.ts'
 import { hideNewestMigration } from '../support/schema-behind.ts'
-import { type Answer, startService } from '../support/service.ts'
+import { type ServiceResponse, startService } from '../support/service.ts'
 
 const service = await startService(t)
 const { db, get, log } = service
 
 /** Asks until the status is that: a supervisor asks again, too, and an answer is good for a moment. */
-async function becomes(status: number): Promise<Answer> {
+async function becomes(status: number): Promise<ServiceResponse> {
   const deadline = Date.now() + 10_000
   for (;;) {
     const answer = await get('/health/ready')

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { addApp, addCaller, addConnection, addToken } from '../support/rows.ts'
-import { type Answer, type Service, startService } from '../support/service.ts'
+import { type Service, type ServiceResponse, startService } from '../support/service.ts'
 
 const QUOTA = 5
 
@@ -14,7 +14,7 @@ function start(t: Test, environment: Record<string, string> = {}): Promise<Servi
 }
 
 /** What is left, as an answer's RateLimit field tells. */
-function rest(answer: Answer): number {
+function rest(answer: ServiceResponse): number {
   const match = /^"app";r=(\d+);t=(\d+)$/.exec(answer.headers.get('ratelimit') ?? '')
   return match === null ? Number.NaN : Number(match[1])
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { parseExact } from '../support/exact-json.ts'
 import { addCaller, type Caller, listNames, lists } from '../support/rows.ts'
-import { type Answer, startService } from '../support/service.ts'
+import { type ServiceResponse, startService } from '../support/service.ts'
 import { type ModelQuery, type ModelRow, modelPage } from './model.ts'
 import { history, type Step } from './model-arbitraries.ts'
 
@@ -77,7 +77,7 @@ function addressOf({ list, caller }: Both, query: ModelQuery): string {
 }
 
 /** What was answered, in the words of the model. */
-function told({ text }: Answer, list: ListName) {
+function told({ text }: ServiceResponse, list: ListName) {
   const { items, limit, page, totalItems } = parseExact(text)
   const rows = items.map((item: Record<string, unknown>) => ({
     id: item[lists[list].id],

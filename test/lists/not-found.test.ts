@@ -1,7 +1,7 @@
 import t from 'tap'
 import { isProblem } from '../support/problem.ts'
 import { addApp, addCaller, addConnection, addresses, listNames, lists } from '../support/rows.ts'
-import { type Answer, startService } from '../support/service.ts'
+import { type ServiceResponse, startService } from '../support/service.ts'
 
 const { db, get, log } = await startService(t)
 const { appId, token, connection } = await addCaller(db)
@@ -9,7 +9,7 @@ const foreign = await addConnection(db, await addApp(db))
 for (const list of listNames) await lists[list].add(db, foreign, {})
 
 /** All that an answer says but when and by which name: byte for byte, header for header. */
-function said({ status, headers, text }: Answer): string {
+function said({ status, headers, text }: ServiceResponse): string {
   const id = String(headers.get('x-request-id'))
   const lines = [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date')
   return JSON.stringify([status, lines, text.replace(id, '<id>')])

@@ -4,8 +4,8 @@ import { DEMO } from '../../seeds/demo-world.ts'
 import { INVALID_QUERY } from '../../src/schemas/problem.ts'
 import { addresses, addToken } from '../support/rows.ts'
 import {
-  type Asking,
-  type Answer as Response,
+  type RequestOptions,
+  type ServiceResponse as Response,
   type Service,
   startService,
 } from '../support/service.ts'
@@ -65,7 +65,7 @@ async function responsesOf({ get, db }: Service, path: string): Promise<Response
     .executeTakeFirstOrThrow()
   const expired = await addToken(db, id, { expires_at: new Date(0) })
   const address = `${DEMO_CONNECTION}/${path}`
-  const request = (options: Asking, at = address) =>
+  const request = (options: RequestOptions, at = address) =>
     get(at, { ...options, headers: { ...TRACED, ...options.headers } })
   const token = DEMO_TOKEN
   const whole = await request({ token, headers: { 'accept-encoding': 'gzip' } })

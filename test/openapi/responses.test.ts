@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_RESPONSES } from '../../src/http/openapi/demo-responses.ts'
-import type { Answer as Response } from '../support/service.ts'
+import type { ServiceResponse as Response } from '../support/service.ts'
 import { formatJson, RENEWAL } from './committed.ts'
 import { readContract } from './contract.ts'
 import { everyResponse } from './every-response.ts'

@@ -10,7 +10,7 @@ import {
   addresses,
   addToken,
   addTransferOrders,
-  type ConnectionOfTest,
+  type TestConnection,
 } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -54,7 +54,7 @@ async function isWhole(t: Test, customer: Customer, words: string) {
 }
 
 /** Rows and entries of the books that name a connection, in all tables that do. */
-async function remains(t: Test, { id }: ConnectionOfTest): Promise<number> {
+async function remains(t: Test, { id }: TestConnection): Promise<number> {
   const { rows: tables } = await sql<{ name: string }>`
     select conrelid::regclass::text as name from pg_constraint
     where contype = 'f' and confrelid = 'connection'::regclass and conparentid = 0`.execute(db)

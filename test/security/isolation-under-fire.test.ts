@@ -14,7 +14,7 @@ import {
   addToken,
   addTransferOrders,
 } from '../support/rows.ts'
-import { type Answer, startService } from '../support/service.ts'
+import { type ServiceResponse, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 /*
@@ -140,7 +140,7 @@ async function leave({ path, token }: Question): Promise<void> {
   socket.destroy()
 }
 
-const said = ({ headers, text }: Answer) =>
+const said = ({ headers, text }: ServiceResponse) =>
   text.replace(String(headers.get('x-request-id')), '<id>')
 
 const any = <T>(list: T[]) => list[Math.floor(Math.random() * list.length)] as T

@@ -8,7 +8,7 @@ import { startIssuer } from '../support/issuer.ts'
 import { loginOfService } from '../support/logins.ts'
 import { scrape } from '../support/metrics.ts'
 import { addApp, addCaller, addConnection, keySql } from '../support/rows.ts'
-import { type Answer, startService } from '../support/service.ts'
+import { type ServiceResponse, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import type { Bearer } from './isolation/credentials.ts'
 import { checkLog, checkMetrics } from './isolation/operators-view.ts'
@@ -31,7 +31,7 @@ const { db, get, log } = service
 const refusals = new Map<string, string>()
 
 /** All that an answer says but when and by which name. */
-function said({ status, headers, text }: Answer): string {
+function said({ status, headers, text }: ServiceResponse): string {
   const lines = [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date')
   return JSON.stringify([status, lines, text.replace(String(headers.get('x-request-id')), '<id>')])
 }
@@ -87,7 +87,13 @@ t.test('The metrics have nothing more to say after other apps have called', asyn
   t.ok(before.some((name) => name.includes('"/api/v1/queries/connections/:token/')))
 })
 
-function compare(world: World, bearer: Bearer, token: string, endpoint: Endpoint, answer: Answer) {
+function compare(
+  world: World,
+  bearer: Bearer,
+  token: string,
+  endpoint: Endpoint,
+  answer: ServiceResponse,
+) {
   const rows = bearer.standing === 'valid' ? world.rowsOf(bearer.appId, token) : undefined
   for (const appId of world.appIds.filter((id) => id !== bearer.appId)) {
     const secrets = [appId, ...world.secretsOf(appId)]

@@ -11,10 +11,10 @@ export interface Caller {
   appId: string
   /** The app's bearer token. */
   token: string
-  connection: ConnectionOfTest
+  connection: TestConnection
 }
 
-export interface ConnectionOfTest {
+export interface TestConnection {
   id: string
   token: string
   /** Paths of the three endpoints. */
@@ -46,7 +46,7 @@ export async function addConnection(
   db: Db,
   appId: string,
   token: string = randomBytes(5).toString('hex'),
-): Promise<ConnectionOfTest> {
+): Promise<TestConnection> {
   const hash = tokenHash(token)
   const id = connectionKey(hash)
   await db.insertInto('connection').values({ id, app_id: appId, token_hash: hash }).execute()

@@ -17,7 +17,7 @@ export interface ServiceOptions {
   logLevel?: string
 }
 
-export interface Answer {
+export interface ServiceResponse {
   status: number
   headers: Headers
   /** The body as it came; numbers are compared in here, where they still have all their digits. */
@@ -26,7 +26,7 @@ export interface Answer {
   json(): any
 }
 
-export interface Asking {
+export interface RequestOptions {
   /** The app's token; without it, no Authorization header is sent. */
   token?: string
   headers?: Record<string, string>
@@ -37,7 +37,7 @@ export interface Service {
   /** http://127.0.0.1:port */
   url: string
   port: number
-  get(path: string, asking?: Asking): Promise<Answer>
+  get(path: string, asking?: RequestOptions): Promise<ServiceResponse>
   /** The writing side: all tables, as their owner. */
   db: Kysely<Tables>
   /** Connection string of the owner. */
@@ -81,12 +81,16 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   }
   t.teardown(close)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
-  const get = (path: string, asking?: Asking) => ask(url, path, asking)
+  const get = (path: string, asking?: RequestOptions) => ask(url, path, asking)
   const port = Number(new URL(url).port)
   return { url, port, get, db, databaseUrl, log, config, database, close }
 }
 
-async function ask(url: string, path: string, asking: Asking = {}): Promise<Answer> {
+async function ask(
+  url: string,
+  path: string,
+  asking: RequestOptions = {},
+): Promise<ServiceResponse> {
   const { token, headers = {}, method = 'GET' } = asking
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
   const response = await fetch(url + path, { method, headers: { ...authorization, ...headers } })

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { DEMO } from '../../../seeds/demo-world.ts'
 import { seed } from '../../../seeds/seed.ts'
 import { addresses } from '../../support/rows.ts'
-import { type Answer, type Service, startService } from '../../support/service.ts'
+import { type Service, type ServiceResponse, startService } from '../../support/service.ts'
 
 /** Puts the demo world into a database. */
 export async function seedDemo(databaseUrl: string): Promise<void> {
@@ -32,7 +32,7 @@ interface Told {
   text: string
 }
 
-function told({ status, headers, text }: Answer): Told {
+function told({ status, headers, text }: ServiceResponse): Told {
   // The request's identifier is its own.
   const same = status === 200 ? text : text.replace(/"requestId":"[^"]*"/, '')
   return { status, etag: headers.get('etag'), link: headers.get('link'), text: same }

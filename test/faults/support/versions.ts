@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Test } from 'tap'
 import type { Tables } from '../../../src/postgres/tables.ts'
 import { type Caller, listNames, lists } from '../../support/rows.ts'
-import type { Answer } from '../../support/service.ts'
+import type { ServiceResponse } from '../../support/service.ts'
 
 /**
  * A connection whose rows all change at once, from one version to the next, so that every answer tells
@@ -22,7 +22,7 @@ export interface Versions {
 }
 
 /** Asks for a path as the app that has the connection. */
-export type Get = (path: string) => Promise<Answer>
+export type Get = (path: string) => Promise<ServiceResponse>
 
 /** Fills a connection with so many rows of each list. */
 export async function versionsOf(
@@ -85,7 +85,7 @@ interface Truth {
   most: number
 }
 
-function faultOf(answer: Answer, { rows, least, most }: Truth): string | undefined {
+function faultOf(answer: ServiceResponse, { rows, least, most }: Truth): string | undefined {
   const { items, totalItems } = answer.json() as Page
   if (items.length !== rows || totalItems !== rows) return `${items.length} of ${totalItems} rows`
   const seen = new Set(items.map(({ description }) => Number(description)))
