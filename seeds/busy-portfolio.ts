@@ -1,21 +1,18 @@
 import { AccountTransactionTypes } from '../src/schemas/account-transaction.ts'
 import { PortfolioTransactionTypes } from '../src/schemas/portfolio-transaction.ts'
-import { decimalText } from './decimal-text.ts'
 import { type Instrument, instruments } from './instruments.ts'
 import { idOf, type Random, randomFrom } from './random.ts'
-import type { AccountRow, ConnectionRows, PortfolioRow } from './rows.ts'
+import { type AccountRow, type ConnectionRows, decimalText, type PortfolioRow } from './rows.ts'
 
 interface Plan {
-  /** Distinguishes the identifiers of one connection from those of another. */
+  /** Part of every identifier; different for each connection. */
   name: string
   seed: number
   from: string
   to: string
-  /** Transactions of a day at most. */
-  mostPerDay: number
+  maximumPerDay: number
 }
 
-/** What happens on one day to one instrument. */
 interface Event extends Pick<Plan, 'name'> {
   number: number
   day: string
@@ -24,14 +21,14 @@ interface Event extends Pick<Plan, 'name'> {
   random: Random
 }
 
-/** Years of buying, selling and being paid, day by day, and the cash that goes with it. */
+/** Generates purchases, sales and payments day by day, with their cash. */
 export function busyPortfolio(plan: Plan): ConnectionRows {
   const random = randomFrom(plan.seed)
   const held = new Map<Instrument, bigint>()
   const portfolio: PortfolioRow[] = []
   const account: AccountRow[] = []
   for (const day of weekdays(plan.from, plan.to)) {
-    for (let left = random.between(0, plan.mostPerDay); left > 0; left -= 1) {
+    for (let left = random.between(0, plan.maximumPerDay); left > 0; left -= 1) {
       const instrument = random.oneOf(instruments)
       const hour = hourOf(random)
       const event = { name: plan.name, number: portfolio.length, day, hour, instrument, random }
@@ -52,7 +49,7 @@ function* weekdays(from: string, to: string): Generator<string> {
   }
 }
 
-/** Few distinct hours, so that transactions of one day also fall on the same second; or none. */
+/** Returns one of few times, so that transactions share a second, or undefined. */
 function hourOf(random: Random): string | undefined {
   const hour = String(random.between(9, 16)).padStart(2, '0')
   return random.chance(80) ? `${hour}:${random.oneOf(['00', '15', '30'])}:00` : undefined
@@ -65,12 +62,12 @@ const RARE = Object.keys(PortfolioTransactionTypes).filter(
 function nextTransaction(event: Event, held: Map<Instrument, bigint>): PortfolioRow {
   const { instrument, number, random } = event
   const position = held.get(instrument) ?? 0n
-  // Every so often comes one of the types that are rare in life, each in its turn.
+  // Every 40th transaction has a rare type, in turn.
   const rare = number % 40 === 39 ? RARE[((number - 39) / 40) % RARE.length] : undefined
   const pays = position > 0n && random.chance(25) ? instrument.pays : undefined
   const sells = position > 1_000n && random.chance(35)
   const type = rare ?? pays ?? (sells ? 'SELL' : 'BUY')
-  // In thousandths of a share.
+  // Unit: 1/1000 share.
   const titles = pays || sells ? position : BigInt(random.between(1, 80)) * 500n
   const moved = type === 'SELL' ? titles / 2n : titles
   const impact = PortfolioTransactionTypes[type].impact
@@ -86,7 +83,7 @@ function transactionRow(event: Event, type: PortfolioRow['type'], titles: bigint
     (instrument.price + random.between(-instrument.price, instrument.price) / 5) | 0,
   )
   const price = paid ? drift / 50n + 1n : drift
-  // Thousandths of a share at hundredths of the currency: five decimals, exact.
+  // 1/1000 share times 1/100 currency: five decimals, exact.
   const amount = titles * price
   const foreign = instrument.currency !== 'EUR'
   const rate = BigInt(random.between(80_000, 120_000))
@@ -121,7 +118,7 @@ const CASH = Object.keys(AccountTransactionTypes).filter(
 ) as AccountRow['type'][]
 const PAID_OUT = /WITHDRAWAL|FEES$|TAXES|CHARGE|RETENTION$/
 
-/** What a transaction does to the cash: a payment arrives, and every few rows something of its own. */
+/** Returns the cash of a payment; for every fifth other transaction, an unrelated movement. */
 function cashOf({ name, number, day, hour, random }: Event, row: PortfolioRow): AccountRow[] {
   const base = {
     movementId: idOf(`${name} movement ${number}`),

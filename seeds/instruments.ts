@@ -1,12 +1,12 @@
 import { idOf } from './random.ts'
 
-/** Something to invest in. None of these exists. */
+/** Fictional security. */
 export interface Instrument {
   id: string
   name: string
   isin: string
   currency: string
-  /** Price of a share in hundredths of the currency, on the first day. */
+  /** Price of a share on the first day, in 1/100 of the currency. */
   price: number
   pays: 'DIVIDENDS' | 'COUPON' | undefined
 }
@@ -33,7 +33,7 @@ export const instruments: Instrument[] = listed.map(
   },
 )
 
-/** The last digit of an ISIN (ISO 6166): letters count as 10 to 35, then Luhn's sum. */
+/** Check digit of an ISIN (ISO 6166): letters count as 10 to 35, then Luhn's algorithm. */
 function checkDigit(body: string): number {
   const digits = [...body].map((sign) => Number.parseInt(sign, 36)).join('')
   const sum = [...digits].reverse().reduce((total, digit, index) => {

@@ -1,20 +1,19 @@
 import { createHash } from 'node:crypto'
 
-/** The same numbers on every machine and every day, from one seed. */
+/** Pseudo-random numbers: the same for one seed, on every machine. */
 export interface Random {
-  /** A whole number from `least` to `most`, both included. */
-  between(least: number, most: number): number
+  /** Integer from `minimum` to `maximum`, both inclusive. */
+  between(minimum: number, maximum: number): number
   oneOf<T>(items: readonly T[]): T
-  /** True in so many cases of a hundred. */
   chance(percent: number): boolean
 }
 
-/** A generator of Lehmer's kind (minimal standard, modulus 2^31 - 1). */
+/** Lehmer generator (minimal standard, modulus 2^31 - 1). */
 export function randomFrom(seed: number): Random {
   let state = seed
-  const between = (least: number, most: number) => {
+  const between = (minimum: number, maximum: number) => {
     state = (state * 48_271) % 2_147_483_647
-    return least + (state % (most - least + 1))
+    return minimum + (state % (maximum - minimum + 1))
   }
   return {
     between,
@@ -23,7 +22,7 @@ export function randomFrom(seed: number): Random {
   }
 }
 
-/** The identifier of a thing of the demo world: a UUID made of its name. */
+/** UUID from a name. The documentation has these identifiers, so the hash input never changes. */
 export function idOf(name: string): string {
   const bytes = createHash('sha256').update(`demo world: ${name}`).digest().subarray(0, 16)
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80

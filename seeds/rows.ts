@@ -2,18 +2,28 @@ import type { AccountTransaction } from '../src/schemas/account-transaction.ts'
 import type { PortfolioTransaction } from '../src/schemas/portfolio-transaction.ts'
 import type { AssetsTransferOrder } from '../src/schemas/transfer-order.ts'
 
-type Given<Row, Needed extends keyof Row> = Partial<Row> & Pick<Row, Needed>
+type ImportRow<Row, Required extends keyof Row> = Partial<Row> & Pick<Row, Required>
 
-/** Rows as the import reads them: what is not known is left out, decimals are text. */
-export type PortfolioRow = Given<PortfolioTransaction, 'transactionId' | 'portfolioId' | 'type'>
-export type AccountRow = Given<AccountTransaction, 'movementId' | 'accountId' | 'type' | 'amount'>
-/** `completedAt` is null for an order that the user has not completed. */
-export type OrderRow = Given<AssetsTransferOrder, 'id'> & { completedAt: string | null }
+/** Rows of an import: unknown fields are absent, decimals are strings. */
+export type PortfolioRow = ImportRow<PortfolioTransaction, 'transactionId' | 'portfolioId' | 'type'>
+export type AccountRow = ImportRow<
+  AccountTransaction,
+  'movementId' | 'accountId' | 'type' | 'amount'
+>
+/** `completedAt` is null for an unfinished order. */
+export type OrderRow = ImportRow<AssetsTransferOrder, 'id'> & { completedAt: string | null }
 
 export interface ConnectionRows {
   portfolio: PortfolioRow[]
   account: AccountRow[]
   orders: OrderRow[]
+}
+
+/** Decimal of an integer and a scale: `decimalText(-12345n, 2)` is `-123.45`. */
+export function decimalText(digits: bigint, scale: number): string {
+  const sign = digits < 0n ? '-' : ''
+  const text = String(digits < 0n ? -digits : digits).padStart(scale + 1, '0')
+  return scale === 0 ? sign + text : `${sign}${text.slice(0, -scale)}.${text.slice(-scale)}`
 }
 
 const DECIMALS = new Set([
@@ -28,9 +38,9 @@ const DECIMALS = new Set([
   'retentionTo',
 ])
 
-/** A row as one line of newline-delimited JSON; decimals are written digit for digit. */
-export function lineOf(row: object): string {
-  return `${jsonOf(row)}\n`
+/** Writes a row as one line of newline-delimited JSON, with all digits of decimals. */
+export function toLine(row: object): Buffer {
+  return Buffer.from(`${jsonOf(row)}\n`)
 }
 
 function jsonOf(row: object): string {

@@ -5,28 +5,19 @@ import { importRows } from '../src/operator/import/import-rows.ts'
 import type { Tables } from '../src/postgres/tables.ts'
 import { connectionKey, tokenHash } from '../src/postgres/tokens.ts'
 import { busyPortfolio } from './busy-portfolio.ts'
-import { DEMO } from './demo-world.ts'
-import { type ConnectionRows, lineOf } from './rows.ts'
+import { type ConnectionRows, toLine } from './rows.ts'
+import { DEMO } from './sample-data.ts'
 import { smallPortfolio } from './small-portfolio.ts'
 
-/**
- * Puts the demo world into a database, through the import that everybody uses. Done twice, it changes
- * nothing.
- */
+/** Adds the sample data to a database, through the import. A second run changes nothing. */
 export async function seed(pool: pg.Pool): Promise<void> {
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   const wealth = await demoApp(db, DEMO.wealth.app, DEMO.wealth.token)
   const tax = await demoApp(db, DEMO.tax.app, DEMO.tax.token)
   const { large, small, empty } = DEMO.wealth.connections
-  const tenYears = { from: '2016-01-04', to: '2025-12-31' }
-  const busy = busyPortfolio({ name: 'large', seed: 7, ...tenYears, mostPerDay: 4 })
-  const other = busyPortfolio({
-    name: 'other',
-    seed: 11,
-    ...tenYears,
-    from: '2025-06-02',
-    mostPerDay: 1,
-  })
+  const to = '2025-12-31'
+  const busy = busyPortfolio({ name: 'large', seed: 7, from: '2016-01-04', to, maximumPerDay: 4 })
+  const other = busyPortfolio({ name: 'other', seed: 11, from: '2025-06-02', to, maximumPerDay: 1 })
   await demoConnection(db, pool, wealth, large, busy)
   await demoConnection(db, pool, wealth, small, smallPortfolio)
   await demoConnection(db, pool, wealth, empty, { portfolio: [], account: [], orders: [] })
@@ -70,12 +61,7 @@ async function demoConnection(
     importRows(pool, {
       kind,
       connectionId: id,
-      sources: [
-        {
-          name: 'the demo world',
-          chunks: Readable.from(items.map((row) => Buffer.from(lineOf(row)))),
-        },
-      ],
+      sources: [{ name: 'sample data', chunks: Readable.from(items.map(toLine)) }],
     })
   await write('portfolio-transactions', rows.portfolio)
   await write('account-transactions', rows.account)

@@ -172,5 +172,5 @@ const orders: OrderRow[] = [
   { id: idOf('small order begun'), name: 'Demo World Equity UCITS ETF', completedAt: null },
 ]
 
-/** A dozen rows, each with something of its own: the connection that the documentation shows. */
+/** A dozen rows, each with an edge case; source of the examples in the documentation. */
 export const smallPortfolio: ConnectionRows = { portfolio, account, orders }

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import fc from 'fast-check'
 import type { Test } from 'tap'
-import { DEMO } from '../../seeds/demo-world.ts'
+import { DEMO } from '../../seeds/sample-data.ts'
 import { readContract } from '../openapi/contract.ts'
 import { startSeededService } from '../openapi/seeded-service.ts'
 import { errorOf } from './check-response.ts'

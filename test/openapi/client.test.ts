@@ -1,7 +1,7 @@
 import createClient from 'openapi-fetch'
 import t from 'tap'
 import type { components, paths } from '../../docs/openapi.ts'
-import { DEMO } from '../../seeds/demo-world.ts'
+import { DEMO } from '../../seeds/sample-data.ts'
 import { DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { type Browser, chromium, type Page } from 'playwright-core'
 import t from 'tap'
-import { DEMO } from '../../seeds/demo-world.ts'
+import { DEMO } from '../../seeds/sample-data.ts'
 import { parseExact } from '../support/exact-json.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 

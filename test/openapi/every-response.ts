@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Test } from 'tap'
-import { DEMO } from '../../seeds/demo-world.ts'
+import { DEMO } from '../../seeds/sample-data.ts'
 import { INVALID_QUERY } from '../../src/schemas/problem.ts'
 import { addresses, addToken } from '../support/rows.ts'
 import {

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import type { Test } from 'tap'
-import { DEMO } from '../../seeds/demo-world.ts'
+import { DEMO } from '../../seeds/sample-data.ts'
 import { seed } from '../../seeds/seed.ts'
 import { type Service, type ServiceOptions, startService } from '../support/service.ts'
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import pg from 'pg'
 import t from 'tap'
-import { DEMO } from '../../seeds/demo-world.ts'
+import { DEMO } from '../../seeds/sample-data.ts'
 import { seed } from '../../seeds/seed.ts'
 import { AccountTransactionTypes } from '../../src/schemas/account-transaction.ts'
 import { PortfolioTransactionTypes } from '../../src/schemas/portfolio-transaction.ts'

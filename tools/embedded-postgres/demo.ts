@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import { DEMO } from '../../seeds/demo-world.ts'
+import { DEMO } from '../../seeds/sample-data.ts'
 import { seed } from '../../seeds/seed.ts'
 import { migrateToLatest } from '../../src/postgres/migrations.ts'
 import type { Tables } from '../../src/postgres/tables.ts'

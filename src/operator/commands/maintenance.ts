@@ -33,12 +33,12 @@ export function addMaintenanceCommands(
   withExamples(
     program
       .command('seed')
-      .description('put the demo world into the database, with tokens that everybody knows'),
+      .description('add the sample data to the database; its tokens are public'),
     'seed',
   ).action(() =>
     run(async ({ pool }) => {
       await seed(pool)
-      return { json: { seeded: true }, text: 'The demo world is in the database.' }
+      return { json: { seeded: true }, text: 'The sample data is in the database.' }
     }),
   )
   withExamples(

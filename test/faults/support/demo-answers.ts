@@ -1,17 +1,16 @@
 import pg from 'pg'
 import type { Test } from 'tap'
-import { DEMO } from '../../../seeds/demo-world.ts'
+import { DEMO } from '../../../seeds/sample-data.ts'
 import { seed } from '../../../seeds/seed.ts'
 import { addresses } from '../../support/rows.ts'
 import { type Service, type ServiceResponse, startService } from '../../support/service.ts'
 
-/** Puts the demo world into a database. */
 export async function seedDemo(databaseUrl: string): Promise<void> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   await seed(pool).finally(() => pool.end())
 }
 
-/** What anybody may ask about the demo world: all endpoints, tokens that fit and that do not. */
+/** What anybody may ask about the sample data: all endpoints, tokens that fit and that do not. */
 export const demoRequests: { path: string; token: string }[] = Object.values(DEMO).flatMap((app) =>
   ['DEMOLARGE1', 'DEMOSMALL1', 'DEMOEMPTY1', 'DEMOOTHER1'].flatMap((connection) => {
     const { portfolio, account, orders } = addresses(connection)
@@ -45,7 +44,7 @@ export async function tellAll(service: Pick<Service, 'get'>): Promise<Told[]> {
   return all
 }
 
-/** A question about the demo world, and what has to be answered. */
+/** A question about the sample data, and what has to be answered. */
 export interface KnownDemo {
   path: string
   token: string
@@ -53,7 +52,7 @@ export interface KnownDemo {
   text: string
 }
 
-/** The truth about the demo world; without the errors, whose identifier is another one each time. */
+/** The truth about the sample data; without the errors, whose identifier is another one each time. */
 export async function learnDemo(t: Test, databaseUrl: string): Promise<KnownDemo[]> {
   const service = await startService(t, { databaseUrl })
   const all: KnownDemo[] = []

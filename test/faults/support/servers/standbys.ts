@@ -14,7 +14,7 @@ import {
   startStandby,
 } from './debian-postgres.ts'
 
-/** A primary with the demo world, and two hot standbys of it. */
+/** A primary with the sample data, and two hot standbys of it. */
 export interface Servers {
   primary: DebianPostgres
   standbys: Standby[]
