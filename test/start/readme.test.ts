@@ -11,7 +11,7 @@ import { startService } from '../support/service.ts'
 
 const read = (name: string) => readFile(new URL(`../../${name}`, import.meta.url), 'utf8')
 
-/** Without the white space between values, and otherwise to the letter. */
+/** Removes the white space between JSON values, and nothing else. */
 function compact(json: string): string {
   return json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, (_, text = '') => text)
 }
@@ -39,34 +39,37 @@ t.test('README.md: the project structure names files and folders that exist', as
   for (const path of files) t.ok(globSync(`{.,src/**}/${path}`).length > 0, path)
 })
 
-t.test('README: each curl line gives the answer that follows it', async (t) => {
+t.test('README.md: each curl command returns the JSON that follows it', async (t) => {
   const service = await startService(t)
   const pool = new pg.Pool({ connectionString: service.databaseUrl })
   await seed(pool)
   await pool.end()
   const pairs = (await read('README.md')).matchAll(/```sh\n(curl [^`]*)```\s+```json\n([^`]*)```/g)
   let found = 0
-  for (const [, command = '', answer = ''] of pairs) {
+  for (const [, command = '', json = ''] of pairs) {
     const here = command.replace('http://127.0.0.1:3000', service.url)
     const { stdout } = await promisify(execFile)('bash', [
       '-c',
       `curl() { command curl -s "$@"; }; ${here}`,
     ])
-    t.equal(stdout, compact(answer), String(command.split('DEMOSMALL1')[1]))
+    t.equal(stdout, compact(json), String(command.split('DEMOSMALL1')[1]))
     found += 1
   }
-  t.equal(found, 3, 'one for each endpoint')
+  t.equal(found, 3, 'one command an endpoint')
 })
 
-t.test('docker-compose.yml: hands every setting on, but for what the image decides', async (t) => {
-  const given = [...(await read('docker-compose.yml')).matchAll(/^ {6}([A-Z_]+):/gm)]
-  const names = new Set(given.map(([, name]) => name))
-  const missing = Object.keys(settings).filter((name) => !names.has(name))
-  t.same(missing.sort(), ['DATA_DIR', 'HOST', 'PORT'])
-})
+t.test(
+  'docker-compose.yml: passes every setting on, except those that the image sets',
+  async (t) => {
+    const given = [...(await read('docker-compose.yml')).matchAll(/^ {6}([A-Z_]+):/gm)]
+    const names = new Set(given.map(([, name]) => name))
+    const missing = Object.keys(settings).filter((name) => !names.has(name))
+    t.same(missing.sort(), ['DATA_DIR', 'HOST', 'PORT'])
+  },
+)
 
 for (const file of ['README.md', '.env.example']) {
-  t.test(`${file}: names every setting, and no other`, async (t) => {
+  t.test(`${file}: lists every setting and no other`, async (t) => {
     const named = file === 'README.md' ? /^\| `([A-Z_]+)` \|/gm : /^#? ?([A-Z_]+)=/gm
     const names = [...(await read(file)).matchAll(named)].map(([, name]) => name)
     t.same(names.sort(), Object.keys(settings).sort())
@@ -82,21 +85,21 @@ const LIMITS = {
   'docs/operations.md': /^\| `([A-Z_]+)` (\d+) \|/gm,
 }
 for (const [file, row] of Object.entries(LIMITS)) {
-  t.test(`${file}: gives the defaults of the limits as they are`, async (t) => {
+  t.test(`${file}: gives the true defaults of the limits`, async (t) => {
     const rows = [...(await read(file)).matchAll(row)]
     t.ok(rows.length >= 12, `${rows.length} limits`)
     for (const [, name = '', value] of rows) t.equal(defaults.get(name), Number(value), name)
   })
 }
 
-t.test('docs/decisions.md: every test that it names is there', async (t) => {
+t.test('docs/decisions.md: every test that it names exists once', async (t) => {
   const named = [...(await read('docs/decisions.md')).matchAll(/`([\w/-]+[.]test[.]ts)`/g)]
   for (const name of new Set(named.map(([, file]) => file))) {
     t.equal(globSync(`test/**/${name}`).length, 1, String(name))
   }
 })
 
-t.test('SECURITY.md: every test that its table names is there', async (t) => {
+t.test('SECURITY.md: every test that its table names exists', async (t) => {
   const cells = [...(await read('SECURITY.md')).matchAll(/^\| API\d+ .* \| ([^|]+) \|$/gm)]
   t.equal(cells.length, 10)
   for (const [, name] of cells.flatMap(([, cell]) => [...String(cell).matchAll(/`([^`]+)`/g)])) {
@@ -105,8 +108,8 @@ t.test('SECURITY.md: every test that its table names is there', async (t) => {
   }
 })
 
-t.test('Every page of the documentation that another one links to is there', async (t) => {
-  const pages = ['README.md', 'SECURITY.md', ...globSync('docs/*.md')]
+t.test('documents: every link to a page or heading has a target', async (t) => {
+  const pages = [...globSync('{*,docs/*}.md'), ...globSync('src/**/README.md')]
   for (const page of pages) {
     const links = (await read(page)).matchAll(/\]\(((?!https?:)[^)#\s]*)(?:#([^)\s]+))?\)/g)
     for (const [link, path = '', place] of links) {
@@ -119,7 +122,7 @@ t.test('Every page of the documentation that another one links to is there', asy
   }
 })
 
-/** What a heading is called in an address, as code hosts make it. */
+/** Returns the anchor of a heading, as code hosts generate it. */
 function anchorOf(heading = ''): string {
   const plain = heading.toLowerCase().replaceAll(/[^\w\s-]/g, '')
   return plain.replaceAll(/\s/g, '-')
