@@ -66,7 +66,7 @@ export interface components {
     schemas: {
         /**
          * Portfolio transaction
-         * @description A movement of an investment in one portfolio. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits, so read these fields with a parser that supports decimals. Signs are the institution’s. In the sample data all numbers are positive; `type` defines the direction.
+         * @description A movement of an investment in one portfolio. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals. Signs are the institution’s. In the sample data all numbers are positive; `type` defines the direction.
          */
         PortfolioTransaction: {
             /**
@@ -101,13 +101,13 @@ export interface components {
              *     | Value | Shares | Meaning |
              *     |---|---|---|
              *     | `BUY` | `+` | Securities or other assets are bought |
-             *     | `COMPENSATION` | `=` | The holder is compensated for a corporate event of the asset, for example with cash from a forced sale that the sale itself does not state |
+             *     | `COMPENSATION` | `=` | The holder is compensated for a corporate event of the asset, for example with the unstated cash of a forced sale |
              *     | `COUPON` | `=` | A bond pays its regular interest, a fixed share of its face value |
              *     | `DELISTING` | `-` | A security leaves a stock exchange |
              *     | `DIVIDENDS` | `=` | A company pays out part of its profit to its owners |
-             *     | `EXPIRATION` | not defined | The source of this contract defines neither the meaning nor the effect |
+             *     | `EXPIRATION` | not defined | The source of this contract defines neither meaning nor effect |
              *     | `INHERITANCE_OR_DONATION_TRANSFER_IN` | `+` | Inherited or donated assets arrive in the account |
-             *     | `INHERITANCE_OR_DONATION_TRANSFER_OUT` | `-` | Inherited or donated assets leave for another account |
+             *     | `INHERITANCE_OR_DONATION_TRANSFER_OUT` | `-` | Inherited or donated assets leave the account |
              *     | `ISIN_CHANGE_BUY` | `+` | Incoming side of a change of ISIN |
              *     | `ISIN_CHANGE_SELL` | `-` | Outgoing side of a change of ISIN |
              *     | `MERGER_BUY` | `+` | Incoming side of a merger |
@@ -302,7 +302,7 @@ export interface components {
         PortfolioTransactionList: {
             /**
              * Items
-             * @description Rows of this page, newest first: by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date), then by `operationDateHour` (null last), then by identifier, all descending. Empty past the last page.
+             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty.
              */
             items: components["schemas"]["PortfolioTransaction"][];
             /**
@@ -326,7 +326,7 @@ export interface components {
         };
         /**
          * Account transaction
-         * @description A movement of cash in one account. It always changes the balance. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits, so read these fields with a parser that supports decimals.
+         * @description A movement of cash in one account. It always changes the balance. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals.
          */
         AccountTransaction: {
             /**
@@ -498,7 +498,7 @@ export interface components {
         AccountTransactionList: {
             /**
              * Items
-             * @description Rows of this page, newest first: by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date), then by `operationDateHour` (null last), then by identifier, all descending. Empty past the last page.
+             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty.
              */
             items: components["schemas"]["AccountTransaction"][];
             /**
@@ -522,7 +522,7 @@ export interface components {
         };
         /**
          * Assets transfer order
-         * @description An order to transfer assets that the user completed. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits, so read these fields with a parser that supports decimals.
+         * @description An order to transfer assets that the user completed. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals.
          */
         AssetsTransferOrder: {
             /**

@@ -70,7 +70,7 @@ function nextTransaction(event: Event, held: Map<Instrument, bigint>): Portfolio
   // Unit: 1/1000 share.
   const titles = pays || sells ? position : BigInt(random.between(1, 80)) * 500n
   const moved = type === 'SELL' ? titles / 2n : titles
-  const impact = PortfolioTransactionTypes[type].impact
+  const [impact] = PortfolioTransactionTypes[type]
   if (impact === '+') held.set(instrument, position + moved)
   if (impact === '-') held.set(instrument, moved > position ? 0n : position - moved)
   return transactionRow(event, type, moved)

@@ -90,12 +90,12 @@ export const DECIMAL_FRACTION_DIGITS = 38
 export const DECIMAL_RULE =
   'Decimals are exact: they have the digits that the institution gave, with trailing zeros and ' +
   `without an exponent. A decimal has up to ${DECIMAL_INTEGER_DIGITS} digits before the point ` +
-  `and ${DECIMAL_FRACTION_DIGITS} after it. A binary float keeps about 16 digits, so read these ` +
-  'fields with a parser that supports decimals.'
+  `and ${DECIMAL_FRACTION_DIGITS} after it. A binary float keeps about 16 digits: read these fields ` +
+  'with a parser that supports decimals.'
 
 /**
- * An exact decimal (contract item 11): a JSON number for the client, and a string of digits in this
- * program, because a JavaScript number would round it.
+ * An exact decimal (contract item 11): a JSON number for the client, a string of digits in this
+ * program. A JavaScript number would round it.
  */
 export const Decimal = Type.Unsafe<string>({
   type: 'number',
@@ -144,7 +144,9 @@ const timeOf = (day: string, title: string, example: string) =>
 const zoneOf = (fields: 'operation' | 'value') =>
   Nullable(ShortText, {
     title: `Time zone of the original ${fields} date`,
-    description: `Time zone of the two original ${fields} fields, usually an IANA name. Other names are not changed.`,
+    description:
+      `Time zone of the two original ${fields} fields, usually an IANA name. ` +
+      'Other names are not changed.',
     examples: ['Europe/Madrid'],
   })
 

@@ -107,8 +107,9 @@ export function ListEnvelope<Item extends TSchema>(
         items: Type.Array(Reference(item), {
           title: 'Items',
           description:
-            `Rows of this page, newest first: by ${EFFECTIVE_DATE}, then by \`operationDateHour\` ` +
-            '(null last), then by identifier, all descending. Empty past the last page.',
+            `Rows of this page, newest first. They are sorted by ${EFFECTIVE_DATE}; then by ` +
+            '`operationDateHour` (null last); then by identifier; all descending. A page past the ' +
+            'last one is empty.',
         }),
         limit: Type.Integer({
           minimum: 1,

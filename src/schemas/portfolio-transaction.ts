@@ -12,89 +12,57 @@ import {
 } from './fields.ts'
 import { ListEnvelope } from './list.ts'
 
-interface TransactionType {
-  readonly meaning: string
-  /** Effect on the number of shares held; undefined if the specification does not define it. */
-  readonly impact: '+' | '-' | '=' | undefined
-}
+/** Effect on the number of shares held; undefined if the specification does not define it. */
+type Impact = '+' | '-' | '=' | undefined
 
-/** The closed list of section 2.4: each type with its meaning and its effect on the position. */
+/** The closed list of section 2.4: each type with its effect on the position and its meaning. */
 export const PortfolioTransactionTypes = {
-  BUY: { meaning: 'Securities or other assets are bought', impact: '+' },
-  COMPENSATION: {
-    meaning:
-      'The holder is compensated for a corporate event of the asset, for example with cash from ' +
-      'a forced sale that the sale itself does not state',
-    impact: '=',
-  },
-  COUPON: {
-    meaning: 'A bond pays its regular interest, a fixed share of its face value',
-    impact: '=',
-  },
-  DELISTING: { meaning: 'A security leaves a stock exchange', impact: '-' },
-  DIVIDENDS: { meaning: 'A company pays out part of its profit to its owners', impact: '=' },
-  EXPIRATION: {
-    meaning: 'The source of this contract defines neither the meaning nor the effect',
-    impact: undefined,
-  },
-  INHERITANCE_OR_DONATION_TRANSFER_IN: {
-    meaning: 'Inherited or donated assets arrive in the account',
-    impact: '+',
-  },
-  INHERITANCE_OR_DONATION_TRANSFER_OUT: {
-    meaning: 'Inherited or donated assets leave for another account',
-    impact: '-',
-  },
-  ISIN_CHANGE_BUY: { meaning: 'Incoming side of a change of ISIN', impact: '+' },
-  ISIN_CHANGE_SELL: { meaning: 'Outgoing side of a change of ISIN', impact: '-' },
-  MERGER_BUY: { meaning: 'Incoming side of a merger', impact: '+' },
-  MERGER_SELL: { meaning: 'Outgoing side of a merger', impact: '-' },
-  OFF_MARKET_BUY: {
-    meaning: 'Bought outside a formal exchange, or granted without an action of the holder',
-    impact: '+',
-  },
-  OFF_MARKET_SELL: {
-    meaning: 'Sold outside a formal exchange, or by an event outside the holder’s control',
-    impact: '-',
-  },
-  PRODUCT_CHANGE_BUY: {
-    meaning:
-      'Incoming side of a product change: a trait such as the share class changes, without a ' +
-      'full change of ISIN',
-    impact: '+',
-  },
-  PRODUCT_CHANGE_SELL: { meaning: 'Outgoing side of a product change', impact: '-' },
-  RIGHTS_CONVERSION_BUY: {
-    meaning: 'Stock received for rights, usually in a scrip dividend or a capital increase',
-    impact: '+',
-  },
-  RIGHTS_CONVERSION_SELL: {
-    meaning: 'Outgoing side of that conversion: the rights that became shares',
-    impact: '-',
-  },
-  RIGHTS_EXCLUSION: {
-    meaning: 'Rights are sold, usually because the market no longer admits them',
-    impact: '-',
-  },
-  RIGHTS_ISSUE: {
-    meaning: 'Rights are granted, usually for a scrip dividend or a capital increase',
-    impact: '+',
-  },
-  SELL: { meaning: 'Securities or other assets are sold', impact: '-' },
-  SHARE_ISSUE_PREMIUM: {
-    meaning: 'Amount above the par value of newly issued shares',
-    impact: '=',
-  },
-  SPINOFF: {
-    meaning: 'Shares granted because a subsidiary separates from its parent company',
-    impact: '+',
-  },
-  SPLIT_BUY: { meaning: 'Incoming side of a split', impact: '+' },
-  SPLIT_SELL: { meaning: 'Outgoing side of a split', impact: '-' },
-  TRANSFER_IN: { meaning: 'Securities are moved into the account', impact: '+' },
-  TRANSFER_OUT: { meaning: 'Securities are moved out of the account', impact: '-' },
-  UNKNOWN: { meaning: 'Not classified correctly so far', impact: '=' },
-} as const satisfies Record<string, TransactionType>
+  BUY: ['+', 'Securities or other assets are bought'],
+  COMPENSATION: [
+    '=',
+    'The holder is compensated for a corporate event of the asset, for example with the unstated ' +
+      'cash of a forced sale',
+  ],
+  COUPON: ['=', 'A bond pays its regular interest, a fixed share of its face value'],
+  DELISTING: ['-', 'A security leaves a stock exchange'],
+  DIVIDENDS: ['=', 'A company pays out part of its profit to its owners'],
+  EXPIRATION: [undefined, 'The source of this contract defines neither meaning nor effect'],
+  INHERITANCE_OR_DONATION_TRANSFER_IN: ['+', 'Inherited or donated assets arrive in the account'],
+  INHERITANCE_OR_DONATION_TRANSFER_OUT: ['-', 'Inherited or donated assets leave the account'],
+  ISIN_CHANGE_BUY: ['+', 'Incoming side of a change of ISIN'],
+  ISIN_CHANGE_SELL: ['-', 'Outgoing side of a change of ISIN'],
+  MERGER_BUY: ['+', 'Incoming side of a merger'],
+  MERGER_SELL: ['-', 'Outgoing side of a merger'],
+  OFF_MARKET_BUY: [
+    '+',
+    'Bought outside a formal exchange, or granted without an action of the holder',
+  ],
+  OFF_MARKET_SELL: [
+    '-',
+    'Sold outside a formal exchange, or by an event outside the holder’s control',
+  ],
+  PRODUCT_CHANGE_BUY: [
+    '+',
+    'Incoming side of a product change: a trait such as the share class changes, without a full ' +
+      'change of ISIN',
+  ],
+  PRODUCT_CHANGE_SELL: ['-', 'Outgoing side of a product change'],
+  RIGHTS_CONVERSION_BUY: [
+    '+',
+    'Stock received for rights, usually in a scrip dividend or a capital increase',
+  ],
+  RIGHTS_CONVERSION_SELL: ['-', 'Outgoing side of that conversion: the rights that became shares'],
+  RIGHTS_EXCLUSION: ['-', 'Rights are sold, usually because the market no longer admits them'],
+  RIGHTS_ISSUE: ['+', 'Rights are granted, usually for a scrip dividend or a capital increase'],
+  SELL: ['-', 'Securities or other assets are sold'],
+  SHARE_ISSUE_PREMIUM: ['=', 'Amount above the par value of newly issued shares'],
+  SPINOFF: ['+', 'Shares granted because a subsidiary separates from its parent company'],
+  SPLIT_BUY: ['+', 'Incoming side of a split'],
+  SPLIT_SELL: ['-', 'Outgoing side of a split'],
+  TRANSFER_IN: ['+', 'Securities are moved into the account'],
+  TRANSFER_OUT: ['-', 'Securities are moved out of the account'],
+  UNKNOWN: ['=', 'Not classified correctly so far'],
+} as const satisfies Record<string, readonly [Impact, meaning: string]>
 
 /** Type of a portfolio transaction (section 2.4). */
 export const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
@@ -107,8 +75,8 @@ export const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
     'resolved and the credential connects again, the same `transactionId` has the correct type.',
   ].join('\n'),
   columns: {
-    Shares: ({ impact }) => (impact ? `\`${impact}\`` : 'not defined'),
-    Meaning: ({ meaning }) => meaning,
+    Shares: ([impact]) => (impact ? `\`${impact}\`` : 'not defined'),
+    Meaning: ([, meaning]) => meaning,
   },
   examples: ['BUY'],
 })

@@ -1,6 +1,6 @@
 /**
- * Plugins of Swagger UI. The page gets the source text of each function, so a function must not use
- * anything from outside of its body.
+ * Plugins of Swagger UI. The page gets the source text of each function only: a function must not use
+ * imports or variables of this file.
  */
 
 /** Parts of Swagger UI's plugin system: React, which has no types here, and the page's components. */
@@ -11,27 +11,10 @@ interface System {
   getComponent(name: string, container?: boolean): unknown
 }
 
-interface ResponseBody {
-  content: unknown
-  contentType?: string
-}
-
-interface ModelExample {
-  /** Path of the example's schema in the document. */
-  specPath: { join(separator: string): string }
-}
-
-interface Constraint {
-  constraint: { value: string }
-}
-
-interface Document {
-  paths: Record<string, { get: { responses: Record<string, Response> } }>
-}
-
 interface Response {
   content?: Record<string, { examples?: Record<string, { value: unknown }> }>
 }
+type Paths = Record<string, { get: { responses: Record<string, Response> } }>
 
 /**
  * Shows all digits of numbers in responses and examples, where Swagger UI shows binary floats. A browser
@@ -48,11 +31,10 @@ export function exactDigits({ React: { createElement }, getComponent }: System) 
     )
 
   function keepExamples(document: string): void {
-    const { paths } = parse(document) as Document
+    const { paths } = parse(document) as { paths: Paths }
     for (const [path, { get }] of Object.entries(paths)) {
-      const [example] = Object.values(
-        get.responses[200]?.content?.['application/json']?.examples ?? {},
-      )
+      const json = get.responses[200]?.content?.['application/json']
+      const [example] = Object.values(json?.examples ?? {})
       const specPath = `paths ${path} get responses 200 content application/json schema`
       if (example) examples.set(specPath, JSON.stringify(example.value, null, 2))
     }
@@ -73,7 +55,7 @@ export function exactDigits({ React: { createElement }, getComponent }: System) 
       },
     },
     wrapComponents: {
-      responseBody: (Original: unknown) => (props: ResponseBody) => {
+      responseBody: (Original: unknown) => (props: { content: unknown; contentType?: string }) => {
         const { content, contentType = '' } = props
         if (typeof content !== 'string' || !contentType.includes('json')) {
           return createElement(Original, props)
@@ -82,7 +64,7 @@ export function exactDigits({ React: { createElement }, getComponent }: System) 
         const shown = code(text, { downloadable: true, fileName: 'response.json', canCopy: true })
         return createElement('div', null, createElement('h5', null, 'Response body'), shown)
       },
-      modelExample: (Original: unknown) => (props: ModelExample) => {
+      modelExample: (Original: unknown) => (props: { specPath: string[] }) => {
         const text = examples.get(props.specPath.join(' '))
         if (text === undefined) return createElement(Original, props)
         return createElement(Original, { ...props, example: code(text, { className: 'example' }) })
@@ -95,8 +77,11 @@ export function exactDigits({ React: { createElement }, getComponent }: System) 
 export function withoutPatterns({ React }: System) {
   return {
     wrapComponents: {
-      JSONSchema202012KeywordConstraint: (Original: unknown) => (props: Constraint) =>
-        props.constraint.value.startsWith('matches ') ? null : React.createElement(Original, props),
+      JSONSchema202012KeywordConstraint:
+        (Original: unknown) => (props: { constraint: { value: string } }) =>
+          props.constraint.value.startsWith('matches ')
+            ? null
+            : React.createElement(Original, props),
     },
   }
 }

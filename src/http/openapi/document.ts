@@ -68,8 +68,8 @@ export function shareParts(document: Document): void {
 const ORDER = ['path', 'query', 'header']
 
 /**
- * Sorts the parameters: path, query, headers. The example of an optional parameter moves to its schema,
- * because Swagger UI sends a parameter's own example by default, and a default `from` would hide rows.
+ * Sorts the parameters: path, query, headers. The example of an optional parameter moves to its schema:
+ * Swagger UI would send it by default, and a default `from` hides rows.
  */
 export function arrangeParameters(document: Document): void {
   for (const { parameters } of operationsOf(document)) {
