@@ -8,7 +8,7 @@ import { errorHandler } from './http/errors.ts'
 import { newRequestId, requestIdentity, securityHeaders } from './http/headers.ts'
 import { configuredProvider } from './http/identity-provider.ts'
 import { httpLimits } from './http/limits.ts'
-import { malformedRequests, refuseAddress, refuseConnection } from './http/malformed-requests.ts'
+import { malformedRequests, rejectConnection, rejectPath } from './http/malformed-requests.ts'
 import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi } from './http/openapi/openapi.ts'
 import { inFlight, overload } from './http/overload.ts'
@@ -45,8 +45,8 @@ export async function buildApp({
       disableRequestLogging: true,
       requestIdLogLabel: 'requestId',
     }),
-    frameworkErrors: refuseAddress,
-    clientErrorHandler: refuseConnection,
+    frameworkErrors: rejectPath,
+    clientErrorHandler: rejectConnection,
     ...httpLimits(config),
     ajv: {
       customOptions: {

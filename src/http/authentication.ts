@@ -8,21 +8,20 @@ import type { IdentityProvider } from './identity-provider.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who calls, as far as the header tells: the database decides whether it is so. */
+    /** Credentials of the request. Only the database shows which app they belong to, if any. */
     caller: Caller
   }
 }
 
-// RFC 6750 and 7235: the scheme in any case, one or more spaces, one token68.
+// RFC 6750 and 7235: scheme in any case, one or more spaces, one token68.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 
-// The compact form of a signed token (RFC 7519). No token of ours has a dot in it.
+// Compact serialization of a signed token (RFC 7519). App tokens contain no dot.
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
 /**
- * Reads the Authorization header (section 5) of every route that is registered beside it. Where an
- * identity provider is configured, a token of the form that it issues is verified at once; without one,
- * it is a token that nobody knows.
+ * Reads the Authorization header (section 5). With an identity provider, verifies its tokens. All other
+ * tokens are looked up as app tokens.
  */
 export const authentication = fp(
   async (app: FastifyInstance, { verify }: { verify: IdentityProvider | undefined }) => {

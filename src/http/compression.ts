@@ -4,29 +4,28 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 
 /**
- * Compresses answers for clients that take it, the cheapest way first. The levels were measured on a
- * full page (docs/performance.md): the next ones cost several times the processor for a few per cent.
- * What is larger than a page of a daily sync is compressed by Node's thread pool, piece by piece, so
- * that the event loop goes on serving others.
+ * Compresses responses with the cheapest encoding that the client accepts. Higher levels cost several
+ * times the CPU for a few per cent (docs/performance.md). Large responses are compressed in chunks by
+ * the thread pool of Node.js, which keeps the event loop free.
  */
 export const compression = fp(async (app: FastifyInstance) => {
   await app.register(compress, {
     globalDecompression: false,
     encodings: ['zstd', 'br', 'gzip'],
-    threshold: SMALL,
-    syncThreshold: AT_ONCE,
+    threshold: MIN_BYTES,
+    syncThreshold: MAX_SYNC_BYTES,
     zlibOptions: levels,
     brotliOptions: { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } },
     customTypes: /json/,
   })
 })
 
-/** The plugin hands one object to gzip, which reads `level`, and to zstd, which reads `params`. */
+/** The plugin passes one object to gzip, which reads `level`, and to zstd, which reads `params`. */
 const levels: ZlibOptions & ZstdOptions = {
   level: 1,
   params: { [constants.ZSTD_c_compressionLevel]: 1 },
 }
-/** In bytes: less than fits in one packet gains nothing. */
-const SMALL = 1_400
-/** In bytes: up to this a call costs less than a stream. */
-const AT_ONCE = 16_384
+/** A smaller response fits in one packet anyway. */
+const MIN_BYTES = 1_400
+/** Up to this size, a synchronous call costs less than a stream. */
+const MAX_SYNC_BYTES = 16_384

@@ -14,12 +14,12 @@ declare module 'fastify' {
   }
 }
 
-/** The identity provider's keys cannot be fetched or used now. A later request may succeed. */
+/** The identity provider's keys cannot be fetched or used. A later request may succeed. */
 export class IdentityProviderUnavailable extends Error {
   override name = 'IdentityProviderUnavailable'
 }
 
-/** A request that is refused, with what the client is told. Thrown anywhere, answered here. */
+/** An error response. Hooks and handlers throw it, errorHandler sends it. */
 export class HttpError extends Error {
   override name = 'HttpError'
   readonly code: ProblemCode
@@ -38,7 +38,7 @@ export class HttpError extends Error {
   }
 }
 
-/** Answers every error, of every route, with the one body of contract 16. */
+/** Sends every error of every route with the same body (contract 16). */
 export const errorHandler = fp(async (app: FastifyInstance) => {
   app.decorateRequest('errorCode')
   app.decorateRequest('unavailableReason')
@@ -47,11 +47,11 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
     if (httpError.code === 'internal_error') request.log.error({ err: error }, 'request failed')
     if (httpError.code === 'service_unavailable') {
       request.unavailableReason = unavailableReason(error)
-      // In an outage there are many of these, so it is one line each, without a stack. What is left
-      // undone because its client has gone says nothing of the service.
       const cause = error.cause instanceof Error ? error.cause.message : undefined
-      const facts = { reason: error.message, cause }
-      if (!reply.raw.destroyed) request.log.warn(facts, 'request could not be served')
+      // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
+      if (!reply.raw.destroyed) {
+        request.log.warn({ reason: error.message, cause }, 'request could not be served')
+      }
     }
     return sendError(request, reply, httpError)
   })
@@ -67,24 +67,16 @@ export function sendError(
 ): FastifyReply {
   const { status, title } = ProblemCodes[code]
   request.errorCode = code
-  const problem: Problem = {
-    status,
-    code,
-    title,
-    detail: message,
-    requestId: request.id,
-    ...(errors ? { errors } : {}),
-  }
-  // A cache that told it to the next one who asks would not look at whose token that is.
-  reply.header('cache-control', 'no-store')
+  const body: Problem = { status, code, title, detail: message, requestId: request.id }
+  if (errors) body.errors = errors
   return reply
     .code(status)
-    .headers(headers)
+    .headers({ 'cache-control': 'no-store', ...headers })
     .type('application/json; charset=utf-8')
-    .send(JSON.stringify(problem))
+    .send(JSON.stringify(body))
 }
 
-/** The database refuses with a cause, or as a whole; without one, too much is asked of it. */
+/** A DatabaseUnavailable without a cause comes from a limit of this service, not from the database. */
 function unavailableReason(error: Error): FastifyRequest['unavailableReason'] {
   if (error instanceof IdentityProviderUnavailable) return 'identity_provider'
   if (error instanceof HostFailed) return 'database'
@@ -105,7 +97,7 @@ function toHttpError(error: FastifyError): HttpError {
   if (error instanceof DatabaseUnavailable || error instanceof IdentityProviderUnavailable) {
     return serviceUnavailable()
   }
-  // What Fastify refuses by itself: an address that does not decode, a body that cannot be read.
+  // Errors of Fastify itself, such as a path that cannot be decoded.
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
     return new HttpError('malformed_request', 'The request cannot be read.')
   }
@@ -123,9 +115,9 @@ export function serviceUnavailable(
 
 const REALM = 'Bearer realm="investment data"'
 
-/** A 401; that a token was sent and not accepted is told as RFC 6750 says. */
+/** Creates a 401. The challenge has an error only for a rejected token (RFC 6750, section 3.1). */
 export function unauthorized(code: ProblemCode, detail: string): HttpError {
-  const sent = code === 'invalid_token' || code === 'expired_token'
-  const challenge = sent ? `${REALM}, error="invalid_token"` : REALM
+  const rejected = code === 'invalid_token' || code === 'expired_token'
+  const challenge = rejected ? `${REALM}, error="invalid_token"` : REALM
   return new HttpError(code, detail, { headers: { 'www-authenticate': challenge } })
 }

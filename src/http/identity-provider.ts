@@ -12,70 +12,30 @@ import { tokenHash } from '../postgres/tokens.ts'
 import { ExpiredToken, InvalidToken } from '../queries/caller.ts'
 import { type SigningKeys, type SigningKeysOptions, signingKeys } from './jwks.ts'
 
-interface Verified {
-  clientId: string
-  /** When the token ends, in ms since 1970. */
-  until: number
-}
-
-/** How many tokens are remembered, and for how long, in ms. */
-const MOST = 10_000
-const MEMORY = 60_000
-
 /**
- * What tokens of the identity provider were found to say within the last minute, by their hash, so
- * that their signatures are not computed at every request. A key that the provider withdraws thus
- * counts for one minute more; an app that loses its client id, which the database tells at every
- * request, does not.
- */
-function verifiedTokens() {
-  const tokens = new FifoMap<Verified>(MOST, MEMORY)
-  return {
-    async clientIdOf(token: string, verify: () => Promise<Verified>): Promise<string> {
-      const hash = tokenHash(token).toString('base64')
-      const known = tokens.get(hash)
-      if (known !== undefined && Date.now() < known.until) return known.clientId
-      const verified = await verify()
-      tokens.set(hash, verified)
-      return verified.clientId
-    },
-  }
-}
-
-/**
- * Verifies an access token of an identity provider.
- * @returns the client id that the provider knows the calling app by; whether an app of ours has it is
- * for the database to say
- * @throws ExpiredToken, InvalidToken for every other fault of the token, or IdentityProviderUnavailable
+ * Verifies an access token of the identity provider.
+ * @returns the client id of the calling app, which the database may or may not know
+ * @throws ExpiredToken, InvalidToken for any other invalid token, or IdentityProviderUnavailable
  */
 export type IdentityProvider = (token: string) => Promise<string>
 
-export interface IdentityProviderOptions {
-  /** The `iss` and the `aud` that a token must have. */
-  issuer: string
-  audience: string
-  /** The claim with the client id; where none is named, `client_id` (RFC 9068), or else `azp`. */
-  clientIdClaim: string | undefined
-  keys: JWTVerifyGetKey
-}
-
-/** The provider that the settings name, if they name one. */
+/** Creates the identity provider of the settings. Undefined if they name none. */
 export function configuredProvider(
   config: Config,
   { log, metrics }: { log: SigningKeysOptions['log']; metrics: Registry | undefined },
 ): IdentityProvider | undefined {
   const { AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience, AUTH_JWKS_URL: url } = config
   if (issuer === undefined || audience === undefined || url === undefined) return undefined
-  const clientIdClaim = config.AUTH_CLIENT_ID_CLAIM
   const keys = signingKeys({ url, log })
   if (metrics) registerKeys(keys, metrics)
+  const clientIdClaim = config.AUTH_CLIENT_ID_CLAIM
   return identityProvider({ issuer, audience, clientIdClaim, keys: keys.find })
 }
 
 function registerKeys(keys: SigningKeys, registry: Registry): void {
   new Counter({
     name: 'identity_provider_failures_total',
-    help: 'How often the identity provider was asked for its keys in vain.',
+    help: 'Failed fetches of the keys of the identity provider.',
     registers: [registry],
     collect() {
       this.reset()
@@ -84,7 +44,7 @@ function registerKeys(keys: SigningKeys, registry: Registry): void {
   })
   new Gauge({
     name: 'identity_provider_keys_age_seconds',
-    help: 'Since the identity provider was last asked for its keys with success.',
+    help: 'Time since the last successful fetch of these keys.',
     registers: [registry],
     collect() {
       const age = (Date.now() - keys.fetchedAt()) / 1000
@@ -94,14 +54,28 @@ function registerKeys(keys: SigningKeys, registry: Registry): void {
   })
 }
 
-/** Signatures that only the provider can make: with a shared secret, whoever verifies can sign. */
-const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'].concat(
-  ['RS256', 'RS384', 'RS512'],
-  ['PS256', 'PS384', 'PS512'],
-)
+/** Asymmetric signatures only. With a shared secret, the service could sign tokens itself. */
+const ALGORITHMS = [
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+]
 
-/** How far the clocks of the provider and of this machine may differ, in seconds. */
-const TOLERANCE = 10
+/** Maximum difference between the clocks of the provider and of this machine, in seconds. */
+const CLOCK_TOLERANCE = 10
+
+const MAX_CACHED_TOKENS = 10_000
+/** Time for which a verified token is not verified again, in ms. A withdrawn key counts as long. */
+const CACHED_FOR_MS = 60_000
+
+export interface IdentityProviderOptions {
+  /** `iss` that a token must have. */
+  issuer: string
+  /** `aud` that a token must have. */
+  audience: string
+  /** Claim with the client id. Default: `client_id` (RFC 9068), else `azp`. */
+  clientIdClaim: string | undefined
+  keys: JWTVerifyGetKey
+}
 
 export function identityProvider(options: IdentityProviderOptions): IdentityProvider {
   const { issuer, audience, clientIdClaim, keys } = options
@@ -110,31 +84,36 @@ export function identityProvider(options: IdentityProviderOptions): IdentityProv
     issuer,
     audience,
     algorithms: ALGORITHMS,
-    clockTolerance: TOLERANCE,
+    clockTolerance: CLOCK_TOLERANCE,
     requiredClaims: ['exp'],
   }
-  const tokens = verifiedTokens()
-  return (token) =>
-    tokens.clientIdOf(token, async () => {
-      const { payload, protectedHeader } = await jwtVerify(token, keys, rules).catch(refuse)
-      const clientId = clientIdOf(payload, claims)
-      if (clientId === undefined || !isAccessToken(protectedHeader, payload)) {
-        throw new InvalidToken()
-      }
-      return { clientId, until: (Number(payload.exp) + TOLERANCE) * 1000 }
-    })
+  const verified = new FifoMap<{ clientId: string; expiresAt: number }>(
+    MAX_CACHED_TOKENS,
+    CACHED_FOR_MS,
+  )
+  return async (token) => {
+    const hash = tokenHash(token).toString('base64')
+    const cached = verified.get(hash)
+    if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId
+    const { payload, protectedHeader } = await jwtVerify(token, keys, rules).catch(rejectToken)
+    const clientId = clientIdOf(payload, claims)
+    if (clientId === undefined || !isAccessToken(protectedHeader, payload)) throw new InvalidToken()
+    const expiresAt = (Number(payload.exp) + CLOCK_TOLERANCE) * 1000
+    verified.set(hash, { clientId, expiresAt })
+    return clientId
+  }
 }
 
-function refuse(error: unknown): never {
+function rejectToken(error: unknown): never {
   if (error instanceof errors.JWTExpired) throw new ExpiredToken()
   if (error instanceof errors.JOSEError) throw new InvalidToken()
   throw error
 }
 
 /**
- * An access token says that it is one (RFC 9068) or, with many providers, nothing in particular. What
- * was made for another purpose is refused, even where the same key signed it for the same audience; so
- * is a token that is bound to a key of the client (`cnf`), as nothing here proves that it has the key.
+ * Excludes tokens for other purposes, such as ID and logout tokens, even with the right key and audience.
+ * Also excludes tokens bound to a key of the client (`cnf`): the service cannot check that key. Many
+ * providers set no type, or a general one, instead of the type of RFC 9068.
  */
 function isAccessToken({ typ }: JWTHeaderParameters, payload: JWTPayload): boolean {
   const types = ['jwt', 'at+jwt', 'application/jwt', 'application/at+jwt']
@@ -142,7 +121,7 @@ function isAccessToken({ typ }: JWTHeaderParameters, payload: JWTPayload): boole
   return ['at_hash', 'c_hash', 'events', 'cnf'].every((claim) => payload[claim] === undefined)
 }
 
-/** No longer than app.client_id can be, and something that PostgreSQL takes for text. */
+/** Returns a client id that fits app.client_id: text of at most 255 characters for PostgreSQL. */
 function clientIdOf(payload: JWTPayload, claims: string[]): string | undefined {
   const value = claims.map((name) => payload[name]).find((claim) => claim !== undefined)
   if (typeof value !== 'string' || value === '' || value.length > 255) return undefined

@@ -1,38 +1,38 @@
 import type { Config } from '../config.ts'
 
 /**
- * The limits of the HTTP server, all in one place; docs/operations.md gives their reasons at length.
- * That on requests is kept in plugins/overload.ts, those on memory and the database in src/database/.
+ * Limits of the HTTP server. docs/operations.md gives the reasons. The limits of requests in flight are
+ * in overload.ts, those of memory and database connections in src/postgres.
  */
 export function httpLimits(config: Config) {
   return {
-    // A route answers before a body is read, and none takes one: this is for what might change.
+    // In bytes. No route reads a body.
     bodyLimit: 1_024,
-    // A whole request has come in this time, or its client is told so and cut off.
+    // Time for a complete request, in ms.
     requestTimeout: config.REQUEST_TIMEOUT_MS,
-    // Longer than the common balancers keep an idle connection (60 s), so that they close it, not we,
-    // and never send a request into a connection that is just being closed.
+    // Load balancers usually close idle connections after 60 s. They must close first: otherwise they
+    // may send a request on a connection that the service is closing.
     keepAliveTimeout: 72_000,
-    // As often as the client likes on one connection: whoever balances may count for himself.
+    // Unlimited.
     maxRequestsPerSocket: 0,
-    // Silence on a connection with a request under way. The kernel takes an answer in large bites, so
-    // a client that reads 10 KB/s looks silent for a minute and more at a time.
+    // Time without progress on a connection with a request in flight. The kernel accepts large blocks,
+    // so a client that reads 10 KB/s shows progress once a minute.
     connectionTimeout: config.CLIENT_STALL_MS,
-    // What comes while the process closes is answered like any other request, on a last connection.
+    // Requests during shutdown are served, with `Connection: close`.
     return503OnClosing: false,
-    // A token of any length is looked up, and is then not found; Node limits the whole address.
-    routerOptions: { maxParamLength: MOST_HEADER_BYTES },
+    // A connection token of any length gets 404. Node.js limits the whole path.
+    routerOptions: { maxParamLength: MAX_HEADER_BYTES },
     http: {
-      maxHeaderSize: MOST_HEADER_BYTES,
-      // All headers have come in this time, on a new connection counted from its start.
+      maxHeaderSize: MAX_HEADER_BYTES,
+      // On a new connection, counted from its start.
       headersTimeout: config.REQUEST_TIMEOUT_MS,
-      // How often Node looks for requests that are late.
+      // Interval at which Node.js checks both timeouts, in ms.
       connectionsCheckingInterval: 1_000,
-      // malformed-requests.ts rejects it, with the error body of every error.
+      // malformed-requests.ts checks it, to send the common error body.
       requireHostHeader: false,
     },
   }
 }
 
-/** Node refuses what is longer: the request line and all headers together, in bytes. */
-const MOST_HEADER_BYTES = 16_384
+/** Request line and all headers together. */
+const MAX_HEADER_BYTES = 16_384

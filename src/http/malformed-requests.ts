@@ -4,14 +4,14 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest }
 import fp from 'fastify-plugin'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
 import { HttpError, sendError } from './errors.ts'
-import { headerCount, newRequestId, SECURITY_HEADERS, tellIdentity } from './headers.ts'
+import { headerCount, newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
 import { ALLOWED_METHODS, WRONG_METHOD } from './methods.ts'
 
 const detail = 'The request cannot be read.'
 
-/** For an address that the router cannot decode: it never gets as far as a route and its hooks. */
-export function refuseAddress(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
-  tellIdentity(request, reply)
+/** Handles a path that the router cannot decode. No hook runs for such a request. */
+export function rejectPath(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
+  setRequestIdentity(request, reply)
   reply.headers(SECURITY_HEADERS)
   sendError(request, reply, new HttpError('malformed_request', detail))
   const { errorCode } = request
@@ -19,24 +19,24 @@ export function refuseAddress(_error: Error, request: FastifyRequest, reply: Fas
 }
 
 /**
- * For what Node cannot parse as HTTP, finds too long, or has waited for in vain: there is no request and
- * no reply, only a socket, which gets the one error body and is closed.
+ * Handles a request that Node.js cannot parse, that is too long, or that is incomplete at its timeout.
+ * There is only a socket: sends the common error body and closes it.
  */
-export function refuseConnection(
+export function rejectConnection(
   this: FastifyInstance,
   error: Error & { code?: string },
   socket: Duplex,
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy()
+  if (error.code === 'ECONNRESET' || !socket.writable || isResponding(socket)) socket.destroy()
   else endConnection(this.log, socket, 'malformed_request', detail)
 }
 
-/** Whether an answer has begun, in whose middle another one would be taken for a part of it. */
-function isAnswering(socket: Duplex & { _httpMessage?: ServerResponse | null }): boolean {
+/** True if an error body would end up in the middle of a response. */
+function isResponding(socket: Duplex & { _httpMessage?: ServerResponse | null }): boolean {
   return socket._httpMessage?.headersSent ?? false
 }
 
-/** Writes the one error body to a connection that has no reply, logs it, and closes it. */
+/** Writes the common error body to a socket, logs the request and closes the socket. */
 function endConnection(
   log: FastifyBaseLogger,
   socket: Duplex,
@@ -62,18 +62,18 @@ function endConnection(
 }
 
 /**
- * Takes over what Node would answer by itself, without our body: a request without Host (which needs
- * `requireHostHeader: false`), an expectation that it does not know, and CONNECT.
+ * Handles requests that Node.js would reject without the common error body: a missing Host header
+ * (needs `requireHostHeader: false`), an unknown expectation, and CONNECT.
  */
 export const malformedRequests = fp(async (app: FastifyInstance) => {
   app.addHook('onRequest', async (request) => {
     const { httpVersion } = request.raw
-    // RFC 9112, 3.2: one Host, neither none nor two, since HTTP/1.1.
+    // RFC 9112, section 3.2: exactly one Host header since HTTP/1.1.
     if (httpVersion !== '1.0' && headerCount(request, 'host') !== 1) {
       throw new HttpError('malformed_request', 'The request must have one Host header.')
     }
   })
-  // RFC 9110, 10.1.1: an expectation may be ignored.
+  // RFC 9110, section 10.1.1: a server may ignore an expectation.
   app.server.on('checkExpectation', (request, response) => {
     app.server.emit('request', request, response)
   })

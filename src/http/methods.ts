@@ -5,36 +5,35 @@ import { HttpError } from './errors.ts'
 
 const ALLOWED = ['GET', 'HEAD']
 // CONNECT never reaches a route: malformed-requests.ts rejects it.
-const REFUSED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT')
+const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT')
 
-/** The value of the header Allow. */
+/** Value of the Allow header. */
 export const ALLOWED_METHODS = ALLOWED.join(', ')
-export const WRONG_METHOD = `Only ${ALLOWED.join(' and ')} are answered here.`
+export const WRONG_METHOD = `Only ${ALLOWED.join(' and ')} are supported.`
 
 /**
- * Answers 405 with Allow to every other method, on every address that is registered after this
- * (contract 7): whoever asks, and before a body is read.
+ * Sends 405 with Allow for every other method, on every route that is registered after it
+ * (contract 7). It comes before authentication and before the body is read.
  */
 export const methodNotAllowed = fp(async (app: FastifyInstance) => {
-  for (const method of REFUSED) {
+  for (const method of REJECTED) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   }
   app.addHook('onRequest', async ({ method, is404 }) => {
     if (ALLOWED.includes(method) || is404) return
     throw new HttpError('method_not_allowed', WRONG_METHOD, { headers: { allow: ALLOWED_METHODS } })
   })
-  // Without a route for it, a method would be 404 rather than 405.
-  app.addHook('onRoute', function refuse({ method, routePath }) {
+  // A method without a route would be 404 instead of 405.
+  app.addHook('onRoute', function reject({ method, routePath }) {
     if (method !== 'GET') return
     const schema = { hide: true }
-    this.route({ method: REFUSED, url: routePath, schema, handler: async () => {} })
+    this.route({ method: REJECTED, url: routePath, schema, handler: async () => {} })
   })
 })
 
 /**
- * Fastify answers HEAD with what GET would say, and with a length of 0 where there is no body. On a 304
- * the length is that of the answer which the client has (RFC 9110, 8.6), and a cache that believed the
- * 0 would throw it away: so it is left out.
+ * Removes the Content-Length of 0 that Fastify sends with 304 for HEAD. It would mean the length of the
+ * cached response (RFC 9110, section 8.6), and a cache would discard that.
  */
 export const headRequests = fp(async (app: FastifyInstance) => {
   app.addHook('onRoute', (route) => {

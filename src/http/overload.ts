@@ -6,12 +6,12 @@ import { HttpError, serviceUnavailable } from './errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The requests that have come and whose response is not over. */
+    /** Requests whose response has not ended. */
     inFlight: { requests: number }
   }
 }
 
-/** Counts the requests under way, of every route that is registered after it. */
+/** Counts the requests in flight of all routes that are registered after it. */
 export const inFlight = fp(async (app: FastifyInstance) => {
   const count = { requests: 0 }
   const leave = () => {
@@ -26,27 +26,24 @@ export const inFlight = fp(async (app: FastifyInstance) => {
 })
 
 /**
- * Refuses requests at once, before anything is done for them, when there are too many already or the
- * process is late with everything: those under way are then served in time instead of all being slow.
+ * Rejects requests before any work if too many are in flight or the event loop is delayed. The accepted
+ * requests then stay fast.
  */
 export const overload = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
-  const { inFlight: count } = app
+  const { MAX_REQUESTS, MAX_EVENT_LOOP_DELAY_MS } = config
   app.addHook('onRequest', (_request, _reply, next) => {
-    next(count.requests > config.MAX_REQUESTS ? tooMany() : undefined)
+    if (app.inFlight.requests <= MAX_REQUESTS) return next()
+    next(serviceUnavailable('Too many requests are in flight. Try again soon.'))
   })
-  if (config.MAX_EVENT_LOOP_DELAY_MS === 0) return
+  if (MAX_EVENT_LOOP_DELAY_MS === 0) return
   await app.register(underPressure, {
-    maxEventLoopDelay: config.MAX_EVENT_LOOP_DELAY_MS,
+    maxEventLoopDelay: MAX_EVENT_LOOP_DELAY_MS,
     sampleInterval: 500,
-    customError: Late,
+    customError: EventLoopDelayed,
   })
 })
 
-function tooMany(): HttpError {
-  return serviceUnavailable('Too many requests are under way here. Try again soon.')
-}
-
-class Late extends HttpError {
+class EventLoopDelayed extends HttpError {
   constructor() {
     const { code, message, headers } = serviceUnavailable(
       'The service is overloaded. Try again soon.',

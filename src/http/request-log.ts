@@ -2,21 +2,29 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOption
 import fp from 'fastify-plugin'
 import { type DestinationStream, pino } from 'pino'
 
-/** How a request ended: whole, or by a client that went away before it had its answer. */
 export interface RequestEnd {
   request: FastifyRequest
   reply: FastifyReply
+  /** The client disconnected before the end of the response. */
   aborted: boolean
 }
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Has a function called for each request of the service, once, when it is over in any way. */
+    /** Adds a listener that is called once for each request, when it ends in any way. */
     onRequestEnd(listener: (end: RequestEnd) => void): void
+  }
+  interface FastifyRequest {
+    /** Id of the calling app, once the database has confirmed its credentials. */
+    appId: string | undefined
+    /** Id of its trace, if traces are on. */
+    traceId: string | undefined
+    /** Number of rows in the response. */
+    items: number | undefined
   }
 }
 
-/** Fastify's own hook, onResponse, does not run for a request whose client is gone. */
+/** Reports the end of each request. Fastify's onResponse hook does not run after a disconnect. */
 export const requestEnd = fp(async (app: FastifyInstance) => {
   const listeners: ((end: RequestEnd) => void)[] = []
   app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => listeners.push(listener))
@@ -29,27 +37,13 @@ export const requestEnd = fp(async (app: FastifyInstance) => {
   })
 })
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The calling app, once the database has said which one it is. */
-    appId: string | undefined
-    /** Where it is found among the traces, when there are any. */
-    traceId: string | undefined
-    /** Rows in the answer. */
-    items: number | undefined
-  }
-}
-
-/**
- * One line for each request, when it is over, with these facts and no others. The route is its pattern,
- * never the address: that holds the connection's token, which is a credential (contract 21).
- */
+/** Logs one line per request. The path is not logged: it contains the connection token (contract 21). */
 export const accessLog = fp(async (app: FastifyInstance) => {
   app.decorateRequest('appId')
   app.decorateRequest('items')
   app.decorateRequest('traceId')
-  app.onRequestEnd(({ request, reply, aborted }: RequestEnd) => {
-    const facts = {
+  app.onRequestEnd(({ request, reply, aborted }) => {
+    const line = {
       method: request.method,
       route: request.routeOptions.url,
       status: aborted && !reply.raw.headersSent ? undefined : reply.statusCode,
@@ -60,17 +54,15 @@ export const accessLog = fp(async (app: FastifyInstance) => {
       items: request.items,
       traceId: request.traceId,
     }
-    if (aborted) request.log.info({ ...facts, aborted }, 'request')
-    else request.log.info(facts, 'request')
+    request.log.info(aborted ? { ...line, aborted } : line, 'request')
   })
 })
 
 type Logger = NonNullable<FastifyServerOptions['logger']>
 
 /**
- * A logger that writes nothing that may be a secret, whoever hands it over. Fastify's own serializers
- * would print the address of a request, with the connection's token in it, and every property of an
- * error, such as the claims of a token.
+ * Removes secrets from all log lines. Fastify's own serializers log the path of a request, and every
+ * property of an error, such as the claims of a token.
  */
 export function redactedLogger(logger: Logger): Logger {
   return typeof logger === 'object' ? { ...logger, serializers } : logger
@@ -79,7 +71,7 @@ export function redactedLogger(logger: Logger): Logger {
 const serializers = {
   req: ({ id, method, routeOptions }: FastifyRequest) => ({ id, method, route: routeOptions?.url }),
   res: ({ statusCode = 0 }: { statusCode?: number }) => ({ statusCode }),
-  err: (error: unknown) => loggedError(error),
+  err: (error: unknown) => serializeError(error),
 }
 
 interface LoggedError extends Record<string, unknown> {
@@ -88,19 +80,17 @@ interface LoggedError extends Record<string, unknown> {
   stack: string
 }
 
-/** An error without the other things that libraries hang on theirs. */
-function loggedError(error: unknown, depth = 0): LoggedError {
+function serializeError(error: unknown, depth = 0): LoggedError {
   if (!(error instanceof Error)) return { type: typeof error, message: '', stack: '' }
   const { name: type, message, stack = '', cause } = error
   const { code } = error as { code?: unknown }
-  const because: object = cause && depth < 3 ? { cause: loggedError(cause, depth + 1) } : {}
-  return { type, message, code, stack, ...because }
+  const nested = cause && depth < 3 ? { cause: serializeError(cause, depth + 1) } : {}
+  return { type, message, code, stack, ...nested }
 }
 
 /**
- * Standard output, to which the lines of one turn of the event loop go in one write: under load, a tenth
- * of what the shortest request costs is the writing of its line. Nothing waits longer than that turn, and
- * whatever is there when the process exits is still written.
+ * Writes the log lines of one tick of the event loop to standard output at once. Under load, writing
+ * each line alone costs a tenth of the shortest request. Remaining lines are written on exit.
  */
 export function logDestination(): DestinationStream {
   const output = pino.destination({ fd: 1, sync: true })
