@@ -682,7 +682,7 @@ export interface components {
             /**
              * Detail
              * @description The cause of this error, for people. Programs read `code`.
-             * @example This app has no connection with that token.
+             * @example This app has no connection with this token.
              */
             detail: string;
             /**

@@ -56,7 +56,7 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
     return sendError(request, reply, httpError)
   })
   app.setNotFoundHandler((request, reply) =>
-    sendError(request, reply, new HttpError('route_not_found', 'There is nothing here.')),
+    sendError(request, reply, new HttpError('route_not_found', 'This path does not exist.')),
   )
 })
 
@@ -86,13 +86,13 @@ function unavailableReason(error: Error): FastifyRequest['unavailableReason'] {
 function toHttpError(error: FastifyError): HttpError {
   if (error instanceof HttpError) return error
   if (error instanceof InvalidToken) {
-    return unauthorized('invalid_token', 'The bearer token is not known, or it was revoked.')
+    return unauthorized('invalid_token', 'The bearer token is unknown or revoked.')
   }
   if (error instanceof ExpiredToken) {
     return unauthorized('expired_token', 'The bearer token has expired.')
   }
   if (error instanceof ConnectionNotFound) {
-    return new HttpError('connection_not_found', 'This app has no connection with that token.')
+    return new HttpError('connection_not_found', 'This app has no connection with this token.')
   }
   if (error instanceof DatabaseUnavailable || error instanceof IdentityProviderUnavailable) {
     return serviceUnavailable()
@@ -103,12 +103,12 @@ function toHttpError(error: FastifyError): HttpError {
   }
   return new HttpError(
     'internal_error',
-    'The service failed. Its operators can look the request up.',
+    'The service failed. Report the requestId to its operator.',
   )
 }
 
 export function serviceUnavailable(
-  detail = 'The service cannot answer now. Try again soon.',
+  detail = 'The service is unavailable. Try again soon.',
 ): HttpError {
   return new HttpError('service_unavailable', detail, { headers: { 'retry-after': '1' } })
 }

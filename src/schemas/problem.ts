@@ -72,7 +72,7 @@ export const ProblemCodes = {
   invalid_token: {
     ...UNAUTHORIZED,
     meaning: 'The bearer token is unknown or revoked',
-    example: 'The bearer token is not known, or it was revoked.',
+    example: 'The bearer token is unknown or revoked.',
   },
   expired_token: {
     ...UNAUTHORIZED,
@@ -92,18 +92,18 @@ export const ProblemCodes = {
   connection_not_found: {
     ...NOT_FOUND,
     meaning: 'The calling app has no connection with this token',
-    example: 'This app has no connection with that token.',
+    example: 'This app has no connection with this token.',
   },
   route_not_found: {
     ...NOT_FOUND,
     meaning: 'The service has no such path',
-    example: 'There is nothing here.',
+    example: 'This path does not exist.',
   },
   method_not_allowed: {
     status: 405,
     title: 'Method Not Allowed',
     meaning: 'The path is read-only; `Allow` lists its methods',
-    example: 'Only GET and HEAD are answered here.',
+    example: 'Only GET and HEAD are supported.',
   },
   too_many_requests: {
     status: 429,
@@ -115,13 +115,13 @@ export const ProblemCodes = {
     status: 500,
     title: 'Internal Server Error',
     meaning: 'The service failed; its log has the cause under `requestId`',
-    example: 'The service failed. Its operators can look the request up.',
+    example: 'The service failed. Report the requestId to its operator.',
   },
   service_unavailable: {
     status: 503,
     title: 'Service Unavailable',
     meaning: 'The service is overloaded or has no database; wait for `Retry-After`',
-    example: 'The service cannot answer now. Try again soon.',
+    example: 'The service is unavailable. Try again soon.',
   },
 } as const satisfies Record<string, ProblemType>
 export type ProblemCode = keyof typeof ProblemCodes
@@ -155,7 +155,7 @@ export const Problem = Component(
       detail: Type.String({
         title: 'Detail',
         description: 'The cause of this error, for people. Programs read `code`.',
-        examples: ['This app has no connection with that token.'],
+        examples: ['This app has no connection with this token.'],
       }),
       requestId: Type.String({
         title: 'Request',

@@ -57,7 +57,7 @@ t.test(
 
     for (const answer of [first, second]) {
       const { requestId, detail } = isProblem(t, answer, 'internal_error')
-      t.equal(detail, 'The service failed. Its operators can look the request up.')
+      t.equal(detail, 'The service failed. Report the requestId to its operator.')
       const lines = log.slice(before).filter((line) => line.includes(requestId))
       const causes = lines.filter((line) => line.includes('division by zero'))
       t.equal(causes.length, 1, 'the cause, once')

@@ -56,7 +56,7 @@ t.test('Beyond its capacity it sheds load, answers the rest, and stays ready', a
   // processors, and ask again at once when they are refused: it was ten to sixteen times as long. Had all
   // waited, that would come on top of as many times as there are more of them.
   t.ok(manyMs < (fewMs * MANY) / FEW, `not all became slower: ${times}`)
-  t.match(service.said(), 'Too many requests are under way here')
+  t.match(service.said(), 'Too many requests are in flight')
   t.equal(service.process.exitCode, null)
 })
 
