@@ -1,14 +1,14 @@
 /**
- * Behind `npm test`: a PostgreSQL server, a migrated template on it, then all test files, or those
- * that are named: `npm test -- test/http/health.test.ts`. Those in test/faults take minutes and run only
- * by name: `npm run test:faults`.
+ * Runs `npm test`: starts a PostgreSQL server, migrates a template database, and runs all test files or
+ * the named ones: `npm test -- test/http/health.test.ts`. The tests in test/faults take minutes and run
+ * by name only: `npm run test:faults`.
  */
 import { glob } from 'node:fs/promises'
-import { runFiles } from './support/files.ts'
 import { startPostgres } from './support/postgres.ts'
+import { runFiles } from './support/run-files.ts'
 import { createTemplate } from './support/template.ts'
 
-// Ctrl-C ends the test files, and then this run cleans up as always.
+// Ctrl-C ends the test files; this process then cleans up.
 process.on('SIGINT', () => {})
 
 const named = process.argv.slice(2)

@@ -13,18 +13,18 @@ function start(t: Test, environment: Record<string, string> = {}): Promise<Servi
   return startService(t, { environment: { RATE_LIMIT_PER_MINUTE: String(QUOTA), ...environment } })
 }
 
-/** What is left, as an answer's RateLimit field tells. */
-function rest(answer: ServiceResponse): number {
-  const match = /^"app";r=(\d+);t=(\d+)$/.exec(answer.headers.get('ratelimit') ?? '')
+/** Requests left, by the RateLimit header. */
+function rest(response: ServiceResponse): number {
+  const match = /^"app";r=(\d+);t=(\d+)$/.exec(response.headers.get('ratelimit') ?? '')
   return match === null ? Number.NaN : Number(match[1])
 }
 
-t.test('429: every answer to an app counts, and tells what is left', async (t) => {
+t.test('429: every response to an app counts, and has the rest of the quota', async (t) => {
   const service = await start(t)
   const { token, connection } = await addCaller(service.db)
   const first = await service.get(connection.orders, { token })
   const headers = { 'if-none-match': String(first.headers.get('etag')) }
-  const answers = [
+  const responses = [
     first,
     await service.get(connection.orders, { token, headers }),
     await service.get(`${connection.orders}?x=1`, { token }),
@@ -32,25 +32,25 @@ t.test('429: every answer to an app counts, and tells what is left', async (t) =
     await service.get(connection.account, { token, method: 'HEAD' }),
   ]
   t.same(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [200, 304, 400, 404, 200],
   )
-  t.same(answers.map(rest), [4, 3, 2, 1, 0])
-  for (const { headers } of answers) t.equal(headers.get('ratelimit-policy'), '"app";q=5;w=60')
+  t.same(responses.map(rest), [4, 3, 2, 1, 0])
+  for (const { headers } of responses) t.equal(headers.get('ratelimit-policy'), '"app";q=5;w=60')
 
   for (const path of [connection.portfolio, `${connection.orders}?x=1`]) {
-    const refused = await service.get(path, { token })
-    t.equal(refused.status, 429)
-    t.equal(refused.json().code, 'too_many_requests')
-    t.equal(refused.headers.get('ratelimit-policy'), '"app";q=5;w=60')
-    t.equal(rest(refused), 0)
-    const seconds = Number(refused.headers.get('retry-after'))
+    const rejected = await service.get(path, { token })
+    t.equal(rejected.status, 429)
+    t.equal(rejected.json().code, 'too_many_requests')
+    t.equal(rejected.headers.get('ratelimit-policy'), '"app";q=5;w=60')
+    t.equal(rest(rejected), 0)
+    const seconds = Number(rejected.headers.get('retry-after'))
     t.ok(seconds >= 1 && seconds <= 60)
-    for (const name of ['etag', 'link', 'last-modified']) t.notOk(refused.headers.has(name), name)
+    for (const name of ['etag', 'link', 'last-modified']) t.notOk(rejected.headers.has(name), name)
   }
 })
 
-t.test('all tokens of an app share its quota, and no other app does', async (t) => {
+t.test('429: all tokens of an app share its quota', async (t) => {
   const service = await start(t)
   const { appId, token, connection } = await addCaller(service.db)
   const second = await addToken(service.db, appId)
@@ -58,15 +58,15 @@ t.test('all tokens of an app share its quota, and no other app does', async (t) 
   for (let i = 0; i < QUOTA; i += 1) {
     await service.get(connection.orders, { token: i % 2 === 0 ? token : second })
   }
-  for (const spent of [token, second, await addToken(service.db, appId)]) {
-    t.equal((await service.get(connection.orders, { token: spent })).status, 429)
+  for (const usedUp of [token, second, await addToken(service.db, appId)]) {
+    t.equal((await service.get(connection.orders, { token: usedUp })).status, 429)
   }
-  const answer = await service.get(other.connection.orders, { token: other.token })
-  t.equal(answer.status, 200)
-  t.equal(rest(answer), QUOTA - 1)
+  const response = await service.get(other.connection.orders, { token: other.token })
+  t.equal(response.status, 200)
+  t.equal(rest(response), QUOTA - 1)
 })
 
-t.test('so do a token of ours and one of an identity provider', async (t) => {
+t.test('200: a token of the service and one of an identity provider share the quota', async (t) => {
   const issuer = await startIssuer(t)
   await issuer.addKey('first')
   const service = await start(t, issuer.environment)
@@ -80,57 +80,57 @@ t.test('so do a token of ours and one of an identity provider', async (t) => {
   t.same(rests, [4, 3, 2, 1])
 })
 
-t.test('of many requests at once, exactly the quota passes', async (t) => {
-  // Over one connection to the database, several are answered, and counted, at the same time.
+t.test('429: exactly the quota passes of many concurrent requests', async (t) => {
+  // One database connection serves, and counts, several requests at the same time.
   const environment = { RATE_LIMIT_PER_MINUTE: '50', DATABASE_POOL_SIZE: '1' }
   const service = await start(t, environment)
   const { token, connection } = await addCaller(service.db)
   const requests = Array.from({ length: 200 }, () => service.get(connection.orders, { token }))
-  const answers = await Promise.all(requests)
-  const passed = answers.filter(({ status }) => status === 200)
+  const responses = await Promise.all(requests)
+  const passed = responses.filter(({ status }) => status === 200)
   const each = Array.from({ length: 50 }, (_, left) => left)
   t.same(
     passed.map(rest).sort((a, b) => a - b),
     each,
-    'each of them is told another number',
+    'each response has another number',
   )
-  t.equal(answers.filter(({ status }) => status === 429).length, 150)
+  t.equal(responses.filter(({ status }) => status === 429).length, 150)
 })
 
-t.test('a request counts although its client does not wait for the answer', async (t) => {
+t.test('RateLimit: a request counts after its client disconnected', async (t) => {
   const service = await start(t, { RATE_LIMIT_PER_MINUTE: '1000' })
   const { token, connection } = await addCaller(service.db)
-  const impatient = 40
-  for (let i = 0; i < impatient; i += 1) {
+  const disconnected = 40
+  for (let i = 0; i < disconnected; i += 1) {
     const socket = connect({ port: service.port, host: '127.0.0.1' })
     socket.on('error', () => {})
     const request = `GET ${connection.portfolio} HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`
     socket.write(request, () => socket.destroy())
     await once(socket, 'close')
   }
-  // They are counted a moment after they are gone; each look counts as well.
-  for (let looks = 1; ; looks += 1) {
-    const used = 1_000 - rest(await service.get(connection.orders, { token })) - looks
-    if (used === impatient || looks === 200) {
-      t.equal(used, impatient)
+  // The service counts them shortly after they disconnect. Each check counts as well.
+  for (let checks = 1; ; checks += 1) {
+    const used = 1_000 - rest(await service.get(connection.orders, { token })) - checks
+    if (used === disconnected || checks === 200) {
+      t.equal(used, disconnected)
       return
     }
     await sleep(10)
   }
 })
 
-t.test('401: a stranger uses up no quota, and is not told of any', async (t) => {
+t.test('401: an unknown token uses no quota, and gets no RateLimit header', async (t) => {
   const service = await start(t)
   const { token, connection } = await addCaller(service.db)
   for (let i = 0; i < 2 * QUOTA; i += 1) {
-    const stranger = await service.get(connection.orders, { token: `unknown${i}` })
-    t.equal(stranger.status, 401)
-    t.notOk(stranger.headers.has('ratelimit'))
+    const unknown = await service.get(connection.orders, { token: `unknown${i}` })
+    t.equal(unknown.status, 401)
+    t.notOk(unknown.headers.has('ratelimit'))
   }
   t.equal(rest(await service.get(connection.orders, { token })), QUOTA - 1)
 })
 
-t.test('401: comes before 429, once a token is revoked', async (t) => {
+t.test('401: takes precedence over 429 for a revoked token', async (t) => {
   const service = await start(t)
   const { appId, token, connection } = await addCaller(service.db)
   const other = await addToken(service.db, appId)
@@ -145,7 +145,7 @@ t.test('401: comes before 429, once a token is revoked', async (t) => {
   t.equal((await service.get(connection.orders, { token: other })).status, 429)
 })
 
-t.test('the quota is renewed a minute after the first request', async (t) => {
+t.test('200: the quota is renewed a minute after the first request', async (t) => {
   const service = await start(t)
   const { token, connection } = await addCaller(service.db)
   for (let i = 0; i < QUOTA; i += 1) await service.get(connection.orders, { token })
@@ -160,10 +160,10 @@ t.test('the quota is renewed a minute after the first request', async (t) => {
   t.equal(rest(renewed), QUOTA - 1)
 })
 
-t.test('without a limit, nothing is counted or told', async (t) => {
+t.test('200: without RATE_LIMIT_PER_MINUTE there is no RateLimit header', async (t) => {
   const service = await startService(t)
   const { token, connection } = await addCaller(service.db)
-  const answer = await service.get(connection.orders, { token })
-  t.notOk(answer.headers.has('ratelimit'))
-  t.notOk(answer.headers.has('ratelimit-policy'))
+  const response = await service.get(connection.orders, { token })
+  t.notOk(response.headers.has('ratelimit'))
+  t.notOk(response.headers.has('ratelimit-policy'))
 })

@@ -8,7 +8,7 @@ const { db, get } = await startService(t)
 const NINES = '9'.repeat(38)
 const ZEROS = '0'.repeat(37)
 
-/** What is stored, and beside it what is answered, where that is written differently. */
+/** Stored decimals, with the digits of the response where they differ. */
 const decimals = [
   '0',
   '1',
@@ -56,19 +56,19 @@ const add = {
 }
 
 for (const name of ['portfolio', 'account', 'orders'] as const) {
-  t.test(`${name}: every digit as stored, in every decimal field (contract 11)`, async (t) => {
+  t.test(`${name}: every decimal field has the stored digits (contract 11)`, async (t) => {
     const { token, connection } = await rows.addCaller(db)
     const fields = columns[name].split(' ')
     const values = decimals.map(([stored], i) => ({
       ...Object.fromEntries(fields.map((field) => [field, stored])),
-      // The first comes first in the list.
+      // The rows keep this order in the list.
       ...(name === 'orders'
         ? { completed_at: new Date(Date.UTC(2025, 0, 1, 0, 0, 99 - i)) }
         : { operation_date_hour: String(99 - i) }),
     }))
     await add[name](db, connection, ...(values as object[]))
-    const answer = parseExact((await get(connection[name], { token })).text)
-    const items: object[] = name === 'orders' ? answer : answer.items
+    const response = parseExact((await get(connection[name], { token })).text)
+    const items: object[] = name === 'orders' ? response : response.items
     t.equal(items.length, decimals.length)
     for (const [i, item] of items.entries()) {
       const digits = JSON.stringify(item).match(/(?<="digits":")[^"]+/g) ?? []
@@ -80,22 +80,19 @@ for (const name of ['portfolio', 'account', 'orders'] as const) {
   })
 }
 
-t.test(
-  'A number is never a string, has no exponent, and JSON can read it (contract 11)',
-  async (t) => {
-    const { token, connection } = await rows.addCaller(db)
-    const values = decimals.map(([stored]) => ({ amount: stored }))
-    await rows.addAccountTransactions(db, connection, ...(values as object[]))
-    const { text } = await get(connection.account, { token })
-    const written = text.match(/(?<="amount":)[^,]+/g) ?? []
-    t.equal(written.length, decimals.length)
-    for (const number of written) t.match(number, /^-?(0|[1-9][0-9]*)(\.[0-9]+)?$/)
-  },
-)
+t.test('decimals are JSON numbers without exponent (contract 11)', async (t) => {
+  const { token, connection } = await rows.addCaller(db)
+  const values = decimals.map(([stored]) => ({ amount: stored }))
+  await rows.addAccountTransactions(db, connection, ...(values as object[]))
+  const { text } = await get(connection.account, { token })
+  const written = text.match(/(?<="amount":)[^,]+/g) ?? []
+  t.equal(written.length, decimals.length)
+  for (const number of written) t.match(number, /^-?(0|[1-9][0-9]*)(\.[0-9]+)?$/)
+})
 
-t.test('The database refuses what is no exact decimal (contract 11)', async (t) => {
+t.test('the database rejects values that are not exact decimals (contract 11)', async (t) => {
   const { connection } = await rows.addCaller(db)
-  const refused = [
+  const rejected = [
     'NaN',
     'Infinity',
     '-Infinity',
@@ -105,7 +102,7 @@ t.test('The database refuses what is no exact decimal (contract 11)', async (t) 
     '1e-39',
     '1e400',
   ]
-  for (const amount of refused) {
+  for (const amount of rejected) {
     await t.rejects(
       rows.addAccountTransactions(db, connection, { amount }),
       { code: '23514' },

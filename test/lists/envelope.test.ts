@@ -18,23 +18,20 @@ for (const list of listNames) {
     t.strictSame(rest, { limit: 1000, page: 0, totalItems: 1 })
   })
 
-  t.test(
-    `${list}: 1000 rows a page, from page 0, unless asked otherwise (section 8)`,
-    async (t) => {
-      const { token, connection } = await addCaller(db)
-      await add(db, connection, ...Array.from({ length: 1001 }, () => ({})))
-      t.match((await get(connection[list], { token })).json(), {
-        items: { length: 1000 },
-        limit: 1000,
-        page: 0,
-        totalItems: 1001,
-      })
-      const last = await get(`${connection[list]}?page=1`, { token })
-      t.match(last.json(), { items: { length: 1 }, limit: 1000, page: 1, totalItems: 1001 })
-      const all = await get(`${connection[list]}?limit=10000`, { token })
-      t.match(all.json(), { items: { length: 1001 }, limit: 10000, page: 0, totalItems: 1001 })
-    },
-  )
+  t.test(`${list}: limit defaults to 1000 and page to 0 (section 8)`, async (t) => {
+    const { token, connection } = await addCaller(db)
+    await add(db, connection, ...Array.from({ length: 1001 }, () => ({})))
+    t.match((await get(connection[list], { token })).json(), {
+      items: { length: 1000 },
+      limit: 1000,
+      page: 0,
+      totalItems: 1001,
+    })
+    const last = await get(`${connection[list]}?page=1`, { token })
+    t.match(last.json(), { items: { length: 1 }, limit: 1000, page: 1, totalItems: 1001 })
+    const all = await get(`${connection[list]}?limit=10000`, { token })
+    t.match(all.json(), { items: { length: 1001 }, limit: 10000, page: 0, totalItems: 1001 })
+  })
 
   t.test(`${list}: limit and page are the values applied, as integers (contract 9)`, async (t) => {
     const { token, connection } = await addCaller(db)
@@ -42,7 +39,7 @@ for (const list of listNames) {
     t.equal(text, '{"items":[],"limit":7,"page":3,"totalItems":0}')
   })
 
-  t.test(`${list}: past the end: no items, the true total (contract 6)`, async (t) => {
+  t.test(`${list}: a page past the end has no items and the true total (contract 6)`, async (t) => {
     const { token, connection } = await addCaller(db)
     const days = ['2025-01-01', '2025-01-01', '2025-01-02', '2025-01-03']
     await add(db, connection, ...days.map((day) => ({ operation_date_day: day })))
@@ -55,33 +52,30 @@ for (const list of listNames) {
     }
   })
 
-  t.test(
-    `${list}: totalItems counts connection and dates, nothing else (contract 9)`,
-    async (t) => {
-      const { appId, token, connection } = await addCaller(db)
-      const days = ['2025-01-01', '2025-01-01', '2025-01-02', '2025-01-03']
-      await add(db, connection, ...days.map((day) => ({ operation_date_day: day })))
-      const sibling = await addConnection(db, appId)
-      await add(db, sibling, { operation_date_day: '2025-01-02' })
-      const other = list === 'portfolio' ? 'account' : 'portfolio'
-      await lists[other].add(db, connection, { operation_date_day: '2025-01-02' })
+  t.test(`${list}: totalItems depends on connection and dates only (contract 9)`, async (t) => {
+    const { appId, token, connection } = await addCaller(db)
+    const days = ['2025-01-01', '2025-01-01', '2025-01-02', '2025-01-03']
+    await add(db, connection, ...days.map((day) => ({ operation_date_day: day })))
+    const sibling = await addConnection(db, appId)
+    await add(db, sibling, { operation_date_day: '2025-01-02' })
+    const other = list === 'portfolio' ? 'account' : 'portfolio'
+    await lists[other].add(db, connection, { operation_date_day: '2025-01-02' })
 
-      const total = async (query: string) => {
-        const { items, totalItems } = (await get(`${connection[list]}?${query}`, { token })).json()
-        return [items.length, totalItems]
-      }
-      t.strictSame(await total(''), [4, 4])
-      t.strictSame(await total('limit=1'), [1, 4])
-      t.strictSame(await total('limit=3&page=1'), [1, 4])
-      t.strictSame(await total('limit=1&from=2025-01-02'), [1, 2])
-      t.strictSame(await total('limit=1&page=1&to=2025-01-01'), [1, 2])
-      t.strictSame(await total('from=2025-01-02&to=2025-01-02'), [1, 1])
-      t.strictSame(await total('from=2026-01-01'), [0, 0])
-    },
-  )
+    const total = async (query: string) => {
+      const { items, totalItems } = (await get(`${connection[list]}?${query}`, { token })).json()
+      return [items.length, totalItems]
+    }
+    t.strictSame(await total(''), [4, 4])
+    t.strictSame(await total('limit=1'), [1, 4])
+    t.strictSame(await total('limit=3&page=1'), [1, 4])
+    t.strictSame(await total('limit=1&from=2025-01-02'), [1, 2])
+    t.strictSame(await total('limit=1&page=1&to=2025-01-01'), [1, 2])
+    t.strictSame(await total('from=2025-01-02&to=2025-01-02'), [1, 1])
+    t.strictSame(await total('from=2026-01-01'), [0, 0])
+  })
 }
 
-t.test('Page and total are one snapshot, also while rows come and go (contract 9)', async (t) => {
+t.test('page and total come from one snapshot during writes (contract 9)', async (t) => {
   const { token, connection } = await addCaller(db)
   const rows = Array.from({ length: 40 }, () => ({ operation_date_day: '2025-01-01' }))
   let writing = true
@@ -93,8 +87,9 @@ t.test('Page and total are one snapshot, also while rows come and go (contract 9
         .where('connection_id', '=', connection.id)
         .execute()
     }
+  })().finally(() => {
     writing = false
-  })()
+  })
   const seen = new Set<number>()
   while (writing) {
     for (const query of ['', '?from=2025-01-01', '?to=2025-01-01&limit=40']) {
@@ -107,6 +102,6 @@ t.test('Page and total are one snapshot, also while rows come and go (contract 9
   t.strictSame(
     [...seen].toSorted((a, b) => a - b),
     [0, 40],
-    'both states were seen, no other',
+    'only these two states occur',
   )
 })

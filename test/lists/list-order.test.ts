@@ -9,7 +9,7 @@ for (const list of listNames) {
   const { add, id, idColumn } = lists[list]
 
   t.test(
-    `${list}: newest first: day, hour with nulls last, id, descending (contract 8)`,
+    `${list}: ordered by day, hour with nulls last, and id, descending (contract 8)`,
     async (t) => {
       const { token, connection } = await addCaller(db)
       const expected = [
@@ -41,37 +41,34 @@ for (const list of listNames) {
     },
   )
 
-  t.test(
-    `${list}: hours sort by their bytes, whatever they hold (contract 8 and 13)`,
-    async (t) => {
-      const { token, connection } = await addCaller(db)
-      const hours = [
-        '9:05',
-        '09:05:00',
-        '10:00',
-        'ñ',
-        'z',
-        'Z',
-        'é',
-        'e\u0301',
-        '朝',
-        '😀',
-        '\uffee',
-        ' ',
-      ]
-      await add(db, connection, ...hours.map((hour) => ({ operation_date_hour: hour })))
-      const { items } = (await get(connection[list], { token })).json()
-      const got = items.map((item: Record<string, string>) => item.operationDateHour)
-      const bytes = (text: string) => Buffer.from(text, 'utf8')
-      t.strictSame(
-        got,
-        hours.toSorted((a, b) => bytes(b).compare(bytes(a))),
-      )
-    },
-  )
+  t.test(`${list}: hours are ordered by their bytes (contract 8 and 13)`, async (t) => {
+    const { token, connection } = await addCaller(db)
+    const hours = [
+      '9:05',
+      '09:05:00',
+      '10:00',
+      'ñ',
+      'z',
+      'Z',
+      'é',
+      'e\u0301',
+      '朝',
+      '😀',
+      '\uffee',
+      ' ',
+    ]
+    await add(db, connection, ...hours.map((hour) => ({ operation_date_hour: hour })))
+    const { items } = (await get(connection[list], { token })).json()
+    const got = items.map((item: Record<string, string>) => item.operationDateHour)
+    const bytes = (text: string) => Buffer.from(text, 'utf8')
+    t.strictSame(
+      got,
+      hours.toSorted((a, b) => bytes(b).compare(bytes(a))),
+    )
+  })
 
   t.test(
-    `${list}: a row without operation date stands by its value date (contract 4, 8)`,
+    `${list}: a row without operation date is ordered by its value date (contract 4, 8)`,
     async (t) => {
       const { token, connection } = await addCaller(db)
       await add(
@@ -80,7 +77,7 @@ for (const list of listNames) {
         { value_date_day: '2025-01-02', operation_date_hour: '08:00:00', description: 'b' },
         { operation_date_day: '2025-01-02', operation_date_hour: '09:00:00', description: 'a' },
         { operation_date_day: '2025-01-02', operation_date_hour: '07:00:00', description: 'c' },
-        // The hour of the value date has no say.
+        // The hour of the value date does not count.
         { value_date_day: '2025-01-02', value_date_hour: '23:00:00', description: 'd' },
       )
       const { items } = (await get(connection[list], { token })).json()
@@ -88,7 +85,7 @@ for (const list of listNames) {
     },
   )
 
-  t.test(`${list}: pages of any size partition a day of equal hours (contract 8)`, async (t) => {
+  t.test(`${list}: pages of any size return each row of a day once (contract 8)`, async (t) => {
     const { token, connection } = await addCaller(db)
     const ids = Array.from({ length: 23 }, () => randomUUID())
     const rows = ids.map((key, i) => ({
@@ -100,8 +97,8 @@ for (const list of listNames) {
     const walk = async (limit: number) => {
       const seen: string[] = []
       for (let page = 0; page * limit < ids.length; page += 1) {
-        const answer = await get(`${connection[list]}?limit=${limit}&page=${page}`, { token })
-        seen.push(...answer.json().items.map((item: Record<string, string>) => item[id]))
+        const response = await get(`${connection[list]}?limit=${limit}&page=${page}`, { token })
+        seen.push(...response.json().items.map((item: Record<string, string>) => item[id]))
       }
       return seen
     }

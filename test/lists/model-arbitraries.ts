@@ -1,16 +1,16 @@
 import fc from 'fast-check'
 import type { ModelQuery, ModelRow } from './model.ts'
 
-/** What happens to a connection, one after the other. */
+/** One change of a connection, or one request. */
 export type Step =
   | { kind: 'add'; rows: ModelRow[] }
-  /** Numbers pick rows, modulo how many there are. */
+  /** Each number picks a row, modulo the number of rows. */
   | { kind: 'remove'; picks: number[] }
   | { kind: 'change'; pick: number; into: Omit<ModelRow, 'id'> }
-  | { kind: 'ask'; query: ModelQuery }
+  | { kind: 'read'; query: ModelQuery }
   | { kind: 'walk'; query: ModelQuery }
 
-/** Few days make ties; the ends of the calendar, of months and a leap day are always among them. */
+/** Few days, so that rows share one: ends of months, a leap day, the first and last valid day. */
 const fewDays = fc.constantFrom(
   '2024-02-28',
   '2024-02-29',
@@ -24,7 +24,7 @@ const manyDays = fc
   .map((date) => date.toISOString().slice(0, 10))
 const day = fc.oneof({ weight: 3, arbitrary: fewDays }, manyDays)
 
-/** PostgreSQL's text holds every character but NUL. */
+/** Text without NUL, which PostgreSQL does not store. */
 const text = (maxLength: number) =>
   fc.string({ unit: 'binary', maxLength }).map((any) => any.replaceAll('\0', ''))
 
@@ -58,7 +58,7 @@ const row: fc.Arbitrary<ModelRow> = fc
   .tuple(fc.uuid(), content)
   .map(([id, fields]) => ({ id, ...fields }))
 
-/** At most this many pages past the end; the last page that can be asked for is among them, too. */
+/** The first pages, some of them past the end, and the largest valid page. */
 const page = fc.oneof({ weight: 5, arbitrary: fc.nat(6) }, fc.constant(2_147_483_647))
 
 const range = fc
@@ -93,11 +93,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('change' as const), pick: fc.nat(), into: content }),
   },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('ask' as const), query }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('read' as const), query }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('walk' as const), query }) },
 )
 
-/** The history of a connection: some rows to begin with, then changes and questions. */
+/** History of a connection: initial rows, then changes and requests. */
 export const history = fc
   .tuple(rows, fc.array(step, { minLength: 3, maxLength: 14 }))
   .map(([first, steps]): Step[] => [{ kind: 'add', rows: first }, ...steps])

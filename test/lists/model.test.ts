@@ -6,7 +6,7 @@ import { type ServiceResponse, startService } from '../support/service.ts'
 import { type ModelQuery, type ModelRow, modelPage } from './model.ts'
 import { history, type Step } from './model-arbitraries.ts'
 
-// Hundreds of requests, on whatever machine: longer than a test file has by default.
+// Hundreds of requests take longer than tap's default limit.
 t.setTimeout(240_000)
 
 const { db, get } = await startService(t)
@@ -15,20 +15,20 @@ type ListName = (typeof listNames)[number]
 
 const tables = { portfolio: 'portfolio_transaction', account: 'account_transaction' } as const
 
-/** A connection in the database and in the model, which get the same changes and the same questions. */
+/** A connection in the database and in the model, which get the same changes and requests. */
 interface Both {
   list: ListName
   caller: Caller
   rows: ModelRow[]
-  /** How often anything was changed. */
+  /** Number of changes. */
   changes: number
-  /** What each address answered last, and after how many changes. */
-  answered: Map<string, { changes: number; etag: string }>
+  /** Last ETag of each path, and the number of changes before it. */
+  lastTags: Map<string, { changes: number; etag: string }>
 }
 
-/** Only changes that change something: an update to the same values is one as well. */
+/** Applies a step. Counts a change only if it writes a row, even with the same values. */
 async function apply(both: Both, step: Step): Promise<void> {
-  if (step.kind === 'ask') return ask(both, step.query)
+  if (step.kind === 'read') return read(both, step.query)
   if (step.kind === 'walk') return walk(both, step.query)
   if (step.kind === 'add') {
     const known = new Set(both.rows.map(({ id }) => id))
@@ -76,8 +76,8 @@ function addressOf({ list, caller }: Both, query: ModelQuery): string {
   return `${caller.connection[list]}?${search}`
 }
 
-/** What was answered, in the words of the model. */
-function told({ text }: ServiceResponse, list: ListName) {
+/** Response in the form of the model. */
+function pageOf({ text }: ServiceResponse, list: ListName) {
   const { items, limit, page, totalItems } = parseExact(text)
   const rows = items.map((item: Record<string, unknown>) => ({
     id: item[lists[list].id],
@@ -91,17 +91,17 @@ function told({ text }: ServiceResponse, list: ListName) {
   return { items: rows, limit: number, page: count, totalItems: total }
 }
 
-async function ask(both: Both, query: ModelQuery): Promise<void> {
+async function read(both: Both, query: ModelQuery): Promise<void> {
   const path = addressOf(both, query)
   const { token } = both.caller
-  const answer = await get(path, { token })
-  same(told(answer, both.list), modelPage(both.rows, query))
-  await checkTag(both, path, String(answer.headers.get('etag')))
+  const response = await get(path, { token })
+  same(pageOf(response, both.list), modelPage(both.rows, query))
+  await checkTag(both, path, String(response.headers.get('etag')))
 }
 
-/** The tag is that of the last time if and only if nothing has changed since. */
+/** Checks that the ETag is the last one if and only if nothing changed since. */
 async function checkTag(both: Both, path: string, etag: string): Promise<void> {
-  const last = both.answered.get(path)
+  const last = both.lastTags.get(path)
   const { token } = both.caller
   if (last) {
     const unchanged = last.changes === both.changes
@@ -109,39 +109,39 @@ async function checkTag(both: Both, path: string, etag: string): Promise<void> {
     const again = await get(path, { token, headers: { 'if-none-match': last.etag } })
     same(again.status, unchanged ? 304 : 200)
   }
-  both.answered.set(path, { changes: both.changes, etag })
+  both.lastTags.set(path, { changes: both.changes, etag })
 }
 
-/** All pages of a size, one after the other, are the list: every row once, in its order. */
+/** Checks that all pages of one size contain every row once, in order. */
 async function walk(both: Both, { from, to, limit = 5 }: ModelQuery): Promise<void> {
   const whole = modelPage(both.rows, { from, to, limit: both.rows.length + 1 }).items
-  const read: unknown[] = []
+  const rows: unknown[] = []
   for (let page = 0; page * limit < whole.length; page += 1) {
     const path = addressOf(both, { from, to, limit, page })
-    const answer = told(await get(path, { token: both.caller.token }), both.list)
-    same(answer.totalItems, whole.length)
-    read.push(...answer.items)
+    const response = pageOf(await get(path, { token: both.caller.token }), both.list)
+    same(response.totalItems, whole.length)
+    rows.push(...response.items)
   }
-  same(read, whole)
+  same(rows, whole)
 }
 
-/** @throws for fast-check to shrink the history */
-function same(found: unknown, wanted: unknown): void {
-  const [a, b] = [found, wanted].map((value) => JSON.stringify(value, null, 1))
-  if (a !== b) throw new Error(`the service says\n${a}\nand the model\n${b}`)
+/** @throws Error, with which fast-check shrinks the history */
+function same(found: unknown, expected: unknown): void {
+  const [a, b] = [found, expected].map((value) => JSON.stringify(value, null, 1))
+  if (a !== b) throw new Error(`service:\n${a}\nmodel:\n${b}`)
 }
 
-const promise = 'filter, order, pages, totals and tags are those of a plain model'
+const promise = 'filter, order, pages, totals and ETags match a model'
 
 for (const list of listNames) {
   t.test(`${list}: ${promise} (contract 3, 4, 6, 8, 9, 24)`, { timeout: 200_000 }, async (t) => {
     const property = fc.asyncProperty(history, async (steps) => {
       const caller = await addCaller(db)
-      const both: Both = { list, caller, rows: [], changes: 0, answered: new Map() }
+      const both: Both = { list, caller, rows: [], changes: 0, lastTags: new Map() }
       for (const step of structuredClone(steps)) await apply(both, step)
-      // Whatever happened, the first page is asked for twice at the end, and nothing changes between.
-      await ask(both, {})
-      await ask(both, {})
+      // Two equal requests without a change between them, after every history.
+      await read(both, {})
+      await read(both, {})
     })
     await fc.assert(property, { numRuns: 40 })
     t.pass('40 random histories')

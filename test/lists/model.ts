@@ -1,4 +1,4 @@
-/** What the property test knows of a row: what decides its place, and two fields that must not change. */
+/** The fields of a row that decide its position, and two fields that must not change. */
 export interface ModelRow {
   id: string
   operationDateDay: string | null
@@ -17,8 +17,8 @@ export interface ModelQuery {
 }
 
 /**
- * The contract once more, over an array, as plainly as it can be said: the rows between from and to by
- * their effective date, newest first, cut into pages.
+ * The contract over an array: the rows between from and to by their effective date, newest first, cut
+ * into pages.
  */
 export function modelPage(rows: ModelRow[], { from, to, limit = 1000, page = 0 }: ModelQuery) {
   const chosen = rows
@@ -42,7 +42,7 @@ function newestFirst(a: ModelRow, b: ModelRow): number {
   )
 }
 
-/** By bytes; JavaScript's own order is by UTF-16 units, which is another one beyond U+FFFF. */
+/** Compares bytes: JavaScript compares UTF-16 units, which differ beyond U+FFFF. */
 function compare(a: string, b: string): number {
   return Buffer.from(a).compare(Buffer.from(b))
 }

@@ -9,55 +9,55 @@ await addPortfolioTransactions(db, connection, {}, {}, {})
 
 const words = (text: string) => text.trim().split(/\s+/)
 
-/** What the answer to a query says of its parameters, as `parameter code`, sorted. */
-async function faults(path: string, query: string): Promise<string[]> {
-  const answer = await get(`${path}?${query}`, { token })
-  if (answer.status === 200) return []
-  if (answer.status !== 400) return [`status ${answer.status}`]
-  const { errors = [] } = answer.json()
+/** Errors of a query as `parameter code`, sorted. */
+async function errorsOf(path: string, query: string): Promise<string[]> {
+  const response = await get(`${path}?${query}`, { token })
+  if (response.status === 200) return []
+  if (response.status !== 400) return [`status ${response.status}`]
+  const { errors = [] } = response.json()
   return errors.map((e: Record<string, string>) => `${e.parameter} ${e.code}`).sort()
 }
 
 for (const list of listNames) {
   const path = connection[list]
 
-  t.test(`${list}: limit and page are digits, nothing else (contract 2)`, async (t) => {
+  t.test(`400, ${list}: limit and page consist of digits (contract 2)`, async (t) => {
     const others = words(`
       +1 -1 1.0 1e3 0x10 abc 1,000 NaN Infinity %201 1%20 1+ 1%0A %00 1%00 %D9%A1
       %EF%BC%91 %zz %ff 1; null`).concat('')
     for (const value of others) {
       for (const name of ['limit', 'page']) {
-        t.strictSame(await faults(path, `${name}=${value}`), [`${name} invalid_format`], value)
+        t.strictSame(await errorsOf(path, `${name}=${value}`), [`${name} invalid_format`], value)
       }
     }
-    t.strictSame(await faults(path, 'limit'), ['limit invalid_format'], 'without a value')
-    t.strictSame(await faults(path, 'limit=%31%30&page=0&p%61ge2=1'), ['page2 unknown_parameter'])
-    t.strictSame(await faults(path, 'l%69mit=%31%30'), [], 'percent-encoding is only a spelling')
+    t.strictSame(await errorsOf(path, 'limit'), ['limit invalid_format'], 'without a value')
+    t.strictSame(await errorsOf(path, 'limit=%31%30&page=0&p%61ge2=1'), ['page2 unknown_parameter'])
+    t.strictSame(await errorsOf(path, 'l%69mit=%31%30'), [], 'percent-encoding is decoded')
   })
 
-  t.test(`${list}: limit is 1 to 10000, else 400 that names it (contract 2)`, async (t) => {
+  t.test(`400, ${list}: limit is 1 to 10000 (contract 2)`, async (t) => {
     for (const value of ['1', '10000', '0000001']) {
-      const answer = await get(`${path}?limit=${value}`, { token })
-      t.equal(answer.json().limit, Number(value))
+      const response = await get(`${path}?limit=${value}`, { token })
+      t.equal(response.json().limit, Number(value))
     }
     for (const value of ['0', '00', '10001', '4294967297', '9'.repeat(400)]) {
-      const answer = await get(`${path}?limit=${value}`, { token })
-      const [fault] = isProblem(t, answer, 'invalid_request').errors ?? []
-      t.match(fault, { parameter: 'limit', code: 'out_of_range', detail: /\b1\b.*\b10000\b/ })
+      const response = await get(`${path}?limit=${value}`, { token })
+      const [error] = isProblem(t, response, 'invalid_request').errors ?? []
+      t.match(error, { parameter: 'limit', code: 'out_of_range', detail: /\b1\b.*\b10000\b/ })
     }
   })
 
-  t.test(`${list}: page is 0 to 2147483647, else 400 (contract 2)`, async (t) => {
-    const answer = await get(`${path}?limit=10000&page=2147483647`, { token })
-    t.match(answer.json(), { page: 2147483647, items: [] })
+  t.test(`400, ${list}: page is 0 to 2147483647 (contract 2)`, async (t) => {
+    const response = await get(`${path}?limit=10000&page=2147483647`, { token })
+    t.match(response.json(), { page: 2147483647, items: [] })
     for (const value of ['2147483648', '4294967296', '9'.repeat(400)]) {
       const beyond = await get(`${path}?page=${value}`, { token })
-      const [fault] = isProblem(t, beyond, 'invalid_request').errors ?? []
-      t.match(fault, { parameter: 'page', code: 'out_of_range', detail: /2147483647/ })
+      const [error] = isProblem(t, beyond, 'invalid_request').errors ?? []
+      t.match(error, { parameter: 'page', code: 'out_of_range', detail: /2147483647/ })
     }
   })
 
-  t.test(`${list}: from and to are days that exist, as YYYY-MM-DD (contract 3)`, async (t) => {
+  t.test(`400, ${list}: from and to are existing days, as YYYY-MM-DD (contract 3)`, async (t) => {
     const days = [
       '2024-02-29',
       '2000-02-29',
@@ -73,48 +73,52 @@ for (const list of listNames) {
       %202025-01-01 2025-01-01%0A 2025/01/01 01.01.2025 infinity -infinity now today epoch
       2025-W01-1 2025-001 %D9%A2025-01-01 2025-01-01%00`).concat('')
     for (const name of ['from', 'to']) {
-      for (const day of days) t.strictSame(await faults(path, `${name}=${day}`), [], day)
+      for (const day of days) t.strictSame(await errorsOf(path, `${name}=${day}`), [], day)
       for (const day of others) {
-        t.strictSame(await faults(path, `${name}=${day}`), [`${name} invalid_format`], day)
+        t.strictSame(await errorsOf(path, `${name}=${day}`), [`${name} invalid_format`], day)
       }
     }
   })
 
-  t.test(`${list}: from after to is a 400, the same day is not (contract 3)`, async (t) => {
-    t.strictSame(await faults(path, 'from=2025-01-02&to=2025-01-01'), ['from invalid_range'])
-    t.strictSame(await faults(path, 'from=2025-01-01&to=2025-01-01'), [])
-    t.strictSame(await faults(path, 'from=0999-12-31&to=1000-01-01'), [])
+  t.test(`400, ${list}: from may equal to, and not be after it (contract 3)`, async (t) => {
+    t.strictSame(await errorsOf(path, 'from=2025-01-02&to=2025-01-01'), ['from invalid_range'])
+    t.strictSame(await errorsOf(path, 'from=2025-01-01&to=2025-01-01'), [])
+    t.strictSame(await errorsOf(path, 'from=0999-12-31&to=1000-01-01'), [])
   })
 
-  t.test(`${list}: a repeated parameter is a 400, even of one value (contract 5)`, async (t) => {
+  t.test(`400, ${list}: a repeated parameter, even with one value (contract 5)`, async (t) => {
     for (const name of ['limit', 'page']) {
-      t.strictSame(await faults(path, `${name}=1&${name}=1`), [`${name} repeated_parameter`])
+      t.strictSame(await errorsOf(path, `${name}=1&${name}=1`), [`${name} repeated_parameter`])
     }
     for (const name of ['from', 'to']) {
       const twice = `${name}=2025-01-01&${name}=2025-01-02`
-      t.strictSame(await faults(path, twice), [`${name} repeated_parameter`])
+      t.strictSame(await errorsOf(path, twice), [`${name} repeated_parameter`])
     }
-    t.strictSame(await faults(path, 'limit=1&l%69mit=2&limit=x'), ['limit repeated_parameter'])
+    t.strictSame(await errorsOf(path, 'limit=1&l%69mit=2&limit=x'), ['limit repeated_parameter'])
   })
 
-  t.test(`${list}: an unknown parameter is a 400 that lists the names (contract 5)`, async (t) => {
-    const others = words(`
+  t.test(
+    `400, ${list}: an unknown parameter; the error lists the known ones (contract 5)`,
+    async (t) => {
+      const others = words(`
       offset Limit LIMIT limit[] limit[0] from[x] limit%20 token __proto__ constructor
       toString hasOwnProperty length %00 %F0%9F%98%80`).concat('')
-    for (const name of others) {
-      const answer = await get(`${path}?${name}=1`, { token })
-      const { errors = [] } = isProblem(t, answer, 'invalid_request', `?${name}=1`)
-      const parameter = decodeURIComponent(name)
-      const detail = 'There is no such parameter. The parameters are from, to, limit, page.'
-      t.strictSame(errors, [{ parameter, code: 'unknown_parameter', detail }])
-    }
-    for (const query of ['', '&', '&&']) t.strictSame(await faults(path, query), [], `?${query}`)
-  })
+      for (const name of others) {
+        const response = await get(`${path}?${name}=1`, { token })
+        const { errors = [] } = isProblem(t, response, 'invalid_request', `?${name}=1`)
+        const parameter = decodeURIComponent(name)
+        const detail = 'There is no such parameter. The parameters are from, to, limit, page.'
+        t.strictSame(errors, [{ parameter, code: 'unknown_parameter', detail }])
+      }
+      for (const query of ['', '&', '&&'])
+        t.strictSame(await errorsOf(path, query), [], `?${query}`)
+    },
+  )
 
-  t.test(`${list}: all faults of a request are told at once (contract 5)`, async (t) => {
+  t.test(`400, ${list}: one response reports all errors (contract 5)`, async (t) => {
     const query =
       'limit=1e3&page=2147483648&from=2025-02-30&to=x&foo=1&bar=2&foo=3&limit%20=1&offset'
-    t.strictSame(await faults(path, query), [
+    t.strictSame(await errorsOf(path, query), [
       'bar unknown_parameter',
       'foo unknown_parameter',
       'from invalid_format',
@@ -124,7 +128,7 @@ for (const list of listNames) {
       'page out_of_range',
       'to invalid_format',
     ])
-    t.strictSame(await faults(path, 'limit=0&limit=1&from=2025-02-02&to=2025-01-01&page=-1'), [
+    t.strictSame(await errorsOf(path, 'limit=0&limit=1&from=2025-02-02&to=2025-01-01&page=-1'), [
       'from invalid_range',
       'limit repeated_parameter',
       'page invalid_format',
@@ -132,29 +136,22 @@ for (const list of listNames) {
   })
 }
 
-t.test(
-  'The largest limit is the operator’s to set, and the 400 names it (contract 2)',
-  async (t) => {
-    const other = await startService(t, { environment: { MAX_LIMIT: '2500' } })
-    const caller = await addCaller(other.db)
-    const path = caller.connection.portfolio
-    t.equal((await other.get(`${path}?limit=2500`, caller)).status, 200)
-    const { errors } = isProblem(
-      t,
-      await other.get(`${path}?limit=2501`, caller),
-      'invalid_request',
-    )
-    t.match(errors, [{ parameter: 'limit', detail: /2500/ }])
-  },
-)
+t.test('400: MAX_LIMIT sets the largest limit, and the error names it (contract 2)', async (t) => {
+  const other = await startService(t, { environment: { MAX_LIMIT: '2500' } })
+  const caller = await addCaller(other.db)
+  const path = caller.connection.portfolio
+  t.equal((await other.get(`${path}?limit=2500`, caller)).status, 200)
+  const { errors } = isProblem(t, await other.get(`${path}?limit=2501`, caller), 'invalid_request')
+  t.match(errors, [{ parameter: 'limit', detail: /2500/ }])
+})
 
-t.test('Transfer orders take no parameter at all (section 4.3, contract 5)', async (t) => {
+t.test('400, orders: there are no parameters (section 4.3, contract 5)', async (t) => {
   for (const name of ['limit', 'page', 'from', 'to', 'x']) {
-    const answer = await get(`${connection.orders}?${name}=1`, { token })
-    const { errors } = isProblem(t, answer, 'invalid_request')
+    const response = await get(`${connection.orders}?${name}=1`, { token })
+    const { errors } = isProblem(t, response, 'invalid_request')
     t.match(errors, [{ parameter: name, code: 'unknown_parameter', detail: /There are none/ }])
   }
-  t.strictSame(await faults(connection.orders, 'limit=1&limit=2&x'), [
+  t.strictSame(await errorsOf(connection.orders, 'limit=1&limit=2&x'), [
     'limit unknown_parameter',
     'x unknown_parameter',
   ])

@@ -14,15 +14,15 @@ import { type Service, startService } from '../support/service.ts'
 import { modelPage } from './model.ts'
 
 /**
- * Statements, one folder a source, go in through the import and come back over HTTP. Real ones are not a
- * part of the project: REAL_DATA_DIR says where they are. A small made-up source is always compared, so
- * that the comparison itself is known to work.
+ * Imports statements, one folder a source, and compares them with the responses. Real statements are not
+ * in the repository: REAL_DATA_DIR is their folder. A small generated source is always compared, which
+ * tests the comparison.
  */
 const folder = process.env.REAL_DATA_DIR
 
 type Row = Record<string, unknown>
 
-const kinds = {
+const importTypes = {
   'portfolio-transactions': {
     endpoint: 'portfolio',
     id: 'transactionId',
@@ -32,26 +32,26 @@ const kinds = {
   'transfer-orders': { endpoint: 'orders', id: 'id', item: AssetsTransferOrder },
 } as const
 
-/** Rows a page: few, so that real data goes over the edges of pages. */
+/** Few rows a page, so that real data has several pages. */
 const LIMIT = 40
 
-type ImportTypeName = keyof typeof kinds
+type ImportTypeName = keyof typeof importTypes
 
 t.setTimeout(240_000)
 const service = await startService(t)
 const pool = new pg.Pool({ connectionString: service.databaseUrl, max: 1 })
 t.teardown(() => pool.end())
 
-// Both are looked into before the first test runs, which would otherwise end the file when it ends.
-const made = t.testdir({ 'made-up': madeUp() })
-const sourcesMade = await sourcesIn(made)
-const sourcesReal = folder === undefined ? [] : await sourcesIn(folder)
-compareAll(made, sourcesMade)
+// tap ends the file when its last known test ends, so all sources are read before the first test.
+const generated = t.testdir({ generated: generatedFiles() })
+const generatedSources = await sourcesIn(generated)
+const realSources = folder === undefined ? [] : await sourcesIn(folder)
+compareAll(generated, generatedSources)
 if (folder === undefined) t.comment('REAL_DATA_DIR is not set: no real data was compared')
-else compareAll(folder, sourcesReal)
+else compareAll(folder, realSources)
 
-/** Digits that no float has, fields that are not told, pages with an edge. */
-function madeUp(): Record<string, string> {
+/** Digits beyond a float, missing fields, and more than one page. */
+function generatedFiles(): Record<string, string> {
   const day = '"operationDateDay":"2024-02-29"'
   const portfolio = Array.from({ length: LIMIT + 1 }, () => {
     const ids = `"transactionId":"${randomUUID()}","portfolioId":"${randomUUID()}"`
@@ -68,10 +68,10 @@ function madeUp(): Record<string, string> {
 function compareAll(folder: string, sources: string[]): void {
   let compared = 0
   for (const source of sources) {
-    t.test(`${source}: every row, field and digit comes back as in the file`, async (t) => {
+    t.test(`${source}: responses have every row, field and digit of the files`, async (t) => {
       const caller = await addCaller(service.db)
       const files = await readdir(join(folder, source))
-      for (const kind of Object.keys(kinds) as ImportTypeName[]) {
+      for (const kind of Object.keys(importTypes) as ImportTypeName[]) {
         if (!files.includes(`${kind}.ndjson`)) continue
         const path = join(folder, source, `${kind}.ndjson`)
         const sources = [{ name: path, chunks: readChunks(path) }]
@@ -80,7 +80,7 @@ function compareAll(folder: string, sources: string[]): void {
       }
     })
   }
-  t.test('No row of any file was left out', async (t) => {
+  t.test('every row of every file was compared', async (t) => {
     let lines = 0
     for (const source of sources) {
       for (const file of await readdir(join(folder, source))) {
@@ -93,7 +93,7 @@ function compareAll(folder: string, sources: string[]): void {
   })
 }
 
-/** The folders that hold records. */
+/** Names of the folders with statements. */
 async function sourcesIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true })
   return entries
@@ -110,7 +110,7 @@ async function rowsIn(path: string): Promise<Row[]> {
     .map(parseExact)
 }
 
-/** Compares what the service has with the rows of a file, in the published order, page by page. */
+/** Compares the responses with the rows of a file, in the order of contract 8, page by page. */
 async function compare(
   t: Test,
   service: Service,
@@ -118,24 +118,24 @@ async function compare(
   kind: ImportTypeName,
   rows: Row[],
 ): Promise<number> {
-  const fields = Object.keys(kinds[kind].item.properties)
-  const wanted = inOrder(kind, rows).map((row) => {
+  const fields = Object.keys(importTypes[kind].item.properties)
+  const expected = inOrder(kind, rows).map((row) => {
     const unknown = Object.keys(row).filter((name) => !fields.includes(name))
     t.strictSame(unknown, [], 'the API has every field of the file')
-    // What the file leaves out is not known.
+    // A field that the file omits is null.
     return Object.fromEntries(fields.map((name) => [name, row[name] ?? null]))
   })
   const found = await readAll(t, service, caller, kind, rows.length)
-  t.equal(found.length, wanted.length, kind)
-  for (const [i, row] of wanted.entries()) {
-    t.equal(JSON.stringify(found[i]), JSON.stringify(row), `${kind} ${row[kinds[kind].id]}`)
+  t.equal(found.length, expected.length, kind)
+  for (const [i, row] of expected.entries()) {
+    t.equal(JSON.stringify(found[i]), JSON.stringify(row), `${kind} ${row[importTypes[kind].id]}`)
   }
   return found.length
 }
 
-/** As contract 8 says; orders that do not tell are completed now, all at once, and go by their ids. */
+/** Orders rows by contract 8. Orders without a completion get the time of the import, so ids decide. */
 function inOrder(kind: ImportTypeName, rows: Row[]): Row[] {
-  const { id } = kinds[kind]
+  const { id } = importTypes[kind]
   const byId = new Map(rows.map((row) => [String(row[id]), row]))
   const isOrder = kind === 'transfer-orders'
   const placed = rows.map((row) => ({
@@ -157,14 +157,14 @@ async function readAll(
   kind: ImportTypeName,
   total: number,
 ): Promise<Row[]> {
-  const path = connection[kinds[kind].endpoint]
+  const path = connection[importTypes[kind].endpoint]
   if (kind === 'transfer-orders') return parseExact((await get(path, { token })).text)
   const rows: Row[] = []
   for (let page = 0; page * LIMIT < total; page += 1) {
     const { text } = await get(`${path}?limit=${LIMIT}&page=${page}`, { token })
-    const answer = parseExact(text) as { items: Row[]; totalItems: Digits }
-    t.equal(answer.totalItems.digits, String(total))
-    rows.push(...answer.items)
+    const response = parseExact(text) as { items: Row[]; totalItems: Digits }
+    t.equal(response.totalItems.digits, String(total))
+    rows.push(...response.items)
   }
   return rows
 }

@@ -4,20 +4,20 @@ import { startService } from '../support/service.ts'
 
 const { db, get } = await startService(t)
 
-t.test('200: an array, empty where there is nothing (section 2.7)', async (t) => {
+t.test('200: an array, empty without orders (section 2.7)', async (t) => {
   const { token, connection } = await addCaller(db)
-  const answer = await get(connection.orders, { token })
-  t.equal(answer.text, '[]')
-  t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
+  const response = await get(connection.orders, { token })
+  t.equal(response.text, '[]')
+  t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
 })
 
-t.test('Only orders that the user completed, of this connection (contract 15)', async (t) => {
+t.test('200: only completed orders of the connection (contract 15)', async (t) => {
   const { appId, token, connection } = await addCaller(db)
   await addTransferOrders(
     db,
     connection,
     { name: 'completed' },
-    { name: 'begun', completed_at: null },
+    { name: 'pending', completed_at: null },
   )
   await addTransferOrders(db, await addConnection(db, appId), { name: 'of another connection' })
   const names = async () =>
@@ -31,13 +31,13 @@ t.test('Only orders that the user completed, of this connection (contract 15)', 
       .where('connection_id', '=', connection.id)
       .where('name', '=', name)
       .execute()
-  await set(new Date('2025-06-01T00:00:00Z'), 'begun')
-  t.strictSame(await names(), ['begun', 'completed'], 'from the moment of its completion')
+  await set(new Date('2025-06-01T00:00:00Z'), 'pending')
+  t.strictSame(await names(), ['pending', 'completed'], 'as soon as it is completed')
   await set(null, 'completed')
-  t.strictSame(await names(), ['begun'])
+  t.strictSame(await names(), ['pending'])
 })
 
-t.test('Newest completion first, then by id, both descending (contract 8)', async (t) => {
+t.test('200: ordered by completion and id, descending (contract 8)', async (t) => {
   const { token, connection } = await addCaller(db)
   const expected = [
     ['2025-01-02T00:00:00.000002Z', '00000000-0000-4000-8000-000000000000'],
@@ -49,14 +49,14 @@ t.test('Newest completion first, then by id, both descending (contract 8)', asyn
   ] as const
   const orders = expected.map(([completed_at, id]) => ({ completed_at, id }) as object)
   await addTransferOrders(db, connection, ...orders.toReversed())
-  const answer = (await get(connection.orders, { token })).json()
+  const response = (await get(connection.orders, { token })).json()
   t.strictSame(
-    answer.map(({ id }: { id: string }) => id),
+    response.map(({ id }: { id: string }) => id),
     expected.map(([, id]) => id),
   )
 })
 
-t.test('All of them in one answer, without limit or page (section 4.3)', async (t) => {
+t.test('200: all orders in one response (section 4.3)', async (t) => {
   const { token, connection } = await addCaller(db)
   await addTransferOrders(db, connection, ...Array.from({ length: 2_500 }, () => ({})))
   t.equal((await get(connection.orders, { token })).json().length, 2_500)

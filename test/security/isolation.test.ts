@@ -11,104 +11,105 @@ import { addApp, addCaller, addConnection, keySql } from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import type { Bearer } from './isolation/credentials.ts'
-import { checkLog, checkMetrics } from './isolation/operators-view.ts'
+import { checkLog, checkMetrics } from './isolation/log-and-metrics.ts'
 import {
   type AppPlan,
   connectionTokens,
-  createWorld,
+  createSampleData,
   type Endpoint,
   endpoints,
   fullPlan,
-  type World,
-  worldPlan,
-} from './isolation/world.ts'
+  randomPlan,
+  type SampleData,
+} from './isolation/sample-data.ts'
 
 const issuer = await startIssuer(t)
 await issuer.addKey('first')
 const service = await startService(t, { environment: { ...issuer.environment, METRICS_PORT: '0' } })
 const { db, get, log } = service
-/** What all that is not there, not valid or too late is answered with. */
-const refusals = new Map<string, string>()
+/** The only response for each reason: not found, expired or revoked. */
+const errorResponses = new Map<string, string>()
 
-/** All that an answer says but when and by which name. */
-function said({ status, headers, text }: ServiceResponse): string {
+/** Whole response, without its date and request id. */
+function contentOf({ status, headers, text }: ServiceResponse): string {
   const lines = [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date')
   return JSON.stringify([status, lines, text.replace(String(headers.get('x-request-id')), '<id>')])
 }
 
-/** Asks for everything with everybody's credentials, and holds what is said against the model. */
-async function askEverything(plan: AppPlan[]): Promise<number> {
-  const world = await createWorld({ db, issuer }, plan)
+/** Requests every list with every credential, and compares the responses with the model. */
+async function requestEverything(plan: AppPlan[]): Promise<number> {
+  const data = await createSampleData({ db, issuer }, plan)
   const from = log.length
   const callers = new Map<string, string>()
-  // Whoever asked last: another app with the same connection token sends its tag, too.
+  // Last ETag of each path: callers of another app send it, too.
   const tags = new Map<string, { etag: string; appId: string }>()
-  for (const bearer of world.bearers) {
-    for (const token of [...connectionTokens, 'nobody has this']) {
+  for (const bearer of data.bearers) {
+    for (const token of [...connectionTokens, 'unknown']) {
       for (const endpoint of endpoints) {
-        const address = world.addresses(token)[endpoint]
+        const address = data.addresses(token)[endpoint]
         const tag = tags.get(address)
         const headers: Record<string, string> = tag ? { 'if-none-match': tag.etag } : {}
-        const answer = await get(address, { token: bearer.token, headers })
-        if (answer.status === 304 && tag?.appId !== bearer.appId) {
-          throw new Error(`${bearer.appId} was told that the tag of ${tag?.appId} is good`)
+        const response = await get(address, { token: bearer.token, headers })
+        if (response.status === 304 && tag?.appId !== bearer.appId) {
+          throw new Error(`${bearer.appId} got 304 for the ETag of ${tag?.appId}`)
         }
-        const etag = answer.headers.get('etag')
+        const etag = response.headers.get('etag')
         if (etag) tags.set(address, { etag, appId: bearer.appId })
-        compare(world, bearer, token, endpoint, answer)
-        const caller = bearer.standing === 'valid' ? bearer.appId : ''
-        callers.set(String(answer.headers.get('x-request-id')), caller)
+        compare(data, bearer, token, endpoint, response)
+        const caller = bearer.state === 'valid' ? bearer.appId : ''
+        callers.set(String(response.headers.get('x-request-id')), caller)
       }
     }
   }
-  await checkLog(service, from, world, callers)
-  await checkMetrics(service, world)
+  await checkLog(service, from, data, callers)
+  await checkMetrics(service, data)
   return callers.size
 }
 
-t.test('Whoever asks for whatever gets what is theirs, and one answer for all else', async (t) => {
-  let asked = 0
+t.test('200: rows of the caller only; any other request gets the same error', async (t) => {
+  let requests = 0
   const check = async (plan: AppPlan[]) => {
-    asked += await askEverything(plan)
+    requests += await requestEverything(plan)
   }
-  await fc.assert(fc.asyncProperty(worldPlan, check), { numRuns: 12, endOnFailure: true })
-  t.comment(`${asked} requests`)
-  t.same([...refusals.keys()].sort(), ['expired', 'not there', 'revoked'])
+  await fc.assert(fc.asyncProperty(randomPlan, check), { numRuns: 12, endOnFailure: true })
+  t.comment(`${requests} requests`)
+  t.same([...errorResponses.keys()].sort(), ['expired', 'not found', 'revoked'])
 })
 
-t.test('The metrics have nothing more to say after other apps have called', async (t) => {
-  // What Node and the process do is not about requests.
+t.test('metrics: requests of other apps add no series', async (t) => {
+  // Metrics of Node and the process are not about requests.
   const series = async () =>
     [...(await scrape(service)).keys()].filter((name) => !/^(nodejs|process)_/.test(name))
-  await askEverything(fullPlan)
+  await requestEverything(fullPlan)
   const before = await series()
-  await askEverything(fullPlan)
+  await requestEverything(fullPlan)
   t.same(await series(), before)
   t.ok(before.some((name) => name.includes('"/api/v1/queries/connections/:token/')))
 })
 
 function compare(
-  world: World,
+  data: SampleData,
   bearer: Bearer,
   token: string,
   endpoint: Endpoint,
-  answer: ServiceResponse,
+  response: ServiceResponse,
 ) {
-  const rows = bearer.standing === 'valid' ? world.rowsOf(bearer.appId, token) : undefined
-  for (const appId of world.appIds.filter((id) => id !== bearer.appId)) {
-    const secrets = [appId, ...world.secretsOf(appId)]
-    const leak = secrets.find((secret) => said(answer).includes(secret))
-    if (leak) throw new Error(`${bearer.appId} was told ${leak} of ${appId}`)
+  const rows = bearer.state === 'valid' ? data.rowsOf(bearer.appId, token) : undefined
+  for (const appId of data.appIds.filter((id) => id !== bearer.appId)) {
+    const secrets = [appId, ...data.secretsOf(appId)]
+    const leak = secrets.find((secret) => contentOf(response).includes(secret))
+    if (leak) throw new Error(`${bearer.appId} received ${leak} of ${appId}`)
   }
   if (rows === undefined) {
-    const kind = bearer.standing === 'valid' ? 'not there' : bearer.standing
-    const known = refusals.get(kind) ?? said(answer)
-    refusals.set(kind, known)
-    if (said(answer) !== known) throw new Error(`${kind}: ${said(answer)}\ninstead of ${known}`)
+    const kind = bearer.state === 'valid' ? 'not found' : bearer.state
+    const known = errorResponses.get(kind) ?? contentOf(response)
+    errorResponses.set(kind, known)
+    if (contentOf(response) !== known)
+      throw new Error(`${kind}: ${contentOf(response)}\ninstead of ${known}`)
     return
   }
-  if (answer.status === 304) return
-  const body = answer.json()
+  if (response.status === 304) return
+  const body = response.json()
   const items = endpoint === 'orders' ? body : body.items
   const ids = items.map((item: Record<string, string>) => item[IDS[endpoint]]).sort()
   if (JSON.stringify(ids) !== JSON.stringify([...rows[endpoint]].sort())) {
@@ -118,7 +119,7 @@ function compare(
 
 const IDS = { portfolio: 'transactionId', account: 'movementId', orders: 'id' }
 
-t.test("404: the ETag of another app's connection is no way to it", async (t) => {
+t.test("404: If-None-Match with the ETag of another app's connection", async (t) => {
   const [a, b] = [await addCaller(db), await addCaller(db)]
   const { orders } = a.connection
   const etag = String((await get(orders, { token: a.token })).headers.get('etag'))
@@ -129,64 +130,67 @@ t.test("404: the ETag of another app's connection is no way to it", async (t) =>
 })
 
 t.test(
-  'The log and the metrics do not tell what is not yours from what is not there',
+  'log and metrics: the same for a connection of another app and an unknown one',
   async (t) => {
     const { token } = await addCaller(db)
     const foreign = await addConnection(db, await addApp(db))
     const lines = async (address: string) => {
       const before = log.length
       await get(address, { token })
-      const wanted = () => log.slice(before).find((line) => line.includes('"msg":"request"'))
-      await until('the request has its line', () => wanted() !== undefined)
-      const { time, requestId, durationMs, ...rest } = JSON.parse(String(wanted()))
+      const requestLine = () => log.slice(before).find((line) => line.includes('"msg":"request"'))
+      await until('the request has a log line', () => requestLine() !== undefined)
+      const { time, requestId, durationMs, ...rest } = JSON.parse(String(requestLine()))
       return rest
     }
-    const counted = async () =>
+    const counters = async () =>
       [...(await scrape(service))].filter(([name]) =>
         /^(http_requests|database_read).*_(total|count)/.test(name),
       )
     const difference = async (address: string) => {
-      const before = new Map(await counted())
+      const before = new Map(await counters())
       const line = await lines(address)
-      const after = await counted()
+      const after = await counters()
       return {
         line,
-        moved: after
+        changed: after
           .filter(([name, count]) => count !== (before.get(name) ?? 0))
           .map(([name, count]) => [name, count - (before.get(name) ?? 0)]),
       }
     }
-    const absent = foreign.portfolio.replace(foreign.token, 'nobodyhas1')
-    const [theirs, nobodys] = [await difference(foreign.portfolio), await difference(absent)]
-    t.ok(theirs.moved.length > 0)
-    t.same(theirs, nobodys)
+    const unknown = foreign.portfolio.replace(foreign.token, 'unknown001')
+    const foreignChanges = await difference(foreign.portfolio)
+    t.ok(foreignChanges.changed.length > 0)
+    t.same(foreignChanges, await difference(unknown))
   },
 )
 
-t.test('What is not yours costs the database what it costs not to be there', async (t) => {
-  const { hash, connections, client } = await crowd(t)
-  const title = 'portfolio_transaction first page of days by tokenHash'
-  await client.query(`prepare asked as ${statements.get(title)?.text}`)
-  const blocks = async (connection: string) => {
-    const asked = tokenHash(connection)
-    const lookup = [bytes(asked), connectionKey(asked)]
-    const values = [bytes(hash), ...lookup, `'2020-01-01'`, `'infinity'`, 9]
-    const explained = `explain (analyze, buffers, timing off, format json) execute asked (${values})`
-    const plan = (await client.query(explained)).rows[0]['QUERY PLAN'][0].Plan
-    return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
-  }
-  await blocks('warm up')
-  const costs = new Set<number>()
-  for (const token of connections) {
-    costs.add(await blocks(token)).add(await blocks(`${token} or not`))
-  }
-  t.equal(costs.size, 1, `blocks read: ${[...costs]}`)
-})
+t.test(
+  'PostgreSQL: a connection of another app costs as many blocks as an unknown one',
+  async (t) => {
+    const { hash, connections, client } = await addManyConnections(t)
+    const title = 'portfolio_transaction first page of days by tokenHash'
+    await client.query(`prepare page as ${statements.get(title)?.text}`)
+    const blocks = async (connection: string) => {
+      const connectionHash = tokenHash(connection)
+      const lookup = [bytes(connectionHash), connectionKey(connectionHash)]
+      const values = [bytes(hash), ...lookup, `'2020-01-01'`, `'infinity'`, 9]
+      const explained = `explain (analyze, buffers, timing off, format json) execute page (${values})`
+      const plan = (await client.query(explained)).rows[0]['QUERY PLAN'][0].Plan
+      return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+    }
+    await blocks('warm up')
+    const costs = new Set<number>()
+    for (const token of connections) {
+      costs.add(await blocks(token)).add(await blocks(`${token} unknown`))
+    }
+    t.equal(costs.size, 1, `blocks read: ${[...costs]}`)
+  },
+)
 
 const bytes = (hash: Buffer) => `'\\x${hash.toString('hex')}'`
 
-/** A caller among two thousand connections of others: an index of some depth. */
-async function crowd(t: Test) {
+/** Adds a caller, and 2,000 connections of another app, so that the index has some depth. */
+async function addManyConnections(t: Test) {
   const { token } = await addCaller(db)
   const other = await addApp(db)
   await sql`insert into connection (id, app_id, token_hash)

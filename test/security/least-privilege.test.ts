@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { createDatabase } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 
-/** All that the role of the service may read; every column of the other tables is served. */
+/** Readable columns of the tables that the service's role can read in part. */
 const READABLE: Record<string, string[]> = {
   app: ['client_id', 'id'],
   app_token: ['app_id', 'expires_at', 'revoked_at', 'token_hash'],
@@ -18,6 +18,7 @@ const READABLE: Record<string, string[]> = {
   ],
   kysely_migration: ['name'],
 }
+/** Tables of which the role can read every column. */
 const WHOLE = [
   'account_transaction',
   'account_transaction_day',
@@ -28,8 +29,8 @@ const WHOLE = [
   'portfolio_transaction_month',
 ]
 
-t.test('The service may read what it serves, and nothing else', async (t) => {
-  const { service } = await sessions(t)
+t.test('the role can read only what the service serves', async (t) => {
+  const { service } = await connections(t)
   const { rows } = await service.query<{ table: string; readable: string[]; columns: string[] }>(`
     select c.relname as table, array_agg(attname::text order by attname) as columns,
       array_agg(attname::text order by attname)
@@ -47,51 +48,51 @@ t.test('The service may read what it serves, and nothing else', async (t) => {
   t.same(Object.fromEntries(partly.map(({ table, readable }) => [table, readable])), READABLE)
 })
 
-t.test('The service may not write, execute or create anything', async (t) => {
-  const { service } = await sessions(t)
-  const none = async (what: string, from: string) =>
+t.test('the role cannot write, execute or create', async (t) => {
+  const { service } = await connections(t)
+  const expectNone = async (what: string, from: string) =>
     t.same((await service.query(`select ${from}`)).rows, [], what)
   const ours = `from pg_class where relnamespace = 'public'::regnamespace`
-  await none(
+  await expectNone(
     'tables',
     `relname ${ours} and relkind in ('r', 'v', 'm', 'p', 'f') and (
       has_any_column_privilege(oid, 'insert, update, references')
       or has_table_privilege(oid, 'insert, update, delete, truncate, references, trigger'
-        -- A right that PostgreSQL 17 brought.
+        -- PostgreSQL 17 added this privilege.
         || case when current_setting('server_version_num')::int >= 170000 then ', maintain' else '' end))`,
   )
-  await none(
+  await expectNone(
     'sequences',
     `relname ${ours}
       and case relkind when 'S' then has_sequence_privilege(oid, 'usage, select, update') end`,
   )
-  await none(
+  await expectNone(
     'functions',
     `proname from pg_proc where pronamespace = 'public'::regnamespace
       and has_function_privilege(oid, 'execute')`,
   )
-  await none(
+  await expectNone(
     'schemas',
     `nspname from pg_namespace where has_schema_privilege(oid, 'create')
     and nspname !~ '^pg_(toast_)?temp_'`,
   )
-  await none(
+  await expectNone(
     'roles',
     `rolname from pg_roles where rolname = current_user
     and (rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls)`,
   )
 })
 
-t.test('Row-level security is on wherever the service may read rows', async (t) => {
-  const { owner } = await sessions(t)
+t.test('row-level security is on for every readable table', async (t) => {
+  const { owner } = await connections(t)
   const { rows } = await owner.query(`
     select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
       and not relrowsecurity and has_any_column_privilege('investment_service', oid, 'select')`)
   t.same(rows, [{ relname: 'kysely_migration' }])
 })
 
-t.test('A session that makes itself writable still cannot write', async (t) => {
-  const { service } = await sessions(t)
+t.test('42501: writes in a connection that was made writable', async (t) => {
+  const { service } = await connections(t)
   await service.query('set session characteristics as transaction read write')
   for (const statement of [
     'delete from portfolio_transaction',
@@ -107,8 +108,8 @@ t.test('A session that makes itself writable still cannot write', async (t) => {
   }
 })
 
-t.test('The functions that keep the books cannot be turned against them', async (t) => {
-  const { owner, service } = await sessions(t)
+t.test('42501: triggers with the functions of the row counts', async (t) => {
+  const { owner, service } = await connections(t)
   const { rows } = await owner.query<{ name: string; settings: string[] }>(`
     select proname as name, proconfig as settings from pg_proc
     where pronamespace = 'public'::regnamespace and prosecdef`)
@@ -123,7 +124,7 @@ t.test('The functions that keep the books cannot be turned against them', async 
   await t.rejects(service.query(hook), { code: '42501' })
 })
 
-async function sessions(t: Test) {
+async function connections(t: Test) {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
   const service = await connect(t, await loginOfService(t, db, url))

@@ -2,48 +2,49 @@ import t from 'tap'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { addCaller, addToken } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
-t.test('a token is rotated without one refused request, on two instances', async (t) => {
+t.test('200: every request during a token rotation, on two instances', async (t) => {
   const one = await startService(t)
   const two = await startService(t, { databaseUrl: one.databaseUrl })
   const { appId, token: old, connection } = await addCaller(one.db)
-  const ask = (token: string) =>
+  const send = (token: string) =>
     Promise.all([one, two].map((service) => service.get(connection.orders, { token })))
 
   let current = old
   let stopped = false
   const statuses: number[] = []
   const client = (async () => {
-    while (!stopped) statuses.push(...(await ask(current)).map(({ status }) => status))
+    while (!stopped) statuses.push(...(await send(current)).map(({ status }) => status))
   })()
 
   const next = await addToken(one.db, appId)
   for (const token of [old, next]) {
     t.same(
-      (await ask(token)).map(({ status }) => status),
+      (await send(token)).map(({ status }) => status),
       [200, 200],
-      'both hold',
+      'both tokens are valid',
     )
   }
   current = next
-  // A request that is under way with the old token may end before it is revoked.
+  // Requests in flight with the old token must end before its revocation.
   const seen = statuses.length
-  while (statuses.length < seen + 4) await ask(next)
+  await until('requests in flight have ended', () => statuses.length >= seen + 4)
   await one.db
     .updateTable('app_token')
     .set({ revoked_at: new Date() })
     .where('token_hash', '=', tokenHash(old))
     .execute()
   t.same(
-    (await ask(old)).map((answer) => [answer.status, answer.json().code]),
+    (await send(old)).map((response) => [response.status, response.json().code]),
     [
       [401, 'invalid_token'],
       [401, 'invalid_token'],
     ],
-    'the old one ends at once, on both',
+    'the old token is invalid at once, on both',
   )
   t.same(
-    (await ask(next)).map(({ status }) => status),
+    (await send(next)).map(({ status }) => status),
     [200, 200],
   )
   stopped = true
@@ -51,13 +52,13 @@ t.test('a token is rotated without one refused request, on two instances', async
   t.same([...new Set(statuses)], [200], `${statuses.length} requests meanwhile`)
 })
 
-t.test('a token that expires is refused from that moment on, on two instances', async (t) => {
+t.test('401: a token from the moment of its expiry, on two instances', async (t) => {
   const one = await startService(t)
   const two = await startService(t, { databaseUrl: one.databaseUrl })
   const { token, connection } = await addCaller(one.db)
   const codes = async () => {
-    const ask = [one, two].map((service) => service.get(connection.orders, { token }))
-    return (await Promise.all(ask)).map((answer) => answer.json().code)
+    const requests = [one, two].map((service) => service.get(connection.orders, { token }))
+    return (await Promise.all(requests)).map((response) => response.json().code)
   }
   const expire = (expires_at: Date | null) =>
     one.db.updateTable('app_token').set({ expires_at }).execute()

@@ -4,13 +4,13 @@ import type { Caller } from './rows.ts'
 export interface BadRequest {
   name: string
   bytes: string | (string | Buffer)[]
-  /** What it is answered with: 200, or the code of an error. */
+  /** 200, or the code of the expected error. */
   expected: 200 | ProblemCode
 }
 
 const BASE = '/api/v1/queries/connections'
 
-/** What a client may send by mistake or by intent, one request each, with good credentials or without. */
+/** Requests that a client may send by mistake or on purpose, with valid credentials or without. */
 export function badRequests(caller: Caller): BadRequest[] {
   return Object.entries({
     ...addresses(caller),
@@ -24,7 +24,7 @@ export function badRequests(caller: Caller): BadRequest[] {
 
 type Cases = Record<string, [BadRequest['bytes'], BadRequest['expected']]>
 
-/** A GET with good credentials, written out. */
+/** Bytes of a GET with valid credentials. */
 function get({ token }: Caller, path: string, more = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n${more}\r\n`
 }
@@ -66,7 +66,7 @@ function addresses(caller: Caller): Cases {
 }
 
 function queries(caller: Caller): Cases {
-  const ask = (query: string) => get(caller, `${caller.connection.portfolio}?${query}`)
+  const withQuery = (query: string) => get(caller, `${caller.connection.portfolio}?${query}`)
   const faulty: [string, string][] = [
     ['limit with exponent', 'limit=1e3'],
     ['page beyond', 'page=2147483648'],
@@ -89,39 +89,48 @@ function queries(caller: Caller): Cases {
     ['SQL', "from=2025-01-01'%20or%20''='"],
   ]
   return {
-    ...Object.fromEntries(faulty.map(([name, query]) => [name, [ask(query), 'invalid_request']])),
-    'an empty query': [ask(''), 200],
-    'nothing but ampersands': [ask('&&&'), 200],
+    ...Object.fromEntries(
+      faulty.map(([name, query]) => [name, [withQuery(query), 'invalid_request']]),
+    ),
+    'an empty query': [withQuery(''), 200],
+    'nothing but ampersands': [withQuery('&&&'), 200],
   }
 }
 
 function credentials({ token, connection }: Caller): Cases {
-  const ask = (fields: string) => `GET ${connection.orders} HTTP/1.1\r\nHost: x\r\n${fields}\r\n`
+  const withFields = (fields: string) =>
+    `GET ${connection.orders} HTTP/1.1\r\nHost: x\r\n${fields}\r\n`
   const one = `Authorization: Bearer ${token}\r\n`
   return {
-    'no Authorization': [ask(''), 'missing_credentials'],
-    'two Authorization headers': [ask(one + one), 'malformed_credentials'],
-    'two, one of them empty': [ask(`${one}Authorization:\r\n`), 'malformed_credentials'],
-    'an empty one': [ask('Authorization:\r\n'), 'malformed_credentials'],
-    'two tokens in one': [ask(`Authorization: Bearer ${token} x\r\n`), 'malformed_credentials'],
-    'two with a comma': [
-      ask(`Authorization: Bearer ${token}, Bearer x\r\n`),
+    'no Authorization': [withFields(''), 'missing_credentials'],
+    'two Authorization headers': [withFields(one + one), 'malformed_credentials'],
+    'two, one of them empty': [withFields(`${one}Authorization:\r\n`), 'malformed_credentials'],
+    'an empty one': [withFields('Authorization:\r\n'), 'malformed_credentials'],
+    'two tokens in one': [
+      withFields(`Authorization: Bearer ${token} x\r\n`),
       'malformed_credentials',
     ],
-    Basic: [ask(`Authorization: Basic ${token}\r\n`), 'malformed_credentials'],
-    'bytes above ASCII': [ask('Authorization: Bearer \xff\xfe\r\n'), 'malformed_credentials'],
-    'a NUL in the token': [ask('Authorization: Bearer \0\r\n'), 'malformed_request'],
-    'a folded header': [ask(`Authorization: Bearer\r\n ${token}\r\n`), 'malformed_request'],
+    'two with a comma': [
+      withFields(`Authorization: Bearer ${token}, Bearer x\r\n`),
+      'malformed_credentials',
+    ],
+    Basic: [withFields(`Authorization: Basic ${token}\r\n`), 'malformed_credentials'],
+    'bytes above ASCII': [
+      withFields('Authorization: Bearer \xff\xfe\r\n'),
+      'malformed_credentials',
+    ],
+    'a NUL in the token': [withFields('Authorization: Bearer \0\r\n'), 'malformed_request'],
+    'a folded header': [withFields(`Authorization: Bearer\r\n ${token}\r\n`), 'malformed_request'],
     'an app token of 10 KB': [
-      ask(`Authorization: Bearer ${'a'.repeat(10_240)}\r\n`),
+      withFields(`Authorization: Bearer ${'a'.repeat(10_240)}\r\n`),
       'invalid_token',
     ],
     'an app token over the limit': [
-      ask(`Authorization: Bearer ${'a'.repeat(20_000)}\r\n`),
+      withFields(`Authorization: Bearer ${'a'.repeat(20_000)}\r\n`),
       'malformed_request',
     ],
-    'something like a JWT': [ask('Authorization: Bearer e30.e30.e30\r\n'), 'invalid_token'],
-    'for a proxy': [ask(`Proxy-Authorization: Bearer ${token}\r\n`), 'missing_credentials'],
+    'something like a JWT': [withFields('Authorization: Bearer e30.e30.e30\r\n'), 'invalid_token'],
+    'for a proxy': [withFields(`Proxy-Authorization: Bearer ${token}\r\n`), 'missing_credentials'],
     'in the query': [
       `GET ${connection.orders}?access_token=${token} HTTP/1.1\r\nHost: x\r\n\r\n`,
       'missing_credentials',
@@ -130,51 +139,57 @@ function credentials({ token, connection }: Caller): Cases {
 }
 
 function headers(caller: Caller): Cases {
-  const ask = (fields: string) => get(caller, caller.connection.orders, fields)
+  const withFields = (fields: string) => get(caller, caller.connection.orders, fields)
   const bare = `GET ${caller.connection.orders} HTTP/1.1\r\n`
   return {
-    'more than the limit': [ask(`X: ${'a'.repeat(20_000)}\r\n`), 'malformed_request'],
-    'hundreds of headers': [ask('X: y\r\n'.repeat(900)), 200],
-    'thousands of headers': [ask('X: y\r\n'.repeat(2_000)), 'malformed_request'],
+    'more than the limit': [withFields(`X: ${'a'.repeat(20_000)}\r\n`), 'malformed_request'],
+    'hundreds of headers': [withFields('X: y\r\n'.repeat(900)), 200],
+    'thousands of headers': [withFields('X: y\r\n'.repeat(2_000)), 'malformed_request'],
     'no Host': [`${bare}Authorization: Bearer ${caller.token}\r\n\r\n`, 'malformed_request'],
-    'two Hosts': [ask('Host: y\r\n'), 'malformed_request'],
-    'a blank before the colon': [ask('X : y\r\n'), 'malformed_request'],
-    'no colon': [ask('X\r\n'), 'malformed_request'],
-    'a NUL in a value': [ask('X: \0\r\n'), 'malformed_request'],
-    'a NUL in a name': [ask('X\0: y\r\n'), 'malformed_request'],
-    'an unknown expectation': [ask('Expect: the-unexpected\r\n'), 200],
-    'an upgrade': [ask('Connection: Upgrade\r\nUpgrade: websocket\r\n'), 200],
+    'two Hosts': [withFields('Host: y\r\n'), 'malformed_request'],
+    'a blank before the colon': [withFields('X : y\r\n'), 'malformed_request'],
+    'no colon': [withFields('X\r\n'), 'malformed_request'],
+    'a NUL in a value': [withFields('X: \0\r\n'), 'malformed_request'],
+    'a NUL in a name': [withFields('X\0: y\r\n'), 'malformed_request'],
+    'an unknown expectation': [withFields('Expect: the-unexpected\r\n'), 200],
+    'an upgrade': [withFields('Connection: Upgrade\r\nUpgrade: websocket\r\n'), 200],
     'an upgrade to HTTP/2': [
-      ask('Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n'),
+      withFields('Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n'),
       200,
     ],
-    'a tag of 8 KB': [ask(`If-None-Match: "${'\xff'.repeat(8_192)}"\r\n`), 200],
-    'thousands of tags': [ask(`If-None-Match: ${'"a",'.repeat(3_000)}\r\n`), 200],
-    'an encoding that nobody knows': [ask('Accept-Encoding: x;q=9,,;,*;q=0\r\n'), 200],
-    'types that do not suit': [ask('Accept: image/png\r\nContent-Type: \xff\r\n'), 200],
-    'a range': [ask('Range: bytes=5-1\r\nIf-Range: x\r\nIf-Match: "x"\r\n'), 200],
-    'times that are none': [ask('If-Modified-Since: x\r\nIf-Unmodified-Since: x\r\n'), 200],
-    'another address': [ask('X-Forwarded-For: \xff\r\nX-Original-URL: /\r\nForwarded: x\r\n'), 200],
-    'another method': [ask('X-HTTP-Method-Override: DELETE\r\n'), 200],
+    'a tag of 8 KB': [withFields(`If-None-Match: "${'\xff'.repeat(8_192)}"\r\n`), 200],
+    'thousands of tags': [withFields(`If-None-Match: ${'"a",'.repeat(3_000)}\r\n`), 200],
+    'an encoding that nobody knows': [withFields('Accept-Encoding: x;q=9,,;,*;q=0\r\n'), 200],
+    'types that do not suit': [withFields('Accept: image/png\r\nContent-Type: \xff\r\n'), 200],
+    'a range': [withFields('Range: bytes=5-1\r\nIf-Range: x\r\nIf-Match: "x"\r\n'), 200],
+    'times that are none': [withFields('If-Modified-Since: x\r\nIf-Unmodified-Since: x\r\n'), 200],
+    'another address': [
+      withFields('X-Forwarded-For: \xff\r\nX-Original-URL: /\r\nForwarded: x\r\n'),
+      200,
+    ],
+    'another method': [withFields('X-HTTP-Method-Override: DELETE\r\n'), 200],
   }
 }
 
 function bodies(caller: Caller): Cases {
-  const ask = (fields: string) => get(caller, caller.connection.orders, fields)
-  const chunked = ask('Transfer-Encoding: chunked\r\n')
+  const withFields = (fields: string) => get(caller, caller.connection.orders, fields)
+  const chunked = withFields('Transfer-Encoding: chunked\r\n')
   return {
-    'a body': [`${ask('Content-Length: 5\r\n')}hello`, 200],
-    'a body of JSON': [`${ask('Content-Type: application/json\r\nContent-Length: 1\r\n')}{`, 200],
+    'a body': [`${withFields('Content-Length: 5\r\n')}hello`, 200],
+    'a body of JSON': [
+      `${withFields('Content-Type: application/json\r\nContent-Length: 1\r\n')}{`,
+      200,
+    ],
     'a chunked body': [`${chunked}5\r\nhello\r\n0\r\n\r\n`, 200],
-    'a body that is announced and does not come': [ask('Content-Length: 1000000\r\n'), 200],
+    'a body that is announced and does not come': [withFields('Content-Length: 1000000\r\n'), 200],
     'a chunk that is none': [`${chunked}zz\r\nhello\r\n`, 'malformed_request'],
-    'a length that is none': [ask('Content-Length: -5\r\n'), 'malformed_request'],
-    'two lengths': [ask('Content-Length: 1\r\nContent-Length: 2\r\n'), 'malformed_request'],
+    'a length that is none': [withFields('Content-Length: -5\r\n'), 'malformed_request'],
+    'two lengths': [withFields('Content-Length: 1\r\nContent-Length: 2\r\n'), 'malformed_request'],
     'length and chunks': [
-      ask('Content-Length: 1\r\nTransfer-Encoding: chunked\r\n'),
+      withFields('Content-Length: 1\r\nTransfer-Encoding: chunked\r\n'),
       'malformed_request',
     ],
-    'an unknown coding': [ask('Transfer-Encoding: x\r\n'), 'malformed_request'],
+    'an unknown coding': [withFields('Transfer-Encoding: x\r\n'), 'malformed_request'],
   }
 }
 

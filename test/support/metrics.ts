@@ -1,6 +1,6 @@
 import type { Service } from './service.ts'
 
-/** What a scrape says: a value by the text of its series, such as `up{server="primary"}`. */
+/** Values of a scrape by series, such as `up{server="primary"}`. */
 export async function scrape(service: Service): Promise<Map<string, number>> {
   const text = await (await fetch(metricsUrl(service))).text()
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -12,7 +12,7 @@ export async function scrape(service: Service): Promise<Map<string, number>> {
   )
 }
 
-/** Where the metrics of a service with METRICS_PORT=0 are, as its log tells. */
+/** URL of the metrics of a service with METRICS_PORT=0, from its log. */
 export function metricsUrl(service: Service): string {
   const line = service.log.find((line) => line.includes('metrics are served'))
   const { port } = JSON.parse(String(line))

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Test } from 'tap'
 import { openAsOwner } from './logins.ts'
 
-/** Closes a database to everyone while something is done, with all its sessions ended. */
+/** Ends all connections to a database, and forbids new ones while `use` runs. */
 export async function duringOutage(t: Test, url: string, use: () => Promise<void>): Promise<void> {
   const name = new URL(url).pathname.slice(1)
   const elsewhere = openAsOwner(t, String(process.env.TEST_SERVER_URL))

@@ -3,18 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 
-/** A PostgreSQL server for a run of the tests: a superuser's connection string, and its end. */
+/** A PostgreSQL server for one test run. */
 export interface Server {
+  /** Connection string of a superuser. */
   url: string
   stop(): Promise<unknown>
 }
 
-// A crash of the machine loses a test run anyway.
+// Durability is useless here: a crash of the machine ends the test run.
 const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' }
 
 /**
- * The server that TEST_DATABASE_URL names; or the image of docker-compose.yml in a container, with
- * TEST_POSTGRES=container; or else an embedded one in a folder of its own.
+ * Uses the server at TEST_DATABASE_URL; or starts the image of docker-compose.yml in a container, with
+ * TEST_POSTGRES=container; or starts an embedded server in a temporary folder.
  */
 export async function startPostgres(environment: NodeJS.ProcessEnv): Promise<Server> {
   const { TEST_DATABASE_URL: url, TEST_POSTGRES: kind = 'embedded' } = environment
@@ -26,7 +27,7 @@ export async function startPostgres(environment: NodeJS.ProcessEnv): Promise<Ser
 
 async function startInTemporaryFolder(): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'investment-data-test-'))
-  // Where root may not make a user namespace, PostgreSQL is another user, who has to pass through.
+  // If root cannot create a user namespace, PostgreSQL runs as another user, who needs access.
   await chmod(folder, 0o711)
   const database = await startEmbedded(folder, { settings })
   const stop = () => database.stop().then(() => rm(folder, { recursive: true }))

@@ -6,7 +6,7 @@ import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 type Db = Kysely<Tables>
 type Row<Table extends keyof Tables> = Partial<Insertable<Tables[Table]>>
 
-/** An app that may ask, one connection of it, and the addresses of that connection. */
+/** An app with a token, and one connection of it. */
 export interface Caller {
   appId: string
   /** The app's bearer token. */
@@ -53,11 +53,11 @@ export async function addConnection(
   return { id, token, ...addresses(token) }
 }
 
-/** The SQL for connectionKey() of a hash. */
+/** connectionKey() of a hash, in SQL. */
 export const keySql = (hash: string) =>
   `('x' || encode(substring(${hash} from 1 for 8), 'hex'))::bit(64)::bigint`
 
-/** The three paths for a connection token, as a client writes them. */
+/** Paths of the three endpoints for a connection token. */
 export function addresses(token: string) {
   const path = `/api/v1/queries/connections/${encodeURIComponent(token)}`
   return {
@@ -67,7 +67,7 @@ export function addresses(token: string) {
   }
 }
 
-/** Adds rows that have what the test says and, beyond that, only what no row can be without. */
+/** Adds rows with the given columns and the mandatory ones. */
 export async function addPortfolioTransactions(
   db: Db,
   connection: { id: string },
@@ -101,7 +101,7 @@ export async function addAccountTransactions(
   return values.map((row) => row.movement_id)
 }
 
-/** Completed at the same moment, unless a row says when, or null for not yet. */
+/** Adds orders, completed at the same time by default; `completed_at: null` means not completed. */
 export async function addTransferOrders(
   db: Db,
   connection: { id: string },
@@ -118,13 +118,13 @@ export async function addTransferOrders(
   return values.map((row) => row.id)
 }
 
-/** At least one of the two days must be known; a test about that says null itself. */
+/** Adds an operation date, as one of the two dates is mandatory. */
 function dated<R extends object>(row: R): R {
-  const said = 'operation_date_day' in row || 'value_date_day' in row
-  return said ? row : { ...row, operation_date_day: '2025-01-01' }
+  const hasDate = 'operation_date_day' in row || 'value_date_day' in row
+  return hasDate ? row : { ...row, operation_date_day: '2025-01-01' }
 }
 
-/** The two paged lists, for promises that both keep: how each is filled, and what names a row of it. */
+/** The two paged lists, for tests that apply to both. */
 export const lists = {
   portfolio: { add: addPortfolioTransactions, id: 'transactionId', idColumn: 'transaction_id' },
   account: { add: addAccountTransactions, id: 'movementId', idColumn: 'movement_id' },

@@ -3,7 +3,7 @@ import type { Tables } from '../../src/postgres/tables.ts'
 
 /**
  * Makes a schema look as if its newest migration had not run.
- * @returns its name, and what brings it back
+ * @returns the migration's name, and a function that restores it
  */
 export async function hideNewestMigration(db: Kysely<Tables>) {
   const newest = await db

@@ -9,25 +9,25 @@ import { createDatabase } from './database.ts'
 import { loginOfService, openAsOwner } from './logins.ts'
 
 export interface ServiceOptions {
-  /** The database, where it is not to be a fresh one of this test. */
+  /** Connection string of the owner; without it, the test gets a new database. */
   databaseUrl?: string
   /** Settings by the names of src/config.ts that differ from the defaults. */
   environment?: Record<string, string>
-  /** What is logged; everything, unless it says otherwise. */
+  /** Log level; 'trace' by default. */
   logLevel?: string
 }
 
 export interface ServiceResponse {
   status: number
   headers: Headers
-  /** The body as it came; numbers are compared in here, where they still have all their digits. */
+  /** The unparsed body, in which numbers have all their digits. */
   text: string
-  // biome-ignore lint/suspicious/noExplicitAny: a test looks into whatever came.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read any field.
   json(): any
 }
 
 export interface RequestOptions {
-  /** The app's token; without it, no Authorization header is sent. */
+  /** The app's token; without it, the request has no Authorization header. */
   token?: string
   headers?: Record<string, string>
   method?: string
@@ -37,29 +37,29 @@ export interface Service {
   /** http://127.0.0.1:port */
   url: string
   port: number
-  get(path: string, asking?: RequestOptions): Promise<ServiceResponse>
-  /** The writing side: all tables, as their owner. */
+  get(path: string, options?: RequestOptions): Promise<ServiceResponse>
+  /** All tables, as their owner. */
   db: Kysely<Tables>
   /** Connection string of the owner. */
   databaseUrl: string
   /** Every line logged so far, as text. */
   log: string[]
   config: Config
-  /** The reading side, as the service has it. */
+  /** The service's own access to the database. */
   database: Database
   close(): Promise<void>
 }
 
 /**
- * The service as it runs: on a port, over a PostgreSQL database of its own, as a role that has no other
- * rights than investment_service, so that row-level security holds in every test. Closed at teardown.
+ * Starts the service on a port, with its own database, and closes it at teardown. Its role has only the
+ * rights of investment_service, so row-level security applies in every test.
  */
 export async function startService(t: Test, options: ServiceOptions = {}): Promise<Service> {
   const databaseUrl = options.databaseUrl ?? (await createDatabase(t)).url
   const db = openAsOwner(t, databaseUrl)
   const config = readConfig({
     DATABASE_URL: await loginOfService(t, db, databaseUrl),
-    // The client is in the same process, so that its work looks like the service being late.
+    // The client runs in the same process, so its work delays the event loop.
     MAX_EVENT_LOOP_DELAY_MS: '0',
     ...options.environment,
   })
@@ -81,17 +81,17 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   }
   t.teardown(close)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
-  const get = (path: string, asking?: RequestOptions) => ask(url, path, asking)
+  const get = (path: string, options?: RequestOptions) => send(url, path, options)
   const port = Number(new URL(url).port)
   return { url, port, get, db, databaseUrl, log, config, database, close }
 }
 
-async function ask(
+async function send(
   url: string,
   path: string,
-  asking: RequestOptions = {},
+  options: RequestOptions = {},
 ): Promise<ServiceResponse> {
-  const { token, headers = {}, method = 'GET' } = asking
+  const { token, headers = {}, method = 'GET' } = options
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
   const response = await fetch(url + path, { method, headers: { ...authorization, ...headers } })
   const text = await response.text()

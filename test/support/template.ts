@@ -4,7 +4,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { migrateToLatest } from '../../src/postgres/migrations.ts'
 
-/** A database with the newest schema and no rows, from which every test file takes a copy. */
+/** An empty database with the newest schema, which every test clones. */
 export interface Template {
   name: string
   drop(): Promise<void>
@@ -12,7 +12,7 @@ export interface Template {
 
 const partitions = new URL('../../docs/partitions.sql', import.meta.url)
 
-/** Makes the template on a server, once for all files; with TEST_PARTITIONED=true, of split tables. */
+/** Creates the template, once a test run; with partitioned tables if TEST_PARTITIONED=true. */
 export async function createTemplate(server: string): Promise<Template> {
   const name = `template_${randomBytes(6).toString('hex')}`
   await onServer(server, `create database ${name}`)
@@ -24,14 +24,14 @@ export async function createTemplate(server: string): Promise<Template> {
   return { name, drop: () => onServer(server, `drop database ${name} with (force)`) }
 }
 
-/** The connection string of another database of the same server. */
+/** Connection string of another database on the same server. */
 export function databaseUrl(server: string, name: string): string {
   const url = new URL(server)
   url.pathname = `/${name}`
   return url.href
 }
 
-/** Runs one statement that belongs to the server and not to a database. */
+/** Runs one statement as a superuser. */
 export async function onServer(connectionString: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString })
   await client.connect()

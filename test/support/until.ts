@@ -1,6 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Waits until something holds, and at most so long; a test whose wish never comes true fails. */
+/**
+ * Waits for a condition.
+ * @param what the condition, for the error message
+ * @throws Error after `ms`
+ */
 export async function until(what: string, holds: () => Promise<boolean> | boolean, ms = 30_000) {
   const deadline = performance.now() + ms
   while (!(await holds())) {

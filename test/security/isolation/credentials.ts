@@ -4,25 +4,25 @@ import type { Tables } from '../../../src/postgres/tables.ts'
 import type { Issuer } from '../../support/issuer.ts'
 import { addToken } from '../../support/rows.ts'
 
-export type Standing = 'valid' | 'expired' | 'revoked'
+export type TokenState = 'valid' | 'expired' | 'revoked'
 
-/** A token of the service's own, or a JWT of the identity provider, as an app is to have it. */
+/** A token of the service, or a JWT of the identity provider. */
 export interface CredentialPlan {
   kind: 'own' | 'jwt'
-  standing: Standing
+  state: TokenState
 }
 
 export const credentialPlan: fc.Arbitrary<CredentialPlan> = fc.record({
   kind: fc.constantFrom('own', 'jwt'),
-  standing: fc.constantFrom('valid', 'expired', 'revoked'),
+  state: fc.constantFrom('valid', 'expired', 'revoked'),
 })
 
-/** Every kind in every standing. */
+/** Both kinds in each state. */
 export const everyCredential = (['own', 'jwt'] as const).flatMap((kind) =>
-  (['valid', 'expired', 'revoked'] as const).map((standing) => ({ kind, standing })),
+  (['valid', 'expired', 'revoked'] as const).map((state) => ({ kind, state })),
 )
 
-/** Where tokens of both kinds come from. */
+/** Sources of both kinds of tokens. */
 export interface Sources {
   db: Kysely<Tables>
   issuer: Issuer
@@ -30,46 +30,46 @@ export interface Sources {
 
 export interface Bearer {
   token: string
-  /** Whose it is; empty for nobody's. */
+  /** Owner of the token; '' for none. */
   appId: string
-  /** What the service has to take it for. */
-  standing: Standing
+  /** State that the service must find. */
+  state: TokenState
 }
 
 interface App {
   appId: string
   clientId: string
-  /** Whether the database has the client id, or only the provider. */
+  /** True if the database has the client id, too. */
   isKnown: boolean
 }
 
 export async function issueCredential(
   { db, issuer }: Sources,
   { appId, clientId, isKnown }: App,
-  { kind, standing }: CredentialPlan,
+  { kind, state }: CredentialPlan,
 ): Promise<Bearer> {
-  if (kind === 'own') return { appId, standing, token: await addToken(db, appId, DATES[standing]) }
-  const token = await signed(issuer, clientId, standing)
-  if (!isKnown && standing === 'valid') return { appId: '', standing: 'revoked', token }
-  return { appId, standing, token }
+  if (kind === 'own') return { appId, state, token: await addToken(db, appId, DATES[state]) }
+  const token = await signed(issuer, clientId, state)
+  if (!isKnown && state === 'valid') return { appId: '', state: 'revoked', token }
+  return { appId, state, token }
 }
 
 const PAST = '2020-01-01T00:00:00Z'
 const DATES = { valid: {}, expired: { expires_at: PAST }, revoked: { revoked_at: PAST } }
 
-/** A JWT cannot be revoked: one with a broken signature stands for all that are not to be believed. */
-async function signed(issuer: Issuer, client_id: string, standing: Standing): Promise<string> {
-  if (standing === 'expired') return issuer.sign({ client_id, exp: Date.parse(PAST) / 1000 })
+/** A JWT cannot be revoked; one with a wrong signature takes the place of a revoked one. */
+async function signed(issuer: Issuer, client_id: string, state: TokenState): Promise<string> {
+  if (state === 'expired') return issuer.sign({ client_id, exp: Date.parse(PAST) / 1000 })
   const token = await issuer.sign({ client_id })
-  if (standing === 'valid') return token
+  if (state === 'valid') return token
   const [head, claims, signature = ''] = token.split('.')
   return [head, claims, [...signature].reverse().join('')].join('.')
 }
 
-/** Tokens that no app has: an unknown one, and JWTs whose client ids are names of other things. */
-export async function strangers({ issuer }: Sources, appId: string): Promise<Bearer[]> {
+/** Tokens of no app: an unknown token, and JWTs whose client id is not one of an app. */
+export async function unknownBearers({ issuer }: Sources, appId: string): Promise<Bearer[]> {
   const names = ['nobody', appId]
   const jwts = await Promise.all(names.map((client_id) => issuer.sign({ client_id })))
   const tokens = [`app_${'x'.repeat(43)}`, ...jwts]
-  return tokens.map((token) => ({ token, appId: '', standing: 'revoked' }))
+  return tokens.map((token) => ({ token, appId: '', state: 'revoked' }))
 }

@@ -2,7 +2,7 @@ import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { createDatabase } from '../support/database.ts'
 
-/** A request may take more than one read; they have no more time together than one would have. */
+/** All reads of a request share one time limit. */
 const { url } = await createDatabase(t)
 const waitMs = 1_000
 const limits = { size: 1, waitMs, statementTimeoutMs: 5_000, pooler: false, prepare: true }
@@ -12,7 +12,7 @@ t.teardown(() => db.close())
 const one = { name: 'one', title: 'one', text: 'select 1' }
 const sleep = { name: 'sleep', title: 'sleep', text: 'select pg_sleep(2)' }
 
-/** Reads for a request that began so long ago. */
+/** Reads for a request that began `msAgo` ago. */
 async function read(statement: typeof one, msAgo: number): Promise<number> {
   const holding = db.hold(1, performance.now() - msAgo)
   return await db
@@ -21,7 +21,7 @@ async function read(statement: typeof one, msAgo: number): Promise<number> {
     .finally(() => holding.end(true))
 }
 
-t.test('A read that comes when all the time for waiting is over does not begin', async (t) => {
+t.test('DatabaseUnavailable: a read after the time limit of its request', async (t) => {
   t.equal(await read(one, 0), 1)
   t.equal(await read(one, waitMs / 2), 1)
   await t.rejects(read(one, waitMs + 1), {
@@ -30,16 +30,16 @@ t.test('A read that comes when all the time for waiting is over does not begin',
   })
 })
 
-t.test('One that finds no place waits only as long as is left', async (t) => {
-  // As many as may be inside: one connection takes two at a time.
+t.test('DatabaseUnavailable: a read waits only for the rest of its time limit', async (t) => {
+  // One connection takes two reads at a time, so there is no place left.
   const busy = Promise.all([read(sleep, 0), read(sleep, 0)])
-  const refused: string[] = []
+  const rejected: string[] = []
   const waits = (name: string, msAgo: number) =>
     t.rejects(
-      read(one, msAgo).finally(() => refused.push(name)),
+      read(one, msAgo).finally(() => rejected.push(name)),
       { message: /no database connection became free/ },
     )
   await Promise.all([waits('just begun', 0), waits('begun long ago', waitMs - 100)])
-  t.same(refused, ['begun long ago', 'just begun'])
+  t.same(rejected, ['begun long ago', 'just begun'])
   t.equal((await busy).length, 2)
 })

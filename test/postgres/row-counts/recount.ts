@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { tableNames } from './statements.ts'
 
-/** What a reader of one connection can see: the name of its version, and all of its rows. */
+/** Version of a connection, and a digest of all its rows. */
 export interface Contents {
   version: string
   digest: string
 }
 
-/** Every connection by its id. */
+/** Contents of every connection, by id. */
 export async function readContents(client: pg.ClientBase): Promise<Map<string, Contents>> {
   const rows = tableNames.map(
     (table) =>
@@ -22,10 +22,10 @@ export async function readContents(client: pg.ClientBase): Promise<Map<string, C
   return new Map(found.rows.map(({ id, version, rows }) => [id, { version, digest: digest(rows) }]))
 }
 
-/** Every entry of the books that is not what counting the rows gives; there should be none. */
+/** Row counts that differ from a recount. */
 export async function wrongEntries(client: pg.ClientBase): Promise<unknown[]> {
   const queries = ['portfolio_transaction', 'account_transaction'].flatMap((table) => [
-    `select '${table}s' as book, c.id, null as day, c.${table}s as booked, count(t.*) as counted
+    `select '${table}s' as table_name, c.id, null as day, c.${table}s as stored, count(t.*) as counted
       from connection c left join ${table} t on t.connection_id = c.id
       group by c.id having count(t.*) <> c.${table}s`,
     `select '${table}_day', connection_id, effective_day, d.row_count, n.counted

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { anyStatement, type Statement, sweepingStatement, wideStatement } from './statements.ts'
 
-/** What one writer does, one statement after the other; some are transactions of several. */
+/** Statements of one writer, in sequence; some form transactions. */
 export type Work = Statement[]
-/** What several writers do at the same time. */
+/** Work of several writers at the same time. */
 export type Step = Work[]
 
-const word = (sql: string): Statement => ({ sql, touches: [] })
+const command = (sql: string): Statement => ({ sql, touches: [] })
 const alone = (statement: Statement): Work => [statement]
 const rowsOf = (writer: number) => [0, 1, 2, 3, 4].map((id) => writer * 10 + id)
 
@@ -14,11 +14,11 @@ function transaction(writer: number): fc.Arbitrary<Work> {
   const statement = anyStatement(rowsOf(writer))
   const undone = fc
     .array(statement, { maxLength: 3 })
-    .map((work) => [word('savepoint s'), ...work, word('rollback to s')])
+    .map((work) => [command('savepoint s'), ...work, command('rollback to s')])
   const parts = fc.array(fc.oneof(statement.map(alone), undone), { maxLength: 4 })
   return fc
     .tuple(parts, fc.constantFrom('commit', 'rollback'))
-    .map(([work, end]) => [word('begin'), ...work.flat(), word(end)])
+    .map(([work, end]) => [command('begin'), ...work.flat(), command(end)])
 }
 
 function work(writer: number): fc.Arbitrary<Work> {
@@ -33,11 +33,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(work(0), work(1), sweepingStatement.map(alone)) },
 )
 
-/** Anything that writers may do to each other. */
+/** Any sequence of steps. */
 export const history: fc.Arbitrary<Step[]> = fc.array(step, { minLength: 1, maxLength: 12 })
 
 const wide = (writer: number) =>
   fc.array(wideStatement(rowsOf(writer)), { minLength: 4, maxLength: 8 })
 
-/** Writers that each change several connections with every statement, but never the same rows. */
+/** Writers whose statements change several connections, but never the same rows. */
 export const wideWrites: fc.Arbitrary<Step> = fc.tuple(wide(0), wide(1), wide(2), wide(3))

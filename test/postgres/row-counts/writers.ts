@@ -6,11 +6,11 @@ import type { Test } from 'tap'
 import type { Step, Work } from './history.ts'
 import type { Statement } from './statements.ts'
 
-/** Sessions that write, closed at teardown. */
+/** Opens connections for writers, and closes them at teardown. */
 export async function openWriters(t: Test, url: string, count: number): Promise<pg.Client[]> {
   return Promise.all(
     Array.from({ length: count }, async () => {
-      // Deadlocks of transactions are part of a history; it need not wait a second for each.
+      // Histories contain deadlocks; detecting one takes a second by default.
       const client = new pg.Client({ connectionString: url, options: '-c deadlock_timeout=20ms' })
       await client.connect()
       t.teardown(() => client.end())
@@ -19,25 +19,25 @@ export async function openWriters(t: Test, url: string, count: number): Promise<
   )
 }
 
-export interface Outcome {
-  /** Connections whose rows a statement that was committed may have changed. */
+export interface StepResult {
+  /** Connections whose rows a committed statement may have changed. */
   touched: Set<string>
   /** SQLSTATEs of the statements that failed. */
   failures: string[]
 }
 
-/** Lets every writer of a step do its work, all at the same time. */
-export async function play(writers: pg.Client[], step: Step): Promise<Outcome> {
-  const outcomes = await Promise.all(
+/** Runs the work of all writers of a step at the same time. */
+export async function play(writers: pg.Client[], step: Step): Promise<StepResult> {
+  const results = await Promise.all(
     step.map((work, index) => write(writers[index] as pg.Client, work)),
   )
   return {
-    touched: new Set(outcomes.flatMap(({ touched }) => [...touched])),
-    failures: outcomes.flatMap(({ failures }) => failures),
+    touched: new Set(results.flatMap(({ touched }) => [...touched])),
+    failures: results.flatMap(({ failures }) => failures),
   }
 }
 
-async function write(client: pg.Client, work: Work): Promise<Outcome> {
+async function write(client: pg.Client, work: Work): Promise<StepResult> {
   const touched: string[] = []
   const failures: string[] = []
   let command = ''
@@ -49,11 +49,11 @@ async function write(client: pg.Client, work: Work): Promise<Outcome> {
       failures.push((error as pg.DatabaseError).code ?? String(error))
     }
   }
-  // PostgreSQL answers COMMIT with ROLLBACK where the transaction has failed before.
+  // PostgreSQL responds ROLLBACK to the COMMIT of a failed transaction.
   return { touched: new Set(command === 'ROLLBACK' ? [] : touched), failures }
 }
 
-/** Resolves with what PostgreSQL says was done, such as INSERT. */
+/** @returns the command tag, such as INSERT */
 async function run(client: pg.Client, { sql, input }: Statement): Promise<string> {
   if (input === undefined) return (await client.query(sql)).command
   await pipeline(Readable.from([input]), client.query(copyFrom(sql)))

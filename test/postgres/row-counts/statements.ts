@@ -2,15 +2,15 @@ import fc from 'fast-check'
 import { connectionKey, tokenHash } from '../../../src/postgres/tokens.ts'
 import { keySql } from '../../support/rows.ts'
 
-/** One statement of a writer, and the connections whose rows it may change. */
+/** A statement of a writer, and the connections whose rows it may change. */
 export interface Statement {
   sql: string
   touches: string[]
-  /** What COPY reads from its standard input. */
+  /** Standard input of COPY. */
   input?: string
 }
 
-/** Few of each, so that rows meet: the same row twice, the same day, the last row of a day. */
+/** Few values, so that writes conflict: the same row, the same day, the last row of a day. */
 const connections = ['1', '2', '3', '4'].map((token) => connectionKey(tokenHash(token)))
 const days = ['2024-02-29', '2025-01-01', '2025-01-02', '2025-12-31']
 
@@ -29,7 +29,7 @@ const tables = {
 type Table = keyof typeof tables
 export const tableNames = Object.keys(tables) as Table[]
 
-/** @param ids the rows that may be written: writers at the same time get different ones */
+/** @param ids rows that the statement may write; concurrent writers get different ones */
 export function anyStatement(ids: number[]): fc.Arbitrary<Statement> {
   const rows = fc.uniqueArray(rowOf(ids), {
     selector: ({ connection, id }) => `${connection} ${id}`,
@@ -47,7 +47,7 @@ export function anyStatement(ids: number[]): fc.Arbitrary<Statement> {
   )
 }
 
-/** Those that lock several connections, all in one way. */
+/** Statements that lock several connections. */
 export function wideStatement(ids: number[]): fc.Arbitrary<Statement> {
   const table = fc.constantFrom(...tableNames)
   const rows = fc.array(rowOf(ids), { minLength: 2, maxLength: 20 })
@@ -59,7 +59,7 @@ export function wideStatement(ids: number[]): fc.Arbitrary<Statement> {
   )
 }
 
-/** Makes those connections that are not there, of the one app that is. */
+/** Adds the missing connections to the only app. */
 export const addConnections: Statement = {
   touches: connections,
   sql: `
@@ -69,7 +69,7 @@ export const addConnections: Statement = {
       on conflict do nothing`,
 }
 
-/** Those that take whole tables, or connections, at once. */
+/** Statements that change whole tables or connections. */
 export const sweepingStatement: fc.Arbitrary<Statement> = fc.oneof(
   fc.constantFrom(...tableNames).map((name) => ({ sql: `truncate ${name}`, touches: connections })),
   fc.constantFrom(...connections).map((id) => ({

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import t, { Test } from 'tap'
 
-/** Assertions of all files; a file that died, or that asserts nothing, is a failure of its own. */
+/** Assertions of all files. A file that crashed or asserted nothing counts as one failure. */
 export interface Counts {
   passed: number
   failed: number
@@ -12,16 +12,15 @@ const jobs = 2
 const timeoutSeconds = 300
 
 /**
- * Runs each file in a process of its own, two at a time. tap's own command would compile what Node
- * runs as it is, so the files are children of one tap test instead. Prints a line for each file,
- * and of one that failed everything but the assertions that passed.
+ * Runs each file in its own process, two at a time, as children of one tap test: tap's command would
+ * compile TypeScript that Node runs directly. Prints a line for each file, and the failures of a file.
  */
 export async function runFiles(
   files: string[],
   env: NodeJS.ProcessEnv,
   print: (line: string) => void,
 ): Promise<Counts> {
-  // The time limit is that of each file; tap would give this whole process half a minute.
+  // Each file has a time limit; tap's default would end this process after 30 seconds.
   t.setTimeout(0)
   const all = new Test({ name: 'all', jobs, timeout: 0 })
   for (const file of files) {
@@ -39,14 +38,14 @@ export async function runFiles(
 
 const isEmpty = (file: { skip: unknown }) => file.skip === 'no tests found'
 
-/** What belongs to a file is indented and comes before its line; how it ended, after it. */
+/** tap prints the indented lines of a file, then its result, then its exit code or signal. */
 async function printFiles(output: Readable, print: (line: string) => void) {
   let file: string[] = []
   for await (const line of createInterface({ input: output })) {
     const [, not, closing] = /^(not )?ok \d+ - (.*)/.exec(line) ?? []
     if (closing) {
       const fails = not !== undefined || closing.endsWith('# SKIP no tests found')
-      for (const told of fails ? file : []) print(told)
+      for (const output of fails ? file : []) print(output)
       print(`${fails ? 'not ok' : 'ok'} ${closing}`)
       file = []
     } else if (endedBadly.test(line)) print(line)

@@ -15,24 +15,24 @@ import {
   everyCredential,
   issueCredential,
   type Sources,
-  strangers,
+  unknownBearers,
 } from './credentials.ts'
 
 export const endpoints = ['portfolio', 'account', 'orders'] as const
 export type Endpoint = (typeof endpoints)[number]
 
-/** What an app is to have: credentials, and connections by their tokens. */
+/** Credentials of an app, and its connections by their tokens. */
 export interface AppPlan {
   credentials: CredentialPlan[]
-  /** Whether it is found by the client id that the identity provider knows it by. */
+  /** True if the database has the client id of the identity provider. */
   hasClientId: boolean
   connections: { token: string; rows: number }[]
 }
 
-/** Few tokens: every app is asked for every other app's connections. */
+/** Few tokens: every credential requests each of them. */
 export const connectionTokens = ['one', 'two', 'three', 'four', 'five', 'six']
 
-export const worldPlan: fc.Arbitrary<AppPlan[]> = fc
+export const randomPlan: fc.Arbitrary<AppPlan[]> = fc
   .array(
     fc.record({
       credentials: fc.array(credentialPlan, { minLength: 1, maxLength: 5 }),
@@ -46,14 +46,14 @@ export const worldPlan: fc.Arbitrary<AppPlan[]> = fc
   )
   .map(withUniqueTokens)
 
-/** A token is unique in the database: the first app that wants it has it. */
+/** A connection token is unique in the database: the first app keeps it. */
 function withUniqueTokens(apps: AppPlan[]): AppPlan[] {
   const taken = new Set<string>()
   const isFree = ({ token }: { token: string }) => !taken.has(token) && taken.add(token)
   return apps.map((app) => ({ ...app, connections: app.connections.filter(isFree) }))
 }
 
-/** Apps of which each has all that there is. */
+/** Two apps with all credentials, a connection with rows and one without. */
 export const fullPlan: AppPlan[] = [
   ['one', 'two'],
   ['three', 'four'],
@@ -66,25 +66,25 @@ export const fullPlan: AppPlan[] = [
   ],
 }))
 
-/** The model: who may see what. */
-export interface World {
+/** The model: rows of each app and connection. */
+export interface SampleData {
   bearers: Bearer[]
   appIds: string[]
-  /** The ids of the rows behind a connection token, for one app. */
+  /** Row ids of a connection token, for one app; undefined if the app has no such connection. */
   rowsOf(appId: string, token: string): Record<Endpoint, string[]> | undefined
-  /** Every row id that an app has. */
+  /** All row ids of an app. */
   secretsOf(appId: string): string[]
-  /** What names an app, a token or a connection, and is to be told to nobody. */
+  /** Names, client ids, labels, tokens and hashes, which no log line and no metric may contain. */
   names: string[]
   addresses(token: string): Record<Endpoint, string>
 }
 
-export async function createWorld(sources: Sources, plan: AppPlan[]): Promise<World> {
+export async function createSampleData(sources: Sources, plan: AppPlan[]): Promise<SampleData> {
   const { db } = sources
   const rows = new Map<string, Record<Endpoint, string[]>>()
   const bearers: Bearer[] = []
   const appIds: string[] = []
-  // Tokens of this world alone: others are in the same tables.
+  // Tokens of these apps only: other apps are in the same tables.
   const own = crypto.randomUUID()
   for (const [number, { credentials, connections, hasClientId }] of plan.entries()) {
     const clientId = `client ${number} ${own}`
@@ -100,7 +100,7 @@ export async function createWorld(sources: Sources, plan: AppPlan[]): Promise<Wo
       rows.set(`${appId} ${token}`, await addRows(db, connection, count))
     }
   }
-  bearers.push(...(await strangers(sources, String(appIds[0]))))
+  bearers.push(...(await unknownBearers(sources, String(appIds[0]))))
   const secretsOf = (appId: string) =>
     [...rows].flatMap(([key, ids]) => (key.startsWith(appId) ? Object.values(ids).flat() : []))
   return {
@@ -114,7 +114,7 @@ export async function createWorld(sources: Sources, plan: AppPlan[]): Promise<Wo
   }
 }
 
-/** What the database has of the connections' tokens. */
+/** Hashes of the connection tokens, as the database has them. */
 const hashes = (own: string) =>
   connectionTokens.flatMap((token) => {
     const hash = tokenHash(`${token} ${own}`)
@@ -126,11 +126,11 @@ async function label(db: Sources['db'], { id }: { id: string }, text: string): P
 }
 
 async function addRows(db: Sources['db'], connection: { id: string }, count: number) {
-  const none = Array.from({ length: count }, () => ({}))
+  const rows = Array.from({ length: count }, () => ({}))
   if (count === 0) return { portfolio: [], account: [], orders: [] }
   return {
-    portfolio: await addPortfolioTransactions(db, connection, ...none),
-    account: await addAccountTransactions(db, connection, ...none),
-    orders: await addTransferOrders(db, connection, ...none),
+    portfolio: await addPortfolioTransactions(db, connection, ...rows),
+    account: await addAccountTransactions(db, connection, ...rows),
+    orders: await addTransferOrders(db, connection, ...rows),
   }
 }

@@ -18,15 +18,15 @@ import { type ServiceResponse, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 /*
- * Reads of several apps share connections and round trips (src/database/batches.ts). Here everything
- * that can end a read does so at the same time: clients that go away, memory that is full, locks that
- * are not had, server connections that are killed. Whoever is answered must get what is theirs.
+ * Reads of several apps share database connections. Here reads end early in every way at the same time:
+ * clients disconnect, memory is full, locks time out, and PostgreSQL connections are killed. Every
+ * response must still have the caller's own rows.
  */
 
-const FIRE_MS = 3_000
+const LOAD_MS = 3_000
 const CLIENTS = 48
 const APPS = 3
-/** Rows of the connections of each app, and how long their texts are. */
+/** Number of rows and length of texts of each app's connections. */
 const SHAPES = [
   [0, 0],
   [1, 9],
@@ -35,12 +35,12 @@ const SHAPES = [
   [400, 800],
 ] as const
 
-interface Question {
+interface ExpectedResponse {
   path: string
   token: string
   headers?: Record<string, string>
   method?: string
-  /** What it is answered with while all is quiet. */
+  /** Status of the response without load. */
   status: number
   text: string
 }
@@ -57,55 +57,55 @@ const service = await startService(t, {
 const { db, get, port, log } = service
 const PAST = '2020-01-01T00:00:00Z'
 
-t.test('Whatever ends the reads beside it, an answer has the rows of its own', async (t) => {
+t.test('200 or 503: rows of the caller only, while other reads fail', async (t) => {
   const apps: AppOfTest[] = []
-  const all: Question[] = []
+  const all: ExpectedResponse[] = []
   for (let number = 0; number < APPS; number += 1) apps.push(await makeApp(number))
-  for (const app of apps) all.push(...(await questionsOf(app)))
+  for (const app of apps) all.push(...(await requestsOf(app)))
   const large = await addLarge(apps[0] as AppOfTest)
   all.push(large)
-  const counts = { right: 0, refused: 0, left: 0, killed: 0 }
+  const counts = { correct: 0, overloaded: 0, disconnected: 0, killed: 0 }
   const wrong: string[] = []
-  const deadline = performance.now() + FIRE_MS
-  const burning = () => performance.now() < deadline
+  const deadline = performance.now() + LOAD_MS
+  const running = () => performance.now() < deadline
   const client = async () => {
-    while (burning()) {
-      const question = any(all)
-      const end = Math.random() < 0.2 ? 'left' : await held(question)
-      if (end === 'left') await leave(Math.random() < 0.5 ? question : large)
-      if (end === 'left' || end === 'right' || end === 'refused') counts[end] += 1
-      else wrong.push(`${question.method ?? 'GET'} ${question.path}: ${end}`)
+    while (running()) {
+      const request = any(all)
+      const result = Math.random() < 0.2 ? 'disconnected' : await check(request)
+      if (result === 'disconnected') await disconnect(Math.random() < 0.5 ? request : large)
+      if (result in counts) counts[result as keyof typeof counts] += 1
+      else wrong.push(`${request.method ?? 'GET'} ${request.path}: ${result}`)
     }
   }
   const kill = async () => {
-    while (burning()) counts.killed += await killSome()
+    while (running()) counts.killed += await killSome()
   }
   const lock = async () => {
-    while (burning()) await lockOrders()
+    while (running()) await lockOrders()
   }
   await Promise.all([kill(), lock(), ...Array.from({ length: CLIENTS }, client)])
   t.comment(counts)
-  t.same(wrong.slice(0, 3), [], 'each one is the truth to the byte, or a 503')
+  t.same(wrong.slice(0, 3), [], 'each response is correct to the byte, or a 503')
   for (const [what, count] of Object.entries(counts)) t.ok(count > 0, what)
-  await until('no answer is held any more', () => service.database.state().answerBytes === 0)
-  // Of those who left, the last reads may have to end.
+  await until('no response is in memory', () => service.database.state().answerBytes === 0)
+  // Reads of disconnected clients may end last.
   await until('no connection is in use', () => service.database.state().primary.inUse === 0)
 
-  t.match(log.join(''), /could not be served/, 'there are faults in the log')
+  t.match(log.join(''), /could not be served/, 'the log has errors')
   const metrics = await (await fetch(metricsUrl(service))).text()
-  for (const { mark, tokens, refused, names } of apps) {
-    const secrets = [...tokens, ...refused, ...names]
+  for (const { appId, tokens, invalidTokens, names } of apps) {
+    const secrets = [...tokens, ...invalidTokens, ...names]
     t.same(
       secrets.filter((secret) => log.some((line) => line.includes(secret))),
       [],
       'the log',
     )
-    const told = [mark, ...secrets].filter((secret) => metrics.includes(secret))
-    t.same(told, [], 'the metrics')
+    const leaked = [appId, ...secrets].filter((secret) => metrics.includes(secret))
+    t.same(leaked, [], 'the metrics')
   }
 })
 
-/** @returns how many of the service's connections were killed */
+/** @returns number of killed connections of the service */
 async function killSome(): Promise<number> {
   await sleep(60)
   const { rows } = await sql`select pg_terminate_backend(pid) from pg_stat_activity
@@ -113,7 +113,7 @@ async function killSome(): Promise<number> {
   return rows.length
 }
 
-/** Longer than the service waits for a lock. */
+/** Locks a table for longer than the service waits for a lock. */
 async function lockOrders(): Promise<void> {
   await sleep(500)
   await db.transaction().execute(async (writer) => {
@@ -122,17 +122,17 @@ async function lockOrders(): Promise<void> {
   })
 }
 
-/** Asks, and holds what comes against what has to come. */
-async function held(question: Question): Promise<string> {
-  const answer = await get(question.path, question)
-  const text = said(answer)
-  if (answer.status === 503) return 'refused'
-  if (answer.status !== question.status) return `${answer.status} ${text.slice(0, 300)}`
-  return text === question.text ? 'right' : `${text.length} bytes that are not the truth`
+/** Sends a request, and compares the response with the expected one. */
+async function check(request: ExpectedResponse): Promise<string> {
+  const response = await get(request.path, request)
+  const text = textOf(response)
+  if (response.status === 503) return 'overloaded'
+  if (response.status !== request.status) return `${response.status} ${text.slice(0, 300)}`
+  return text === request.text ? 'correct' : `${text.length} wrong bytes`
 }
 
-/** Asks, takes nothing of the answer, and goes away: before it came, or while it is being sent. */
-async function leave({ path, token }: Question): Promise<void> {
+/** Sends a request, reads nothing, and disconnects before or during the response. */
+async function disconnect({ path, token }: ExpectedResponse): Promise<void> {
   const socket = connect({ port, host: '127.0.0.1' }).pause()
   socket.on('error', () => {})
   socket.write(`GET ${path} HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`)
@@ -140,18 +140,18 @@ async function leave({ path, token }: Question): Promise<void> {
   socket.destroy()
 }
 
-const said = ({ headers, text }: ServiceResponse) =>
+const textOf = ({ headers, text }: ServiceResponse) =>
   text.replace(String(headers.get('x-request-id')), '<id>')
 
 const any = <T>(list: T[]) => list[Math.floor(Math.random() * list.length)] as T
 
 interface AppOfTest {
-  /** Its id, which all its rows name. */
-  mark: string
-  /** One of the service's own, and one of the identity provider. */
+  /** App id, which every row contains. */
+  appId: string
+  /** A token of the service, and one of the identity provider. */
   tokens: string[]
-  refused: string[]
-  /** Its own name, its client id, and the tokens of its connections. */
+  invalidTokens: string[]
+  /** Name, client id and connection tokens. */
   names: string[]
   foreign: string
   number: number
@@ -159,7 +159,7 @@ interface AppOfTest {
 
 const shapeToken = (shape: number, app: number) => `shape ${shape} of ${app}`
 
-/** All apps have connections of the same shapes; none has any row of another. */
+/** Adds an app. All apps have connections of the same shapes, with different rows. */
 async function makeApp(number: number): Promise<AppOfTest> {
   const [name, clientId] = [`app ${randomUUID()}`, `client ${randomUUID()}`]
   const appId = await addApp(db, { name, client_id: clientId })
@@ -175,9 +175,9 @@ async function makeApp(number: number): Promise<AppOfTest> {
   }
   await addConnection(db, appId, `only ${number}`)
   return {
-    mark: appId,
+    appId: appId,
     tokens: [await addToken(db, appId), await issuer.sign({ client_id: clientId })],
-    refused: [
+    invalidTokens: [
       await addToken(db, appId, { expires_at: PAST }),
       await addToken(db, appId, { revoked_at: PAST }),
       `app_${'x'.repeat(43)}`,
@@ -190,23 +190,23 @@ async function makeApp(number: number): Promise<AppOfTest> {
   }
 }
 
-/** A page that comes in many pieces, and of which few fit in the memory. */
-async function addLarge({ mark, tokens: [token = ''] }: AppOfTest): Promise<Question> {
-  const connection = await addConnection(db, mark)
+/** Adds a large page: the response has many chunks, and few of them fit in memory. */
+async function addLarge({ appId, tokens: [token = ''] }: AppOfTest): Promise<ExpectedResponse> {
+  const connection = await addConnection(db, appId)
   const texts = Array.from({ length: 300 }, (_, row) => ({ description: `${row}`.padEnd(9_000) }))
   await addPortfolioTransactions(db, connection, ...texts)
   const { status, text } = await get(connection.portfolio, { token })
   return { path: connection.portfolio, token, status, text }
 }
 
-/** What the service says while all is quiet, after a look whether that names no app but the caller's. */
-async function questionsOf(app: AppOfTest): Promise<Question[]> {
-  const { mark, tokens, refused, foreign, number } = app
-  const questions: Question[] = []
-  const note = async (asked: Omit<Question, 'status' | 'text'>) => {
-    const answer = await get(asked.path, asked)
-    questions.push({ ...asked, status: answer.status, text: said(answer) })
-    return answer
+/** Responses without load. @throws Error if one contains another app's row */
+async function requestsOf(app: AppOfTest): Promise<ExpectedResponse[]> {
+  const { appId, tokens, invalidTokens, foreign, number } = app
+  const requests: ExpectedResponse[] = []
+  const note = async (request: Omit<ExpectedResponse, 'status' | 'text'>) => {
+    const response = await get(request.path, request)
+    requests.push({ ...request, status: response.status, text: textOf(response) })
+    return response
   }
   const noteShape = async (connection: string, token: string) => {
     const { portfolio, account, orders } = addresses(connection)
@@ -214,10 +214,10 @@ async function questionsOf(app: AppOfTest): Promise<Question[]> {
     for (const path of [...pages.flatMap((page) => [portfolio + page, account + page]), orders]) {
       const { status, headers, text } = await note({ path, token })
       if (status !== 200) throw new Error(`${path}: ${status} ${text}`)
-      const strange = [...text.matchAll(/"(?:description|name)":"(\S+) /g)].find(
-        ([, name]) => name !== mark,
+      const foreignRow = [...text.matchAll(/"(?:description|name)":"(\S+) /g)].find(
+        ([, name]) => name !== appId,
       )
-      if (strange) throw new Error(`${path} of ${mark}: ${strange}`)
+      if (foreignRow) throw new Error(`${path} of ${appId}: ${foreignRow}`)
       await note({ path, token, method: 'HEAD' })
       await note({ path, token, headers: { 'if-none-match': String(headers.get('etag')) } })
     }
@@ -227,9 +227,9 @@ async function questionsOf(app: AppOfTest): Promise<Question[]> {
     for (const path of Object.values(addresses(foreign))) await note({ path, token })
   }
   const { portfolio, orders } = addresses(shapeToken(2, number))
-  for (const stranger of refused) {
+  for (const invalidToken of invalidTokens) {
     for (const path of [portfolio, orders, `${portfolio}?limit=0`])
-      await note({ path, token: stranger })
+      await note({ path, token: invalidToken })
   }
-  return questions
+  return requests
 }
