@@ -200,7 +200,7 @@ export interface components {
              */
             operationDateDay: string | null;
             /**
-             * Operation date, from the institution
+             * Original operation date
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
              * @example 2025-03-14
@@ -214,7 +214,7 @@ export interface components {
              */
             valueDateDay: string | null;
             /**
-             * Value date, from the institution
+             * Original value date
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
              * @example 2025-03-18
@@ -227,7 +227,7 @@ export interface components {
              */
             operationDateHour: string | null;
             /**
-             * Operation time, from the institution
+             * Original operation time
              * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 16:42:07
              */
@@ -239,7 +239,7 @@ export interface components {
              */
             valueDateHour: string | null;
             /**
-             * Value time, from the institution
+             * Original value time
              * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
@@ -427,7 +427,7 @@ export interface components {
              */
             operationDateDay: string | null;
             /**
-             * Operation date, from the institution
+             * Original operation date
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
              * @example 2025-03-14
@@ -441,7 +441,7 @@ export interface components {
              */
             valueDateDay: string | null;
             /**
-             * Value date, from the institution
+             * Original value date
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
              * @example 2025-03-18
@@ -454,7 +454,7 @@ export interface components {
              */
             operationDateHour: string | null;
             /**
-             * Operation time, from the institution
+             * Original operation time
              * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 16:42:07
              */
@@ -466,7 +466,7 @@ export interface components {
              */
             valueDateHour: string | null;
             /**
-             * Value time, from the institution
+             * Original value time
              * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */

@@ -163,7 +163,7 @@ export const TransactionDates = {
     examples: ['2025-03-14'],
   }),
   originalOperationDateDay: Nullable(CalendarDate, {
-    title: 'Operation date, from the institution',
+    title: 'Original operation date',
     description: 'Operation date in the institution’s time zone, `originalOperationDateTz`.',
     examples: ['2025-03-14'],
   }),
@@ -175,22 +175,18 @@ export const TransactionDates = {
     examples: ['2025-03-18'],
   }),
   originalValueDateDay: Nullable(CalendarDate, {
-    title: 'Value date, from the institution',
+    title: 'Original value date',
     description: 'Value date in the institution’s time zone, `originalValueDateTz`.',
     examples: ['2025-03-18'],
   }),
   operationDateHour: timeOf('operationDateDay', 'Operation time', '15:42:07'),
   originalOperationDateHour: timeOf(
     'originalOperationDateDay',
-    'Operation time, from the institution',
+    'Original operation time',
     '16:42:07',
   ),
   valueDateHour: timeOf('valueDateDay', 'Value time', '00:00:00'),
-  originalValueDateHour: timeOf(
-    'originalValueDateDay',
-    'Value time, from the institution',
-    '00:00:00',
-  ),
+  originalValueDateHour: timeOf('originalValueDateDay', 'Original value time', '00:00:00'),
   originalOperationDateTz: zoneOf('operation'),
   originalValueDateTz: zoneOf('value'),
 }
