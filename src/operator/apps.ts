@@ -10,31 +10,29 @@ export interface App {
 
 /**
  * Registers an app.
- * @param app `clientId` is how an identity provider knows it, where there is one
+ * @param app `clientId`: id of the app at the identity provider
  * @throws OperatorError when the name or the client id is taken
  */
 export async function createApp(
   db: Kysely<Tables>,
-  app: { name: string; clientId?: string | undefined },
+  { name, clientId }: { name: string; clientId?: string | undefined },
 ): Promise<App> {
   try {
     return await db
       .insertInto('app')
-      .values({ name: app.name, client_id: app.clientId ?? null })
+      .values({ name, client_id: clientId ?? null })
       .returning(['id', 'name'])
       .executeTakeFirstOrThrow()
   } catch (error) {
-    if (isViolation(error, 'app_name_key'))
-      throw new OperatorError(`There is an app ${app.name} already.`)
-    throw clientIdTaken(error, app.clientId)
+    if (!isViolation(error, 'app_name_key')) throw clientIdTaken(error, clientId)
+    throw new OperatorError(`There is an app ${name} already.`)
   }
 }
 
 /**
- * Has an identity provider's client id stand for an app from the next request on, and the one that it
- * had no more.
- * @param clientId null: no client id stands for it
- * @throws OperatorError when there is no such app, or another one has the client id
+ * Replaces the client id of an app, from the next request on.
+ * @param app `clientId` null: tokens of the identity provider are rejected
+ * @throws OperatorError when the app does not exist, or another app has the client id
  */
 export async function setClientId(
   db: Kysely<Tables>,
@@ -49,7 +47,6 @@ export async function setClientId(
   }
 }
 
-/** A sentence in place of the database's error, if that is what it is about. */
 function clientIdTaken(error: unknown, clientId: string | null | undefined): unknown {
   if (!isViolation(error, 'app_client_id_key')) return error
   return new OperatorError(`Another app has the client id ${clientId} already.`)
@@ -71,8 +68,9 @@ export async function listApps(db: Kysely<Tables>) {
 }
 
 /**
- * @param options `lock` keeps everyone else from changing it, and from giving it tokens and connections
- * @throws OperatorError when there is no app of that name
+ * Finds an app by its name.
+ * @param options `lock`: other sessions wait to change it, or to add tokens and connections
+ * @throws OperatorError when the app does not exist
  */
 export async function findApp(
   db: Kysely<Tables>,
@@ -86,5 +84,5 @@ export async function findApp(
     .$if(lock, (query) => query.forUpdate())
     .executeTakeFirst()
   if (app) return app
-  throw new OperatorError(`There is no app ${name}: \`app list\` shows those that there are.`)
+  throw new OperatorError(`There is no app ${name}: \`app list\` shows all apps.`)
 }

@@ -1,43 +1,40 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { OperatorDatabase } from './database.ts'
 
-/** What a command has to say. */
+/** Result of a command, for standard output. */
 export interface Report {
-  /** For a person, on standard output. */
   text: string
-  /** For a script that asked for --json, on standard output in its stead. */
+  /** Replaces the text with --json. */
   json: object
-  /** Whether the command did not reach what it was for: the exit code is 1 then. */
+  /** Sets exit code 1. */
   failed?: boolean
 }
 
 /** Runs a command on the database, and prints its report. */
 export type Run = (
   work: (database: OperatorDatabase, notice: (sentence: string) => void) => Promise<Report>,
-  options?: {
-    /** Whether the command can do with a schema that is behind. */
-    anySchema?: boolean
-  },
+  /** `anySchema`: accepts a database with missing migrations. */
+  options?: { anySchema?: boolean },
 ) => Promise<void>
 
-/** How the operator is called, for help and messages. */
+/** Call of the operator, for help and messages. */
 export const CALL = 'npm run operator --'
 
-/** Ends the help of a command with lines to copy. */
+/** Adds examples to the end of a command's help. */
 export function withExamples(command: Command, ...examples: string[]): Command {
   const lines = examples.map((example) => `  ${CALL} ${example}`)
   return command.addHelpText('after', `\nFor example:\n${lines.join('\n')}\n`)
 }
 
-/** An option or argument that may not be empty. */
+/** Parses an option or argument that must not be empty. */
 export function nonEmpty(value: string): string {
-  if (value === '') throw new InvalidArgumentError('It may not be empty.')
+  if (value === '') throw new InvalidArgumentError('It must not be empty.')
   return value
 }
 
-/** An option or argument that is stored as a short text, and shown in a line of a table. */
+/** Parses a name or label. It is stored as short text and shown in tables. */
 export function shortText(value: string): string {
-  if (/\p{Cc}/u.test(value)) throw new InvalidArgumentError('It may not hold control characters.')
+  if (/\p{Cc}/u.test(value)) throw new InvalidArgumentError('Control characters are not allowed.')
   if ([...nonEmpty(value)].length > 255) throw new InvalidArgumentError('255 characters at most.')
   return value
 }

@@ -1,61 +1,51 @@
 import { randomInt } from 'node:crypto'
 import type { Kysely } from 'kysely'
+import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { connectionKey, tokenHash } from '../postgres/tokens.ts'
 import { findApp } from './apps.ts'
-import { Failure } from './errors.ts'
 
-/**
- * Finds a connection by its token, which is unique in the database.
- * @param parameters `app`: the connection must belong to this app
- * @returns its id
- * @throws Failure when there is none
- */
-export async function findConnection(
-  db: Kysely<Tables>,
-  { token, app: appName }: { token: string; app?: string | undefined },
-): Promise<string> {
-  const app = appName === undefined ? undefined : await findApp(db, appName)
-  const hash = tokenHash(token)
-  const connection = await db
-    .selectFrom('connection')
-    .select('id')
-    .where('id', '=', connectionKey(hash))
-    .where('token_hash', '=', hash)
-    .$if(app !== undefined, (query) => query.where('app_id', '=', app?.id ?? ''))
-    .executeTakeFirst()
-  if (connection) return connection.id
-  const owner = app ? `The app ${app.name} has` : 'There is'
-  throw new Failure(`${owner} no connection with this token.`)
+/** Refers to a connection by its id or its token. With `app`, it must belong to this app. */
+export type ConnectionReference = ({ id: string } | { token: string }) & {
+  app?: string | undefined
 }
 
 /**
- * Finds a connection by its id.
- * @param facts `app`: it must be one of this app
+ * Finds a connection.
  * @returns its id
- * @throws Failure when there is none
+ * @throws OperatorError when there is none
  */
-export async function findConnectionById(
+export async function findConnection(
   db: Kysely<Tables>,
-  facts: { id: string; app?: string | undefined },
+  reference: ConnectionReference,
 ): Promise<string> {
-  const app = facts.app === undefined ? undefined : await findApp(db, facts.app)
-  const found = await db
+  const app = reference.app === undefined ? undefined : await findApp(db, reference.app)
+  const hash = 'token' in reference ? tokenHash(reference.token) : undefined
+  const id = 'id' in reference ? reference.id : connectionKey(tokenHash(reference.token))
+  const connection = await db
     .selectFrom('connection')
     .select('id')
-    .where('id', '=', facts.id)
+    .where('id', '=', id)
+    .$if(hash !== undefined, (query) => query.where('token_hash', '=', hash ?? Buffer.alloc(0)))
     .$if(app !== undefined, (query) => query.where('app_id', '=', app?.id ?? ''))
     .executeTakeFirst()
-  if (found) return found.id
-  throw new Failure(
-    `${app ? `The app ${app.name} has` : 'There is'} no connection ${facts.id}: ` +
-      '`connection list --app NAME` shows those of an app.',
+  if (connection) return connection.id
+  const none = app ? `The app ${app.name} has no connection` : 'There is no connection'
+  throw new OperatorError(
+    'id' in reference
+      ? `${none} ${id}: \`connection list --app NAME\` shows those of an app.`
+      : `${none} with this token.`,
   )
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-/** 22 of 62 characters are 131 bits: the id and the ETag, which follow from a token, do not help to guess it. */
+// 131 bits: too many to guess from the id or the ETag, which are derived from the token.
 const TOKEN_LENGTH = 22
+
+/** Every character is equally likely and unpredictable. */
+function newToken(): string {
+  return Array.from({ length: TOKEN_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+}
 
 export interface CreatedConnection {
   id: string
@@ -65,8 +55,8 @@ export interface CreatedConnection {
 
 /**
  * Creates a connection of an app.
- * @param parameters `token` absent: a new one is generated
- * @throws Failure when the app does not exist, or a connection with this key exists
+ * @param parameters without `token`, a new one is generated
+ * @throws OperatorError when the app does not exist, or a connection with this key exists
  */
 export async function createConnection(
   db: Kysely<Tables>,
@@ -84,23 +74,16 @@ export async function createConnection(
       .onConflict((conflict) => conflict.column('id').doNothing())
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows === 1n) return { id, token }
-    if (parameters.token !== undefined) throw tokenTaken()
+    // Different tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
+    if (parameters.token !== undefined) {
+      throw new OperatorError(
+        'A connection with this token exists already: a token is unique in the whole database.',
+      )
+    }
   }
 }
 
-/** Two tokens may also share their key, the first 8 bytes of the hash; that is one in 2^64. */
-function tokenTaken(): Failure {
-  return new Failure(
-    'A connection with this token exists already: a token is unique in the whole database.',
-  )
-}
-
-/** Every character is equally likely and unpredictable. */
-function newToken(): string {
-  return Array.from({ length: TOKEN_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
-}
-
-/** @throws Failure when there is no such app */
+/** @throws OperatorError when the app does not exist */
 export async function listConnections(db: Kysely<Tables>, appName: string) {
   const app = await findApp(db, appName)
   const rows = await db

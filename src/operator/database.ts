@@ -4,14 +4,14 @@ import { OperatorError } from '../operator-error.ts'
 import { knownMigrations } from '../postgres/migrations.ts'
 import type { Tables } from '../postgres/tables.ts'
 
-/** The database as the operator uses it: it may write. */
+/** Writable database of the operator. */
 export interface OperatorDatabase {
   db: Kysely<Tables>
-  /** The same connections, for what needs one to itself. */
+  /** The same connections, for work that needs a dedicated one. */
   pool: pg.Pool
 }
 
-/** Lends the database at a URL, and closes its connections afterwards. */
+/** Opens the database at a URL, and closes its connections after `use`. */
 export async function withDatabase<T>(
   url: string,
   use: (database: OperatorDatabase) => Promise<T>,
@@ -23,7 +23,7 @@ export async function withDatabase<T>(
     keepAlive: true,
     application_name: 'investment-data-operator',
   })
-  // A connection that breaks while idle is told by the next statement.
+  // If an idle connection breaks, the next statement fails.
   pool.on('error', () => {})
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   try {
@@ -33,7 +33,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** @throws OperatorError that names the command which mends it, when migrations are missing */
+/** @throws OperatorError when migrations are missing */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
   const applied = await appliedMigrations(db)
   const missing = (await knownMigrations()).filter((name) => !applied.has(name))

@@ -4,15 +4,15 @@ import type { Tables } from '../postgres/tables.ts'
 import { findApp } from './apps.ts'
 import { pluralize } from './output.ts'
 
-/** How many rows of each kind there are. */
-export interface RowCounts {
+/** Deleted rows by table. */
+export interface DeletedRows {
   portfolioTransactions: number
   accountTransactions: number
   transferOrders: number
 }
 
-/** Counts the rows of connections themselves: the books do not know of transfer orders. */
-async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<RowCounts> {
+/** Counts the rows themselves: there are no row counts of transfer orders. */
+async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<DeletedRows> {
   const count = (table: string) => sql<number>`
     (select count(*)::float8 from ${sql.table(table)}
       where connection_id = any(${connectionIds}::bigint[]))`
@@ -25,37 +25,27 @@ async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<R
     .executeTakeFirstOrThrow()
 }
 
-/** In words, for people. */
-export function rowsInWords(counts: RowCounts): string {
-  const { portfolioTransactions, accountTransactions, transferOrders } = counts
-  return (
-    `${pluralize(portfolioTransactions, 'portfolio transaction')}, ` +
-    `${pluralize(accountTransactions, 'account transaction')} and ` +
-    pluralize(transferOrders, 'transfer order')
-  )
+/** Describes deleted rows: `2 portfolio transactions, 1 account transaction and …`. */
+export function describeRows(rows: DeletedRows): string {
+  const portfolio = pluralize(rows.portfolioTransactions, 'portfolio transaction')
+  const account = pluralize(rows.accountTransactions, 'account transaction')
+  return `${portfolio}, ${account} and ${pluralize(rows.transferOrders, 'transfer order')}`
 }
 
-interface DeletedConnection extends RowCounts {
+interface DeletedConnection extends DeletedRows {
   id: string
-  /** Name of the app that it was of. */
+  /** Name of its app. */
   app: string
   label: string | null
 }
 
-interface DeletedApp extends RowCounts {
-  id: string
-  name: string
-  tokens: number
-  connections: number
-}
-
 /**
- * Deletes a connection with its rows and its books, for good.
- * @throws OperatorError when there is no such connection any more
+ * Deletes a connection with its rows and row counts, permanently.
+ * @throws OperatorError when the connection does not exist any more
  */
 export async function deleteConnection(db: Kysely<Tables>, id: string): Promise<DeletedConnection> {
   return await withoutTimeout(db, async (transaction) => {
-    // The strongest lock: whoever writes rows of it ends first, or finds it gone.
+    // The strongest lock: a session that writes its rows finishes first, or fails.
     const connection = await transaction
       .selectFrom('connection')
       .innerJoin('app', 'app.id', 'connection.app_id')
@@ -70,10 +60,17 @@ export async function deleteConnection(db: Kysely<Tables>, id: string): Promise<
   })
 }
 
+interface DeletedApp extends DeletedRows {
+  id: string
+  name: string
+  tokens: number
+  connections: number
+}
+
 /**
- * Deletes an app with its tokens, for good.
- * @param app `withConnections` deletes its connections and their rows, too
- * @throws OperatorError when there is no such app, or it has connections and they are not to go
+ * Deletes an app with its tokens, permanently.
+ * @param app `withConnections`: deletes its connections and their rows, too
+ * @throws OperatorError when the app does not exist, or has connections without `withConnections`
  */
 export async function deleteApp(
   db: Kysely<Tables>,
@@ -81,13 +78,23 @@ export async function deleteApp(
 ): Promise<DeletedApp> {
   return await withoutTimeout(db, async (transaction) => {
     const app = await findApp(transaction, name, { lock: true })
-    const connectionIds = await connectionsOf(transaction, app.id, { lock: withConnections })
-    const rows = await countRows(transaction, connectionIds)
-    const connections = connectionIds.length
+    // In the order of the triggers' locks, to prevent a deadlock.
+    const found = await transaction
+      .selectFrom('connection')
+      .select('id')
+      .where('app_id', '=', app.id)
+      .orderBy('id')
+      .$if(withConnections, (query) => query.forUpdate())
+      .execute()
+    const connections = found.length
+    const rows = await countRows(
+      transaction,
+      found.map(({ id }) => id),
+    )
     if (connections > 0 && !withConnections) {
       throw new OperatorError(
         `The app ${name} still has ${pluralize(connections, 'connection')} with ` +
-          `${rowsInWords(rows)}; nothing was deleted. --with-connections deletes them, too.`,
+          `${describeRows(rows)}; nothing was deleted. --with-connections deletes them, too.`,
       )
     }
     const tokens = await transaction
@@ -99,23 +106,7 @@ export async function deleteApp(
   })
 }
 
-/** In the order of ids, as the books lock them, so that the two do not end in a deadlock. */
-async function connectionsOf(
-  db: Kysely<Tables>,
-  appId: string,
-  { lock }: { lock: boolean },
-): Promise<string[]> {
-  const found = await db
-    .selectFrom('connection')
-    .select('id')
-    .where('app_id', '=', appId)
-    .orderBy('id')
-    .$if(lock, (query) => query.forUpdate())
-    .execute()
-  return found.map(({ id }) => id)
-}
-
-/** Deleting millions of rows may last, whatever the role or the database allows a statement. */
+/** Runs a transaction without statement timeout: deleting millions of rows takes long. */
 async function withoutTimeout<T>(
   db: Kysely<Tables>,
   work: (transaction: Kysely<Tables>) => Promise<T>,

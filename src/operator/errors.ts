@@ -7,10 +7,6 @@ export class UsageError extends OperatorError {
   override name = 'UsageError'
 }
 
-// Former names, still used by connection.ts.
-export class Failure extends OperatorError {}
-export class UsageMistake extends UsageError {}
-
 /** True if a statement violated the constraint of this name. */
 export function isViolation(error: unknown, constraint: string): boolean {
   return error instanceof pg.DatabaseError && error.constraint === constraint

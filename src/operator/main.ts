@@ -1,11 +1,11 @@
-/** The process of the operator's command line: `npm run operator -- --help`. */
+/** Process of the admin CLI: `npm run operator -- --help`. */
 import { withoutEmbedded } from '../config.ts'
 import { operate } from './cli.ts'
 
-// Whoever reads the output, `head` for instance, may stop before its end.
+// The reader of the output, such as `head`, may stop early.
 process.stdout.on('error', () => {})
 
-/** The embedded database that runs, or one that is started for this and stopped again. */
+/** Uses the running embedded database, or starts one and stops it afterwards. */
 async function withEmbedded<T>(dataDir: string, use: (url: string) => Promise<T>): Promise<T> {
   const { findRunning } = await import('../../tools/embedded-postgres/running.ts').catch(
     withoutEmbedded,

@@ -10,26 +10,19 @@ import type { Tables } from '../postgres/tables.ts'
 const ITERATIONS = 4096
 
 /**
- * What PostgreSQL stores of a password (RFC 5802, RFC 7677). Made here, so that the password itself
- * reaches neither the server nor its log.
- * @param password printable ASCII: beyond it, clients differ in how they normalise
+ * Computes the password verifier that PostgreSQL stores (RFC 5802, RFC 7677). The password itself reaches
+ * neither the server nor its log.
+ * @param password printable ASCII: clients normalise other characters differently
  */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(16)): string {
   const salted = pbkdf2Sync(password, salt, ITERATIONS, 32, 'sha256')
-  const storedKey = createHash('sha256').update(hmac(salted, 'Client Key')).digest('base64')
-  const serverKey = hmac(salted, 'Server Key').toString('base64')
+  const hmac = (text: string) => createHmac('sha256', salted).update(text).digest()
+  const storedKey = createHash('sha256').update(hmac('Client Key')).digest('base64')
+  const serverKey = hmac('Server Key').toString('base64')
   return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString('base64')}$${storedKey}:${serverKey}`
 }
 
-function hmac(key: Buffer, text: string): Buffer {
-  return createHmac('sha256', key).update(text).digest()
-}
-
-/**
- * How the service's sessions begin in this database, also where a pooler stands between that refuses
- * startup options: they only read, wait for no lock for long, keep the plan of a prepared statement, and
- * never last.
- */
+/** Settings of the role's sessions. PgBouncer may reject them as startup options. */
 const SETTINGS = {
   default_transaction_read_only: 'on',
   statement_timeout: '5s',
@@ -38,34 +31,33 @@ const SETTINGS = {
   ...PLANNER_SETTINGS,
 }
 
-/** Any number, as long as nothing else locks it. */
+/** Advisory lock. Nothing else uses this number. */
 const LOCK = 7_310_452
 
 /**
- * Sets up the role that the service connects as, in this database.
- * @param password makes it a login with this password; absent: its login stays as it is
- * @throws OperatorError that tells an administrator what to run, where the operator's role may not do it
+ * Configures the role of the service in this database.
+ * @param password allows login with this password; absent: the login does not change
+ * @throws OperatorError with statements for an administrator, if the operator's role lacks the privilege
  */
 export async function configureServiceRole(
   db: Kysely<Tables>,
   password: string | undefined,
 ): Promise<void> {
   if (password !== undefined && !/^[ -~]+$/.test(password)) {
-    throw new OperatorError('SERVICE_DATABASE_PASSWORD may hold only printable ASCII characters.')
+    throw new OperatorError('SERVICE_DATABASE_PASSWORD must be printable ASCII.')
   }
   const statements = await statementsFor(db, password)
   try {
     await db.transaction().execute(async (transaction) => {
-      // Of two runs at once, the second would fail over the same row of PostgreSQL's catalogue.
+      // Two concurrent runs would update the same row of the catalogue, and the second would fail.
       await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(transaction)
       for (const statement of statements) await sql.raw(statement).execute(transaction)
     })
   } catch (error) {
-    const insufficientPrivilege = '42501'
-    if (!(error instanceof pg.DatabaseError && error.code === insufficientPrivilege)) throw error
+    if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
     throw new OperatorError(
-      'The schema is up to date, but this role may not configure the role of the service: ' +
-        `let an administrator run these statements.\n${statements.join(';\n')};`,
+      'The schema is up to date, but this role may not configure the role of the service. ' +
+        `An administrator must run these statements:\n${statements.join(';\n')};`,
     )
   }
 }
@@ -77,7 +69,7 @@ async function statementsFor(db: Kysely<Tables>, password: string | undefined): 
       on setdatabase = pg_database.oid and setrole = 'investment_service'::regrole
     where datname = current_database()`.execute(db)
   const { name: database, set = [] } = rows[0] ?? {}
-  // What an administrator has set already need not be asked for again.
+  // An administrator may have applied some settings already.
   const settings = Object.entries(SETTINGS)
     .filter(([name, value]) => !set.includes(`${name}=${value}`))
     .map(
@@ -85,24 +77,20 @@ async function statementsFor(db: Kysely<Tables>, password: string | undefined): 
         `alter role investment_service in database ${database} set ${name} = '${value}'`,
     )
   if (password === undefined) return settings
-  const login = `alter role investment_service login password '${scramVerifier(password)}'`
-  return [...settings, login]
+  return [...settings, `alter role investment_service login password '${scramVerifier(password)}'`]
 }
 
 const ATTEMPTS = 30
-/**
- * Requests queue behind a migration that waits for its lock, and give up after a fifth of
- * STATEMENT_TIMEOUT_MS: half of that, by default.
- */
+/** Half of a request's lock timeout, by default: requests queue behind a migration that waits. */
 const LOCK_TIMEOUT_MS = 500
 const PAUSE_MS = 1_000
 
 /**
- * Runs the missing migrations, one after the other. A statement that waits for a lock makes all others
- * wait behind it, so it gives up soon, lets them pass, and tries again a little later.
- * @param onWait is told in a sentence when that happens
+ * Runs the missing migrations in order. All statements queue behind one that waits for a lock, so a
+ * migration stops waiting soon, lets them pass, and tries again later.
+ * @param onWait receives a sentence for each new attempt
  * @returns the names of the migrations that ran
- * @throws OperatorError that tells what an administrator must run, where the operator's role may not do it
+ * @throws OperatorError with a statement for an administrator, if the operator's role lacks the privilege
  */
 export async function migrate(
   db: Kysely<Tables>,
@@ -112,14 +100,14 @@ export async function migrate(
     await sql`set lock_timeout = ${sql.lit(LOCK_TIMEOUT_MS)}`.execute(session)
     const applied: string[] = []
     for (;;) {
-      const name = await patiently(session, onWait)
+      const name = await migrateWithRetries(session, onWait)
       if (name === undefined) return applied
       applied.push(name)
     }
   })
 }
 
-async function patiently(
+async function migrateWithRetries(
   session: Kysely<Tables>,
   onWait: (sentence: string) => void,
 ): Promise<string | undefined> {
@@ -127,25 +115,22 @@ async function patiently(
     try {
       return await migrateOnce(session)
     } catch (error) {
-      if (mayNotCreateRole(error)) throw withoutCreateRole()
-      if (!isLockTimeout(error) || attempt === ATTEMPTS) throw error
+      if (error instanceof pg.DatabaseError && error.message.includes('denied to create role')) {
+        throw new OperatorError(
+          'A migration creates the role of the service, and this role may not create roles. An ' +
+            'administrator must run `create role investment_service;`. Then try again.',
+        )
+      }
+      if (!hasCode(error, LOCK_NOT_AVAILABLE) || attempt === ATTEMPTS) throw error
       onWait(`Another session holds a lock that a migration needs; trying again (${attempt}).`)
       await sleep(PAUSE_MS)
     }
   }
 }
 
-function isLockTimeout(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '55P03'
-}
+const INSUFFICIENT_PRIVILEGE = '42501'
+const LOCK_NOT_AVAILABLE = '55P03'
 
-function mayNotCreateRole(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.message.includes('denied to create role')
-}
-
-function withoutCreateRole(): OperatorError {
-  return new OperatorError(
-    'A migration makes the role that the service connects as, and this role may make none: ' +
-      'let an administrator run `create role investment_service;`, and try again.',
-  )
+function hasCode(error: unknown, sqlState: string): boolean {
+  return error instanceof pg.DatabaseError && error.code === sqlState
 }

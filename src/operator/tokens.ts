@@ -9,8 +9,8 @@ const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }
 const LONGEST_DAYS = 36_500
 
 /**
- * How many seconds a duration is that is written as a number and a unit: `90d`, `12h`, `30m`.
- * @returns undefined where it is not written so, is nothing, or is longer than 36,500 days
+ * Parses a number and a unit: `90d`, `12h`, `30m`.
+ * @returns seconds; undefined for other notations, zero, and more than 36,500 days
  */
 export function parseDuration(text: string): number | undefined {
   const [, count = '', unit = ''] = /^([0-9]{1,10})([smhdw])$/.exec(text) ?? []
@@ -18,40 +18,40 @@ export function parseDuration(text: string): number | undefined {
   return seconds > 0 && seconds <= LONGEST_DAYS * SECONDS.d ? seconds : undefined
 }
 
-/** By this a secret scanner, or a person who finds one, knows what it is. */
+/** Identifies a token for secret scanners. */
 const PREFIX = 'idq_'
 
 export interface IssuedToken {
   id: string
-  /** Shown now and never again: only its hash is stored (contract item 20). */
+  /** It is shown once: the database has only its hash (contract item 20). */
   token: string
   expiresAt: Date | null
 }
 
 /**
  * Issues a bearer token to an app.
- * @param facts `ttlSeconds` absent: the token does not expire
- * @throws OperatorError when there is no such app
+ * @param parameters without `ttlSeconds`, the token does not expire
+ * @throws OperatorError when the app does not exist
  */
 export async function issueToken(
   db: Kysely<Tables>,
-  facts: { app: string; ttlSeconds?: number | undefined },
+  parameters: { app: string; ttlSeconds?: number | undefined },
 ): Promise<IssuedToken> {
-  const app = await findApp(db, facts.app)
+  const app = await findApp(db, parameters.app)
   const token = PREFIX + randomBytes(32).toString('base64url')
   const { id, expiresAt } = await db
     .insertInto('app_token')
     .values({
       app_id: app.id,
       token_hash: tokenHash(token),
-      expires_at: sql`now() + make_interval(secs => ${facts.ttlSeconds ?? null})`,
+      expires_at: sql`now() + make_interval(secs => ${parameters.ttlSeconds ?? null})`,
     })
     .returning(['id', 'expires_at as expiresAt'])
     .executeTakeFirstOrThrow()
   return { id, token, expiresAt }
 }
 
-/** @throws OperatorError when there is no such app */
+/** @throws OperatorError when the app does not exist */
 export async function listTokens(db: Kysely<Tables>, appName: string) {
   const app = await findApp(db, appName)
   return await db
@@ -73,8 +73,8 @@ export async function listTokens(db: Kysely<Tables>, appName: string) {
 }
 
 /**
- * Revokes a token, at once and for good. One that was revoked before keeps the time of that.
- * @throws OperatorError when there is no such token
+ * Revokes a token immediately and permanently. A revoked token keeps its time of revocation.
+ * @throws OperatorError when the token does not exist
  */
 export async function revokeToken(db: Kysely<Tables>, id: string) {
   const revoked = await db

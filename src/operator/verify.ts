@@ -1,15 +1,15 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import type { Tables } from '../postgres/tables.ts'
 
-/** Where the books and the rows disagree. */
+/** A wrong row count. */
 export interface Difference {
   connectionId: string
-  /** The table whose rows were counted. */
   table: string
-  /** A day, or a month as YYYY-MM; null where it is the connection's count of all its rows. */
+  /** A day, or a month as YYYY-MM; null for all rows of the connection. */
   period: string | null
-  /** What the books say, and how many rows there are. */
+  /** Stored row count. */
   booked: number
+  /** Actual number of rows. */
   counted: number
 }
 
@@ -20,10 +20,10 @@ export interface Verification {
 }
 
 /**
- * Counts all rows anew and compares them with the books that the triggers keep: per connection, and
- * per connection and month, and day. All of it in one snapshot, so that it can be done while others write.
+ * Counts all rows and compares them with the row counts of the triggers: per connection, and per
+ * connection and month, and day. One snapshot makes this possible while other sessions write.
  */
-export async function verifyBooks(db: Kysely<Tables>): Promise<Verification> {
+export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification> {
   return await db
     .transaction()
     .setIsolationLevel('repeatable read')
@@ -36,8 +36,11 @@ export async function verifyBooks(db: Kysely<Tables>): Promise<Verification> {
           differences.push(...(await query.execute(snapshot)).rows)
         }
       }
-      const size = await books(snapshot)
-      return { ...size, differences }
+      const { rows } = await sql<{ connections: number; rows: number }>`
+        select count(*)::float8 as connections,
+          coalesce(sum(portfolio_transactions + account_transactions), 0)::float8 as rows
+        from connection`.execute(snapshot)
+      return { connections: 0, rows: 0, ...rows[0], differences }
     })
 }
 
@@ -53,26 +56,26 @@ function totals(table: string): RawBuilder<Difference> {
     order by c.id`
 }
 
-/** The books of a table by their suffix: the column that names a period, and how it is told. */
+/** Row counts by period: suffix of the table, column and format of the period. */
 const PERIODS = [
   {
     suffix: 'month',
     column: 'first_day',
     ofDay: sql<string>`effective_day - (extract(day from effective_day)::integer - 1)`,
-    form: 'YYYY-MM',
+    format: 'YYYY-MM',
   },
   {
     suffix: 'day',
     column: 'effective_day',
     ofDay: sql<string>`effective_day`,
-    form: 'YYYY-MM-DD',
+    format: 'YYYY-MM-DD',
   },
 ]
 
-function counts(table: string, { suffix, column, ofDay, form }: (typeof PERIODS)[number]) {
+function counts(table: string, { suffix, column, ofDay, format }: (typeof PERIODS)[number]) {
   return sql<Difference>`
     select connection_id as "connectionId", ${sql.lit(table)} as "table",
-      to_char(period, ${sql.lit(form)}) as period,
+      to_char(period, ${sql.lit(format)}) as period,
       coalesce(b.row_count, 0) as booked, coalesce(n.counted, 0)::float8 as counted
     from (
       select connection_id, ${sql.ref(column)} as period, row_count
@@ -82,12 +85,4 @@ function counts(table: string, { suffix, column, ofDay, form }: (typeof PERIODS)
       from ${sql.table(table)} group by 1, 2) n using (connection_id, period)
     where coalesce(b.row_count, 0) <> coalesce(n.counted, 0)
     order by connection_id, period`
-}
-
-async function books(db: Kysely<Tables>): Promise<{ connections: number; rows: number }> {
-  const { rows } = await sql<{ connections: number; rows: number }>`
-    select count(*)::float8 as connections,
-      coalesce(sum(portfolio_transactions + account_transactions), 0)::float8 as rows
-    from connection`.execute(db)
-  return rows[0] ?? { connections: 0, rows: 0 }
 }

@@ -13,7 +13,7 @@ import { operator, operatorHere } from './operator-process.ts'
 
 const list = (DATABASE_URL: string) => operatorHere(['app', 'list'], { DATABASE_URL })
 
-t.test('What is wrong with the database is told in one sentence', async (t) => {
+t.test('Database error: one sentence', async (t) => {
   const { url } = await createDatabase(t)
   const closed = createServer().listen(0, '127.0.0.1')
   await once(closed, 'listening')
@@ -23,7 +23,7 @@ t.test('What is wrong with the database is told in one sentence', async (t) => {
   const cases: [string, string | RegExp][] = [
     [
       changed(url, { port: String(typeof address === 'object' && address?.port) }),
-      `${unreachable}: nothing listens there.`,
+      `${unreachable}: no server listens there.`,
     ],
     [changed(url, { hostname: 'no-such-host.invalid' }), new RegExp(`^${unreachable}: `)],
     [
@@ -43,28 +43,28 @@ t.test('What is wrong with the database is told in one sentence', async (t) => {
   )
 })
 
-t.test('A wrong password is told, and so is none', async (t) => {
+t.test('Wrong or missing password: one sentence', async (t) => {
   const { url } = await createDatabase(t)
   await onServer(url, `create role wrong_password login password 'right'`)
   t.teardown(() => onServer(url, 'drop role wrong_password'))
-  // A server that trusts everybody on this machine has no wrong passwords.
+  // Some servers accept every password from this machine.
   const trustsAll = await canConnect(
     changed(url, { username: 'wrong_password', password: 'wrong' }),
   )
   if (trustsAll) {
-    t.pass('this server trusts everybody')
+    t.pass('this server accepts every password')
     return
   }
   const wrong = await list(changed(url, { username: 'wrong_password', password: 'wrong' }))
   t.match(wrong, {
     code: 1,
-    stderr: 'PostgreSQL refuses the user or the password in DATABASE_URL.\n',
+    stderr: 'PostgreSQL rejects the user or the password in DATABASE_URL.\n',
   })
   const none = await list(changed(url, { username: 'wrong_password', password: '' }))
-  t.match(none, { code: 1, stderr: 'PostgreSQL asks for a password, and DATABASE_URL has none.\n' })
+  t.match(none, { code: 1, stderr: 'PostgreSQL requires a password, and DATABASE_URL has none.\n' })
 })
 
-t.test('A schema that is behind names the command that mends it', async (t) => {
+t.test('Missing migrations: the error names the command to run', async (t) => {
   const { url } = await createDatabase(t)
   await onServer(url, `delete from kysely_migration where name like '0004%'`)
   const { code, stderr } = await list(url)
@@ -75,17 +75,17 @@ t.test('A schema that is behind names the command that mends it', async (t) => {
   )
 })
 
-t.test('A session that only reads is told', async (t) => {
+t.test('Read-only session: one sentence', async (t) => {
   const { url } = await createDatabase(t)
   const reading = new URL(url)
   reading.searchParams.set('options', '-c default_transaction_read_only=on')
   const env = { DATABASE_URL: reading.href }
   const { code, stderr } = await operatorHere(['app', 'create', 'x'], env)
   t.equal(code, 1)
-  t.match(stderr, /^The database only lets itself be read/)
+  t.match(stderr, /^The database is read-only/)
 })
 
-t.test('Without DATABASE_URL: the embedded database, running or not', async (t) => {
+t.test('No DATABASE_URL: the embedded database, running or not', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'operator-test-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const call = (...args: string[]) => operator(args, { env: { DATA_DIR: folder } })
@@ -94,7 +94,7 @@ t.test('Without DATABASE_URL: the embedded database, running or not', async (t) 
   t.equal(await findRunning(folder), undefined, 'it was stopped afterwards')
   const running = await startEmbedded(folder)
   t.match(await call('app', 'create', 'first'), { code: 0 })
-  t.equal(await findRunning(folder), running.url, 'it runs on')
+  t.equal(await findRunning(folder), running.url, 'it still runs')
   await running.stop()
   t.match((await call('app', 'list', '--json')).json(), { items: [{ name: 'first' }] })
 })

@@ -20,7 +20,7 @@ const service = await startService(t)
 const { db, databaseUrl: DATABASE_URL } = service
 const call = (...args: string[]) => operatorHere(args, { DATABASE_URL })
 
-/** An app with a token, and one connection with two portfolio transactions, an account's, an order. */
+/** Adds an app, a token and a connection: 2 portfolio and 1 account transaction, 1 order. */
 async function addCustomer(name: string, connectionToken?: string) {
   const appId = await addApp(db, { name })
   const token = await addToken(db, appId)
@@ -36,11 +36,11 @@ type Customer = Awaited<ReturnType<typeof addCustomer>>
 const ROWS = { portfolioTransactions: 2, accountTransactions: 1, transferOrders: 1 }
 const IN_WORDS = '2 portfolio transactions, 1 account transaction and 1 transfer order'
 
-/** What each endpoint answers to the customer's app. */
+/** Status of each endpoint for the customer's app. */
 async function statuses({ token, connection }: Pick<Customer, 'token' | 'connection'>) {
   const { portfolio, account, orders } = connection
-  const answers = [portfolio, account, orders].map((path) => service.get(path, { token }))
-  return (await Promise.all(answers)).map(({ status }) => status)
+  const responses = [portfolio, account, orders].map((path) => service.get(path, { token }))
+  return (await Promise.all(responses)).map(({ status }) => status)
 }
 
 async function isWhole(t: Test, customer: Customer, words: string) {
@@ -53,7 +53,7 @@ async function isWhole(t: Test, customer: Customer, words: string) {
   t.equal((await ask(orders)).length, 1, words)
 }
 
-/** Rows and entries of the books that name a connection, in all tables that do. */
+/** Counts the rows and row counts of a connection, in all tables that refer to it. */
 async function remains(t: Test, { id }: TestConnection): Promise<number> {
   const { rows: tables } = await sql<{ name: string }>`
     select conrelid::regclass::text as name from pg_constraint
@@ -68,11 +68,11 @@ async function remains(t: Test, { id }: TestConnection): Promise<number> {
   return (await Promise.all(counts)).reduce((sum, { rows }) => sum + (rows[0]?.count ?? 0), 0)
 }
 
-async function booksAgree(t: Test) {
-  t.match(await call('verify'), { code: 0, stdout: /^The books agree/ })
+async function rowCountsAgree(t: Test) {
+  t.match(await call('verify'), { code: 0, stdout: /^The row counts agree/ })
 }
 
-t.test('404: a connection that was deleted, by its id or its token', async (t) => {
+t.test('404: deleted connection, by its id or its token', async (t) => {
   const customer = await addCustomer('erasing', 'erased')
   const other = await addCustomer('beside', 'untouched')
   const sibling = await addConnection(db, customer.appId)
@@ -102,21 +102,21 @@ t.test('404: a connection that was deleted, by its id or its token', async (t) =
     transferOrders: 0,
   })
   t.equal((await service.get(sibling.portfolio, customer)).status, 404)
-  await booksAgree(t)
+  await rowCountsAgree(t)
 })
 
-t.test('A connection with the token of a deleted one has none of its rows', async (t) => {
+t.test('New connection with the token of a deleted one: no rows, another ETag', async (t) => {
   const { appId, token, connection } = await addCustomer('again', 'again')
   const before = await service.get(connection.portfolio, { token })
   t.match(await call('connection', 'delete', connection.id), { code: 0 })
   await addConnection(db, appId, 'again')
   const headers = { 'if-none-match': String(before.headers.get('etag')) }
-  const answer = await service.get(connection.portfolio, { token, headers })
-  t.equal(answer.status, 200, 'and the tag of the old one is not its own')
-  t.match(answer.json(), { items: [], totalItems: 0 })
+  const response = await service.get(connection.portfolio, { token, headers })
+  t.equal(response.status, 200, 'and the tag of the old one is not its own')
+  t.match(response.json(), { items: [], totalItems: 0 })
 })
 
-t.test('401: an app that was deleted; its connections only go if that is said', async (t) => {
+t.test('401: deleted app; its connections go only with --with-connections', async (t) => {
   const customer = await addCustomer('ending', 'ended')
   await addToken(db, customer.appId, { revoked_at: new Date() })
   const empty = await addConnection(db, customer.appId)
@@ -143,10 +143,10 @@ t.test('401: an app that was deleted; its connections only go if that is said', 
   t.same(await statuses({ token: other.token, connection: empty }), [404, 404, 404])
   t.equal((await remains(t, customer.connection)) + (await remains(t, empty)), 0)
   await isWhole(t, other, "another app's connection stays")
-  await booksAgree(t)
+  await rowCountsAgree(t)
 })
 
-t.test('An app is deleted in one sentence, with connections and without', async (t) => {
+t.test('app delete: one sentence, with and without connections', async (t) => {
   await addCustomer('full')
   t.match(await call('app', 'delete', 'full', '--with-connections'), {
     stdout: `The app full is deleted with 1 token and 1 connection: ${IN_WORDS}.\n`,
@@ -159,11 +159,11 @@ t.test('An app is deleted in one sentence, with connections and without', async 
   t.match(await call('app', 'create', 'bare'), { code: 0 }, 'the name is free')
 })
 
-t.test('What is not there is told, and nothing is deleted', async (t) => {
+t.test('Missing app or connection: an error, and nothing is deleted', async (t) => {
   const customer = await addCustomer('there')
   const { id, token } = customer.connection
   await addApp(db, { name: 'elsewhere' })
-  const noApp = 'There is no app no: `app list` shows those that there are.'
+  const noApp = 'There is no app no: `app list` shows all apps.'
   const listed = '`connection list --app NAME` shows those of an app.'
   const cases: [string[], string][] = [
     [['app', 'delete', 'no'], noApp],
@@ -195,7 +195,7 @@ t.test('What is not there is told, and nothing is deleted', async (t) => {
   await isWhole(t, customer, 'nothing was deleted')
 })
 
-t.test('A deletion that fails deletes nothing', async (t) => {
+t.test('Failed deletion: rolled back', async (t) => {
   const customer = await addCustomer('half')
   await afterDeletion(t, ['connection', 'app'], "raise exception 'refused'")
   t.match(await call('connection', 'delete', customer.connection.id), { code: 1 })
@@ -204,7 +204,7 @@ t.test('A deletion that fails deletes nothing', async (t) => {
   await isWhole(t, customer, 'the app')
 })
 
-/** Has each deletion of a row do something more, until the test ends. */
+/** Runs a statement after each deleted row, until the test ends. */
 async function afterDeletion(t: Test, tables: string[], statement: string): Promise<void> {
   const body = sql.lit(`begin ${statement}; return null; end`)
   await sql`create function after_deletion() returns trigger language plpgsql as ${body}`.execute(
@@ -217,7 +217,7 @@ async function afterDeletion(t: Test, tables: string[], statement: string): Prom
   }
 }
 
-t.test('Who adds a token or a connection to an app that goes waits, and is told', async (t) => {
+t.test('Adding to an app during its deletion: waits, then fails', async (t) => {
   const session = await openSession(t)
   for (const [noun, verb] of [
     ['token', 'issue'],
@@ -232,13 +232,12 @@ t.test('Who adds a token or a connection to an app that goes waits, and is told'
     t.match(await added, {
       code: 1,
       stdout: '',
-      stderr:
-        'Another session deleted what this belongs to at the same time; nothing was changed.\n',
+      stderr: 'Another session deleted the parent row at the same time; nothing was changed.\n',
     })
   }
 })
 
-t.test('Who deletes an app that is getting a connection waits, and is refused', async (t) => {
+t.test('Deleting an app while it gets a connection: waits, then fails', async (t) => {
   const session = await openSession(t)
   const appId = await addApp(db, { name: 'growing' })
   const token = await addToken(db, appId)
@@ -257,7 +256,7 @@ t.test('Who deletes an app that is getting a connection waits, and is refused', 
   t.equal((await service.get(addresses('grown').orders, { token })).status, 200)
 })
 
-t.test('A deletion waits for who writes rows, and takes these along', async (t) => {
+t.test('Deletion during a write: waits, and deletes the new rows', async (t) => {
   const session = await openSession(t)
   for (const name of ['app', 'connection']) {
     const customer = await addCustomer(`written ${name}`)
@@ -278,11 +277,11 @@ t.test('A deletion waits for who writes rows, and takes these along', async (t) 
     await session.query('commit')
     t.match((await deleted).json(), { portfolioTransactions: 3 }, name)
     t.equal(await remains(t, customer.connection), 0)
-    await booksAgree(t)
+    await rowCountsAgree(t)
   }
 })
 
-t.test('Whoever may not delete an app is told so, whoever holds a connection of it', async (t) => {
+t.test('app delete without --with-connections: fails without waiting for locks', async (t) => {
   const customer = await addCustomer('busy')
   const session = await openSession(t)
   await session.query('begin')
@@ -293,7 +292,7 @@ t.test('Whoever may not delete an app is told so, whoever holds a connection of 
   })
 })
 
-/** Settings for the operator whose sessions have a limit in ms. */
+/** Environment of the operator, with a setting for its sessions. */
 function within(limit: string): { DATABASE_URL: string } {
   const url = new URL(DATABASE_URL)
   url.searchParams.set('options', `-c ${limit}`)
@@ -307,7 +306,7 @@ async function openSession(t: Test): Promise<pg.Client> {
   return session
 }
 
-/** Returns when a session of the operator waits for a lock. */
+/** Waits until a session of the operator waits for a lock. */
 async function waiting(): Promise<void> {
   await until('the operator waits for a lock', async () => {
     const { rows } = await sql`select from pg_stat_activity where datname = current_database()
@@ -316,7 +315,7 @@ async function waiting(): Promise<void> {
   })
 }
 
-t.test('However short statements may take, a deletion that takes longer is done', async (t) => {
+t.test('Deletion longer than statement_timeout: completes', async (t) => {
   const customer = await addCustomer('long')
   await afterDeletion(t, ['connection'], 'perform pg_sleep(1)')
   const args = ['connection', 'delete', customer.connection.id]
@@ -324,5 +323,5 @@ t.test('However short statements may take, a deletion that takes longer is done'
     code: 0,
     stdout: `deleted with ${IN_WORDS}`,
   })
-  await booksAgree(t)
+  await rowCountsAgree(t)
 })

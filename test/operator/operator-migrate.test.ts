@@ -15,7 +15,7 @@ const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
 const provider = new FileMigrationProvider({ fs, path, migrationFolder })
 const known = Object.keys(await provider.getMigrations()).sort()
 
-t.test('Migrations run once, in order; a second run finds nothing to do', async (t) => {
+t.test('migrate: runs each migration once, in order', async (t) => {
   const { url } = await emptyDatabase(t)
   const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: url })
   t.same((await migrate()).json(), { applied: known })
@@ -27,7 +27,7 @@ t.test('Migrations run once, in order; a second run finds nothing to do', async 
   })
 })
 
-t.test('Two runs at once: one works, the other waits for it', async (t) => {
+t.test('Two concurrent runs: the second waits', async (t) => {
   const { url } = await emptyDatabase(t)
   const runs = await Promise.all(
     [1, 2].map(() => operatorHere(['migrate', '--json'], { DATABASE_URL: url })),
@@ -39,7 +39,7 @@ t.test('Two runs at once: one works, the other waits for it', async (t) => {
   t.same(runs.flatMap((run) => run.json().applied).sort(), known)
 })
 
-t.test('The sessions of the service only read, keep plans and do not last', async (t) => {
+t.test('Role of the service: read-only sessions, timeouts and planner settings', async (t) => {
   const { url } = await createDatabase(t)
   t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), { code: 0 })
   const [row] = await query(
@@ -61,7 +61,7 @@ t.test('The sessions of the service only read, keep plans and do not last', asyn
   ])
 })
 
-t.test('With SERVICE_DATABASE_PASSWORD, the role of the service can log in', async (t) => {
+t.test('SERVICE_DATABASE_PASSWORD: the role of the service can log in', async (t) => {
   const { url } = await createDatabase(t)
   t.teardown(() => onServer(url, 'alter role investment_service nologin password null'))
   const SERVICE_DATABASE_PASSWORD = `it's "${randomBytes(12).toString('base64')}"\\$`
@@ -78,11 +78,11 @@ t.test('With SERVICE_DATABASE_PASSWORD, the role of the service can log in', asy
   const salt = Buffer.from(String(stored?.rolpassword).split(/[:$]/)[2] ?? '', 'base64')
   t.equal(stored?.rolpassword, scramVerifier(SERVICE_DATABASE_PASSWORD, salt))
   const refused = await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: 'größe' })
-  t.match(refused, { code: 1, stderr: /^SERVICE_DATABASE_PASSWORD may hold only printable ASCII/ })
+  t.match(refused, { code: 1, stderr: /^SERVICE_DATABASE_PASSWORD must be printable ASCII/ })
 })
 
-t.test('The verifier of a password is that of RFC 7677', (t) => {
-  // The user, password and salt of the example there, whose keys its messages imply.
+t.test('Password verifier: the example of RFC 7677', (t) => {
+  // The keys follow from the password, salt and messages of the example.
   const salt = Buffer.from('W22ZaJ0SNY7soEsUEjb6gQ==', 'base64')
   const [, keys = ''] = scramVerifier('pencil', salt).split(`${salt.toString('base64')}$`)
   t.equal(
@@ -92,7 +92,7 @@ t.test('The verifier of a password is that of RFC 7677', (t) => {
   t.end()
 })
 
-t.test('A migration does not wait long for a lock: it steps back, and tries again', async (t) => {
+t.test('Locked table: the migration stops waiting and tries again', async (t) => {
   const { url } = await emptyDatabase(t)
   const [last = '', before = ''] = known.toReversed()
   await migrateTo(url, before)
@@ -101,7 +101,7 @@ t.test('A migration does not wait long for a lock: it steps back, and tries agai
   await holder.query('begin; lock table connection in access share mode')
   const migrating = operatorHere(['migrate', '--json'], { DATABASE_URL: url })
   await sleep(4_000)
-  // While it pauses between two attempts, others get through, and then it does.
+  // Other sessions read between two attempts.
   await query(url, 'select count(*) from connection')
   await holder.end()
   const { stderr, json } = await migrating
@@ -109,7 +109,7 @@ t.test('A migration does not wait long for a lock: it steps back, and tries agai
   t.match(stderr, /^Another session holds a lock that a migration needs; trying again \(1\)\.\n/)
 })
 
-t.test('A role that may make no roles is told what an administrator must run', async (t) => {
+t.test('Role without the privilege: statements for an administrator', async (t) => {
   const { url } = await emptyDatabase(t)
   const role = `operator_${randomBytes(4).toString('hex')}`
   const database = new URL(url).pathname.slice(1)
@@ -128,10 +128,10 @@ t.test('A role that may make no roles is told what an administrator must run', a
   t.match(statements, `alter role investment_service in database ${database} set jit = 'off';`)
   await onServer(url, statements)
   const again = await operatorHere(['migrate'], { DATABASE_URL: own })
-  t.match(again, { code: 0, stdout: 'The schema is up to date.\n' }, 'after that, nothing is left')
+  t.match(again, { code: 0, stdout: 'The schema is up to date.\n' }, 'no statements are left')
 })
 
-/** A database without a schema. */
+/** Creates a database without a schema. */
 async function emptyDatabase(t: Test): Promise<{ url: string }> {
   const server = String(process.env.TEST_SERVER_URL)
   const name = `test_${randomBytes(6).toString('hex')}`

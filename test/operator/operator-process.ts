@@ -8,28 +8,28 @@ export interface Ended {
   code: number | null
   stdout: string
   stderr: string
-  /** What --json printed. */
+  /** Parses the output of --json. */
   // biome-ignore lint/suspicious/noExplicitAny: a test looks into whatever came.
   json(): any
 }
 
-interface How {
+interface Options {
   env?: Record<string, string>
   /** Standard input. */
   input?: string
-  /** The folder of a release, where it is not this one. */
+  /** Folder of another release. */
   release?: string | undefined
 }
 
 const here = join(import.meta.dirname, '../..')
 
-/** Calls the operator's command line in a process of its own, with no settings but those given. */
-export async function operator(args: string[], how: How = {}): Promise<Ended> {
-  const { env = {}, input = '', release = here } = how
+/** Calls the admin CLI in a new process, with only these settings. */
+export async function operator(args: string[], options: Options = {}): Promise<Ended> {
+  const { env = {}, input = '', release = here } = options
   const flags = ['--disable-warning=ExperimentalWarning', join(release, 'src/operator/main.ts')]
   const { PATH = '', HOME = '' } = process.env
   const child = spawn(process.execPath, [...flags, ...args], { env: { PATH, HOME, ...env } })
-  // A command that does not read its input may be gone before it is written.
+  // A command that does not read its input may exit first.
   child.stdin.on('error', () => {})
   child.stdin.end(input)
   const closed = once(child, 'close')
@@ -38,16 +38,16 @@ export async function operator(args: string[], how: How = {}): Promise<Ended> {
   return ended(child.exitCode, stdout, stderr)
 }
 
-/** The same within this process, which is many times faster and has no standard input. */
+/** Calls the admin CLI in this process: much faster, but without standard input. */
 export async function operatorHere(args: string[], env: Record<string, string>): Promise<Ended> {
   let [stdout, stderr] = ['', '']
   const code = await operate(args, {
     environment: env,
-    stdout: (told) => {
-      stdout += told
+    stdout: (written) => {
+      stdout += written
     },
-    stderr: (told) => {
-      stderr += told
+    stderr: (written) => {
+      stderr += written
     },
     withEmbedded: () => Promise.reject(new Error('DATABASE_URL is missing')),
   })

@@ -6,18 +6,21 @@ import { operatorHere } from './operator-process.ts'
 const { url, db, run, newConnection } = await prepareImport(t)
 const verify = (...flags: string[]) => operatorHere(['verify', ...flags], { DATABASE_URL: url })
 
-t.test('Books that agree are told, and exit code 0', async (t) => {
+t.test('Correct row counts: exit code 0', async (t) => {
   const connection = await newConnection()
   await run('portfolio-transactions', connection, portfolioLine(1))
-  t.match(await verify(), { code: 0, stdout: 'The books agree with 1 row of 1 connection.\n' })
+  t.match(await verify(), { code: 0, stdout: 'The row counts agree with 1 row of 1 connection.\n' })
   await newConnection()
   await run('portfolio-transactions', connection, portfolioLine(2))
   await run('account-transactions', connection, accountLine(1))
-  t.match(await verify(), { code: 0, stdout: 'The books agree with 3 rows of 2 connections.\n' })
+  t.match(await verify(), {
+    code: 0,
+    stdout: 'The row counts agree with 3 rows of 2 connections.\n',
+  })
   t.same((await verify('--json')).json(), { connections: 2, rows: 3, differences: [] })
 })
 
-t.test('While others write, the books agree in every snapshot', async (t) => {
+t.test('Concurrent writes: row counts agree in every snapshot', async (t) => {
   const connections = await Promise.all([1, 2, 3].map(() => newConnection()))
   let writing = true
   const imports = connections.map(async (connection, index) => {
@@ -36,7 +39,7 @@ t.test('While others write, the books agree in every snapshot', async (t) => {
   await written
 })
 
-t.test('Each difference is told, and exit code 1; nothing is changed', async (t) => {
+t.test('Wrong row counts: each is listed, exit code 1, nothing is changed', async (t) => {
   const { id } = await newConnection()
   const other = await newConnection()
   const day = (line: string, to: string) => line.replace('2024-02-29', to)
@@ -65,7 +68,7 @@ t.test('Each difference is told, and exit code 1; nothing is changed', async (t)
   ]
   t.same(json().differences, expected)
   const { stdout } = await verify()
-  t.match(stdout, /^The books are wrong:\n/)
+  t.match(stdout, /^The row counts are wrong:\n/)
   t.match(stdout, new RegExp(`${id} +portfolio_transaction +2024-02-29 +0 +1\n`))
   t.match(stdout, new RegExp(`${id} +portfolio_transaction +all +7 +3\n`))
   t.same((await verify('--json')).json().differences, expected)

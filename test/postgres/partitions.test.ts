@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { type Kysely, sql } from 'kysely'
 import t from 'tap'
 import { databaseOptions } from '../../src/app.ts'
-import { verifyBooks } from '../../src/operator/verify.ts'
+import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { createPool } from '../../src/postgres/pool.ts'
 import { statements } from '../../src/postgres/statements.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
@@ -49,7 +49,7 @@ t.test('The service reads one partition for a page, and the books are kept', asy
   t.equal(page.totalItems, 20)
   const found = page.items.map(({ transactionId }: { transactionId: string }) => transactionId)
   t.same(found, ids.toReversed().slice(5, 10))
-  t.match(await verifyBooks(owner), { rows: 20, differences: [] })
+  t.match(await verifyRowCounts(owner), { rows: 20, differences: [] })
 
   const pool = createPool(databaseOptions(config, String(config.DATABASE_URL)))
   t.teardown(() => pool.end())

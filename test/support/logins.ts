@@ -4,10 +4,10 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import type { Tables } from '../../src/postgres/tables.ts'
 
-/** All tables, with the right to write. Closed at teardown. */
+/** Opens all tables as their owner. Closed at teardown. */
 export function openAsOwner(t: Test, url: string): Kysely<Tables> {
   const pool = new pg.Pool({ connectionString: url, max: 4 })
-  // Where a test takes the database away, whoever uses a connection is told by its own error.
+  // A test may stop the database. Statements report their own errors.
   pool.on('error', () => {})
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   t.teardown(() => db.destroy())
@@ -15,9 +15,9 @@ export function openAsOwner(t: Test, url: string): Kysely<Tables> {
 }
 
 /**
- * Makes a login for one test, with the rights of investment_service and bound by its policies, and
- * returns its connection string. That role itself belongs to the whole server, where other test files
- * run at the same time.
+ * Creates a login for one test, with the privileges and policies of investment_service: other test files
+ * share that role at the same time.
+ * @returns its connection string
  */
 export async function loginOfService(t: Test, db: Kysely<Tables>, url: string): Promise<string> {
   const login = new URL(url)

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 import { createApp, listApps, setClientId } from '../apps.ts'
 import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
-import { deleteApp, rowsInWords } from '../deletion.ts'
+import { deleteApp, describeRows } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
 import { pluralize, table } from '../output.ts'
 
-/** `app create`, `app list`, `app set-client-id`, `app delete`: the programs that call the service. */
+/** `app create`, `app list`, `app set-client-id`, `app delete`. */
 export function addAppCommands(program: Command, run: Run): void {
-  const app = program.command('app').description('the programs that call the service')
+  const app = program.command('app').description('apps: programs that call the service')
   addCreate(app, run)
   addList(app, run)
   addSetClientId(app, run)
@@ -20,18 +20,18 @@ function addCreate(app: Command, run: Run): void {
       .command('create')
       .description('register an app')
       .argument('<name>', 'unique name of the app', shortText)
-      .option('--client-id <id>', 'client id that an identity provider knows it by', shortText),
+      .option('--client-id <id>', 'its client id at the identity provider', shortText),
     'app create my-app',
   ).action((name: string, { clientId }: { clientId?: string }) =>
     run(async ({ db }) => {
-      const created = await createApp(db, { name, clientId })
-      return { json: created, text: `The app ${created.name} is registered (${created.id}).` }
+      const json = await createApp(db, { name, clientId })
+      return { json, text: `The app ${json.name} is registered (${json.id}).` }
     }),
   )
 }
 
 function addList(app: Command, run: Run): void {
-  withExamples(app.command('list').description('show all apps'), 'app list').action(() =>
+  withExamples(app.command('list').description('list all apps'), 'app list').action(() =>
     run(async ({ db }) => {
       const items = await listApps(db)
       const rows = items.map(({ name, id, clientId, connections }) => ({
@@ -49,20 +49,18 @@ function addSetClientId(app: Command, run: Run): void {
   withExamples(
     app
       .command('set-client-id')
-      .description(
-        'set the client id that an identity provider knows an app by, in place of its last',
-      )
+      .description('replace the client id of an app at the identity provider')
       .argument('<name>', 'name of the app', nonEmpty)
       .argument('[id]', 'client id', shortText)
-      .option('--none', 'take its client id away: tokens of the provider are refused from then on'),
+      .option('--none', 'remove its client id: tokens of the provider are rejected from then on'),
     'app set-client-id my-app 8f14e45f-client',
     'app set-client-id my-app --none',
   ).action((name: string, id: string | undefined, { none = false }: { none?: boolean }) => {
     if ((id === undefined) !== none) throw new UsageError('Give a client id, or --none.')
     return run(async ({ db }) => {
-      const changed = await setClientId(db, { name, clientId: id ?? null })
-      const text = id === undefined ? 'has no client id' : `has the client id ${id}`
-      return { json: changed, text: `The app ${name} ${text} from now on.` }
+      const json = await setClientId(db, { name, clientId: id ?? null })
+      const clientId = id === undefined ? 'no client id' : `the client id ${id}`
+      return { json, text: `The app ${name} has ${clientId} from now on.` }
     })
   })
 }
@@ -71,19 +69,18 @@ function addDelete(app: Command, run: Run): void {
   withExamples(
     app
       .command('delete')
-      .description('delete an app and its tokens: at once, and for good')
+      .description('delete an app and its tokens, immediately and permanently')
       .argument('<name>', 'name of the app', nonEmpty)
-      .option('--with-connections', 'its connections and all their rows, too'),
+      .option('--with-connections', 'delete its connections and all their rows, too'),
     'app delete my-app',
     'app delete my-app --with-connections',
   ).action((name: string, { withConnections = false }: { withConnections?: boolean }) =>
     run(async ({ db }) => {
-      const deleted = await deleteApp(db, { name, withConnections })
-      const connections = pluralize(deleted.connections, 'connection')
-      const text =
-        `The app ${name} is deleted with ${pluralize(deleted.tokens, 'token')} and ${connections}` +
-        (deleted.connections > 0 ? `: ${rowsInWords(deleted)}.` : '.')
-      return { json: deleted, text }
+      const json = await deleteApp(db, { name, withConnections })
+      const tokens = pluralize(json.tokens, 'token')
+      const connections = pluralize(json.connections, 'connection')
+      const rows = json.connections > 0 ? `: ${describeRows(json)}` : ''
+      return { json, text: `The app ${name} is deleted with ${tokens} and ${connections}${rows}.` }
     }),
   )
 }

@@ -3,9 +3,9 @@ import { seed } from '../../../seeds/seed.ts'
 import { type Report, type Run, withExamples } from '../command.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
-import { type Difference, verifyBooks } from '../verify.ts'
+import { type Verification, verifyRowCounts } from '../verify.ts'
 
-/** `migrate`, `seed` and `verify`: what concerns the database as a whole. */
+/** `migrate`, `seed` and `verify`. */
 export function addMaintenanceCommands(
   program: Command,
   run: Run,
@@ -15,8 +15,8 @@ export function addMaintenanceCommands(
     program
       .command('migrate')
       .description(
-        'bring the schema up to date and set up the role that the service connects as; with ' +
-          'SERVICE_DATABASE_PASSWORD in the environment, that role can log in',
+        'update the schema and configure the role of the service. With SERVICE_DATABASE_PASSWORD ' +
+          'in the environment, the role can log in.',
       ),
     'migrate',
   ).action(() =>
@@ -44,21 +44,22 @@ export function addMaintenanceCommands(
   withExamples(
     program
       .command('verify')
-      .description('count all rows anew, and tell where the books that totals come from are wrong'),
+      .description('count all rows, and report wrong row counts: the API takes totals from them'),
     'verify',
-  ).action(() => run(async ({ db }) => reportOf(await verifyBooks(db))))
+  ).action(() => run(async ({ db }) => reportOf(await verifyRowCounts(db))))
 }
 
-function reportOf(verification: Awaited<ReturnType<typeof verifyBooks>>): Report {
-  const { connections, rows, differences } = verification
-  const extent = `${pluralize(rows, 'row')} of ${pluralize(connections, 'connection')}`
-  if (differences.length === 0) {
-    return { json: verification, text: `The books agree with ${extent}.` }
+function reportOf(json: Verification): Report {
+  const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
+  if (json.differences.length === 0) {
+    return { json, text: `The row counts agree with ${extent}.` }
   }
-  const list = table(differences.map(rowOf), '')
-  return { json: verification, text: `The books are wrong:\n${list}`, failed: true }
-}
-
-function rowOf({ connectionId, table, period, booked, counted }: Difference) {
-  return { connection: connectionId, table, period: period ?? 'all', booked, counted }
+  const rows = json.differences.map(({ connectionId, period, ...others }) => ({
+    connection: connectionId,
+    table: others.table,
+    period: period ?? 'all',
+    booked: others.booked,
+    counted: others.counted,
+  }))
+  return { json, text: `The row counts are wrong:\n${table(rows, '')}`, failed: true }
 }

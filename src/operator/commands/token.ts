@@ -4,9 +4,9 @@ import { nonEmpty, type Run, withExamples } from '../command.ts'
 import { table } from '../output.ts'
 import { issueToken, listTokens, parseDuration, revokeToken } from '../tokens.ts'
 
-/** `token issue`, `token list`, `token revoke`: the bearer tokens of apps. */
+/** `token issue`, `token list`, `token revoke`. */
 export function addTokenCommands(program: Command, run: Run): void {
-  const token = program.command('token').description('the bearer tokens of the apps')
+  const token = program.command('token').description('bearer tokens of apps')
   addIssue(token, run)
   addList(token, run)
   addRevoke(token, run)
@@ -16,22 +16,16 @@ function addIssue(token: Command, run: Run): void {
   withExamples(
     token
       .command('issue')
-      .description('issue a token, which is shown this once; others of the app stay valid')
-      .requiredOption('--app <name>', 'the app that it is for', nonEmpty)
-      .option(
-        '--ttl <duration>',
-        'how long it is valid: 90d, 12h, 30m; always, if absent',
-        seconds,
-      ),
+      .description('issue a token and show it, once; other tokens of the app stay valid')
+      .requiredOption('--app <name>', 'the app', nonEmpty)
+      .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; unlimited if absent', seconds),
     'token issue --app my-app --ttl 90d',
   ).action(({ app, ttl }: { app: string; ttl?: number }) =>
     run(async ({ db }) => {
-      const issued = await issueToken(db, { app, ttlSeconds: ttl })
-      const end = issued.expiresAt
-        ? `until ${issued.expiresAt.toISOString()}`
-        : 'until it is revoked'
-      const text = `Token ${issued.id} of ${app}, valid ${end}. It is shown only now:\n${issued.token}`
-      return { json: issued, text }
+      const json = await issueToken(db, { app, ttlSeconds: ttl })
+      const end = json.expiresAt ? `until ${json.expiresAt.toISOString()}` : 'until it is revoked'
+      const text = `Token ${json.id} of ${app}, valid ${end}. It is shown only now:\n${json.token}`
+      return { json, text }
     }),
   )
 }
@@ -40,7 +34,7 @@ function addList(token: Command, run: Run): void {
   withExamples(
     token
       .command('list')
-      .description('show the tokens of an app, without what is secret')
+      .description('list the tokens of an app, without secrets')
       .requiredOption('--app <name>', 'the app', nonEmpty),
     'token list --app my-app',
   ).action(({ app }: { app: string }) =>
@@ -62,14 +56,13 @@ function addRevoke(token: Command, run: Run): void {
   withExamples(
     token
       .command('revoke')
-      .description('revoke a token: at once, and for good')
-      .argument('<id>', 'id of the token, as `token list` shows it', uuid),
+      .description('revoke a token, immediately and permanently')
+      .argument('<id>', 'id of the token, from `token list`', uuid),
     'token revoke 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863',
   ).action((id: string) =>
     run(async ({ db }) => {
-      const revoked = await revokeToken(db, id)
-      const text = `Token ${id} is revoked since ${revoked.revokedAt?.toISOString()}.`
-      return { json: revoked, text }
+      const json = await revokeToken(db, id)
+      return { json, text: `Token ${id} is revoked since ${json.revokedAt?.toISOString()}.` }
     }),
   )
 }

@@ -78,7 +78,7 @@ t.test('A backup and its restoring cost no request, although rows change meanwhi
   }
   const told = await runShell(t, withOwn(restore, own), clientOf(second.url), typed)
   t.match(told, 'The schema is up to date.')
-  t.match(told, /The books agree with 18100 rows of 4 connections/)
+  t.match(told, /The row counts agree with 18100 rows of 4 connections/)
   allAnswered(t, await stop())
   await endChanges()
 
