@@ -8,12 +8,12 @@ import { readPortfolioTransactions } from '../../src/queries/portfolio-transacti
 import type { PageQuery } from '../servers/targets.ts'
 import { appToken, connectionToken, keyOf } from './data-set.ts'
 
-/** How the service sets up its sessions (src/postgres/pool.ts), as options of a connection. */
+/** Settings of the service's connections (src/postgres/pool.ts), as a startup option. */
 export const SESSION = Object.entries({ default_transaction_read_only: 'on', ...PLANNER_SETTINGS })
   .map(([name, value]) => `-c ${name}=${value}`)
   .join(' ')
 
-/** What the service sends to the database when it is asked for a page. */
+/** Captures the statement that the service sends for a page. */
 export function captureStatement(ask: PageQuery): Promise<{ text: string; values: Parameter[] }> {
   const facts = {
     holding: new Holding(new AnswerMemory(0), ask.limit),

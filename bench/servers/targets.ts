@@ -10,7 +10,7 @@ export interface PageQuery {
   from?: string
 }
 
-/** How a server names the lists, and how its responses are read. */
+/** Paths and response format of a server. */
 interface Api {
   name: string
   /** Path and query string of a page. */

@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
 import type { Parameter } from '../../src/postgres/statements.ts'
 import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 /** Reads that come up at the same time share round trips; none may notice. */
 
@@ -30,8 +30,8 @@ t.test('They share connections', async (t) => {
 
 t.test('Connections in use are counted, not those who ask over them', async (t) => {
   const { ask, db } = await open(t)
-  const reads = Array.from({ length: 10 }, () => ask(sleep, ['0.02']))
-  while (db.state().primary.inUse < 2) await pause(5)
+  const reads = Array.from({ length: 10 }, () => ask(sleep, ['0.1']))
+  await until('two connections are in use', () => db.state().primary.inUse === 2)
   t.match(db.state().primary, { connections: 2, inUse: 2 })
   await Promise.all(reads)
   t.match(db.state().primary, { connections: 2, inUse: 0 })
