@@ -1,101 +1,94 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import t from 'tap'
-import type { Tables } from '../../../src/postgres/tables.ts'
 import { createDatabase } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
-import { type Besieged, startBesieged, untilNotReady } from '../support/service-under-siege.ts'
-import { slowed } from '../support/slow-statements.ts'
+import { withLockedTable, withSlowStatements } from '../support/blocked-statements.ts'
+import { send, sendAndRead } from '../support/golden-responses.ts'
+import { type ServiceUnderLoad, startServiceUnderLoad } from '../support/load.ts'
+import { untilReadyIs } from '../support/processes/service-process.ts'
 
-/** A database that is there, and does not get on with what it is asked. */
+/** A database that answers, but not each statement. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const login = await loginOfService(t, db, url)
-const place = { db, login }
 
-/** Whether some known list of that kind is answered. */
-async function answered({ service, known }: Besieged, list: string): Promise<boolean> {
-  const { path = '', token } = known.find((one) => one.path.includes(list)) ?? {}
-  const headers = { authorization: `Bearer ${token}` }
-  return (await fetch(service.url + path, { headers })).status === 200
+/** Status of the first golden request whose path has this part. */
+async function statusOf({ service, golden }: ServiceUnderLoad, part: string): Promise<number> {
+  const request = golden.find(({ path }) => path.includes(part))
+  if (request === undefined) throw new Error(`no request for ${part}`)
+  const { status } = await sendAndRead(service.url, request)
+  return status
 }
 
-t.test('A table is locked', async (t) => {
-  const besieged = await startBesieged(t, place)
+t.test('503: the table is locked; requests for other tables get 200', async (t) => {
+  const loaded = await startServiceUnderLoad(t, { db, login })
+  const { service, during } = loaded
   for (const table of ['portfolio_transaction', 'app_token']) {
-    const { refused } = await besieged.during(t, () =>
-      locked(db, table, async () => {
-        await untilNotReady(besieged.service)
+    const { refused } = await during(t, () =>
+      withLockedTable(db, table, async () => {
+        await untilReadyIs(service, 503)
         await sleep(3_000)
-        t.equal(await besieged.service.ready(), 503)
-        t.equal(await answered(besieged, '/portfolios/'), false)
-        const others = await answered(besieged, '/accounts/')
-        t.equal(others, table !== 'app_token', 'who needs other tables is answered')
+        t.equal(await service.ready(), 503, 'not ready while the lock is held')
+        t.equal(await statusOf(loaded, '/portfolios/'), 503)
+        // Each list needs the token of the app.
+        t.equal(await statusOf(loaded, '/accounts/'), table === 'app_token' ? 503 : 200)
       }),
     )
     t.ok(refused > 0)
   }
 })
 
-async function locked(db: Kysely<Tables>, table: string, use: () => Promise<void>): Promise<void> {
-  await db.transaction().execute(async (holder) => {
-    await sql`lock table ${sql.id(table)} in access exclusive mode`.execute(holder)
-    await use()
-  })
-}
-
-t.test('A column that the service reads is not there for a while', async (t) => {
-  const besieged = await startBesieged(t, place)
+t.test('503: a column is missing; requests for other tables get 200', async (t) => {
+  const loaded = await startServiceUnderLoad(t, { db, login })
   const rename = (from: string, to: string) =>
     sql`alter table portfolio_transaction rename ${sql.id(from)} to ${sql.id(to)}`.execute(db)
-  const { refused } = await besieged.during(t, async () => {
-    await rename('description', 'description_of_later')
+  const { refused } = await loaded.during(t, async () => {
+    await rename('description', 'renamed_description')
     await sleep(2_000)
-    t.equal(await answered(besieged, '/portfolios/'), false)
-    t.equal(await answered(besieged, '/accounts/'), true, 'the others are answered')
-    t.equal(await besieged.service.ready(), 200)
-    await rename('description_of_later', 'description')
+    t.equal(await statusOf(loaded, '/portfolios/'), 503)
+    t.equal(await statusOf(loaded, '/accounts/'), 200)
+    t.equal(await loaded.service.ready(), 200)
+    await rename('renamed_description', 'description')
   })
   t.ok(refused > 0)
 })
 
-t.test('Statements take longer than they may', async (t) => {
+t.test('503: statements exceed STATEMENT_TIMEOUT_MS; other requests get 200', async (t) => {
   const environment = { STATEMENT_TIMEOUT_MS: '1000' }
-  const besieged = await startBesieged(t, { ...place, environment })
-  const limitMs = 5_000 + 1_000 + 1_000 + 1_000
-  const { refused } = await besieged.during(
+  const loaded = await startServiceUnderLoad(t, { db, login, environment })
+  // DATABASE_WAIT_MS, STATEMENT_TIMEOUT_MS, a second of grace, and three for a busy machine.
+  const limitMs = 5_000 + 1_000 + 1_000 + 3_000
+  const { refused } = await loaded.during(
     t,
     () =>
-      slowed(t, db, 20, async () => {
+      withSlowStatements(t, db, 20, async () => {
         await sleep(4_000)
-        t.equal(await answered(besieged, '/portfolios/'), false)
-        t.equal(await answered(besieged, '/assets-transfer'), true, 'the others are answered')
+        t.equal(await statusOf(loaded, '/portfolios/'), 503)
+        t.equal(await statusOf(loaded, '/assets-transfer'), 200)
       }),
     { limitMs },
   )
   t.ok(refused > 0)
 })
 
-t.test('All connections are in use: load is shed, and the service stays ready', async (t) => {
+t.test('503: all connections are in use; the service stays ready', async (t) => {
   const environment = { DATABASE_POOL_SIZE: '2', DATABASE_QUEUE: '4' }
-  const besieged = await startBesieged(t, { ...place, environment })
-  const states = new Set<number>()
+  const { service, during } = await startServiceUnderLoad(t, { db, login, environment })
+  const statuses = new Set<number>()
   let mostWaiting = 0
-  const { refused } = await besieged.during(
-    t,
-    () =>
-      slowed(t, db, 0.5, async () => {
-        for (let look = 0; look < 20; look += 1) {
-          const answer = await fetch(`${besieged.service.url}/health/ready`)
-          states.add(answer.status)
-          const { waitingRequests = 0 } = (await answer.json()) as { waitingRequests?: number }
-          mostWaiting = Math.max(mostWaiting, waitingRequests)
-          await sleep(200)
-        }
-      }),
-    { clients: 24 },
-  )
-  t.same([...states], [200])
-  t.ok(mostWaiting > 0, 'it tells that requests wait')
+  const watchReadiness = async () => {
+    for (let check = 0; check < 20; check += 1) {
+      const response = await send(service.url, { path: '/health/ready' })
+      statuses.add(response.status)
+      const { waitingRequests = 0 } = (await response.json()) as { waitingRequests?: number }
+      mostWaiting = Math.max(mostWaiting, waitingRequests)
+      await sleep(200)
+    }
+  }
+  const fault = () => withSlowStatements(t, db, 0.5, watchReadiness)
+  const { refused } = await during(t, fault, { clients: 24 })
+  t.same([...statuses], [200])
+  t.ok(mostWaiting > 0, '/health/ready reports waiting requests')
   t.ok(refused > 0)
 })

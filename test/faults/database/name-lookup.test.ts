@@ -7,51 +7,51 @@ import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { addCaller } from '../../support/rows.ts'
 import { startService } from '../../support/service.ts'
 
-/** A name server that does not answer must not fill the threads with its questions. */
+/** A slow name server must not occupy all threads of the process. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 
 const hash = promisify(pbkdf2)
-let lookUps = 0
+let lookups = 0
 const hook = createHook({
   init: (_id, type) => {
-    if (type === 'GETADDRINFOREQWRAP') lookUps += 1
+    if (type === 'GETADDRINFOREQWRAP') lookups += 1
   },
 })
 t.teardown(() => hook.disable())
 
-t.test('Connections that open at the same time share one look-up of the name', async (t) => {
-  const named = new URL(await loginOfService(t, db, url))
-  named.hostname = 'localhost'
-  const environment = { DATABASE_URL: named.href }
-  const { get, database } = await startService(t, { databaseUrl: url, environment })
+/** Starts the service with this host name in DATABASE_URL. */
+async function serviceWith(hostname: string) {
+  const login = new URL(await loginOfService(t, db, url))
+  login.hostname = hostname
   const { connection, token } = await addCaller(db)
-  const ask = () => get(connection.orders, { token })
+  const environment = { DATABASE_URL: login.href }
+  const { get, database } = await startService(t, { databaseUrl: url, environment })
+  return { get: () => get(connection.orders, { token }), database }
+}
+
+t.test('200: connections that open together share a lookup of the host name', async (t) => {
+  const { get, database } = await serviceWith('localhost')
   hook.enable()
-  // Keeps the threads that look names up busy for a moment, as a name server that is slow would.
+  // Occupies the threads of the lookups for a moment, as a slow name server would.
   const busy = Array.from({ length: 4 }, () => hash('x', 'x', 600_000, 64, 'sha512'))
-  const answers = await Promise.all(Array.from({ length: 40 }, ask))
+  const responses = await Promise.all(Array.from({ length: 40 }, get))
   await Promise.all(busy)
   hook.disable()
-  t.ok(answers.every(({ status }) => status === 200))
+  t.ok(responses.every(({ status }) => status === 200))
   const { connections } = database.state().primary
-  // One that opens a moment later finds the look-up done, and begins another.
-  t.ok(lookUps < connections / 2, `${lookUps} for ${connections} connections`)
+  // A connection that opens after the lookup has ended starts another one.
+  t.ok(lookups < connections / 2, `${lookups} lookups for ${connections} connections`)
 })
 
-t.test('A name that does not exist is a 503, and looked up again later', async (t) => {
-  const named = new URL(await loginOfService(t, db, url))
-  named.hostname = 'no-such-server.invalid'
-  const environment = { DATABASE_URL: named.href }
-  const { get } = await startService(t, { databaseUrl: url, environment })
-  lookUps = 0
+t.test('503: the host name does not exist; the service looks it up again later', async (t) => {
+  const { get } = await serviceWith('no-such-server.invalid')
+  lookups = 0
   hook.enable()
-  const { connection, token } = await addCaller(db)
   for (const _ of [1, 2]) {
-    const ask = () => get(connection.orders, { token })
-    const answers = await Promise.all(Array.from({ length: 20 }, ask))
-    t.ok(answers.every(({ status }) => status === 503))
+    const responses = await Promise.all(Array.from({ length: 20 }, get))
+    t.ok(responses.every(({ status }) => status === 503))
   }
   hook.disable()
-  t.ok(lookUps >= 2)
+  t.ok(lookups >= 2)
 })

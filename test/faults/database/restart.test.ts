@@ -1,50 +1,52 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
-import { startOwnPostgres } from '../support/servers/embedded-postgres.ts'
-import { startBesieged, untilNotReady } from '../support/service-under-siege.ts'
+import { startServiceUnderLoad } from '../support/load.ts'
+import { untilReadyIs } from '../support/processes/service-process.ts'
+import { startEmbeddedPostgres } from '../support/servers/embedded-postgres.ts'
 
-/** What happens to the database under load, on a server that is really stopped. */
-const postgres = await startOwnPostgres(t)
-const { service, during } = await startBesieged(t, postgres)
+const postgres = await startEmbeddedPostgres(t)
+const { service, during } = await startServiceUnderLoad(t, postgres)
 
-for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
-  const how = signal === 'SIGINT' ? 'fast' : 'immediate'
-  t.test(`The database starts again under load, after a shutdown that is ${how}`, async (t) => {
+for (const [shutdown, signal] of [
+  ['fast', 'SIGINT'],
+  ['immediate', 'SIGQUIT'],
+] as const) {
+  t.test(`503: PostgreSQL restarts under load after a ${shutdown} shutdown`, async (t) => {
     await during(t, async () => {
       await postgres.stop(signal)
-      await untilNotReady(service)
+      await untilReadyIs(service, 503)
       await postgres.start()
     })
   })
 }
 
-const GONE_MS = 60_000
+const DOWN_MS = 60_000
 
-t.test('The database is gone for a minute', async (t) => {
-  const states = new Set<number>()
+t.test('503: PostgreSQL is down for a minute; the service is not ready meanwhile', async (t) => {
+  const statuses = new Set<number>()
   const { refused } = await during(t, async () => {
     await postgres.stop('SIGINT')
-    await untilNotReady(service)
-    for (let end = performance.now() + GONE_MS; performance.now() < end; await sleep(500)) {
-      states.add(await service.ready())
+    await untilReadyIs(service, 503)
+    for (let end = performance.now() + DOWN_MS; performance.now() < end; await sleep(500)) {
+      statuses.add(await service.ready())
     }
     await postgres.start()
   })
-  t.same([...states], [503], 'not ready for all that time')
+  t.same([...statuses], [503])
   t.ok(refused > 0)
 })
 
-t.test('Every connection is killed, again and again', async (t) => {
-  const killed = sql<{ n: number }>`select count(pg_terminate_backend(pid))::int as n
+t.test('200: PostgreSQL ends each connection repeatedly; most requests get another', async (t) => {
+  const killAll = sql<{ n: number }>`select count(pg_terminate_backend(pid))::int as n
     from pg_stat_activity where application_name = 'investment-data-query-service'`
-  let ended = 0
+  let killed = 0
   const { ok, refused } = await during(t, async () => {
     for (let round = 0; round < 30; round += 1) {
-      ended += (await killed.execute(postgres.db)).rows[0]?.n ?? 0
+      killed += (await killAll.execute(postgres.db)).rows[0]?.n ?? 0
       await sleep(100)
     }
   })
-  t.ok(ended > 30, `${ended} connections were killed`)
-  t.ok(refused < ok, 'most requests are answered over another connection')
+  t.ok(killed > 30, `${killed} connections`)
+  t.ok(refused < ok, `${refused} refused, ${ok} answered`)
 })

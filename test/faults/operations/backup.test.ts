@@ -6,125 +6,115 @@ import t from 'tap'
 import { openAsOwner } from '../../support/logins.ts'
 import { addCaller } from '../../support/rows.ts'
 import { databaseUrl } from '../../support/template.ts'
-import { blocksOf, withOwn } from '../support/documented-commands.ts'
-import { allAnswered, keepAsking } from '../support/load.ts'
+import { addChangingRows } from '../support/changing-rows.ts'
+import { codeBlocks, fillIn } from '../support/documented-commands.ts'
+import { addSampleData, recordOk, requestsOf, sendAndRead } from '../support/golden-responses.ts'
+import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
-import { clientOf, runShell } from '../support/processes/shell.ts'
+import { libpqVariables, runShell } from '../support/processes/shell.ts'
 import {
   firstValue,
-  migrateFor,
-  settingsOf,
+  migrate,
+  roleSettings,
   startDebianPostgres,
 } from '../support/servers/debian-postgres.ts'
-import {
-  faultOf,
-  fillWorld,
-  type Known,
-  learn,
-  type Question,
-  questionsOf,
-} from '../support/truth.ts'
-import { versionsOf } from '../support/versions.ts'
 
-/** Backed up and restored on another server, by the commands of docs/operations.md. */
-const [beginning = ''] = await blocksOf('Deploy')
-const [backUp = '', restore = ''] = await blocksOf('Back up and restore')
+/** Backup and restore on another server, with the commands of docs/operations.md. */
+const [createDatabase = ''] = await codeBlocks('Deploy')
+const [backUp = '', restore = ''] = await codeBlocks('Back up and restore')
 const folder = await mkdtemp(join(tmpdir(), 'backup-'))
 t.teardown(() => rm(folder, { recursive: true }))
 const dump = { 'investments.dump': `${folder}/dump` }
 const OWNER = 'postgres://OWNER@HOST/investments'
-/** No superuser; the password is asked for twice. */
-const owner = 'keeper'
-const password = 'of-the-keeper'
-const typed = `${password}\n${password}\n`
+/** The owner is no superuser. */
+const owner = 'database_owner'
+const password = 'of-the-owner'
+/** The commands ask for the password twice. */
+const input = `${password}\n${password}\n`
 const asOwner = (server: string) =>
   Object.assign(new URL(databaseUrl(server, 'investments')), { username: owner, password }).href
 
 const first = await startDebianPostgres(t)
-await runShell(t, withOwn(beginning, { OWNER: owner }), clientOf(first.url), typed)
+await runShell(t, fillIn(createDatabase, { OWNER: owner }), libpqVariables(first.url), input)
 const url = asOwner(first.url)
-const login = await migrateFor(url)
+const login = await migrate(url)
 const db = openAsOwner(t, url)
-const callers = await fillWorld(db, 3_000)
+const callers = await addSampleData(db, 3_000)
 const [changedLater = await addCaller(db)] = callers
-const changing = await addCaller(db)
-const versions = await versionsOf(db, changing, 50)
+const changingCaller = await addCaller(db)
+const versions = await addChangingRows(db, changingCaller, 50)
 
 const second = await startDebianPostgres(t)
 const restoredUrl = asOwner(second.url)
 const restoredLogin = new URL(restoredUrl)
 restoredLogin.username = 'investment_service'
-restoredLogin.password = 'of-the-restored-one'
+restoredLogin.password = 'of-the-restored-role'
 
 const before = await startServiceProcess(t, { DATABASE_URL: login })
-const known = await learn(before.url, questionsOf(callers))
-const tags = await Promise.all(known.map((question) => tagOf(before.url, question)))
+const golden = await recordOk(before.url, requestsOf(callers))
 
-t.test('A backup and its restoring cost no request, although rows change meanwhile', async (t) => {
-  const endChanges = versions.keepChanging(t, 20)
-  let turn = 0
-  const stop = keepAsking(t, 4, () => {
-    turn += 1
-    return faultOf(before.url, known[turn % known.length] as Known)
-  })
+t.test('200: backup and restore cost no request, and the backup is one snapshot', async (t) => {
+  const stopChanges = versions.keepChanging(t, 20)
+  const stopLoad = startGoldenLoad(t, { url: before.url, golden, clients: 4, pauseMs: 0 })
   const least = versions.committed
-  await runShell(t, withOwn(backUp, { [OWNER]: url, ...dump }))
+  await runShell(t, fillIn(backUp, { [OWNER]: url, ...dump }))
   const most = versions.begun
-  const own = {
+  const values = {
     [OWNER]: restoredUrl,
     OWNER: owner,
     ...dump,
     'SERVICE_DATABASE_PASSWORD=…': `SERVICE_DATABASE_PASSWORD=${restoredLogin.password}`,
   }
-  const told = await runShell(t, withOwn(restore, own), clientOf(second.url), typed)
-  t.match(told, 'The schema is up to date.')
-  t.match(told, /The row counts agree with 18100 rows of 4 connections/)
-  allAnswered(t, await stop())
-  await endChanges()
+  const output = await runShell(t, fillIn(restore, values), libpqVariables(second.url), input)
+  t.match(output, 'The schema is up to date.')
+  t.match(output, /\b18100 rows of 4 connections/)
+  assertAllAnswered(t, await stopLoad())
+  await stopChanges()
 
   const seen = await openAsOwner(t, restoredUrl)
     .selectFrom('portfolio_transaction')
-    .where('connection_id', '=', changing.connection.id)
+    .where('connection_id', '=', changingCaller.connection.id)
     .select('description')
     .distinct()
     .execute()
   t.equal(seen.length, 1, 'one version of the rows')
   const version = Number(seen[0]?.description)
-  t.ok(version >= least && version <= most, `version ${version}, of ${least} to ${most}`)
-  t.ok(versions.committed > most, 'and they went on to change')
+  t.ok(version >= least && version <= most, `version ${version}, expected ${least} to ${most}`)
+  t.ok(versions.committed > most, 'the rows changed after the backup')
 })
 
-t.test('The restored database gives the answers and the tags of the backup', async (t) => {
+t.test('304: the restored database has the responses and ETags of the backup', async (t) => {
   const after = await startServiceProcess(t, { DATABASE_URL: restoredLogin.href })
   t.equal(await after.ready(), 200)
-  t.same(await learn(after.url, known), known)
-  for (const [index, question] of known.entries()) {
-    t.equal(await tagOf(after.url, question), tags[index])
-    t.equal((await ask(after.url, question, tags[index])).status, 304, question.path)
+  t.same(await recordOk(after.url, golden), golden)
+  for (const response of golden) {
+    const headers = { 'if-none-match': String(response.etag) }
+    t.equal((await sendAndRead(after.url, response, { headers })).status, 304, response.path)
   }
 })
 
-t.test('A change after restoring gets a tag that a lost one never had', async (t) => {
+t.test('200: a change after the restore gets an ETag that no lost change had', async (t) => {
   const after = await startServiceProcess(t, { DATABASE_URL: restoredLogin.href })
   const { connection, token } = changedLater
-  const question = { path: `${connection.portfolio}?limit=1`, token }
+  const request = { path: `${connection.portfolio}?limit=1`, token }
   const change = (database: typeof db, description: string) =>
     sql`update portfolio_transaction set description = ${description}
       where connection_id = ${connection.id}`.execute(database)
   await change(db, 'lost')
-  const tag = await tagOf(before.url, question)
-  await change(openAsOwner(t, restoredUrl), 'of the restored one')
-  const answer = await ask(after.url, question, tag)
-  t.equal(answer.status, 200, 'not 304')
-  t.match(await answer.text(), '"of the restored one"')
-  const version = (of: unknown) => /"(\d+)/.exec(String(of))?.[1]
-  t.equal(version(answer.headers.get('etag')), version(tag), 'the count of changes is the same')
-  t.not(answer.headers.get('etag'), tag)
+  const etag = String((await sendAndRead(before.url, request)).headers.get('etag'))
+  await change(openAsOwner(t, restoredUrl), 'after the restore')
+  const headers = { 'if-none-match': etag }
+  const response = await sendAndRead(after.url, request, { headers })
+  t.equal(response.status, 200, 'not 304')
+  t.match(response.text, '"after the restore"')
+  const numberOf = (header: unknown) => /"(\d+)/.exec(String(header))?.[1]
+  t.equal(numberOf(response.headers.get('etag')), numberOf(etag), 'the number of changes is equal')
+  t.not(response.headers.get('etag'), etag)
 })
 
-t.test('The role of the service may read what it serves there, and nothing else', async (t) => {
+t.test('The role of the service can only read what it serves, as before', async (t) => {
   const role = 'investment_service'
-  t.same(await settingsOf(restoredUrl, role), await settingsOf(url, role))
+  t.same(await roleSettings(restoredUrl, role), await roleSettings(url, role))
   const rights = `select array_agg(acl::text order by acl::text) from (
     select unnest(relacl) from pg_class union all select unnest(attacl) from pg_attribute) as x (acl)
     where acl::text like 'investment_service=%'`
@@ -137,14 +127,3 @@ t.test('The role of the service may read what it serves there, and nothing else'
   const writing = `${restoredLogin.href}?options=-c%20default_transaction_read_only%3Doff`
   await t.rejects(firstValue(writing, 'delete from portfolio_transaction'), { code: '42501' })
 })
-
-function ask(service: string, { path, token }: Question, tag?: string): Promise<Response> {
-  const condition = tag === undefined ? {} : { 'if-none-match': tag }
-  return fetch(service + path, { headers: { authorization: `Bearer ${token}`, ...condition } })
-}
-
-async function tagOf(service: string, question: Question): Promise<string> {
-  const answer = await ask(service, question)
-  await answer.arrayBuffer()
-  return String(answer.headers.get('etag'))
-}

@@ -3,45 +3,46 @@ import t from 'tap'
 import { createDatabase } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
-import { learnDemo, seedDemo } from '../support/demo-answers.ts'
-import { allAnswered } from '../support/load.ts'
+import { recordDemo, seedDemo, sendAndRead } from '../support/golden-responses.ts'
+import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { startInstance } from '../support/processes/instances.ts'
-import { askOnce, keepAskingThrough } from '../support/proxied-load.ts'
 import { type StartProxy, startHaproxy, startNginx } from '../support/servers/proxies.ts'
 
 const { url: databaseUrl } = await createDatabase(t)
 await seedDemo(databaseUrl)
-const known = await learnDemo(t, databaseUrl)
-const [question = { path: '/' }] = known
+const golden = await recordDemo(t, databaseUrl)
+const [request = { path: '/' }] = golden
 const login = await loginOfService(t, openAsOwner(t, databaseUrl), databaseUrl)
+const options = { environment: { DATABASE_URL: login } }
 
 const proxies: Record<string, StartProxy> = { HAProxy: startHaproxy, nginx: startNginx }
 for (const [name, startProxy] of Object.entries(proxies)) {
-  t.test(`Behind ${name}, two instances are restarted and no request is lost`, async (t) => {
-    const start = { environment: { DATABASE_URL: login } }
-    const instances = [await startInstance(t, start), await startInstance(t, start)] as const
-    const proxy = await startProxy(t, [instances[0].port, instances[1].port])
-    const stop = keepAskingThrough(t, proxy, known)
+  t.test(`200: two instances behind ${name} restart, and no request fails`, async (t) => {
+    const instances = [await startInstance(t, options), await startInstance(t, options)] as const
+    const { url, log } = await startProxy(t, [instances[0].port, instances[1].port])
+    const stop = startGoldenLoad(t, { url, golden, clients: 8, pauseMs: 20 })
     for (const instance of instances) {
       await sleep(500)
       await instance.restart()
     }
-    // As long as it may take until the last one is asked again.
+    // The proxy uses the second instance again after its next health check.
     await sleep(2_000)
-    allAnswered(t, await stop())
-    t.notOk(/idq_demo|DEMO[A-Z]+1/.test(proxy.said()), 'no token is in its log')
+    assertAllAnswered(t, await stop())
+    t.notOk(/idq_demo|DEMO[A-Z]+1/.test(log()), 'no token in the log of the proxy')
   })
 }
 
-t.test('Behind HAProxy, no instance is ready: the one error body, and no token', async (t) => {
-  const instance = await startInstance(t, { environment: { DATABASE_URL: login } })
-  const proxy = await startHaproxy(t, [instance.port, instance.port])
+t.test('503: HAProxy has no ready instance and sends the standard error body', async (t) => {
+  const instance = await startInstance(t, options)
+  const { url, log } = await startHaproxy(t, [instance.port, instance.port])
   await instance.end()
-  await until('it has noticed', async () => (await askOnce(proxy, question)).status === 503)
-  const { headers, body } = await askOnce(proxy, question)
-  const requestId = String(headers['x-request-id'])
-  t.match(JSON.parse(body), { status: 503, code: 'service_unavailable', requestId })
-  t.match(headers, { 'retry-after': '1', 'content-type': 'application/json' })
-  t.match(proxy.said(), ' 503 ', 'its log tells of it')
-  t.notOk(proxy.said().includes('/connections/'))
+  const ask = () => sendAndRead(url, request)
+  await until('HAProxy has no instance', async () => (await ask()).status === 503)
+  const { headers, text } = await ask()
+  const requestId = String(headers.get('x-request-id'))
+  t.match(JSON.parse(text), { status: 503, code: 'service_unavailable', requestId })
+  t.equal(headers.get('retry-after'), '1')
+  t.match(headers.get('content-type'), 'application/json')
+  t.match(log(), ' 503 ')
+  t.notOk(log().includes('/connections/'), 'no connection token in the log of HAProxy')
 })

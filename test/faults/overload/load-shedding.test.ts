@@ -4,74 +4,113 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createDatabase } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
+import { isProblem } from '../../support/problem.ts'
 import { until } from '../../support/until.ts'
-import { startServiceProcess } from '../support/processes/service-process.ts'
-import { besiege, nothingAmiss } from '../support/siege.ts'
-import { fillWorld, learn, questionsOf } from '../support/truth.ts'
+import { withBlockedStatements } from '../support/blocked-statements.ts'
+import {
+  addSampleData,
+  check,
+  type GoldenResponse,
+  recordOk,
+  requestsOf,
+  send,
+  sendAndRead,
+} from '../support/golden-responses.ts'
+import { assertNoErrors, startGoldenLoad } from '../support/load.ts'
+import { startServiceProcess, untilReadyIs } from '../support/processes/service-process.ts'
 
-/** More is asked than can be answered. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const login = await loginOfService(t, db, url)
-const questions = questionsOf(await fillWorld(db, 500))
+const requests = requestsOf(await addSampleData(db, 500))
+// The clients keep this machine so busy that the event loop of the service is late.
+const environment = { DATABASE_URL: login, MAX_EVENT_LOOP_DELAY_MS: '0' }
 
-const limitMs = 12_000
 const LOAD_MS = 4_000
-const MAX_REQUESTS = 20
-const FEW = 4
-const MANY = 100
+const DATABASE_QUEUE = 10
 
-t.test('Beyond its capacity it sheds load, answers the rest, and stays ready', async (t) => {
-  const service = await startServiceProcess(t, {
-    DATABASE_URL: login,
-    DATABASE_POOL_SIZE: '2',
-    DATABASE_QUEUE: '10',
-    MAX_REQUESTS: String(MAX_REQUESTS),
-    // The clients keep this machine so busy that the service looks late.
-    MAX_EVENT_LOOP_DELAY_MS: '0',
-  })
-  const known = await learn(service.url, questions)
-  const load = async (clients: number) => {
-    const states = new Set<number>()
-    const end = besiege(t, { url: service.url, known, clients, limitMs, pauseMs: 0 })
-    for (let stop = performance.now() + LOAD_MS; performance.now() < stop; await sleep(200)) {
-      states.add(await service.ready())
+t.test(
+  '503: requests exceed the capacity; the others get 200 and the service is ready',
+  async (t) => {
+    const service = await startServiceProcess(t, {
+      ...environment,
+      DATABASE_POOL_SIZE: '2',
+      DATABASE_QUEUE: String(DATABASE_QUEUE),
+      MAX_REQUESTS: '20',
+    })
+    const golden = await recordOk(service.url, requests)
+    const loadWith = async (clients: number) => {
+      const statuses = new Set<number>()
+      let mostWaiting = 0
+      const stop = startGoldenLoad(t, { url: service.url, golden, clients, pauseMs: 0 })
+      for (const end = performance.now() + LOAD_MS; performance.now() < end; await sleep(200)) {
+        const response = await send(service.url, { path: '/health/ready' })
+        const { waitingRequests = 0 } = (await response.json()) as { waitingRequests?: number }
+        mostWaiting = Math.max(mostWaiting, waitingRequests)
+        statuses.add(response.status)
+      }
+      const report = await stop()
+      assertNoErrors(t, report, `, with ${clients} clients`)
+      t.same([...statuses], [200], 'ready')
+      // Small and large requests have one queue each.
+      t.ok(mostWaiting <= 2 * DATABASE_QUEUE, `${mostWaiting} waiting requests`)
+      const [okMs, refusedMs] = [report.okMs, report.refusedMs].map(Math.round)
+      t.comment(`mean duration with ${clients} clients: 200 ${okMs} ms, 503 ${refusedMs} ms`)
+      return report
     }
-    const counts = await end()
-    nothingAmiss(t, counts, `, with ${clients} clients`)
-    t.same([...states], [200], 'ready')
-    return counts
-  }
-  const few = await load(FEW)
-  // Not one is refused, but for a new connection that a busy machine does not open in two seconds.
-  t.ok(few.refused <= few.sent / 100, 'only what is too much is refused')
-  const many = await load(MANY)
-  t.ok(many.refused > 0)
+    const few = await loadWith(4)
+    // A busy machine may fail to open a connection to PostgreSQL within two seconds.
+    t.ok(
+      few.refused <= few.sent / 100,
+      `${few.refused} of ${few.sent} refused, within the capacity`,
+    )
+    const many = await loadWith(100)
+    t.ok(many.refused > 0)
+    t.match(service.output(), 'Too many requests are in flight')
+    t.equal(service.process.exitCode, null)
+  },
+)
 
-  const [fewMs, manyMs] = [few.okMs / few.ok, many.okMs / many.ok]
-  const refusalMs = many.refusedMs / many.refused
-  const times = `an answer takes ${fewMs} and ${manyMs} ms, a refusal ${refusalMs}`
-  t.ok(refusalMs < manyMs, `a refusal comes sooner than an answer: ${times}`)
-  // No more than MAX_REQUESTS share the service, which is five times as many; but all clients share its
-  // processors, and ask again at once when they are refused: it was ten to sixteen times as long. Had all
-  // waited, that would come on top of as many times as there are more of them.
-  t.ok(manyMs < (fewMs * MANY) / FEW, `not all became slower: ${times}`)
-  t.match(service.said(), 'Too many requests are in flight')
-  t.equal(service.process.exitCode, null)
-})
+t.test(
+  '503: a request beyond MAX_REQUESTS is refused before the others are answered',
+  async (t) => {
+    const service = await startServiceProcess(t, {
+      ...environment,
+      STATEMENT_TIMEOUT_MS: '60000',
+      MAX_REQUESTS: '5',
+    })
+    const portfolio = requests[0] ?? { path: '' }
+    const [golden] = (await recordOk(service.url, [portfolio])) as [GoldenResponse]
+    let answered = 0
+    let earlier: Promise<string>[] = []
+    await withBlockedStatements(t, db, async () => {
+      earlier = Array.from({ length: 5 }, () =>
+        check(service.url, golden, { limitMs: 90_000 }).finally(() => {
+          answered += 1
+        }),
+      )
+      // A request without a token gets 401 as long as there is room.
+      const next = () => sendAndRead(service.url, { path: portfolio.path })
+      await until('the sixth request is refused', async () => (await next()).status === 503)
+      isProblem(t, await next(), 'service_unavailable')
+      t.equal(answered, 0, 'the earlier requests are still in progress')
+    })
+    t.same(await Promise.all(earlier), Array(5).fill('ok'))
+  },
+)
 
-t.test('Connections beyond MAX_SOCKETS are closed at once', async (t) => {
+t.test('Connections beyond MAX_SOCKETS are closed, and accepted again later', async (t) => {
   const service = await startServiceProcess(t, { DATABASE_URL: login, MAX_SOCKETS: '5' })
   const idle = Array.from({ length: 5 }, () => connect(service.port, '127.0.0.1'))
   await Promise.all(idle.map((socket) => once(socket, 'connect')))
-  // The connections that found out whether it is live may have to go first.
-  const closes = async () => {
+  // The connections of the health check at the start may have to close first.
+  const isClosed = async () => {
     const next = connect(service.port, '127.0.0.1')
     next.on('error', () => {}).resume()
     idle.push(next)
     return await Promise.race([once(next, 'close').then(() => true), sleep(500, false)])
   }
-  await until('a connection is closed at once', closes)
+  await until('a new connection is closed', isClosed)
   for (const socket of idle) socket.destroy()
-  await until('others are taken again', async () => (await service.ready()) === 200)
+  await untilReadyIs(service, 200)
 })

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { addCaller } from '../../support/rows.ts'
 import { type Service, startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
 import { startRedis } from '../support/servers/redis.ts'
 
-/** Two instances over one database and one Redis. */
+/** Starts two instances with one database and one Redis. */
 async function start(t: Test, quota: number) {
   const redis = await startRedis(t)
   const environment = { RATE_LIMIT_PER_MINUTE: String(quota), REDIS_URL: redis.url }
@@ -18,10 +18,10 @@ async function start(t: Test, quota: number) {
 const warnings = (service: Service) =>
   service.log.filter((line) => line.includes('requests are not counted'))
 
-t.test('two instances count together, exactly', async (t) => {
+t.test('429: two instances share one exact quota', async (t) => {
   const { one, two, ask } = await start(t, 60)
   const statuses: number[] = []
-  // Not all at once: on a busy machine, that alone can take longer than a request waits for Redis.
+  // On a busy machine, all requests together may exceed the timeout for Redis.
   for (let i = 0; i < 15; i += 1) {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, j) => ask(j % 2 === 0 ? one : two)),
@@ -33,20 +33,21 @@ t.test('two instances count together, exactly', async (t) => {
   t.same(warnings(one), [])
 })
 
-t.test('the quota is renewed when the window in Redis ends', async (t) => {
+t.test('200: the window in Redis has ended', async (t) => {
   const { redis, one, ask } = await start(t, 2)
   for (const status of [200, 200]) t.equal((await ask(one)).status, status)
   const [key] = await redis.client.keys('*')
-  t.ok((await redis.client.pttl(String(key))) > 0, 'it ends by itself')
-  // As if nearly all of its minute had passed.
+  t.ok((await redis.client.pttl(String(key))) > 0, 'the key expires')
+  // Ends the minute of the window early.
   await redis.client.pexpire(String(key), 100)
-  while ((await redis.client.exists(String(key))) === 1) await sleep(10)
+  const hasExpired = async () => (await redis.client.exists(String(key))) === 0
+  await until('the key has expired', hasExpired)
   const renewed = await ask(one)
   t.equal(renewed.status, 200)
   t.match(renewed.headers.get('ratelimit'), /^"app";r=1;t=/)
 })
 
-t.test('a Redis that is gone lets requests pass, and counts again when it is back', async (t) => {
+t.test('200: Redis is down; the quota holds again when it is back', async (t) => {
   const { redis, one, two, ask } = await start(t, 3)
   for (const status of [200, 200, 200]) t.equal((await ask(one)).status, status)
   t.equal((await ask(two)).status, 429)
@@ -54,20 +55,20 @@ t.test('a Redis that is gone lets requests pass, and counts again when it is bac
   await redis.stop()
   for (let i = 0; i < 20; i += 1) {
     const answer = await ask(i % 2 === 0 ? one : two)
-    // This one knows that the quota is used up, and needs no Redis to go on saying so.
+    // The second instance knows that the quota is used up.
     t.equal(answer.status, i % 2 === 0 ? 200 : 429)
   }
-  t.equal(warnings(one).length, 1, 'told once, not for every request')
+  t.equal(warnings(one).length, 1, 'one warning for all requests')
 
   await redis.start()
   const counted = async () => (await ask(one)).headers.get('ratelimit') !== null
-  while (!(await counted())) await sleep(50)
+  await until('requests are counted', counted)
   const statuses: number[] = []
   for (let i = 0; i < 5; i += 1) statuses.push((await ask(one)).status)
-  t.ok(statuses.includes(429), 'the quota holds again')
+  t.ok(statuses.includes(429))
 })
 
-t.test('a Redis that hangs holds up no request for long', async (t) => {
+t.test('200: Redis hangs', async (t) => {
   const { redis, one, ask } = await start(t, 3)
   t.equal((await ask(one)).status, 200)
   redis.freeze()
@@ -78,7 +79,7 @@ t.test('a Redis that hangs holds up no request for long', async (t) => {
   t.equal(warnings(one).length, 1)
 })
 
-t.test('a Redis that is not there does not keep the service from starting', async (t) => {
+t.test('200: Redis does not exist when the service starts', async (t) => {
   const environment = { RATE_LIMIT_PER_MINUTE: '1', REDIS_URL: 'redis://127.0.0.1:9' }
   const service = await startService(t, { environment })
   const { token, connection } = await addCaller(service.db)

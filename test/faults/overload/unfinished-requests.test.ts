@@ -5,80 +5,80 @@ import { createDatabase } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { isProblem } from '../../support/problem.ts'
 import { type RawAnswer, sendRaw } from '../../support/raw-http.ts'
+import { addSampleData, recordOk, requestsOf } from '../support/golden-responses.ts'
+import { assertNoErrors, startGoldenLoad } from '../support/load.ts'
 import { peakMemory, startServiceProcess } from '../support/processes/service-process.ts'
-import { besiege, nothingAmiss } from '../support/siege.ts'
-import { fillWorld, learn, questionsOf } from '../support/truth.ts'
+import { within } from '../support/within.ts'
 
-/** Clients that begin to ask, and never end. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const login = await loginOfService(t, db, url)
-const questions = questionsOf(await fillWorld(db, 500))
+const requests = requestsOf(await addSampleData(db, 500))
+const [{ path, token } = { path: '/', token: '' }] = requests
 
-t.test('A thousand requests without an end take no room from others', async (t) => {
+t.test('200: complete requests, while 1000 clients never end their request', async (t) => {
   const service = await startServiceProcess(t, {
     DATABASE_URL: login,
     REQUEST_TIMEOUT_MS: '3000',
-    // The clients keep this machine so busy that the service looks late.
+    // The clients keep this machine so busy that the event loop of the service is late.
     MAX_EVENT_LOOP_DELAY_MS: '0',
   })
-  const known = await learn(service.url, questions)
+  const golden = await recordOk(service.url, requests)
   const before = await peakMemory(service)
-  const half = Array.from({ length: 1_000 }, (_, index) => sendHalf(service.port, index))
-  await Promise.all(half.map(({ sent }) => sent))
-  const end = besiege(t, { url: service.url, known, clients: 4, limitMs: 12_000 })
+  const unfinished = Array.from({ length: 1_000 }, (_, index) =>
+    sendHeadForever(service.port, index),
+  )
+  await within('each client has sent bytes', Promise.all(unfinished.map(({ sent }) => sent)))
+  const stop = startGoldenLoad(t, { url: service.url, golden, clients: 4 })
   t.equal(await service.ready(), 200)
-  const answers = await Promise.all(half.map(({ answer }) => answer))
-  const counts = await end()
+  const closed = Promise.all(unfinished.map(({ response }) => response))
+  const responses = await within('the service has closed each connection', closed)
+  const report = await stop()
   const grown = (await peakMemory(service)) - before
-  nothingAmiss(t, counts, `, beside 1000 half requests; memory grew by ${grown} MB`)
-  // Not one is refused, but for a new connection that a busy machine does not open in two seconds.
-  t.ok(counts.refused <= counts.sent / 100, 'who asks properly is served')
-  t.ok(answers.every((text) => /^($|HTTP.1.1 400 )/.test(text)))
-  t.match(answers.join(''), 'malformed_request', 'they are told why')
+  assertNoErrors(t, report, `, memory grew by ${grown} MB`)
+  const { refused, sent } = report
+  // A busy machine may fail to open a connection to PostgreSQL within two seconds.
+  t.ok(refused <= sent / 100, `${refused} of ${sent} complete requests refused`)
+  t.ok(responses.every((text) => /^($|HTTP.1.1 400 )/.test(text)))
+  t.match(responses.join(''), 'malformed_request')
   t.ok(grown < 200, `${grown} MB`)
 })
 
-/**
- * A request whose head goes on, a few bytes at a time, and never ends.
- * @returns `answer`: what came until the other side closed
- */
-function sendHalf(port: number, index: number) {
-  const [{ path, token }] = questions as [(typeof questions)[0]]
+/** Sends the head of a request without end. `response` resolves when the service disconnects. */
+function sendHeadForever(port: number, index: number) {
   const socket = connect(port, '127.0.0.1').setEncoding('latin1')
-  let answer = ''
+  let received = ''
   socket
     .on('error', () => {})
     .on('data', (text) => {
-      answer += text
+      received += text
     })
   const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nX-Long: `
   const drip = setInterval(() => socket.write('x'), 500)
   const connected = new Promise((resolve) => {
     socket.once('connect', () => resolve(socket.write(head + 'x'.repeat(10 * index))))
   })
-  const closed = new Promise<string>((resolve) => {
+  const response = new Promise<string>((resolve) => {
     socket.once('close', () => {
       clearInterval(drip)
-      resolve(answer)
+      resolve(received)
     })
   })
-  return { sent: Promise.race([connected, closed]), answer: closed }
+  return { sent: Promise.race([connected, response]), response }
 }
 
-t.test('A body that never comes: answered, and cut off', async (t) => {
+t.test('A body never arrives: the client gets a response and is disconnected', async (t) => {
   const service = await startServiceProcess(t, { DATABASE_URL: login, REQUEST_TIMEOUT_MS: '1000' })
-  const [{ path, token }] = questions as [(typeof questions)[0]]
   const header = `Host: x\r\nAuthorization: Bearer ${token}\r\nContent-Length: 100\r\n\r\n`
   for (const method of ['GET', 'POST']) {
     const socket = connect(service.port, '127.0.0.1')
     socket.on('error', () => {})
     const closed = new Promise((resolve) => socket.once('close', resolve))
     socket.write(`${method} ${path} HTTP/1.1\r\n${header}`)
-    const [first] = await once(socket, 'data')
+    const [first] = await within(`a response to ${method}`, once(socket, 'data'))
     t.match(String(first), method === 'GET' ? /^HTTP\/1\.1 200 / : /^HTTP\/1\.1 405 /)
     socket.resume()
-    await closed
+    await within(`the service disconnects after ${method}`, closed)
   }
   const unfinished = `GET ${path} HTTP/1.1\r\nHost: x\r\n`
   const { answers } = await sendRaw({ port: service.port, bytes: unfinished })

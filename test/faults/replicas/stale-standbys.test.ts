@@ -6,125 +6,119 @@ import { addCaller, addConnection, addPortfolioTransactions, addToken } from '..
 import { startService } from '../../support/service.ts'
 import { databaseUrl, onServer } from '../../support/template.ts'
 import { until } from '../../support/until.ts'
-import { allAnswered, keepAsking } from '../support/load.ts'
-import { migrateFor } from '../support/servers/debian-postgres.ts'
-import { standbyIs, startServers } from '../support/servers/standbys.ts'
-import { versionsOf } from '../support/versions.ts'
+import { addChangingRows } from '../support/changing-rows.ts'
+import { assertAllAnswered, startLoad } from '../support/load.ts'
+import { migrate } from '../support/servers/debian-postgres.ts'
+import { exclusionOf, IN_USE, startServers, untilStandbyIs } from '../support/servers/standbys.ts'
 
 const servers = await startServers(t, {
   max_standby_streaming_delay: 0,
   log_line_prefix: '%a ',
 })
-const { primary, standbys, db, caughtUp } = servers
-await caughtUp()
+const { primary, standbys, db, untilCaughtUp } = servers
+await untilCaughtUp()
 
-/** Has the standbys stand still while something is done, although the service goes on to use them. */
-async function withStandbysBehind(use: () => Promise<void>): Promise<void> {
-  await caughtUp()
-  for (const { ask } of standbys) {
-    await ask('select pg_wal_replay_pause()')
-    const paused = async () => (await ask('select pg_get_wal_replay_pause_state()')) === 'paused'
-    await until('the standby stands still', paused)
+/** Pauses the replay on the standbys while `use` runs. The service still reads from them. */
+async function whileReplayIsPaused(use: () => Promise<void>): Promise<void> {
+  await untilCaughtUp()
+  for (const { query } of standbys) {
+    await query('select pg_wal_replay_pause()')
+    const isPaused = async () =>
+      (await query('select pg_get_wal_replay_pause_state()')) === 'paused'
+    await until('the standby has paused', isPaused)
   }
   await use()
-  for (const { ask } of standbys) await ask('select pg_wal_replay_resume()')
+  for (const { query } of standbys) await query('select pg_wal_replay_resume()')
 }
 
-t.test('Whatever a standby has not heard of yet holds at once', async (t) => {
+t.test('Changes that no standby has replayed apply to the next request', async (t) => {
   const service = await servers.serve(t, { REPLICA_MAX_LAG_MS: '600000' })
   const { appId, token, connection } = await addCaller(db)
-  const rotated = await addToken(db, appId)
+  const revoked = await addToken(db, appId)
   const expiring = await addToken(db, appId)
   const deleted = await addConnection(db, appId)
   await addPortfolioTransactions(db, connection, {}, {})
-  for (const standby of standbys) await standbyIs(service, standby, 'read from')
-  const ask = (path: string, as = token, headers = {}) => service.get(path, { token: as, headers })
-  await withStandbysBehind(async () => {
-    const before = await ask(connection.portfolio)
+  for (const standby of standbys) await untilStandbyIs(service, standby, IN_USE)
+  const get = (path: string, as = token, headers = {}) => service.get(path, { token: as, headers })
+  const endToken = (column: 'revoked_at' | 'expires_at', token: string) =>
+    db
+      .updateTable('app_token')
+      .set({ [column]: sql`now()` })
+      .where('token_hash', '=', tokenHash(token))
+      .execute()
+  await whileReplayIsPaused(async () => {
+    const before = await get(connection.portfolio)
     t.equal(before.json().totalItems, 2)
     const headers = { 'if-none-match': String(before.headers.get('etag')) }
-    t.equal((await ask(connection.portfolio, token, headers)).status, 304)
+    t.equal((await get(connection.portfolio, token, headers)).status, 304)
 
-    await db
-      .updateTable('app_token')
-      .set({ revoked_at: sql`now()` })
-      .where('token_hash', '=', tokenHash(rotated))
-      .execute()
-    isProblem(t, await ask(connection.portfolio, rotated), 'invalid_token')
-    await db
-      .updateTable('app_token')
-      .set({ expires_at: sql`now()` })
-      .where('token_hash', '=', tokenHash(expiring))
-      .execute()
-    isProblem(t, await ask(connection.portfolio, expiring), 'expired_token')
+    await endToken('revoked_at', revoked)
+    isProblem(t, await get(connection.portfolio, revoked), 'invalid_token')
+    await endToken('expires_at', expiring)
+    isProblem(t, await get(connection.portfolio, expiring), 'expired_token')
     const renewed = await addToken(db, appId)
-    t.equal((await ask(connection.portfolio, renewed)).text, before.text, 'a new token')
+    t.equal((await get(connection.portfolio, renewed)).text, before.text, 'new token')
     await db.deleteFrom('connection').where('id', '=', deleted.id).execute()
-    isProblem(t, await ask(deleted.orders), 'connection_not_found')
+    isProblem(t, await get(deleted.orders), 'connection_not_found')
     const added = await addConnection(db, appId)
-    t.equal((await ask(added.orders)).text, '[]', 'a new connection')
+    t.equal((await get(added.orders)).text, '[]', 'new connection')
 
     await addPortfolioTransactions(db, connection, {})
-    const after = await ask(connection.portfolio, token, headers)
+    const after = await get(connection.portfolio, token, headers)
     t.equal(after.status, 200)
     t.equal(after.json().totalItems, 3)
     t.equal(after.json().items.length, 3)
     t.not(after.headers.get('etag'), before.headers.get('etag'))
-    t.ok(standbys.every(({ host }) => stateOf(service, host)?.fault === undefined))
+    for (const standby of standbys) t.equal(exclusionOf(service, standby), undefined)
   })
 })
 
-const stateOf = (service: Awaited<ReturnType<typeof servers.serve>>, host: string) =>
-  service.database.state().replicas.find(({ name }) => name === host)
-
-t.test('Statements that a standby has to cancel are answered all the same', async (t) => {
+t.test('200: standbys cancel statements, and no request fails', async (t) => {
   const service = await servers.serve(t)
-  const caller = await addCaller(db)
-  const versions = await versionsOf(db, caller, 2000)
-  for (const standby of standbys) await standbyIs(service, standby, 'read from')
-  const get = (path: string) => service.get(path, { token: caller.token })
-  const stop = keepAsking(t, 4, () => versions.check(get))
-  const cancelled = () => standbys.flatMap(({ said }) => said().match(CANCELLED) ?? []).length
-  // Replaying the removal of rows ends statements, and so does that of a lock, even of a short one.
-  const change = async () => {
-    await versions.next()
+  const rows = await addChangingRows(db, await addCaller(db), 2000)
+  for (const standby of standbys) await untilStandbyIs(service, standby, IN_USE)
+  const stop = startLoad(t, { clients: 4 }, () => rows.check(service.url))
+  const cancelled = () => standbys.flatMap(({ log }) => log().match(CANCELLED) ?? []).length
+  // Replaying a vacuum or a lock cancels statements.
+  const causeConflicts = async () => {
+    await rows.change()
     await sql`vacuum portfolio_transaction, account_transaction, connection`.execute(db)
     for (let n = 0; n < 10; n += 1) {
-      await db.transaction().execute(async (all) => {
-        await sql`lock table portfolio_transaction, account_transaction`.execute(all)
+      await db.transaction().execute(async (transaction) => {
+        await sql`lock table portfolio_transaction, account_transaction`.execute(transaction)
       })
     }
     return cancelled() >= 20
   }
-  await until('standbys have cancelled statements', change, 100_000)
-  allAnswered(t, await stop())
-  t.comment(`statements of the service that were cancelled: ${cancelled()}`)
+  await until('standbys have cancelled 20 statements', causeConflicts, 100_000)
+  assertAllAnswered(t, await stop())
+  t.comment(`cancelled statements of the service: ${cancelled()}`)
 })
 
 const CANCELLED = /^investment-data-query-service (ERROR|FATAL): .*conflict with recovery/gm
 
-t.test('A standby whose schema is behind is no reason to refuse', async (t) => {
+t.test('200: the schema of the standbys is behind', async (t) => {
   await sql`create database upgraded`.execute(db)
   t.teardown(() => onServer(primary.url, 'drop database upgraded with (force)'))
-  const [login, ...others] = [primary, ...standbys].map((server) =>
+  const [login, ...replicas] = [primary, ...standbys].map((server) =>
     databaseUrl(servers.login(server), 'upgraded'),
   )
   const service = await startService(t, {
     databaseUrl: databaseUrl(primary.url, 'upgraded'),
     environment: {
       DATABASE_URL: String(login),
-      DATABASE_REPLICA_URL: others.join(),
+      DATABASE_REPLICA_URL: replicas.join(),
       REPLICA_MAX_LAG_MS: '600000',
     },
   })
-  for (const standby of standbys) await standbyIs(service, standby, 'read from')
-  await withStandbysBehind(async () => {
-    await migrateFor(service.databaseUrl)
+  for (const standby of standbys) await untilStandbyIs(service, standby, IN_USE)
+  await whileReplayIsPaused(async () => {
+    await migrate(service.databaseUrl)
     const { token, connection } = await addCaller(service.db)
     for (const path of [connection.portfolio, connection.account, connection.orders]) {
       t.equal((await service.get(path, { token })).status, 200)
     }
-    t.ok(standbys.every(({ host }) => stateOf(service, host)?.fault === undefined))
+    for (const standby of standbys) t.equal(exclusionOf(service, standby), undefined)
   })
   await service.close()
 })

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 
 const operations = new URL('../../../docs/operations.md', import.meta.url)
 
-/** The blocks of code in a section of docs/operations.md, in order, as an operator copies them. */
-export async function blocksOf(section: string): Promise<string[]> {
+/** Reads the code blocks of a section of docs/operations.md. */
+export async function codeBlocks(section: string): Promise<string[]> {
   const text = await readFile(operations, 'utf8')
   const [, content] = text.split(new RegExp(`^##+ ${section}$`, 'm'))
   if (content === undefined) throw new Error(`docs/operations.md has no section “${section}”`)
@@ -12,23 +12,24 @@ export async function blocksOf(section: string): Promise<string[]> {
 }
 
 /**
- * What stands for something of the operator's own is replaced; all else stays as it is documented.
- * @throws Error where a text that is to be replaced is not there, so that none can be overlooked
+ * Replaces the placeholders of a documented text.
+ * @param values by placeholder
+ * @throws Error if the text lacks a placeholder
  */
-export function withOwn(
-  block: string,
-  own: Record<string, string>,
+export function fillIn(
+  text: string,
+  values: Record<string, string>,
   document = 'docs/operations.md',
 ): string {
-  return Object.entries(own).reduce((text, [written, meant]) => {
-    if (!text.includes(written)) throw new Error(`${document} does not say “${written}”`)
-    return text.replaceAll(written, () => meant)
-  }, block)
+  return Object.entries(values).reduce((filled, [placeholder, value]) => {
+    if (!filled.includes(placeholder)) throw new Error(`${document} lacks “${placeholder}”`)
+    return filled.replaceAll(placeholder, () => value)
+  }, text)
 }
 
-/** A command that stands within a sentence of docs/operations.md. */
-export async function inSentence(command: string): Promise<string> {
+/** Returns a command after checking that docs/operations.md has it, within a sentence. */
+export async function inlineCommand(command: string): Promise<string> {
   const text = await readFile(operations, 'utf8')
   if (text.includes(`\`${command}\``)) return command
-  throw new Error(`docs/operations.md does not say “${command}”`)
+  throw new Error(`docs/operations.md lacks “${command}”`)
 }

@@ -1,48 +1,216 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
 import type { Test } from 'tap'
+import type { Tables } from '../../../src/postgres/tables.ts'
+import { until } from '../../support/until.ts'
+import {
+  addSampleData,
+  check,
+  digestOfChunks,
+  type GoldenResponse,
+  type Result,
+  recordOk,
+  requestsOf,
+  staleETag,
+  type TestRequest,
+} from './golden-responses.ts'
+import { type ServiceProcess, startServiceProcess } from './processes/service-process.ts'
 
-/** What became of the requests of a load. */
-export interface Outcome {
+export interface LoadReport {
   sent: number
-  /** What was wrong with those that were not answered with the truth. */
-  faults: string[]
+  ok: number
+  /** Correct responses with status 503. */
+  refused: number
+  /** Wrong responses, broken connections and requests that exceeded their limit. */
+  errors: string[]
   slowestMs: number
+  /** Mean durations of the responses, for diagnostics only. */
+  okMs: number
+  refusedMs: number
+}
+
+export interface Clients {
+  clients: number
+  /** Pause of a client after each response, in ms. */
+  pauseMs?: number
 }
 
 /**
- * Some clients, each of which asks again as soon as it has its answer.
- * @param ask asks once, and tells what is wrong with the answer
- * @returns ends the load, as the end of the test does, and tells what came of it
+ * Starts clients that each send the next request after the response to the last one.
+ * @param sendOnce sends one request of the client with this number
+ * @returns a function that stops the clients and returns the report
  */
-export function keepAsking(
+export function startLoad(
   t: Test,
-  clients: number,
-  ask: (client: number) => Promise<string | undefined>,
-): () => Promise<Outcome> {
-  const outcome: Outcome = { sent: 0, faults: [], slowestMs: 0 }
-  let ended = false
-  const client = async (number: number) => {
-    while (!ended) {
+  { clients, pauseMs = 0 }: Clients,
+  sendOnce: (client: number) => Promise<Result>,
+): () => Promise<LoadReport> {
+  const durations = { ok: 0, refused: 0 }
+  const report = { sent: 0, ok: 0, refused: 0, errors: [] as string[], slowestMs: 0 }
+  let stopped = false
+  const runClient = async (client: number) => {
+    while (!stopped) {
       const start = performance.now()
-      const fault = await ask(number).catch((error: Error) => `${error} ${error.cause ?? ''}`)
-      outcome.sent += 1
-      outcome.slowestMs = Math.max(outcome.slowestMs, performance.now() - start)
-      if (fault !== undefined) outcome.faults.push(fault)
+      report.sent += 1
+      const result = await sendOnce(client).catch(lost)
+      const ms = performance.now() - start
+      report.slowestMs = Math.max(report.slowestMs, ms)
+      if (result === 'ok' || result === 'refused') {
+        report[result] += 1
+        durations[result] += ms
+      } else report.errors.push(result)
+      if (pauseMs > 0) await sleep(pauseMs)
     }
   }
-  const all = Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
-  const end = async () => {
-    ended = true
+  const all = Promise.all(Array.from({ length: clients }, (_, client) => runClient(client)))
+  const stop = async () => {
+    stopped = true
     await all
-    return outcome
+    const { ok, refused } = report
+    return { ...report, okMs: durations.ok / ok, refusedMs: durations.refused / refused }
   }
-  t.teardown(end)
-  return end
+  t.teardown(stop)
+  return stop
 }
 
-/** Holds that every request of a load was answered with the truth, and notes how it went. */
-export function allAnswered(t: Test, { sent, faults, slowestMs }: Outcome): void {
-  const slowest = `slowest ${Math.round(slowestMs)} ms`
-  process.stderr.write(`${t.name}: ${sent} sent, ${faults.length} wrong or lost, ${slowest}\n`)
-  t.ok(sent > 0)
-  t.same(faults.slice(0, 3), [], `${faults.length} of ${sent} requests`)
+const lost = (error: Error): Result => `error: ${error} ${error.cause ?? ''}`
+
+export interface GoldenLoad extends Clients {
+  url: string
+  golden: GoldenResponse[]
+  /** Time in ms after which a request counts as hanging. */
+  limitMs?: number | undefined
+}
+
+/** Starts clients that compare each response with the golden one. */
+export function startGoldenLoad(t: Test, options: GoldenLoad): () => Promise<LoadReport> {
+  const { url, golden, limitMs } = options
+  let turn = 0
+  return startLoad(t, { pauseMs: 10, ...options }, async () => {
+    turn += 1
+    const expected = golden[turn % golden.length] as GoldenResponse
+    // A stale ETag takes another way through the service: first the version, then the page.
+    const conditional = Math.floor(turn / golden.length) % 2 === 1
+    const headers: Record<string, string> = conditional
+      ? { 'if-none-match': staleETag(expected) }
+      : {}
+    return await check(url, expected, { headers, limitMs })
+  })
+}
+
+/** Asserts that each response was the golden one or a correct 503, and prints the figures. */
+export function assertNoErrors(t: Test, report: LoadReport, note = ''): void {
+  const { sent, ok, refused, errors, slowestMs } = report
+  process.stderr.write(
+    `${t.name}: ${sent} sent, ${ok} ok, ${refused} refused (503), ${errors.length} errors, ` +
+      `slowest ${Math.round(slowestMs)} ms${note}\n`,
+  )
+  t.same(errors.slice(0, 3), [], `errors of ${sent} requests`)
+  t.equal(ok + refused, sent)
+  t.ok(ok > 0)
+}
+
+/** Asserts that each response was the golden one. */
+export function assertAllAnswered(t: Test, report: LoadReport): void {
+  assertNoErrors(t, report)
+  t.equal(report.refused, 0, 'refused requests')
+}
+
+export interface ServiceUnderLoad {
+  service: ServiceProcess
+  golden: GoldenResponse[]
+  /**
+   * Causes a fault under load. Asserts that each response is golden or a correct 503, and that the
+   * service recovers by itself.
+   * @param fault ends when its cause is gone
+   */
+  during(t: Test, fault: () => Promise<void>, options?: Partial<GoldenLoad>): Promise<LoadReport>
+}
+
+export interface ServiceUnderLoadOptions {
+  /** Tables of the owner, for the sample data. */
+  db: Kysely<Tables>
+  /** Connection string of the service. */
+  login: string
+  environment?: Record<string, string>
+}
+
+/** DATABASE_WAIT_MS, STATEMENT_TIMEOUT_MS, a second of grace, and three for a busy machine. */
+const LIMIT_MS = 5_000 + 5_000 + 1_000 + 3_000
+
+export async function startServiceUnderLoad(
+  t: Test,
+  { db, login, environment = {} }: ServiceUnderLoadOptions,
+): Promise<ServiceUnderLoad> {
+  const requests = requestsOf(await addSampleData(db, 3_000))
+  const service = await startServiceProcess(t, { DATABASE_URL: login, ...environment })
+  const golden = await recordOk(service.url, requests)
+  const answers = async () => {
+    const [first] = golden
+    if (first === undefined || (await service.ready()) !== 200) return false
+    return (await check(service.url, first).catch(lost)) === 'ok'
+  }
+  const during: ServiceUnderLoad['during'] = async (t, fault, options = {}) => {
+    const load = { url: service.url, golden, clients: 8, limitMs: LIMIT_MS }
+    const stop = startGoldenLoad(t, { ...load, ...options })
+    await sleep(300)
+    await fault()
+    const faultEnd = performance.now()
+    await until('the service is ready and answers', answers)
+    const recoveryMs = Math.round(performance.now() - faultEnd)
+    await sleep(300)
+    const report = await stop()
+    assertNoErrors(t, report, `, ready again after ${recoveryMs} ms`)
+    t.equal(service.process.exitCode, null, 'the process is the same')
+    t.same(await recordOk(service.url, requests), golden, 'all responses are as before')
+    return report
+  }
+  return { service, golden, during }
+}
+
+/** Client that reads its response slowly, or stops reading it. */
+export interface SlowClient {
+  /** Resolves with the first bytes of the response. */
+  begun: Promise<unknown>
+  /** Body that was received when the connection closed. */
+  received: Promise<Pick<GoldenResponse, 'digest' | 'bytes'>>
+  disconnect(): void
+}
+
+const READS_PER_SECOND = 20
+
+/** @param bytesPerSecond 0 for a client that reads the first bytes and then none */
+export function readSlowly(
+  port: number,
+  { path, token }: TestRequest,
+  bytesPerSecond: number,
+): SlowClient {
+  // A paused socket receives only what is read explicitly.
+  const socket = connect({ port, host: '127.0.0.1' }).pause()
+  socket.on('error', () => {})
+  // With HTTP/1.0, the body has no chunks and ends with the connection.
+  socket.write(`GET ${path} HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+  const chunks: Buffer[] = []
+  let closed = false
+  const close = once(socket, 'close').then(() => {
+    closed = true
+  })
+  const begun = Promise.race([once(socket, 'readable'), close])
+  const read = async () => {
+    await begun
+    while (!closed && bytesPerSecond > 0) {
+      const most = Math.min(bytesPerSecond / READS_PER_SECOND, socket.readableLength)
+      const chunk: Buffer | null = most > 0 ? socket.read(most) : socket.read()
+      if (chunk) chunks.push(chunk)
+      await sleep(1_000 / READS_PER_SECOND)
+    }
+    await close
+    const response = Buffer.concat(chunks)
+    const body = response.subarray(response.indexOf('\r\n\r\n') + 4)
+    const { digest, bytes } = await digestOfChunks([body])
+    return { digest, bytes }
+  }
+  return { begun, received: read(), disconnect: () => socket.destroy() }
 }

@@ -1,133 +1,173 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { createDatabase } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
-import { allAnswered, keepAsking } from '../support/load.ts'
-import { startServiceProcess } from '../support/processes/service-process.ts'
-import { faultOf, fillWorld, type Known, learn, questionsOf } from '../support/truth.ts'
+import {
+  addSampleData,
+  check,
+  type GoldenResponse,
+  recordOk,
+  requestsOf,
+} from '../support/golden-responses.ts'
+import { assertAllAnswered, startLoad } from '../support/load.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/processes/service-process.ts'
 
-/** Traces are nobody's business but the operator's: whoever asks for rows does not feel them. */
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const DATABASE_URL = await loginOfService(t, db, url)
-const questions = questionsOf(await fillWorld(db, 500)).filter(({ path }) => /limit=20$/.test(path))
+const requests = requestsOf(await addSampleData(db, 500)).filter(({ path }) =>
+  path.endsWith('limit=20'),
+)
+const printImports = new URL(
+  '../support/processes/print-imports-and-connections.ts',
+  import.meta.url,
+)
 
-t.test('Without a collector no SDK of OpenTelemetry is loaded, and nobody called', async (t) => {
-  const tell = new URL('../support/processes/print-imports-and-connections.ts', import.meta.url)
-    .href
-  const start = async (settings: Record<string, string>) => {
-    const own = { DATABASE_URL, NODE_OPTIONS: `--import=${tell}`, ...settings }
-    const service = await startServiceProcess(t, own)
-    await learn(service.url, questions)
-    t.equal(await service.end('SIGTERM'), 0)
-    const told = service.said().split('\n')
-    const calls = told.filter((line) => line.startsWith('connects to '))
-    const ours = calls.filter((line) => portOf(line) === Number(new URL(url).port))
-    t.ok(ours.length > 0, 'it told of its connections to the database')
-    // prom-client brings its interfaces, which do nothing by themselves.
-    const loaded = told.filter((line) => /^loads .*@opentelemetry.(?!api\b)/.test(line))
-    return { loaded: loaded.length, others: calls.filter((line) => !ours.includes(line)) }
-  }
-  t.same(await start({}), { loaded: 0, others: [] })
-  const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${await freePort()}`
-  const on = await start({ OTEL_EXPORTER_OTLP_ENDPOINT })
-  t.ok(on.loaded > 0, 'which would have been told')
-  t.same([...new Set(on.others.map(portOf))], [Number(new URL(OTEL_EXPORTER_OTLP_ENDPOINT).port)])
-})
+t.test(
+  'Without a collector, the service neither loads the SDK nor connects anywhere',
+  async (t) => {
+    const start = async (settings: Record<string, string>) => {
+      const NODE_OPTIONS = `--import=${printImports.href}`
+      const service = await startServiceProcess(t, { DATABASE_URL, NODE_OPTIONS, ...settings })
+      await recordOk(service.url, requests)
+      t.equal(await service.end('SIGTERM'), 0)
+      const lines = service.output().split('\n')
+      const ports = lines.filter((line) => line.startsWith('connects to ')).map(portOf)
+      const databasePort = Number(new URL(url).port)
+      t.ok(ports.includes(databasePort), 'the output shows the connections to PostgreSQL')
+      // prom-client imports the interfaces of OpenTelemetry, which do nothing by themselves.
+      const imports = lines.filter((line) => /^imports .*@opentelemetry.(?!api\b)/.test(line))
+      const others = new Set(ports.filter((port) => port !== databasePort))
+      return { imports: imports.length, otherPorts: [...others] }
+    }
+    t.same(await start({}), { imports: 0, otherPorts: [] })
+    const port = await freePort()
+    const traced = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` })
+    t.ok(traced.imports > 0, 'the output would show the SDK')
+    t.same(traced.otherPorts, [port])
+  },
+)
 
-/** Where a line of print-imports-and-connections.ts says that a socket connects to, in either form of `connect`. */
+/** Port of a printed connection, for both signatures of `connect`. */
 function portOf(line: string): number {
   const [target] = JSON.parse(line.slice(line.indexOf('['))).flat()
   return Number(target.port ?? target)
 }
 
-const LOAD_MS = 20_000
-const SHUTDOWN_DELAY_MS = 1_000
-/** What spans that are left may take to leave, and what a machine may that has much to do. */
-const LAST_CALL_MS = 2_000 + 10_000
+/** Service with a failing collector, and the number of responses after its first failed export. */
+interface TracedService extends ServiceProcess {
+  failed(): boolean
+  answeredAfterFailure: number
+  durationsMs: number[]
+}
 
-t.test('A collector that is away, hangs or refuses costs no request', async (t) => {
-  const endpoints = {
-    'no collector': undefined,
-    'one that is away': `http://127.0.0.1:${await freePort()}`,
-    'one that hangs': await startCollector(t, createServer()),
-    'one that refuses': await startCollector(
-      t,
-      createServer((request, response) => {
-        request.resume().on('end', () => response.writeHead(401).end('who are you?'))
-      }),
-    ),
-  }
-  const services = await Promise.all(
-    Object.entries(endpoints).map(async ([name, endpoint]) => {
-      // As often as with many more requests.
-      const often = { OTEL_BSP_SCHEDULE_DELAY: '100' }
-      const own = endpoint === undefined ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, ...often }
-      const program = await startServiceProcess(t, {
-        DATABASE_URL,
-        MAX_EVENT_LOOP_DELAY_MS: '0',
-        SHUTDOWN_DELAY_MS: String(SHUTDOWN_DELAY_MS),
-        ...own,
-      })
-      return { name, ...program, tookMs: [] as number[] }
-    }),
-  )
-  const [plain, ...traced] = services
-  const known = await learn(String(plain?.url), questions)
-  let turn = 0
-  // All at the same time, so that what else this machine does is the same for each.
-  const stop = keepAsking(t, services.length, async (client) => {
-    turn += 1
-    const service = services[client] as (typeof services)[number]
-    const start = performance.now()
-    const fault = await faultOf(service.url, known[turn % known.length] as Known)
-    service.tookMs.push(performance.now() - start)
-    return fault
+t.test('200: the collector is down, hangs or rejects spans, and no request fails', async (t) => {
+  const hanging = await startCollector(t, () => {})
+  const rejecting = await startCollector(t, (request, response) => {
+    request.resume().on('end', () => response.writeHead(401).end('unauthorized'))
   })
-  await sleep(LOAD_MS)
-  allAnswered(t, await stop())
-  const usualMs = medianOf(plain?.tookMs ?? [])
-  for (const { name, tookMs } of services) {
-    const median = medianOf(tookMs)
-    process.stderr.write(`${name}: ${tookMs.length} sent, median ${median.toFixed(1)} ms\n`)
-    t.ok(median < 2 * usualMs, `${name}: ${median} ms, and ${usualMs} ms without a collector`)
+  const down: Collector = { url: `http://127.0.0.1:${await freePort()}`, exports: () => 0 }
+  const plain = await startTraced(t)
+  const traced = {
+    down: await startTraced(t, down),
+    hanging: await startTraced(t, hanging),
+    rejecting: await startTraced(t, rejecting),
   }
-  t.equal(plain?.said(), '')
-  for (const { name, said, end } of traced) {
-    await until(`it is told: ${name}`, () => linesOf(said()).length > 0)
+  const services = [plain, ...Object.values(traced)]
+  const golden = await recordOk(plain.url, requests)
+  let turn = 0
+  const stop = startLoad(t, { clients: services.length }, async (client) => {
+    turn += 1
+    const service = services[client] as TracedService
     const start = performance.now()
-    t.equal(await end('SIGTERM'), 0, 'exit code')
-    const tookMs = performance.now() - start
-    t.ok(tookMs < SHUTDOWN_DELAY_MS + LAST_CALL_MS, `${name}: ended after ${tookMs} ms`)
-    const lines = linesOf(said())
-    t.same([...new Set(lines.map(({ msg }) => msg))], ['traces cannot be exported'])
-    const messages = lines.map(({ message }) => message)
-    t.equal(new Set(messages).size, messages.length, `${name}: each is told once`)
+    const failed = service.failed()
+    const result = await check(service.url, golden[turn % golden.length] as GoldenResponse)
+    service.durationsMs.push(performance.now() - start)
+    if (failed && result === 'ok') service.answeredAfterFailure += 1
+    return result
+  })
+  for (const [name, service] of Object.entries(traced)) {
+    const answers = () => service.answeredAfterFailure >= 200 && logOf(service).length > 0
+    await until(`collector ${name}: a log line, and responses after it failed`, answers, 120_000)
+  }
+  assertAllAnswered(t, await stop())
+  t.equal(plain.output(), '')
+  const medians = { without: plain, ...traced }
+  for (const [name, { durationsMs }] of Object.entries(medians))
+    t.comment(`collector ${name}: ${durationsMs.length} sent, median ${medianOf(durationsMs)} ms`)
+
+  for (const [name, service] of Object.entries(traced)) {
+    t.equal(await service.end('SIGTERM'), 0, `collector ${name}: exit code`)
+    checkLog(t, logOf(service))
   }
 })
 
-function linesOf(said: string): { msg: string; message: string }[] {
-  const lines = said.split('\n').filter((line) => line !== '')
-  return lines.map((line) => JSON.parse(line))
+/** Asserts that the log reports each failure of the collector at most once a minute. */
+function checkLog(t: Test, lines: LogLine[]): void {
+  t.same([...new Set(lines.map(({ msg }) => msg))], ['traces cannot be exported'])
+  for (const [index, { message, time }] of lines.entries()) {
+    const next = lines.slice(index + 1).find((later) => later.message === message)
+    // The service measures the minute with another clock than that of the log.
+    if (next) t.ok(next.time - time > 59_000, `${message}: again after ${next.time - time} ms`)
+  }
 }
 
-function medianOf(times: number[]): number {
-  return times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
+interface LogLine {
+  msg: string
+  message: string
+  /** Unix time in ms. */
+  time: number
 }
 
-/** Its address; connections that it left open end with the test. */
-async function startCollector(t: Test, server: Server): Promise<string> {
+function logOf({ output }: ServiceProcess): LogLine[] {
+  const lines = output().split('\n')
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line))
+}
+
+function medianOf(times: number[]): string {
+  return (times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0).toFixed(1)
+}
+
+async function startTraced(t: Test, collector?: Collector): Promise<TracedService> {
+  const service = await startServiceProcess(t, {
+    DATABASE_URL,
+    MAX_EVENT_LOOP_DELAY_MS: '0',
+    SHUTDOWN_DELAY_MS: '1000',
+    // Exports as often as a much higher request rate would.
+    ...(collector && {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+    }),
+  })
+  const failed = () =>
+    collector !== undefined && (collector.exports() > 0 || service.output() !== '')
+  return { ...service, failed, answeredAfterFailure: 0, durationsMs: [] }
+}
+
+interface Collector {
+  url: string
+  /** Number of export requests that it received. */
+  exports(): number
+}
+
+/** Starts a collector; the end of the test closes its open connections. */
+async function startCollector(t: Test, handle: RequestListener): Promise<Collector> {
+  let exports = 0
   const sockets = new Set<Socket>()
+  const server = createServer((request, response) => {
+    exports += 1
+    handle(request, response)
+  })
   server.on('connection', (socket) => sockets.add(socket))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => {
     server.close()
     for (const socket of sockets) socket.destroy()
   })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, exports: () => exports }
 }

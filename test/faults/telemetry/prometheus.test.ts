@@ -1,22 +1,24 @@
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { metricsUrl } from '../../support/metrics.ts'
 import { addCaller } from '../../support/rows.ts'
 import { startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
 import { dashboardQueries, read, ruleQueries } from '../../telemetry/queries.ts'
+import { send } from '../support/golden-responses.ts'
+import { startProgram } from '../support/processes/program.ts'
 
 const folder = path.resolve(import.meta.dirname, '../../../observability')
-const promtool = (...args: string[]) => promisify(execFile)('promtool', args, { cwd: folder })
+const promtool = (...args: string[]) =>
+  promisify(execFile)('promtool', args, { cwd: folder, timeout: 60_000 })
 
 t.test(
-  'promtool accepts the configuration and the rules, and the alerts fire as tried',
+  'promtool: the configuration and the rules are valid, and the alerts pass their tests',
   async (t) => {
     await t.resolves(promtool('check', 'config', 'prometheus.yml'))
     await t.resolves(promtool('check', 'rules', '--lint=all', '--lint-fatal', 'alerts.yml'))
@@ -24,14 +26,14 @@ t.test(
   },
 )
 
-t.test('Prometheus scrapes the service, evaluates each rule and answers each panel', async (t) => {
+t.test('Prometheus: it scrapes the service, and each rule and panel query works', async (t) => {
   const service = await startService(t, { environment: { METRICS_PORT: '0' } })
   const { token, connection } = await addCaller(service.db)
   await service.get(connection.orders, { token })
   const ask = await startPrometheus(t, new URL(metricsUrl(service)).host)
 
   const up = async () => (await ask('/api/v1/query?query=up')).data.result[0]?.value[1]
-  while ((await up()) !== '1') await sleep(100)
+  await until('Prometheus has scraped the service', async () => (await up()) === '1')
   for (const query of [...dashboardQueries(), ...ruleQueries()]) {
     const { status, error } = await ask(`/api/v1/query?query=${encodeURIComponent(query)}`)
     t.equal(status, 'success', error ?? query)
@@ -40,9 +42,9 @@ t.test('Prometheus scrapes the service, evaluates each rule and answers each pan
     const { groups } = (await ask('/api/v1/rules')).data
     return groups.flatMap((group: { rules: Rule[] }) => group.rules)
   }
-  // Until its first look at the instance, Prometheus takes the service for one that is gone.
-  const settling = ({ health, state }: Rule) => health === 'unknown' || state === 'pending'
-  while ((await rules()).some(settling)) await sleep(100)
+  // Before its first scrape, Prometheus assumes that the service is down.
+  const isPending = ({ health, state }: Rule) => health === 'unknown' || state === 'pending'
+  await until('no rule is pending', async () => !(await rules()).some(isPending))
   const found = await rules()
   t.equal(found.length, ruleQueries().length)
   t.ok(found.every(({ health, state }) => health === 'ok' && state === 'inactive'))
@@ -53,37 +55,32 @@ interface Rule {
   state: string
 }
 
-/** A Prometheus of Debian's package with our rules, and the service in the place of the instances. */
+/** Starts Prometheus with the rules of the project and the service as its only target. */
 async function startPrometheus(t: Test, target: string) {
   const data = await mkdtemp(path.join(tmpdir(), 'prometheus-'))
+  t.teardown(() => rm(data, { recursive: true, force: true }))
   const jobs = read('observability/prometheus.yml')
     .replace('[alerts.yml]', `['${folder}/alerts.yml']`)
     .replaceAll('15s', '1s')
     .replace(/dns_sd_configs:.*/s, `static_configs: [{ targets: ['${target}'] }]\n`)
   await writeFile(`${data}/prometheus.yml`, jobs)
   const port = await freePort()
-  const prometheus = spawn(
-    'prometheus',
-    [
+  const url = `http://127.0.0.1:${port}`
+  await startProgram(t, {
+    command: 'prometheus',
+    package: 'prometheus',
+    args: [
       `--config.file=${data}/prometheus.yml`,
       `--storage.tsdb.path=${data}/tsdb`,
       `--web.listen-address=127.0.0.1:${port}`,
     ],
-    { stdio: 'ignore' },
-  )
-  await once(prometheus, 'spawn')
-  t.teardown(async () => {
-    prometheus.kill('SIGKILL')
-    if (prometheus.exitCode === null) await once(prometheus, 'exit')
-    await rm(data, { recursive: true, force: true })
   })
-  const ask = async (address: string) => (await fetch(`http://127.0.0.1:${port}${address}`)).json()
-  const ready = () =>
-    fetch(`http://127.0.0.1:${port}/-/ready`).then(
+  const isReady = () =>
+    send(url, { path: '/-/ready' }).then(
       ({ ok }) => ok,
       () => false,
     )
-  while (!(await ready())) await sleep(100)
-  // biome-ignore lint/suspicious/noExplicitAny: a test looks into whatever came.
-  return ask as (address: string) => Promise<any>
+  await until('Prometheus is ready', isReady)
+  // biome-ignore lint/suspicious/noExplicitAny: the tests read parts of any response.
+  return async (path: string): Promise<any> => (await send(url, { path })).json()
 }

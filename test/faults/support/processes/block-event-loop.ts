@@ -1,18 +1,18 @@
 /*
- * Goes before a program, with Node's --import: from one SIGWINCH to the next, which the service itself
- * leaves alone, its event loop is late, as with work that leaves no room for anything else.
+ * Preloaded with Node's --import. SIGWINCH starts blocking the event loop, as long computations would;
+ * the next SIGWINCH stops it. The service does not use this signal.
  */
 
-/** How long each turn of the loop takes then. */
+/** Duration of each turn of the blocked loop. */
 const TURN_MS = 300
 
-let late = false
+let blocked = false
 process.on('SIGWINCH', () => {
-  late = !late
-  if (late) turn()
+  blocked = !blocked
+  if (blocked) block()
 })
 
-function turn(): void {
+function block(): void {
   for (const end = performance.now() + TURN_MS; performance.now() < end; );
-  if (late) setImmediate(turn)
+  if (blocked) setImmediate(block)
 }

@@ -1,20 +1,17 @@
 import * as modules from 'node:module'
 import { Socket } from 'node:net'
 
-/**
- * Goes before a program, with Node's --import, and tells on its standard error which modules it loads, and
- * where it connects to.
- */
+/* Preloaded with Node's --import. Prints each imported module and the target of each connection. */
 modules.registerHooks({
   load: (url, context, next) => {
-    process.stderr.write(`loads ${url}\n`)
+    process.stderr.write(`imports ${url}\n`)
     return next(url, context)
   },
 })
 
-const own = Socket.prototype as { connect(...target: unknown[]): Socket }
-const { connect } = own
-own.connect = function (this: Socket, ...target) {
+const prototype = Socket.prototype as { connect(...target: unknown[]): Socket }
+const { connect } = prototype
+prototype.connect = function (this: Socket, ...target) {
   process.stderr.write(`connects to ${JSON.stringify(target)}\n`)
   return connect.apply(this, target)
 }

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 
-/** The release under test. */
+/** Folder of the release under test. */
 export const thisRelease = join(import.meta.dirname, '../../../..')
 
-/** A copy of it in a folder of its own, which goes with the test. */
+/** Copies the release to a folder that the test deletes at its end. */
 export async function copyRelease(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'release-'))
   t.teardown(() => rm(folder, { recursive: true }))
@@ -16,7 +16,7 @@ export async function copyRelease(t: Test): Promise<string> {
   return folder
 }
 
-/** Gives a release one migration more. */
+/** Adds a migration to a release. */
 export async function addMigration(release: string, name: string, statements: string[] = []) {
   const lines = statements.map((statement) => `  await sql\`${statement}\`.execute(db)\n`)
   const source = `import { sql } from 'kysely'\nexport const up = async (db) => {\n${lines.join('')}}\n`

@@ -6,31 +6,33 @@ import { until } from '../../../support/until.ts'
 import { type Program, startProgram } from './program.ts'
 import { thisRelease } from './release.ts'
 
-/** The service as an operator starts it: a process of its own. */
+/** The service in a separate process, as an operator starts it. */
 export interface ServiceProcess extends Program {
   /** http://127.0.0.1:port */
   url: string
   port: number
-  /** The status of /health/ready, 0 where nobody listens. */
+  /** Status of /health/ready; 0 without a response. */
   ready(): Promise<number>
 }
 
-/** Starts it with no settings but those given, and waits until it listens. */
+/** Starts the service with these settings only, and waits until it is live. */
 export async function startServiceProcess(
   t: Test,
   environment: Record<string, string>,
+  release?: string,
 ): Promise<ServiceProcess> {
-  const port = await freePort()
-  const program = await launchService(t, { LOG_LEVEL: 'warn', PORT: String(port), ...environment })
+  const port = Number(environment.PORT ?? (await freePort()))
+  const settings = { LOG_LEVEL: 'warn', PORT: String(port), ...environment }
+  const program = await launchService(t, settings, release)
   const url = `http://127.0.0.1:${port}`
   await until('the service is live', async () => {
-    if (program.process.exitCode !== null) throw new Error(program.said())
+    if (program.process.exitCode !== null) throw new Error(program.output())
     return (await statusOf(`${url}/health/live`)) === 200
   })
   return { ...program, url, port, ready: () => statusOf(`${url}/health/ready`) }
 }
 
-/** The same for one that may refuse to start, or whose release lies in another folder. */
+/** Starts the service without waiting, for one that may refuse to start. */
 export function launchService(
   t: Test,
   environment: Record<string, string>,
@@ -40,16 +42,22 @@ export function launchService(
   return startProgram(t, { command: process.execPath, package: 'nodejs', args, environment })
 }
 
-/** A supervisor may give up after a second; here, clients keep the same machine busy. */
+/** Waits until /health/ready of a service has this status. */
+export function untilReadyIs({ url }: { url: string }, status: 200 | 503): Promise<void> {
+  const hasStatus = async () => (await statusOf(`${url}/health/ready`)) === status
+  return until(`/health/ready is ${status}`, hasStatus)
+}
+
+/** The limit is longer than that of a supervisor: the clients keep the same machine busy. */
 async function statusOf(url: string): Promise<number> {
-  const patience = AbortSignal.timeout(5_000)
-  return await fetch(url, { signal: patience, headers: { connection: 'close' } }).then(
-    (answer) => answer.status,
+  const signal = AbortSignal.timeout(5_000)
+  return await fetch(url, { signal, headers: { connection: 'close' } }).then(
+    ({ status }) => status,
     () => 0,
   )
 }
 
-/** The most memory that the process has ever had, in MB. */
+/** Peak memory of the process in MB. */
 export async function peakMemory({ process }: ServiceProcess): Promise<number> {
   const status = await readFile(`/proc/${process.pid}/status`, 'utf8')
   return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024)

@@ -4,15 +4,14 @@ import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { thisRelease } from './release.ts'
 
-/** After this long, commands that have not ended hang. */
+/** Time after which commands hang. */
 const LIMIT_MS = 120_000
 
 /**
- * Runs commands as they are documented, from the folder of the repository, until one fails, and no
- * longer than the test. They have no terminal, so that who asks for a password reads it from the
- * standard input.
- * @returns what they told on both streams
- * @throws Error with all that, where one failed or hangs
+ * Runs documented commands in the folder of the repository until one fails. They have no terminal, so
+ * programs read passwords from the standard input.
+ * @returns their standard output and standard error
+ * @throws Error with this output if a command fails or hangs
  */
 export async function runShell(
   t: Test,
@@ -26,7 +25,7 @@ export async function runShell(
     detached: true,
   })
   let running = true
-  // What they started is in the same group, which has the number of its first process.
+  // Their child processes belong to the same process group.
   const end = () => {
     if (running && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
   }
@@ -35,16 +34,16 @@ export async function runShell(
   child.stdin.on('error', () => {})
   child.stdin.end(input)
   const closed = once(child, 'close')
-  const told = await text(child.stdout)
+  const output = await text(child.stdout)
   await closed
   running = false
   const { exitCode, signalCode } = child
-  if (exitCode !== 0) throw new Error(`ended with ${exitCode ?? signalCode}: ${told}`)
-  return told
+  if (exitCode !== 0) throw new Error(`ended with ${exitCode ?? signalCode}: ${output}`)
+  return output
 }
 
-/** What PostgreSQL's own programs read of a connection string. */
-export function clientOf(url: string): Record<string, string> {
+/** Environment variables of libpq for a connection string. */
+export function libpqVariables(url: string): Record<string, string> {
   const { hostname, port, username, password } = new URL(url)
   return { PGHOST: hostname, PGPORT: port, PGUSER: username, PGPASSWORD: password }
 }

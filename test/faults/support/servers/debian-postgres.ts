@@ -11,17 +11,17 @@ import { operatorHere } from '../../../operator/operator-process.ts'
 import { until } from '../../../support/until.ts'
 import { notRoot, type Program, startProgram } from '../processes/program.ts'
 
-/** A server of Debian's package postgresql-15, in a folder of its own. */
+/** Server of Debian's package postgresql-15. */
 export interface DebianPostgres {
   /** Connection string of a superuser. */
   url: string
   port: number
   start(): Promise<void>
-  /** The newest part of its log, since its last start. */
-  said(): string
-  /** A fast shutdown: open transactions are rolled back. */
+  /** Newest part of its log since the last start. */
+  log(): string
+  /** Fast shutdown: PostgreSQL rolls back open transactions. */
   stop(): Promise<void>
-  /** Makes it hang: it takes connections and answers nobody until it is resumed. */
+  /** Makes it hang: it accepts connections, but does not answer before it is resumed. */
   freeze(): Promise<void>
   resume(): Promise<void>
 }
@@ -31,51 +31,51 @@ type Settings = Record<string, string | number>
 const binaries = '/usr/lib/postgresql/15/bin'
 const PASSWORD = 'only-in-this-test'
 
-/** A new server, started. It writes to the disk without waiting for it. */
+/** Initializes and starts a server. It does not wait for its disk. */
 export async function startDebianPostgres(t: Test, settings: Settings = {}) {
-  const place = await newPlace(t)
-  const { account, folder } = place
+  const directory = await newDirectory(t)
+  const { account, folder } = directory
   const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${folder}/password`]
   const flags = ['--encoding=UTF8', '--locale=C.UTF-8', '--no-sync', '--no-instructions']
   await writeFile(`${folder}/password`, PASSWORD)
   await runTool(account, 'initdb', [`--pgdata=${folder}/data`, ...access, ...flags])
-  return await startIn(t, place, { wal_level: 'replica', ...settings })
+  return await startIn(t, directory, { wal_level: 'replica', ...settings })
 }
 
-/** A hot standby that streams from a primary, made of a base backup of it. */
+/** Starts a hot standby from a base backup of the primary. */
 export async function startStandby(t: Test, primary: DebianPostgres, settings: Settings = {}) {
-  const place = await newPlace(t)
+  const directory = await newDirectory(t)
   const source = `${primary.url}?application_name=standby`
   const backup = ['--write-recovery-conf', '--checkpoint=fast', '--no-sync', '--wal-method=stream']
-  await runTool(place.account, 'pg_basebackup', [
+  await runTool(directory.account, 'pg_basebackup', [
     `--dbname=${source}`,
-    `--pgdata=${place.folder}/data`,
+    `--pgdata=${directory.folder}/data`,
     ...backup,
   ])
-  return await startIn(t, place, settings)
+  return await startIn(t, directory, settings)
 }
 
-/** Everything of the schema and a login for the service, as an operator makes them; returns its URL. */
-export async function migrateFor(url: string): Promise<string> {
+/** Runs the migrations; returns the connection string of the service. */
+export async function migrate(url: string): Promise<string> {
   const environment = { DATABASE_URL: url, SERVICE_DATABASE_PASSWORD: PASSWORD }
   const { code, stderr } = await operatorHere(['migrate'], environment)
   if (code !== 0) throw new Error(stderr)
   return Object.assign(new URL(url), { username: 'investment_service', password: PASSWORD }).href
 }
 
-/** The same connection string for another server. */
+/** Returns a connection string with another port. */
 export function onPort(url: string, port: number): string {
   const other = new URL(url)
   other.port = String(port)
   return other.href
 }
 
-interface Place {
+interface Directory {
   folder: string
   account: Account
 }
 
-async function newPlace(t: Test): Promise<Place> {
+async function newDirectory(t: Test): Promise<Directory> {
   const account = await notRoot()
   const folder = await mkdtemp(join(tmpdir(), 'postgres-15-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
@@ -91,13 +91,13 @@ async function runTool({ prefix, owner }: Account, tool: string, args: string[])
   })
 }
 
-const fast = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB', autovacuum: 'off' }
+const FAST = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB', autovacuum: 'off' }
 
-async function startIn(t: Test, { folder, account }: Place, settings: Settings) {
+async function startIn(t: Test, { folder, account }: Directory, settings: Settings) {
   const port = await freePort()
   const url = `postgresql://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`
-  const own = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
-  const all: Settings = { ...own, ...fast, ...settings }
+  const address = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
+  const all: Settings = { ...address, ...FAST, ...settings }
   let program: Program | undefined
   const start = async () => {
     const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
@@ -114,7 +114,7 @@ async function startIn(t: Test, { folder, account }: Place, settings: Settings) 
     url,
     port,
     start,
-    said: () => program?.said() ?? '',
+    log: () => program?.output() ?? '',
     stop: async () => {
       await program?.end('SIGINT')
     },
@@ -131,8 +131,8 @@ const answers = (url: string) =>
     () => false,
   )
 
-/** What the sessions of a role begin with in this database. */
-export function settingsOf(url: string, role: string): Promise<unknown> {
+/** Default settings of a role in this database. */
+export function roleSettings(url: string, role: string): Promise<unknown> {
   return firstValue(
     url,
     `select array_agg(setting order by setting) from pg_db_role_setting, unnest(setconfig) setting
@@ -141,7 +141,10 @@ export function settingsOf(url: string, role: string): Promise<unknown> {
   )
 }
 
-/** Runs a statement in a session of its own, again where a standby cancels it; the first value. */
+/**
+ * Runs a statement over a new connection and returns its first value. Runs it again if a standby
+ * cancels it.
+ */
 export async function firstValue(url: string, statement: string): Promise<unknown> {
   return await firstValueNow(url, statement).catch((error) => {
     if (error.code === '40001') return firstValue(url, statement)
@@ -151,7 +154,7 @@ export async function firstValue(url: string, statement: string): Promise<unknow
 
 async function firstValueNow(connectionString: string, statement: string): Promise<unknown> {
   const client = new pg.Client({ connectionString })
-  // A session may be cut while it has nothing to do; whoever asks is told by the statement's own error.
+  // A connection may break while idle. If a statement is running, its own error reports that.
   client.on('error', () => {})
   await client.connect()
   const query = client.query({ text: statement, rowMode: 'array' })

@@ -11,24 +11,24 @@ import { createTemplate, databaseUrl, onServer } from '../../../support/template
 import { until } from '../../../support/until.ts'
 import { type Program, startProgram } from '../processes/program.ts'
 
-/** A PostgreSQL of a test's own, to be stopped and started on the same port, with the schema and no rows. */
-export interface OwnPostgres {
+/** PostgreSQL that a test can stop and start on the same port. It has the schema and no rows. */
+export interface EmbeddedPostgres {
   /** Connection string of the owner. */
   url: string
   /** Connection string of the service. */
   login: string
-  /** All tables, as their owner. */
+  /** Tables of the owner. */
   db: Kysely<Tables>
-  /** Returns as soon as it answers. */
+  /** Starts it and waits until it answers. */
   start(): Promise<void>
-  /** SIGINT is a fast shutdown, SIGQUIT an immediate one, which leaves a recovery to the next start. */
+  /** SIGINT: fast shutdown. SIGQUIT: immediate shutdown, the next start recovers. */
   stop(signal: 'SIGINT' | 'SIGQUIT'): Promise<void>
 }
 
-export async function startOwnPostgres(t: Test): Promise<OwnPostgres> {
+export async function startEmbeddedPostgres(t: Test): Promise<EmbeddedPostgres> {
   const folder = await mkdtemp(join(tmpdir(), 'faults-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  // Where root may not make a user namespace, PostgreSQL is another user, who has to pass through.
+  // PostgreSQL may run as another user, who needs access to the folder.
   await chmod(folder, 0o711)
   const cluster = await openCluster(folder)
   const port = await freePort()
@@ -58,7 +58,7 @@ export async function startOwnPostgres(t: Test): Promise<OwnPostgres> {
   await start()
   const url = databaseUrl(server, (await createTemplate(server)).name)
   const db = openAsOwner(t, url)
-  // Not loginOfService(): nobody has to drop it from a server that goes with its folder.
+  // Unlike loginOfService(), this does not drop the role: the test deletes the whole server.
   await sql`create role service login password 'service' in role investment_service`.execute(db)
   return {
     url,

@@ -2,92 +2,93 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
-/** A network between the service and the database, to be damaged at will. */
-export interface Wire {
-  /** The connection string that leads over it. */
+/** TCP proxy between the service and PostgreSQL that simulates network faults. */
+export interface Network {
+  /** Connection string that leads through the proxy. */
   url: string
-  /** From now on nothing is forwarded, and nothing closed; new connections are taken, too. */
-  silence(): void
-  /** What was held back is forwarded. */
+  /** Stops forwarding. All connections stay open, and new ones are accepted. */
+  pause(): void
+  /** Forwards the data that it held back, and all further data. */
   resume(): void
-  /** New connections work again, those from before never do: a router that has forgotten them. */
+  /** Forwards new connections only. The old ones stay open and silent, as after a router restart. */
   forget(): void
-  /** Cuts connections while the database sends rows over them: one piece in so many. */
-  cut(oneIn: number): void
-  /** How many were cut. */
+  /** Cuts a connection at every n-th chunk that PostgreSQL sends; 0 stops that. */
+  cutEvery(chunks: number): void
+  /** Number of cut connections. */
   cuts: number
 }
 
-interface Line {
+interface Connection {
   client: Socket
   server: Socket
-  dead: boolean
+  forgotten: boolean
 }
 
-export async function layWire(t: Test, url: string): Promise<Wire> {
+/** @param url connection string of PostgreSQL */
+export async function startNetwork(t: Test, url: string): Promise<Network> {
   const { port, hostname } = new URL(url)
-  const lines = new Set<Line>()
-  let silent = false
-  let oneIn = 0
-  let pieces = 0
+  const connections = new Set<Connection>()
+  let paused = false
+  let cutInterval = 0
+  let chunks = 0
 
   const listener = createServer((client) => {
     const server = connect(Number(port), hostname)
-    const line = { client, server, dead: false }
-    lines.add(line)
-    const end = () => {
-      if (line.dead) return
+    const connection = { client, server, forgotten: false }
+    connections.add(connection)
+    const close = () => {
+      if (connection.forgotten) return
       client.destroy()
       server.destroy()
-      lines.delete(line)
+      connections.delete(connection)
     }
-    for (const socket of [client, server]) socket.on('error', end).on('close', end)
+    for (const socket of [client, server]) socket.on('error', close).on('close', close)
     client.on('data', (data) => server.write(data))
     server.on('data', (data) => {
-      pieces += 1
-      if (oneIn === 0 || pieces % oneIn !== 0) {
+      chunks += 1
+      if (cutInterval === 0 || chunks % cutInterval !== 0) {
         client.write(data)
         return
       }
-      wire.cuts += 1
-      client.write(data.subarray(0, data.length / 2), end)
+      network.cuts += 1
+      client.write(data.subarray(0, data.length / 2), close)
     })
-    if (silent) hush(line)
+    if (paused) pauseBoth(connection)
   })
   await once(listener.listen(0, '127.0.0.1'), 'listening')
-  const own = new URL(url)
-  own.port = String((listener.address() as AddressInfo).port)
+  const proxied = new URL(url)
+  proxied.port = String((listener.address() as AddressInfo).port)
   t.teardown(() => {
     listener.close()
-    for (const { client, server } of lines) {
+    for (const { client, server } of connections) {
       client.destroy()
       server.destroy()
     }
   })
-  const wire: Wire = {
-    url: own.href,
-    silence: () => {
-      silent = true
-      for (const line of lines) hush(line)
+  const network: Network = {
+    url: proxied.href,
+    pause: () => {
+      paused = true
+      for (const connection of connections) pauseBoth(connection)
     },
     resume: () => {
-      silent = false
-      for (const { client, server, dead } of lines)
-        if (!dead) for (const one of [client, server]) one.resume()
+      paused = false
+      for (const { client, server, forgotten } of connections)
+        if (!forgotten) for (const socket of [client, server]) socket.resume()
     },
     forget: () => {
-      silent = false
-      for (const line of lines) line.dead = true
+      paused = false
+      for (const connection of connections) connection.forgotten = true
     },
-    cut: (every) => {
-      oneIn = every
+    cutEvery: (interval) => {
+      cutInterval = interval
     },
     cuts: 0,
   }
-  return wire
+  return network
 }
 
-function hush({ client, server }: Line): void {
+function pauseBoth({ client, server }: Connection): void {
   client.pause()
   server.pause()
 }

@@ -4,32 +4,30 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { freePort } from '../../../../tools/embedded-postgres/free-port.ts'
 import { until } from '../../../support/until.ts'
-import { blocksOf, withOwn } from '../documented-commands.ts'
+import { codeBlocks, fillIn } from '../documented-commands.ts'
 import { notRoot, type Program, startProgram } from '../processes/program.ts'
 import { firstValue, onPort } from './debian-postgres.ts'
 
-/**
- * A newer one than Debian's, by its path. From 1.21 on it carries prepared statements (to 1.23 with
- * max_prepared_statements set), so that the service can be told to use them.
- */
+/** Path of a newer PgBouncer than Debian's. */
 const newer = process.env.TEST_PGBOUNCER
-export const carriesPrepared = newer !== undefined
+/** PgBouncer supports prepared statements since 1.21. Debian's is older. */
+export const supportsPrepared = newer !== undefined
 
-/** A PgBouncer of Debian's package pgbouncer, in transaction mode. */
+/** PgBouncer in transaction mode, of Debian's package pgbouncer. */
 export interface PgBouncer {
-  /** What the connection string becomes when it goes through PgBouncer. */
+  /** Returns a connection string that leads through PgBouncer. */
   through(url: string): string
   start(): Promise<void>
-  /** It closes all connections at once. */
+  /** Kills it, which closes all connections. */
   stop(): Promise<void>
-  /** The newest part of its log, since its last start. */
-  said(): string
+  /** Newest part of its log since the last start. */
+  log(): string
 }
 
 /**
- * With the configuration that docs/operations.md shows.
- * @param url a login of the server that it stands before
- * @param serverConnections how many all clients share
+ * Starts it with the configuration of docs/operations.md.
+ * @param url connection string of PostgreSQL
+ * @param serverConnections number of connections to PostgreSQL
  */
 export async function startPgBouncer(
   t: Test,
@@ -42,15 +40,15 @@ export async function startPgBouncer(
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   await writeFile(`${folder}/users`, `"${username}" "${password}"\n`)
   const port = await freePort()
-  const [configuration = ''] = await blocksOf('PgBouncer')
-  const own = withOwn(configuration, {
+  const [configuration = ''] = await codeBlocks('PgBouncer')
+  const filled = fillIn(configuration, {
     'investments = host=10.0.0.5': `${pathname.slice(1)} = host=${hostname} port=${serverPort}`,
     'listen_addr = 10.0.0.6': `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,
     '/etc/pgbouncer/userlist.txt': `${folder}/users`,
     'default_pool_size = 16': `default_pool_size = ${serverConnections}`,
-    ...(carriesPrepared ? {} : { 'max_prepared_statements = 100': '' }),
+    ...(supportsPrepared ? {} : { 'max_prepared_statements = 100': '' }),
   })
-  await writeFile(`${folder}/pgbouncer.ini`, own)
+  await writeFile(`${folder}/pgbouncer.ini`, filled)
   await chmod(folder, 0o711)
   if (account.owner) await chown(folder, account.owner.uid, account.owner.gid)
   let program: Program | undefined
@@ -64,7 +62,7 @@ export async function startPgBouncer(
     })
     const answers = () =>
       firstValue(through(url), 'select true').catch(() => {
-        if (program?.process.exitCode !== null) throw new Error(program?.said())
+        if (program?.process.exitCode !== null) throw new Error(program?.output())
         return false
       })
     await until('PgBouncer answers', async () => (await answers()) === true)
@@ -76,6 +74,6 @@ export async function startPgBouncer(
     stop: async () => {
       await program?.end('SIGKILL')
     },
-    said: () => program?.said() ?? '',
+    log: () => program?.output() ?? '',
   }
 }

@@ -1,16 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
 import { freePort } from '../../../../tools/embedded-postgres/free-port.ts'
+import { type Program, startProgram } from '../processes/program.ts'
+import { within } from '../within.ts'
 
-/** A Redis of its own for a test, from Debian's package redis-server, which keeps nothing on disk. */
+/** Redis of Debian's package redis-server, without persistence. */
 export interface TestRedis {
   url: string
   client: Redis
   start(): Promise<void>
   stop(): Promise<void>
-  /** Makes it hang: it takes connections and commands, and answers none until it is resumed. */
+  /** Makes it hang: it accepts connections, but does not answer before it is resumed. */
   freeze(): void
   resume(): void
 }
@@ -20,28 +20,23 @@ export async function startRedis(t: Test): Promise<TestRedis> {
   const url = `redis://127.0.0.1:${port}`
   const client = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: null })
   client.on('error', () => {})
-  let process: ChildProcess | undefined
-  const redis: TestRedis = {
+  t.teardown(() => client.disconnect())
+  const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+  const command = { command: 'redis-server', package: 'redis-server', args: options.map(String) }
+  let program: Program | undefined
+  const start = async () => {
+    program = await startProgram(t, command)
+    await within('Redis answers', client.ping())
+  }
+  await start()
+  return {
     url,
     client,
-    start: async () => {
-      const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
-      process = spawn('redis-server', options.map(String), { stdio: 'ignore' })
-      await once(process, 'spawn')
-      await client.ping()
-    },
+    start,
     stop: async () => {
-      if (process?.exitCode !== null) return
-      process.kill('SIGKILL')
-      await once(process, 'exit')
+      await program?.end('SIGKILL')
     },
-    freeze: () => process?.kill('SIGSTOP'),
-    resume: () => process?.kill('SIGCONT'),
+    freeze: () => program?.process.kill('SIGSTOP'),
+    resume: () => program?.process.kill('SIGCONT'),
   }
-  t.teardown(async () => {
-    client.disconnect()
-    await redis.stop()
-  })
-  await redis.start()
-  return redis
 }
