@@ -5,15 +5,15 @@ import { INVALID_QUERY } from '../../src/schemas/problem.ts'
 import { addresses, addToken } from '../support/rows.ts'
 import {
   type RequestOptions,
-  type ServiceResponse as Response,
   type Service,
+  type ServiceResponse,
   startService,
 } from '../support/service.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN } from './seeded-service.ts'
 
 export interface OperationResponse {
   operationId: string
-  response: Response
+  response: ServiceResponse
 }
 
 const OPERATIONS = {
@@ -57,7 +57,7 @@ export async function everyResponse(
 }
 
 /** Gets the responses that depend on the request only. */
-async function responsesOf({ get, db }: Service, path: string): Promise<Response[]> {
+async function responsesOf({ get, db }: Service, path: string): Promise<ServiceResponse[]> {
   const { id } = await db
     .selectFrom('app')
     .select('id')

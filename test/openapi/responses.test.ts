@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_RESPONSES } from '../../src/http/openapi/demo-responses.ts'
-import type { ServiceResponse as Response } from '../support/service.ts'
+import type { ServiceResponse } from '../support/service.ts'
 import { formatJson, RENEWAL } from './committed.ts'
 import { readContract } from './contract.ts'
 import { everyResponse } from './every-response.ts'
@@ -11,7 +11,7 @@ const service = await startSeededService(t)
 const contract = readContract((await service.get('/openapi.json')).text)
 
 // Before everyResponse() breaks the database.
-const demoResponses: Response[] = []
+const demoResponses: ServiceResponse[] = []
 for (const { request } of Object.values(DEMO_RESPONSES)) {
   demoResponses.push(await service.get(`${DEMO_CONNECTION}/${request}`, { token: DEMO_TOKEN }))
 }
@@ -23,7 +23,7 @@ const responsesOf = (operationId: string, status?: number) =>
     .map(({ response }) => response)
     .filter((response) => status === undefined || response.status === status)
 
-const documented = (operationId: string, { status }: Response) =>
+const documented = (operationId: string, { status }: ServiceResponse) =>
   contract.responses.get(operationId)?.get(status)
 
 t.test('each operation: every status of the document, and no other', async (t) => {
