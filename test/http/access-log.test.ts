@@ -15,17 +15,17 @@ const { appId, token, connection } = await addCaller(service.db)
 await addPortfolioTransactions(service.db, connection, {}, {})
 const LIST = '/api/v1/queries/connections/:token/portfolios/transactions'
 
-/** The lines about requests since `before`, once there are as many. */
+/** Waits for `count` lines about requests since `before`. */
 async function lines(before: number, count = 1): Promise<Record<string, unknown>[]> {
   const found = () => {
     const all = service.log.slice(before).map((line) => JSON.parse(line))
     return all.filter(({ msg }) => msg === 'request')
   }
-  await until(`requests have their lines: ${count}`, () => found().length >= count)
+  await until(`${count} lines of requests`, () => found().length >= count)
   return found()
 }
 
-t.test('Each request is one line with its facts, whatever comes of it', async (t) => {
+t.test('each request: one line with its fields', async (t) => {
   const etag = String((await service.get(connection.portfolio, { token })).headers.get('etag'))
   const app = appId
   const cases = [
@@ -44,27 +44,27 @@ t.test('Each request is one line with its facts, whatever comes of it', async (t
     const [line, ...more] = await lines(before)
     t.match(line, { ...facts, requestId: answer.headers.get('x-request-id') }, path)
     t.same(more, [])
-    if (path === '/%ff') t.notOk(line && 'durationMs' in line, 'it never got as far as a route')
+    if (path === '/%ff') t.notOk(line && 'durationMs' in line, 'no route was reached')
     else t.ok(Number(line?.durationMs) > 0, `${path}: took ${line?.durationMs} ms`)
   }
 })
 
-t.test('So is what cannot be read as a request', async (t) => {
+t.test('malformed request: one line', async (t) => {
   const before = service.log.length
   await sendRaw({ port: service.port, bytes: `GET ${connection.portfolio} HTTP/9.9\r\n\r\n` })
   const [line = {}, ...more] = await lines(before)
   t.match(line, { status: 400, errorCode: 'malformed_request' })
-  t.notOk('durationMs' in line || 'method' in line, 'there is no request that it could be of')
+  t.notOk('durationMs' in line || 'method' in line, 'there is no parsed request')
   t.same(more, [])
 })
 
-t.test('A client that goes away before it is answered is told as such', async (t) => {
+t.test('disconnect before the response: `aborted` without a status', async (t) => {
   const before = service.log.length
   await service.db.transaction().execute(async (db) => {
     await sql`lock table portfolio_transaction in access exclusive mode`.execute(db)
     const socket = connect(service.port, '127.0.0.1')
     socket.write(request(connection.portfolio))
-    while (service.database.state().primary.inUse === 0) await sleep(5)
+    await until('a read is in flight', () => service.database.state().primary.inUse > 0)
     socket.destroy()
     const [line] = await lines(before)
     t.match(line, { route: LIST, method: 'GET', aborted: true })
@@ -72,17 +72,21 @@ t.test('A client that goes away before it is answered is told as such', async (t
   })
 })
 
-t.test('And the service is not blamed for it', async (t) => {
+t.test('disconnect with a malformed body: no failure is logged', async (t) => {
   const before = service.log.length
   const bytes = `${request(connection.portfolio).trimEnd()}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`
   for (let n = 0; n < 20; n += 1) await sendRaw({ port: service.port, bytes })
   const found = await lines(before, 40)
-  t.equal(found.filter(({ aborted }) => aborted).length, 20, 'told by the parser and by the route')
+  t.equal(
+    found.filter(({ aborted }) => aborted).length,
+    20,
+    'one line of the parser and one of the route',
+  )
   await sleep(50)
   t.notMatch(service.log.slice(before).join(''), /could not be served/)
 })
 
-t.test('So is one that goes away in the middle of a long answer', async (t) => {
+t.test('disconnect in the middle of a response: `aborted` with its status', async (t) => {
   const many = Array.from({ length: 5_000 }, () => ({ description: 'x'.repeat(2_000) }))
   await addPortfolioTransactions(service.db, connection, ...many.slice(0, 2_500))
   await addPortfolioTransactions(service.db, connection, ...many.slice(2_500))
@@ -94,36 +98,33 @@ t.test('So is one that goes away in the middle of a long answer', async (t) => {
   t.match(await lines(before), [{ route: LIST, status: 200, app: appId, aborted: true }])
 })
 
-t.test('No line of all this holds a token or an address', async (t) => {
+t.test('all lines: no token and no path', async (t) => {
   const secrets = [token, connection.token, 'portfolios/transactions?', 'limit=5000']
   for (const secret of secrets) {
     t.notOk(service.log.some((line) => line.includes(secret)))
   }
 })
 
-t.test(
-  'The logger writes neither the address of a request nor what hangs on an error',
-  async (t) => {
-    const log: string[] = []
-    const app = fastify({
-      logger: redactedLogger({ stream: { write: (line) => void log.push(line) } }),
-    })
-    app.get('/:token', async (request, reply) => {
-      const cause = Object.assign(new Error('the cause'), { payload: { sub: 'secret' } })
-      const err = Object.assign(new Error('the error', { cause }), { claims: 'secret', code: 'E1' })
-      app.log.info({ req: request, res: reply, err }, 'all of it')
-      return {}
-    })
-    await app.inject('/secret?secret')
-    t.notOk(log.join('').includes('secret'))
-    const line = log.map((text) => JSON.parse(text)).find(({ msg }) => msg === 'all of it')
-    t.match(line, {
-      req: { method: 'GET', route: '/:token' },
-      res: { statusCode: 200 },
-      err: { type: 'Error', message: 'the error', code: 'E1', cause: { message: 'the cause' } },
-    })
-  },
-)
+t.test('redacted logger: no path of a request, no additional properties of an error', async (t) => {
+  const log: string[] = []
+  const app = fastify({
+    logger: redactedLogger({ stream: { write: (line) => void log.push(line) } }),
+  })
+  app.get('/:token', async (request, reply) => {
+    const cause = Object.assign(new Error('the cause'), { payload: { sub: 'secret' } })
+    const err = Object.assign(new Error('the error', { cause }), { claims: 'secret', code: 'E1' })
+    app.log.info({ req: request, res: reply, err }, 'all of it')
+    return {}
+  })
+  await app.inject('/secret?secret')
+  t.notOk(log.join('').includes('secret'))
+  const line = log.map((text) => JSON.parse(text)).find(({ msg }) => msg === 'all of it')
+  t.match(line, {
+    req: { method: 'GET', route: '/:token' },
+    res: { statusCode: 200 },
+    err: { type: 'Error', message: 'the error', code: 'E1', cause: { message: 'the cause' } },
+  })
+})
 
 function request(path: string): string {
   return `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`

@@ -14,7 +14,7 @@ const caller = await addCaller(db)
 const { token, connection } = caller
 const good = `GET ${connection.orders} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
 
-t.test('Every bad request ends in one answer with the one error body', async (t) => {
+t.test('malformed requests: one response each, with the common error body', async (t) => {
   for (const { name, bytes, expected } of badRequests(caller)) {
     const { answers } = await sendRaw({ port, bytes })
     const [answer] = answers
@@ -22,34 +22,34 @@ t.test('Every bad request ends in one answer with the one error body', async (t)
     else if (expected === 200) t.equal(answer.status, 200, name)
     else isProblem(t, answer, expected, name)
   }
-  t.equal((await get(connection.orders, { token })).status, 200, 'and the service is well')
+  t.equal((await get(connection.orders, { token })).status, 200, 'the service still works')
 })
 
-t.test('Requests that never end are answered, then cut off', async (t) => {
-  const [line = '', ...rest] = good.split('\r\n')
-  const unfinished = [
-    'G',
-    line.slice(0, 30),
-    `${line}\r\n`,
-    good.slice(0, -2),
-    // What a client of HTTP/0.9 would send.
-    `GET ${connection.orders}\r\n`,
-    [`${line}\r\n`, ...rest.map((field) => `${field}\r`)],
-  ]
-  const outcomes = await Promise.all(unfinished.map((bytes) => sendRaw({ port, bytes })))
-  for (const { answers } of outcomes) {
-    const [answer] = answers
-    if (answer === undefined) t.fail('no answer')
-    else isProblem(t, answer, 'malformed_request')
-  }
-  const silent = await sendRaw({ port, bytes: [] })
-  t.ok(
-    silent.closed || silent.answers.length > 0,
-    'nor does one who says nothing keep a connection',
-  )
-})
+t.test(
+  '400 malformed_request: a request that is incomplete at the timeout, then the connection is closed',
+  async (t) => {
+    const [line = '', ...rest] = good.split('\r\n')
+    const unfinished = [
+      'G',
+      line.slice(0, 30),
+      `${line}\r\n`,
+      good.slice(0, -2),
+      // HTTP/0.9.
+      `GET ${connection.orders}\r\n`,
+      [`${line}\r\n`, ...rest.map((field) => `${field}\r`)],
+    ]
+    const results = await Promise.all(unfinished.map((bytes) => sendRaw({ port, bytes })))
+    for (const { answers } of results) {
+      const [answer] = answers
+      if (answer === undefined) t.fail('no answer')
+      else isProblem(t, answer, 'malformed_request')
+    }
+    const silent = await sendRaw({ port, bytes: [] })
+    t.ok(silent.closed || silent.answers.length > 0, 'a silent client does not keep its connection')
+  },
+)
 
-t.test('A client that hangs up in the middle leaves nothing behind', async (t) => {
+t.test('disconnect in the middle of a request: no effect on others', async (t) => {
   for (const bytes of ['GET /', good, good.slice(0, -2), `${good}GARBAGE`]) {
     const socket = connect({ port, host: '127.0.0.1' })
     socket.on('error', () => {})
@@ -66,7 +66,7 @@ t.test('A client that hangs up in the middle leaves nothing behind', async (t) =
   t.equal((await get(connection.orders, { token })).status, 200)
 })
 
-t.test('Requests in one packet are answered in their order (RFC 9112)', async (t) => {
+t.test('pipelined requests: responses in the same order (RFC 9112)', async (t) => {
   const unknown = good.replace(connection.token, 'nobody-has-this')
   const stranger = good.replace(token, 'x')
   const post = good.replace('GET', 'POST').replace('\r\n\r\n', '\r\nContent-Length: 3\r\n\r\nGET')
@@ -78,7 +78,7 @@ t.test('Requests in one packet are answered in their order (RFC 9112)', async (t
   )
 })
 
-t.test('Garbage behind a good request does not get into its answer', async (t) => {
+t.test('garbage after a valid request: its response is not corrupted', async (t) => {
   const row = { description: 'x'.repeat(2_000) }
   for (let i = 0; i < 10; i += 1) {
     await addAccountTransactions(db, connection, ...Array.from({ length: 1_000 }, () => row))
@@ -96,9 +96,9 @@ t.test('Garbage behind a good request does not get into its answer', async (t) =
   await once(socket, 'close')
   const received = Buffer.concat(chunks).toString('latin1')
   t.match(received, /^HTTP\/1\.1 200 /)
-  t.equal(received.split('HTTP/1.1 ').length, 2, 'one answer, or the beginning of it')
+  t.equal(received.split('HTTP/1.1 ').length, 2, 'one response, or its beginning')
 })
 
-t.test('Nothing of all this was a 500, and nothing was logged as a fault', async (t) => {
+t.test('malformed requests: no 500 and no error in the log', async (t) => {
   t.notOk(service.log.some((line) => line.includes('"level":50') || line.includes('"status":500')))
 })

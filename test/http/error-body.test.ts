@@ -8,7 +8,7 @@ const { db, get, log } = await startService(t)
 const { token, connection } = await addCaller(db)
 await addPortfolioTransactions(db, connection, { description: 'a private matter' })
 
-t.test('One body for every error, its members in one order (contract 16)', async (t) => {
+t.test('every error: the same members in the same order (contract 16)', async (t) => {
   const members = ['status', 'code', 'title', 'detail', 'requestId']
   const answers = [
     await get(connection.orders),
@@ -19,21 +19,21 @@ t.test('One body for every error, its members in one order (contract 16)', async
   ]
   for (const answer of answers) {
     t.strictSame(Object.keys(answer.json()), members)
-    t.equal(answer.headers.get('cache-control'), 'no-store', 'it is for whoever asked, and for now')
+    t.equal(answer.headers.get('cache-control'), 'no-store', 'errors are not cached')
   }
   const refused = await get(`${connection.orders}?x`, { token })
   t.strictSame(Object.keys(refused.json()), [...members, 'errors'])
   t.strictSame(Object.keys(refused.json().errors[0]), ['parameter', 'code', 'detail'])
 })
 
-t.test('400 malformed_request: an address that does not decode (contract 7)', async (t) => {
+t.test('400 malformed_request: a path that cannot be decoded (contract 7)', async (t) => {
   for (const path of ['/%', '/%zz', connection.orders.replace(connection.token, '%ff')]) {
     isProblem(t, await get(path, { token }), 'malformed_request', path)
     isProblem(t, await get(path), 'malformed_request', `${path} without a token`)
   }
 })
 
-/** What an operator may do by mistake: a policy that fails on every row. */
+/** Makes a policy fail on every row, as an operator could by mistake. */
 async function breakPolicy(policy: string, table: string): Promise<() => Promise<unknown>> {
   const set = (rule: string) =>
     sql.raw(`alter policy ${policy} on ${table} using (${rule})`).execute(db)
@@ -45,14 +45,14 @@ async function breakPolicy(policy: string, table: string): Promise<() => Promise
 }
 
 t.test(
-  '500: a fixed text; the cause is logged once, with the request id (contract 19)',
+  '500: a fixed detail; the cause is logged once with the request id (contract 19)',
   async (t) => {
     t.equal((await get(connection.portfolio, { token })).status, 200)
     const before = log.length
     const mend = await breakPolicy('of_the_connection', 'portfolio_transaction')
     const first = await get(connection.portfolio, { token })
     const second = await get(connection.portfolio, { token })
-    t.equal((await get(connection.account, { token })).status, 200, 'the others were not touched')
+    t.equal((await get(connection.account, { token })).status, 200, 'other endpoints still work')
     await mend()
 
     for (const answer of [first, second]) {
@@ -62,8 +62,12 @@ t.test(
       const causes = lines.filter((line) => line.includes('division by zero'))
       t.equal(causes.length, 1, 'the cause, once')
       t.match(JSON.parse(String(causes[0])), { level: 50, requestId, err: { code: '22012' } })
-      t.equal(lines.length, 2, 'and the line that every request has')
-      t.notMatch(answer.text, /division|policy|connection_id|22012|\.ts/, 'nothing of it is told')
+      t.equal(lines.length, 2, 'the cause and the line of the request')
+      t.notMatch(
+        answer.text,
+        /division|policy|connection_id|22012|\.ts/,
+        'the response reveals no cause',
+      )
     }
     for (const secret of [token, connection.token, 'a private matter']) {
       t.notOk(
@@ -71,11 +75,11 @@ t.test(
         'nothing secret in the log',
       )
     }
-    t.equal((await get(connection.portfolio, { token })).status, 200, 'and it recovers by itself')
+    t.equal((await get(connection.portfolio, { token })).status, 200, 'recovers without a restart')
   },
 )
 
-t.test('All three endpoints fail alike (contract 19)', async (t) => {
+t.test('500: the same on all three endpoints (contract 19)', async (t) => {
   const tables = {
     portfolio: 'portfolio_transaction',
     account: 'account_transaction',

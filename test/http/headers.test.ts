@@ -8,7 +8,7 @@ const { token, connection } = await addCaller(db)
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** One request for every way in which an answer can be made. */
+/** One request for each kind of response. */
 const requests = [
   [connection.portfolio, { token }],
   [connection.orders, { token }],
@@ -24,7 +24,7 @@ const requests = [
   ['/openapi.json', {}],
 ] as const
 
-t.test('X-Request-ID: new in every answer, whatever its status (contract 22)', async (t) => {
+t.test('X-Request-ID: new in every response of any status (contract 22)', async (t) => {
   const seen = new Set<string>()
   for (const [path, asking] of [...requests, ...requests]) {
     const id = String((await get(path, asking)).headers.get('x-request-id'))
@@ -34,7 +34,7 @@ t.test('X-Request-ID: new in every answer, whatever its status (contract 22)', a
   t.equal(seen.size, 2 * requests.length)
 })
 
-t.test('X-Request-ID is never taken from the request (contract 22)', async (t) => {
+t.test('X-Request-ID in the request: ignored (contract 22)', async (t) => {
   const id = '11111111-1111-4111-8111-111111111111'
   const headers = { 'x-request-id': id, 'request-id': id, 'x-correlation-id': id }
   const answer = await get(connection.orders, { token, headers })
@@ -42,7 +42,7 @@ t.test('X-Request-ID is never taken from the request (contract 22)', async (t) =
   t.not(answer.headers.get('x-request-id'), id)
 })
 
-t.test('X-Client-Trace-ID comes back in every answer (contract 22)', async (t) => {
+t.test('X-Client-Trace-ID: returned in every response (contract 22)', async (t) => {
   for (const [path, asking] of requests) {
     const headers = { ...('headers' in asking ? asking.headers : {}), 'x-client-trace-id': 'a-1' }
     const answer = await get(path, { ...asking, headers })
@@ -59,7 +59,7 @@ t.test(
         port,
         bytes: `GET ${connection.orders} HTTP/1.1\r\n${fields}\r\n`,
       })
-      t.equal(answers[0]?.status, 200, 'never a reason to refuse a request')
+      t.equal(answers[0]?.status, 200, 'an invalid value does not reject the request')
       return answers[0]?.headers.get('x-client-trace-id')
     }
     const visible = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).join('')
@@ -68,6 +68,6 @@ t.test(
     for (const value of ['', 'y'.repeat(129), 'two words', 'a\tb', 'caf\xe9', '\x80']) {
       t.equal(await echo(value), undefined)
     }
-    t.equal(await echo('a\r\nX-Client-Trace-ID: b'), undefined, 'two of them are not one')
+    t.equal(await echo('a\r\nX-Client-Trace-ID: b'), undefined, 'a repeated header is ignored')
   },
 )

@@ -9,7 +9,7 @@ import { type ServiceResponse, startService } from '../support/service.ts'
 const service = await startService(t)
 const { db, get, log } = service
 
-/** Asks until the status is that: a supervisor asks again, too, and an answer is good for a moment. */
+/** Repeats the readiness check until it has this status, as the service caches its result briefly. */
 async function becomes(status: number): Promise<ServiceResponse> {
   const deadline = Date.now() + 10_000
   for (;;) {
@@ -19,30 +19,30 @@ async function becomes(status: number): Promise<ServiceResponse> {
   }
 }
 
-t.test('200 live and ready, without a token', async (t) => {
+t.test('200: live and ready without a token', async (t) => {
   for (const path of ['/health/live', '/health/ready']) {
     for (const asking of [{}, { token: 'x' }]) t.equal((await get(path, asking)).status, 200)
   }
 })
 
-t.test('503 ready while the schema is behind, and live all the same', async (t) => {
+t.test('outdated schema: ready is 503, live is 200', async (t) => {
   const newest = await hideNewestMigration(db)
   const behind = await becomes(503)
   isProblem(t, behind, 'service_unavailable')
   t.match(behind.headers.get('retry-after'), /^[0-9]+$/)
   t.equal((await get('/health/live')).status, 200)
   await newest.restore()
-  t.equal((await becomes(200)).status, 200, 'ready again by itself')
+  t.equal((await becomes(200)).status, 200, 'ready again without a restart')
 })
 
-t.test('200 ready on a schema that is ahead: an upgrade is on its way', async (t) => {
+t.test('schema of a later release: ready is 200', async (t) => {
   const future = { name: '9999-of-a-later-release', timestamp: '2099-01-01T00:00:00Z' }
   await db.insertInto('kysely_migration').values(future).execute()
   t.equal((await get('/health/ready')).status, 200)
   await db.deleteFrom('kysely_migration').where('name', '=', future.name).execute()
 })
 
-t.test('503 ready while the database is gone, and live all the same', async (t) => {
+t.test('unreachable database: ready is 503, live is 200', async (t) => {
   const { connection, token } = await addCaller(db)
   await duringOutage(t, service.databaseUrl, async () => {
     for (const answer of [await becomes(503), await get(connection.orders, { token })]) {
@@ -51,11 +51,11 @@ t.test('503 ready while the database is gone, and live all the same', async (t) 
     }
     t.equal((await get('/health/live')).status, 200)
   })
-  t.equal((await becomes(200)).status, 200, 'ready again by itself')
+  t.equal((await becomes(200)).status, 200, 'ready again without a restart')
   t.equal((await get(connection.orders, { token })).status, 200)
 })
 
-t.test('Neither is in the access log', async (t) => {
+t.test('health checks: not in the access log', async (t) => {
   for (const path of ['/health/live', '/health/ready']) await get(path)
   t.notOk(log.some((line) => line.includes('/health')))
 })

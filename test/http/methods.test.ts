@@ -23,26 +23,23 @@ t.test('405 with Allow: every method but GET and HEAD (contract 7)', async (t) =
   }
 })
 
-t.test(
-  '405: whoever asks, whatever the parameters and the connection (contract 1, 7)',
-  async (t) => {
-    const unknown = connection.orders.replace(connection.token, 'nobody-has-this')
-    for (const path of [...endpoints, unknown, `${connection.orders}?limit=x`]) {
-      for (const asking of [{}, { token }, { token: 'x' }, { headers: { authorization: 'x' } }]) {
-        const answer = await get(path, { ...asking, method: 'POST' })
-        isProblem(t, answer, 'method_not_allowed')
-        t.equal(answer.headers.get('www-authenticate'), null)
-      }
+t.test('405: with any credentials, parameters and connection (contract 1, 7)', async (t) => {
+  const unknown = connection.orders.replace(connection.token, 'nobody-has-this')
+  for (const path of [...endpoints, unknown, `${connection.orders}?limit=x`]) {
+    for (const asking of [{}, { token }, { token: 'x' }, { headers: { authorization: 'x' } }]) {
+      const answer = await get(path, { ...asking, method: 'POST' })
+      isProblem(t, answer, 'method_not_allowed')
+      t.equal(answer.headers.get('www-authenticate'), null)
     }
-  },
-)
+  }
+})
 
-t.test('405 without reading the body, of whatever type and length (contract 7)', async (t) => {
+t.test('405: without reading the body (contract 7)', async (t) => {
   const head = `PUT ${connection.orders} HTTP/1.1\r\nHost: x\r\n`
   const bodies = [
     'Content-Type: application/json\r\nContent-Length: 3\r\n\r\n{x}',
     'Content-Type: \xff\r\nContent-Length: 1\r\n\r\nx',
-    // The rest never comes.
+    // The rest is never sent.
     'Content-Length: 1000000000\r\n\r\nx',
     'Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n',
   ]
@@ -53,13 +50,13 @@ t.test('405 without reading the body, of whatever type and length (contract 7)',
   }
 })
 
-t.test('404: another method of an address that does not exist (contract 7)', async (t) => {
+t.test('404: another method of an unknown path (contract 7)', async (t) => {
   for (const method of ['POST', 'OPTIONS', 'PURGE']) {
     isProblem(t, await get('/nothing', { method }), 'route_not_found')
   }
 })
 
-t.test('HEAD: what GET says, without the body (contract 7)', async (t) => {
+t.test('HEAD: the response of GET without the body (contract 7)', async (t) => {
   const noCredentials = endpoints.map((path) => [path, {}] as const)
   const faulty = endpoints.map((path) => [`${path}?x=1`, { token }] as const)
   const fine = [...endpoints, '/health/live', '/nothing'].map((path) => [path, { token }] as const)
@@ -70,7 +67,7 @@ t.test('HEAD: what GET says, without the body (contract 7)', async (t) => {
     const head = await get(path, { ...asking, method: 'HEAD' })
     t.equal(head.status, full.status)
     t.equal(head.text, '')
-    // The client asks for its connection to be closed after HEAD.
+    // fetch closes its connection after HEAD.
     const told = ({ headers }: typeof full) =>
       [...headers].filter(
         ([name]) => !['x-request-id', 'date', 'connection', 'keep-alive'].includes(name),

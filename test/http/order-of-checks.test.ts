@@ -11,7 +11,7 @@ const revoked = await addToken(db, appId, { revoked_at: new Date(0) })
 const mine = [connection.portfolio, connection.account, connection.orders]
 const unknown = Object.values(addresses('nobody-has-this'))
 
-t.test('401 comes before 400 and 404: a stranger learns of neither (contract 1)', async (t) => {
+t.test('401: comes before 400 and 404 (contract 1)', async (t) => {
   for (const path of [...mine, ...unknown]) {
     const faulty = `${path}?limit=1e3&nonsense=1`
     isProblem(t, await get(faulty), 'missing_credentials')
@@ -22,7 +22,7 @@ t.test('401 comes before 400 and 404: a stranger learns of neither (contract 1)'
   }
 })
 
-t.test('401: whether the connection exists makes no difference (contract 1)', async (t) => {
+t.test('401: the same for an existing and an unknown connection (contract 1)', async (t) => {
   for (const asking of [{}, { token: 'x' }, { token: revoked }, { token: expired }]) {
     for (const [i, path] of mine.entries()) {
       const [here, there] = [await get(path, asking), await get(String(unknown[i]), asking)]
@@ -32,14 +32,14 @@ t.test('401: whether the connection exists makes no difference (contract 1)', as
   }
 })
 
-t.test('400 comes before 404 (contract 1)', async (t) => {
+t.test('400: comes before 404 (contract 1)', async (t) => {
   for (const path of unknown) {
     isProblem(t, await get(`${path}?nonsense=1`, { token }), 'invalid_request')
     isProblem(t, await get(path, { token }), 'connection_not_found')
   }
 })
 
-t.test('400, 401 and 404 come before 304 (contract 1 and 24)', async (t) => {
+t.test('400, 401 and 404: come before 304 (contract 1 and 24)', async (t) => {
   const headers = { 'if-none-match': '*' }
   t.equal((await get(connection.orders, { token, headers })).status, 304)
   isProblem(t, await get(connection.orders, { token: expired, headers }), 'expired_token')

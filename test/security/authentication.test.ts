@@ -17,7 +17,7 @@ t.test('200: a valid token reaches all three endpoints (section 5, contract 20)'
   for (const path of endpoints) t.equal((await get(path, { token })).status, 200)
 })
 
-t.test('200: the scheme may be written in any case, with several blanks (RFC 7235)', async (t) => {
+t.test('200: the scheme in any case, with several spaces (RFC 7235)', async (t) => {
   for (const authorization of [`bearer ${token}`, `BEARER ${token}`, `Bearer    ${token}`]) {
     t.equal((await get(connection.orders, { headers: { authorization } })).status, 200)
   }
@@ -27,7 +27,7 @@ t.test('401 missing_credentials: no Authorization header (contract 17)', async (
   for (const path of endpoints) {
     const answer = await get(path)
     isProblem(t, answer, 'missing_credentials')
-    t.equal(answer.headers.get('www-authenticate'), BARE, 'no error where no token was sent')
+    t.equal(answer.headers.get('www-authenticate'), BARE, 'no error without a token')
   }
 })
 
@@ -50,7 +50,7 @@ t.test('401 malformed_credentials: anything but Bearer and one token (contract 1
   }
 })
 
-t.test('401 invalid_token: a token that nobody has (contract 17)', async (t) => {
+t.test('401 invalid_token: an unknown token (contract 17)', async (t) => {
   const last = token.at(-1) === 'A' ? 'B' : 'A'
   const unknown = [
     'x',
@@ -97,7 +97,7 @@ t.test('401: expiry and revocation take effect with the next request (contract 2
   await set('revoked_at', second)
   for (const path of endpoints) {
     isProblem(t, await get(path, { token: first }), 'expired_token')
-    isProblem(t, await get(path, { token: second }), 'invalid_token', 'revoked reads as invalid')
+    isProblem(t, await get(path, { token: second }), 'invalid_token', 'a revoked token is invalid')
   }
   t.equal(
     (await get(connection.orders, { token })).status,
@@ -106,7 +106,7 @@ t.test('401: expiry and revocation take effect with the next request (contract 2
   )
 })
 
-t.test('401 invalid_token: revoked and expired reads as invalid (contract 17)', async (t) => {
+t.test('401 invalid_token: a revoked and expired token (contract 17)', async (t) => {
   const past = new Date(Date.now() - 1_000)
   const both = await addToken(db, appId, { expires_at: past, revoked_at: past })
   isProblem(t, await get(connection.orders, { token: both }), 'invalid_token')
@@ -117,14 +117,14 @@ t.test('200: several tokens of an app are valid at once (contract 20)', async (t
   for (const each of tokens) t.equal((await get(connection.orders, { token: each })).status, 200)
 })
 
-t.test('404: a token shows the connections of its own app only (section 5.3)', async (t) => {
+t.test('404: connection of another app (section 5.3)', async (t) => {
   const stranger = await addToken(db, await addApp(db))
   for (const path of endpoints) {
     isProblem(t, await get(path, { token: stranger }), 'connection_not_found')
   }
 })
 
-t.test('Only the SHA-256 of either kind of token is stored (contract 20 and 21)', async (t) => {
+t.test('stored tokens: only their SHA-256 (contract 20 and 21)', async (t) => {
   const { rows } = await sql<{ stored: string }>`
     select to_jsonb(t)::text as stored from app_token t
     union all select to_jsonb(c)::text from connection c`.execute(db)

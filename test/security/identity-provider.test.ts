@@ -6,7 +6,7 @@ import { type Issuer, startIssuer } from '../support/issuer.ts'
 import { addApp, addConnection } from '../support/rows.ts'
 import { type Service, startService } from '../support/service.ts'
 
-/** A service that takes the tokens of an issuer, and an app that the issuer knows as `client`. */
+/** Starts a service that accepts the tokens of an issuer, and adds an app with the client id `client`. */
 async function start(t: Test, environment: Record<string, string> = {}) {
   const issuer = await startIssuer(t)
   await issuer.addKey('first')
@@ -18,7 +18,7 @@ async function start(t: Test, environment: Record<string, string> = {}) {
   return { issuer, service, connection }
 }
 
-async function refused(t: Test, service: Service, path: string, token: string, code: string) {
+async function rejected(t: Test, service: Service, path: string, token: string, code: string) {
   const answer = await service.get(path, { token })
   t.equal(answer.status, 401)
   t.equal(answer.json().code, code)
@@ -32,14 +32,14 @@ function base64url(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
-/** A token with the claims of a good one, and a header and signature of the attacker's choice. */
+/** Creates a token with valid claims, and with the header and signature of an attacker. */
 async function forged(issuer: Issuer, header: object, sign: (input: string) => string) {
   const payload = String((await issuer.sign()).split('.')[1])
   const input = `${base64url(header)}.${payload}`
   return `${input}.${sign(input)}`
 }
 
-t.test('200: a token of the provider speaks for the app with its client id', async (t) => {
+t.test('200: a token of the provider gives access as the app with its client id', async (t) => {
   const { issuer, service, connection } = await start(t)
   const other = await addConnection(service.db, await addApp(service.db))
 
@@ -56,7 +56,7 @@ t.test('200: a token of the provider speaks for the app with its client id', asy
   t.notMatch(service.log.join(''), await issuer.sign().then((token) => token.split('.')[0]))
 })
 
-t.test('200: every asymmetric algorithm, whatever the type is called', async (t) => {
+t.test('200: every asymmetric algorithm and type of access token', async (t) => {
   const { issuer, service, connection } = await start(t)
   const tokens: string[] = []
   for (const alg of ['ES384', 'ES512', 'Ed25519', 'RS256', 'RS512', 'PS256', 'PS512']) {
@@ -71,7 +71,7 @@ t.test('200: every asymmetric algorithm, whatever the type is called', async (t)
   }
 })
 
-t.test('401: a token of the provider that was not made for this', async (t) => {
+t.test('401: a token of the provider with a wrong claim', async (t) => {
   const { issuer, service, connection } = await start(t)
   const now = Math.floor(Date.now() / 1000)
   const wrong = {
@@ -91,11 +91,11 @@ t.test('401: a token of the provider that was not made for this', async (t) => {
   }
   for (const [what, claims] of Object.entries(wrong)) {
     await t.test(what, async (t) =>
-      refused(t, service, connection.orders, await issuer.sign(claims), 'invalid_token'),
+      rejected(t, service, connection.orders, await issuer.sign(claims), 'invalid_token'),
     )
   }
   await t.test('another type', async (t) =>
-    refused(
+    rejected(
       t,
       service,
       connection.orders,
@@ -105,13 +105,13 @@ t.test('401: a token of the provider that was not made for this', async (t) => {
   )
   await t.test('expired', async (t) => {
     const expired = await issuer.sign({ exp: now - 60 })
-    await refused(t, service, connection.orders, expired, 'expired_token')
+    await rejected(t, service, connection.orders, expired, 'expired_token')
   })
   const skewed = await issuer.sign({ exp: now - 2, nbf: now + 2 })
   t.equal((await service.get(connection.orders, { token: skewed })).status, 200, 'clocks differ')
 })
 
-t.test('401: a token that the provider did not sign', async (t) => {
+t.test('401: a forged token', async (t) => {
   const { issuer, service, connection } = await start(t)
   const own = await generateKeyPair('ES256', { extractable: true })
   const ownJwk = await exportJWK(own.publicKey)
@@ -165,18 +165,18 @@ t.test('401: a token that the provider did not sign', async (t) => {
     'only dots': 'a.b.c',
   }
   for (const [what, token] of Object.entries(tokens)) {
-    await t.test(what, async (t) => refused(t, service, connection.orders, token, 'invalid_token'))
+    await t.test(what, async (t) => rejected(t, service, connection.orders, token, 'invalid_token'))
   }
 })
 
-t.test('the client id is in the claim that the settings name', async (t) => {
+t.test('AUTH_CLIENT_ID_CLAIM: names the claim with the client id', async (t) => {
   const { issuer, service, connection } = await start(t, { AUTH_CLIENT_ID_CLAIM: 'app' })
   const named = await issuer.sign({ client_id: 'stranger', app: 'client' })
   t.equal((await service.get(connection.orders, { token: named })).status, 200)
-  await refused(t, service, connection.orders, await issuer.sign(), 'invalid_token')
+  await rejected(t, service, connection.orders, await issuer.sign(), 'invalid_token')
 })
 
-t.test('an app is given a client id, and loses it, from the next request on', async (t) => {
+t.test('changed client id of an app: takes effect with the next request', async (t) => {
   const { issuer, service, connection } = await start(t)
   const token = await issuer.sign()
   const other = await addConnection(service.db, await addApp(service.db, { name: 'other' }))
@@ -202,27 +202,27 @@ t.test('an app is given a client id, and loses it, from the next request on', as
     code: 0,
     stdout: `The app ${name} has no client id from now on.\n`,
   })
-  await refused(t, service, connection.orders, token, 'invalid_token')
+  await rejected(t, service, connection.orders, token, 'invalid_token')
   t.match(await call('other', 'client'), {
     code: 0,
     stdout: 'The app other has the client id client from now on.\n',
   })
   t.same(await statuses(), [404, 200])
   t.match((await call('other', 'another', '--json')).json(), { name: 'other', clientId: 'another' })
-  await refused(t, service, other.orders, token, 'invalid_token')
+  await rejected(t, service, other.orders, token, 'invalid_token')
 })
 
-t.test('without a provider, its tokens are tokens that nobody knows', async (t) => {
+t.test('401: a signed token without a configured provider', async (t) => {
   const issuer = await startIssuer(t)
   await issuer.addKey('first')
   const service = await startService(t)
   const appId = await addApp(service.db, { client_id: 'client' })
   const connection = await addConnection(service.db, appId)
-  await refused(t, service, connection.orders, await issuer.sign(), 'invalid_token')
+  await rejected(t, service, connection.orders, await issuer.sign(), 'invalid_token')
   t.equal(issuer.fetches, 0)
 })
 
-t.test('503: the provider is out of reach when its keys are first needed', async (t) => {
+t.test('503: the provider is unreachable on the first use of its keys', async (t) => {
   const { issuer, service, connection } = await start(t)
   const token = await issuer.sign()
   await issuer.close()
@@ -234,8 +234,12 @@ t.test('503: the provider is out of reach when its keys are first needed', async
   await issuer.listen()
   let status = 503
   while (status === 503) status = (await service.get(connection.orders, { token })).status
-  t.equal(status, 200, 'recovers by itself')
+  t.equal(status, 200, 'recovers without a restart')
   await issuer.close()
   const second = await issuer.sign({ jti: 'second' })
-  t.equal((await service.get(connection.orders, { token: second })).status, 200, 'known keys serve')
+  t.equal(
+    (await service.get(connection.orders, { token: second })).status,
+    200,
+    'known keys remain in use',
+  )
 })

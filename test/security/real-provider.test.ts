@@ -9,23 +9,22 @@ import { addApp, addConnection } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
 /*
- * node-oidc-provider as a provider that knows nothing of this service: its tokens and its key set are
- * as its own authors read the standards (RFC 6749, 4.4; RFC 9068; RFC 7517).
+ * node-oidc-provider is an independent implementation of the standards for tokens and key sets:
+ * RFC 6749 section 4.4, RFC 9068 and RFC 7517.
  */
 
 const AUDIENCE = 'urn:investments'
 const CLIENT = { client_id: 'wealth', client_secret: 'only-in-this-test' }
 
-/** A provider on a port of its own. */
 async function startProvider(t: Test) {
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close())
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  /** Has it sign with a new key and publish no other. */
+  /** Replaces the key of the provider. */
   const rotate = async (kid: string) => {
     const { privateKey } = await generateKeyPair('ES256', { extractable: true })
-    // That it forgets everything with the process is meant.
+    // It warns that its storage is in memory.
     const warnings = t.capture(console, 'warn', () => {})
     const provider = new Provider(issuer, {
       jwks: { keys: [{ ...(await exportJWK(privateKey)), kid, alg: 'ES256', use: 'sig' }] },
@@ -74,7 +73,7 @@ async function startProvider(t: Test) {
   return { issuer, rotate, token }
 }
 
-t.test('A token of a real provider is taken until its key is rotated away', async (t) => {
+t.test('token of a real provider: accepted until its key is rotated', async (t) => {
   const { issuer, rotate, token } = await startProvider(t)
   const { jwks_uri } = (await (
     await fetch(`${issuer}/.well-known/openid-configuration`)
@@ -92,7 +91,7 @@ t.test('A token of a real provider is taken until its key is rotated away', asyn
 
   await rotate('second')
   const renewed = await token()
-  // Verified tokens are remembered for a minute, and the keys are fetched again after ten.
+  // Verified tokens are cached for a minute, and the keys for ten.
   const elevenMinutesLater = Date.now() + 11 * 60_000 + 1_000
   t.capture(Date, 'now', () => elevenMinutesLater)
   t.equal((await get(mine.orders, { token: renewed })).status, 200)

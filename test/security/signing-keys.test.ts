@@ -5,8 +5,9 @@ import { identityProvider } from '../../src/http/identity-provider.ts'
 import { type SigningKeysOptions, signingKeys } from '../../src/http/jwks.ts'
 import { InvalidToken } from '../../src/queries/caller.ts'
 import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts'
+import { until } from '../support/until.ts'
 
-/** Verifies tokens of an issuer whose keys are cached for other times than the service has them. */
+/** Verifies the tokens of an issuer with other cache times than the service. */
 async function start(t: Test, times: Partial<SigningKeysOptions> = {}) {
   const issuer = await startIssuer(t)
   await issuer.addKey('first')
@@ -21,14 +22,14 @@ async function start(t: Test, times: Partial<SigningKeysOptions> = {}) {
   return { issuer, verify, warnings }
 }
 
-/** Another token each time, so that none is remembered as verified. */
+/** Creates a new token each time, so that none is cached as verified. */
 let serial = 0
 function fresh(issuer: Issuer): Promise<string> {
   serial += 1
   return issuer.sign({ jti: String(serial) })
 }
 
-t.test('a new key is taken up, and tokens of the old one hold while it is published', async (t) => {
+t.test('new key: accepted, and the old one while it is published', async (t) => {
   const { issuer, verify } = await start(t, { cooldownMs: 0 })
   const old = await fresh(issuer)
   t.equal(await verify(old), 'client')
@@ -38,7 +39,7 @@ t.test('a new key is taken up, and tokens of the old one hold while it is publis
   t.equal(issuer.fetches, 2)
 })
 
-t.test('a key that is withdrawn counts no longer once the keys are fetched again', async (t) => {
+t.test('withdrawn key: rejected after the next fetch', async (t) => {
   const { issuer, verify } = await start(t, { cooldownMs: 0 })
   const old = await fresh(issuer)
   t.equal(await verify(await fresh(issuer)), 'client')
@@ -48,7 +49,7 @@ t.test('a key that is withdrawn counts no longer once the keys are fetched again
   await t.rejects(verify(old), InvalidToken)
 })
 
-t.test('made-up key ids cause no fetch while the cooldown lasts', async (t) => {
+t.test('unknown key ids: no fetch during the cooldown', async (t) => {
   const { issuer, verify } = await start(t, { cooldownMs: 60_000 })
   await verify(await fresh(issuer))
   for (let i = 0; i < 50; i += 1) {
@@ -57,7 +58,7 @@ t.test('made-up key ids cause no fetch while the cooldown lasts', async (t) => {
   t.equal(issuer.fetches, 1)
 })
 
-t.test('many requests at once wait for one fetch', async (t) => {
+t.test('concurrent requests: wait for one fetch', async (t) => {
   const { issuer, verify } = await start(t)
   const publish = issuer.answer
   issuer.answer = (response) => void sleep(100).then(() => publish(response))
@@ -66,20 +67,20 @@ t.test('many requests at once wait for one fetch', async (t) => {
   t.equal(issuer.fetches, 1)
 })
 
-t.test('a provider that does not answer is given up, and is left alone for a while', async (t) => {
+t.test('provider that does not respond: timeout, and no new fetch for a while', async (t) => {
   const { issuer, verify, warnings } = await start(t, { timeoutMs: 100, retryMs: 60_000 })
   issuer.answer = () => {}
   const tokens = await Promise.all(Array.from({ length: 20 }, () => fresh(issuer)))
-  const outcomes = await Promise.allSettled(tokens.map(verify))
-  for (const outcome of outcomes) {
-    t.ok(outcome.status === 'rejected' && outcome.reason instanceof IdentityProviderUnavailable)
+  const results = await Promise.allSettled(tokens.map(verify))
+  for (const result of results) {
+    t.ok(result.status === 'rejected' && result.reason instanceof IdentityProviderUnavailable)
   }
   await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable)
   t.equal(issuer.fetches, 1)
   t.equal(warnings.length, 1)
 })
 
-t.test('an answer that is no key set is an outage, not a verdict on the token', async (t) => {
+t.test('response that is not a key set: an outage, not an invalid token', async (t) => {
   const answers: Record<string, Issuer['answer']> = {
     'an error': (response) => void response.writeHead(500).end(),
     'another address': (response) =>
@@ -98,14 +99,14 @@ t.test('an answer that is no key set is an outage, not a verdict on the token', 
       issuer.answer = publish
       t.equal(await verify(await fresh(issuer)), 'client', 'recovers')
       issuer.answer = answer
-      t.equal(await verify(await fresh(issuer)), 'client', 'what is known goes on to serve')
+      t.equal(await verify(await fresh(issuer)), 'client', 'known keys remain in use')
       const strange = await issuer.sign({}, { kid: 'strange' })
       await t.rejects(verify(strange), IdentityProviderUnavailable)
     })
   }
 })
 
-t.test('an unusable key in the set is an outage for its tokens alone', async (t) => {
+t.test('unusable key in the set: an outage only for its tokens', async (t) => {
   const { issuer, verify } = await start(t)
   const good = await fresh(issuer)
   await issuer.addKey('broken')
@@ -114,7 +115,7 @@ t.test('an unusable key in the set is an outage for its tokens alone', async (t)
   t.equal(await verify(good), 'client')
 })
 
-t.test('two keys that fit a token without a key id are none', async (t) => {
+t.test('token without a key id, two matching keys: rejected', async (t) => {
   const { issuer, verify } = await start(t)
   t.equal(await verify(await issuer.sign({}, { kid: undefined })), 'client')
   const { issuer: other, verify: verifyOther } = await start(t)
@@ -122,7 +123,7 @@ t.test('two keys that fit a token without a key id are none', async (t) => {
   await t.rejects(verifyOther(await other.sign({}, { kid: undefined })), InvalidToken)
 })
 
-t.test('a key that was withdrawn while nobody asked is not taken any more', async (t) => {
+t.test('key withdrawn during a time without requests: rejected', async (t) => {
   const { issuer, verify } = await start(t)
   const token = await fresh(issuer)
   await verify(await fresh(issuer))
@@ -132,7 +133,7 @@ t.test('a key that was withdrawn while nobody asked is not taken any more', asyn
   await t.rejects(verify(token), InvalidToken)
 })
 
-t.test('while the provider is away, its keys serve for a day and no longer', async (t) => {
+t.test('unreachable provider: its keys remain in use for a day', async (t) => {
   const { issuer, verify } = await start(t)
   const began = Date.now()
   const hoursLater = (hours: number) => t.capture(Date, 'now', () => began + hours * 3_600_000)
@@ -141,14 +142,18 @@ t.test('while the provider is away, its keys serve for a day and no longer', asy
   hoursLater(23.9)
   t.equal(await verify(await fresh(issuer)), 'client')
   hoursLater(24.1)
-  await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable, 'an outage, and no 401')
-  await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable, 'and not only once')
+  await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable, 'an outage, not a 401')
+  await t.rejects(
+    verify(await fresh(issuer)),
+    IdentityProviderUnavailable,
+    'the same for the next request',
+  )
   await issuer.listen()
   hoursLater(24.2)
-  t.equal(await verify(await fresh(issuer)), 'client', 'it recovers by itself')
+  t.equal(await verify(await fresh(issuer)), 'client', 'recovers without a restart')
 })
 
-t.test('old keys are fetched again in the background, and serve until then', async (t) => {
+t.test('old keys: fetched in the background, and in use until then', async (t) => {
   const { issuer, verify } = await start(t, { refreshMs: -1 })
   await verify(await fresh(issuer))
   let waiting: (() => void) | undefined
@@ -156,8 +161,8 @@ t.test('old keys are fetched again in the background, and serve until then', asy
   issuer.answer = (response) => {
     waiting = () => publish(response)
   }
-  t.equal(await verify(await fresh(issuer)), 'client', 'nobody waits for the fetch')
-  while (waiting === undefined) await sleep(1)
+  t.equal(await verify(await fresh(issuer)), 'client', 'no request waits for the fetch')
+  await until('the fetch has started', () => waiting !== undefined)
   t.equal(issuer.fetches, 2)
-  waiting()
+  waiting?.()
 })

@@ -4,18 +4,18 @@ import type { AddressInfo } from 'node:net'
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import type { Test } from 'tap'
 
-/** An identity provider on a port of its own: it signs tokens and publishes its keys. */
+/** An identity provider that signs tokens and publishes its keys. */
 export interface Issuer {
-  /** What a service needs to know of it. */
+  /** Settings of a service that accepts its tokens. */
   environment: Record<string, string>
-  /** The keys that it publishes, by key id. */
+  /** Published keys, by key id. */
   keys: Map<string, object>
-  /** How often its keys were asked for. */
+  /** Number of requests for its keys. */
   fetches: number
-  /** Answers a request for the keys; tests replace it. */
+  /** Responds to a request for the keys. Tests replace it. */
   answer: (response: ServerResponse) => void
   addKey(kid: string, alg?: string): Promise<CryptoKey>
-  /** Signs a token that holds until something is said otherwise, with the key that was added last. */
+  /** Signs a valid token with the last key, unless the arguments differ. */
   sign(
     claims?: Record<string, unknown>,
     header?: Record<string, unknown>,

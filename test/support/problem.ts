@@ -10,7 +10,7 @@ interface Answered {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Holds that an answer is an error with the one body (contract 16), and returns that body. */
+/** Checks the common error body of a response (contract 16), and returns it. */
 export function isProblem(
   t: Test,
   answer: Answered,
@@ -23,7 +23,7 @@ export function isProblem(
   t.strictSame(fixed, { status, code, title }, message)
   t.equal(answer.status, status, `${message}: the status is the body's`)
   t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
-  t.equal(answer.headers.get('cache-control'), 'no-store', 'it is for whoever asked, and for now')
+  t.equal(answer.headers.get('cache-control'), 'no-store', 'errors are not cached')
   t.match(requestId, UUID)
   t.equal(answer.headers.get('x-request-id'), requestId)
   t.ok(detail.length > 0)

@@ -4,33 +4,33 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface RawAnswer {
   status: number
-  /** By lower-case name; of a header that comes twice, the last. */
+  /** By lower-case name. Of a repeated header, the last value. */
   headers: Map<string, string>
   text: string
 }
 
 export interface Sent {
   port: number
-  /** What goes over the wire, byte for byte (a string as latin1); several pieces, one after the other. */
+  /** Bytes to send, a string as latin1. Several pieces are sent one after the other. */
   bytes: string | Buffer | (string | Buffer)[]
-  /** How many answers to wait for; fewer come back where the server closes. */
+  /** Number of responses to wait for. The server may close the connection earlier. */
   answers?: number
 }
 
-/** After this long without the answers that were asked for, the server hangs. */
-const PATIENCE_MS = 20_000
+/** Time for the responses. */
+const TIMEOUT_MS = 20_000
 
 /**
- * Talks to the server without an HTTP client between, which would refuse to send what these tests are
- * about. Resolves with the answers, and whether the server closed the connection behind them.
- * @throws when the server leaves the client waiting
+ * Sends bytes that an HTTP client would not send.
+ * @returns the responses, and whether the server closed the connection
+ * @throws Error if the server neither responds nor closes in time
  */
 export async function sendRaw({ port, bytes, answers = 1 }: Sent) {
   const socket = connect({ port, host: '127.0.0.1' })
-  const patience = sleep(PATIENCE_MS, undefined, { ref: false }).then(() => 'hangs')
+  const timeout = sleep(TIMEOUT_MS, undefined, { ref: false }).then(() => 'hangs')
   let received = Buffer.alloc(0)
   let closed = false
-  // A server that has answered may reset the connection on what was still on its way to it.
+  // A server that has responded may reset the connection when more bytes arrive.
   socket.on('error', () => {})
   const end = once(socket, 'close').then(() => {
     closed = true
@@ -45,13 +45,13 @@ export async function sendRaw({ port, bytes, answers = 1 }: Sent) {
     socket.write(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)
     await sleep(1)
   }
-  const outcome = await Promise.race([patience, enough, end])
-  if (outcome === 'hangs') throw new Error(`no answer to ${String(bytes).slice(0, 200)}`)
+  const result = await Promise.race([timeout, enough, end])
+  if (result === 'hangs') throw new Error(`no answer to ${String(bytes).slice(0, 200)}`)
   socket.destroy()
   return { answers: answersIn(received), closed, received: received.toString('latin1') }
 }
 
-/** The whole answers among the bytes, in order. */
+/** Parses the complete responses, in order. */
 function answersIn(received: Buffer): RawAnswer[] {
   const answers: RawAnswer[] = []
   for (let rest = received; ; ) {

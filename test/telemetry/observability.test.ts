@@ -6,7 +6,7 @@ import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { dashboardQueries, read, ruleQueries } from './queries.ts'
 
-t.test('every metric that a panel or an alert names is one of the service', async (t) => {
+t.test('dashboard and alerts: every metric exists, and the document lists all', async (t) => {
   const issuer = await startIssuer(t)
   const service = await startService(t, {
     environment: {
@@ -25,7 +25,7 @@ t.test('every metric that a panel or an alert names is one of the service', asyn
       ? ['_bucket', '_sum', '_count'].map((part) => `${name}${part}`)
       : [String(name)],
   )
-  // What Prometheus adds by itself.
+  // Series of Prometheus itself.
   const known = new Set([...names, 'up', 'ALERTS'])
   const queries = [...dashboardQueries(), ...ruleQueries()]
   t.ok(queries.length > 50, `${queries.length} queries`)
@@ -33,11 +33,17 @@ t.test('every metric that a panel or an alert names is one of the service', asyn
     for (const name of metricsIn(query)) t.ok(known.has(name), `${name} in ${query}`)
   }
   const own = types.map(([, name]) => name).filter((name) => !/^(process|nodejs)_/.test(`${name}`))
-  const told = [...read('docs/observability.md').matchAll(/^\| `([a-z_]+)` \| [^|]*\| [A-Z0-9]/gm)]
-  t.same(told.map(([, name]) => name).sort(), own.sort(), 'and the document names them all')
+  const documented = [
+    ...read('docs/observability.md').matchAll(/^\| `([a-z_]+)` \| [^|]*\| [A-Z0-9]/gm),
+  ]
+  t.same(
+    documented.map(([, name]) => name).sort(),
+    own.sort(),
+    'docs/observability.md lists all metrics',
+  )
 })
 
-/** The names in a query that are neither labels, nor functions, nor words of the language. */
+/** Returns the names of the metrics in a query, without labels, functions and keywords. */
 function metricsIn(query: string): string[] {
   const words = /^(by|without|and|or|unless|on|ignoring|bool)$/
   const bare = query
@@ -47,14 +53,17 @@ function metricsIn(query: string): string[] {
   return (bare.match(/[a-zA-Z_][a-zA-Z0-9_]*/g) ?? []).filter((name) => !words.test(name))
 }
 
-t.test('every alert has its section in the runbook, and every section its alert', async (t) => {
+t.test('runbook: one section for each alert', async (t) => {
   const rules = read('observability/alerts.yml')
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map((match) => String(match[1]))
   const sections = [...read('docs/runbook.md').matchAll(/^### (\w+)$/gm)].map((match) => match[1])
   t.same(sections, alerts)
   for (const name of alerts) {
     t.ok(rules.includes(`runbook: docs/runbook.md#${name.toLowerCase()}`), name)
-    t.ok(read('observability/alerts.test.yml').includes(`alertname="${name}"`), 'it is tried')
+    t.ok(
+      read('observability/alerts.test.yml').includes(`alertname="${name}"`),
+      'the alert has a test',
+    )
   }
   for (const [, anchor] of read('docs/runbook.md').matchAll(/\]\(#(\w+)\)/g)) {
     t.ok(
@@ -64,7 +73,7 @@ t.test('every alert has its section in the runbook, and every section its alert'
   }
 })
 
-t.test('the panels stand beside each other, and ask the source that is provisioned', async (t) => {
+t.test('panels: do not overlap, and use the provisioned data source', async (t) => {
   const { panels } = JSON.parse(read('observability/grafana/dashboards/service.json'))
   const source = read('observability/grafana/provisioning/datasources/prometheus.yml')
   const ids = panels.map(({ id }: { id: number }) => id)
@@ -72,7 +81,7 @@ t.test('the panels stand beside each other, and ask the source that is provision
   const cells: string[] = panels.flatMap(({ gridPos: { x, y, w, h } }: Panel) =>
     Array.from({ length: w * h }, (_, i) => `${x + (i % w)} ${y + Math.floor(i / w)}`),
   )
-  t.equal(new Set(cells).size, cells.length, 'none covers another')
+  t.equal(new Set(cells).size, cells.length, 'no panel overlaps another')
   for (const { title, type, datasource, gridPos } of panels as Panel[]) {
     t.ok(gridPos.x + gridPos.w <= 24, title)
     if (type !== 'row') t.ok(source.includes(`uid: ${datasource?.uid}`), title)
@@ -87,7 +96,7 @@ interface Panel {
   datasource?: { uid: string }
 }
 
-t.test('what compose.yml mounts is there', async (t) => {
+t.test('compose.yml: every mounted file exists', async (t) => {
   const mounts = [...read('observability/compose.yml').matchAll(/- \.\/(\S+?):/g)]
   t.equal(mounts.length, 4)
   for (const [, path] of mounts) {
