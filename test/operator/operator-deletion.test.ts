@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import pg from 'pg'
 import t, { type Test } from 'tap'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
+import { openClient } from '../support/database.ts'
 import {
   addAccountTransactions,
   addApp,
@@ -218,7 +218,7 @@ async function afterDeletion(t: Test, tables: string[], statement: string): Prom
 }
 
 t.test('Adding to an app during its deletion: waits, then fails', async (t) => {
-  const session = await openSession(t)
+  const session = await openClient(t, DATABASE_URL)
   for (const [noun, verb] of [
     ['token', 'issue'],
     ['connection', 'create'],
@@ -238,7 +238,7 @@ t.test('Adding to an app during its deletion: waits, then fails', async (t) => {
 })
 
 t.test('Deleting an app while it gets a connection: waits, then fails', async (t) => {
-  const session = await openSession(t)
+  const session = await openClient(t, DATABASE_URL)
   const appId = await addApp(db, { name: 'growing' })
   const token = await addToken(db, appId)
   await session.query('begin')
@@ -257,7 +257,7 @@ t.test('Deleting an app while it gets a connection: waits, then fails', async (t
 })
 
 t.test('Deletion during a write: waits, and deletes the new rows', async (t) => {
-  const session = await openSession(t)
+  const session = await openClient(t, DATABASE_URL)
   for (const name of ['app', 'connection']) {
     const customer = await addCustomer(`written ${name}`)
     const { id } = customer.connection
@@ -283,7 +283,7 @@ t.test('Deletion during a write: waits, and deletes the new rows', async (t) => 
 
 t.test('app delete without --with-connections: fails without waiting for locks', async (t) => {
   const customer = await addCustomer('busy')
-  const session = await openSession(t)
+  const session = await openClient(t, DATABASE_URL)
   await session.query('begin')
   await session.query('select from connection where id = $1 for update', [customer.connection.id])
   t.match(await operatorHere(['app', 'delete', 'busy'], within('lock_timeout=1000')), {
@@ -297,13 +297,6 @@ function within(limit: string): { DATABASE_URL: string } {
   const url = new URL(DATABASE_URL)
   url.searchParams.set('options', `-c ${limit}`)
   return { DATABASE_URL: url.href }
-}
-
-async function openSession(t: Test): Promise<pg.Client> {
-  const session = new pg.Client({ connectionString: DATABASE_URL })
-  await session.connect()
-  t.teardown(() => session.end())
-  return session
 }
 
 /** Waits until a session of the operator waits for a lock. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import pg from 'pg'
 import t, { type Test } from 'tap'
 import { PLANNER_SETTINGS, statements } from '../../src/postgres/statements.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
+import { openClient } from '../support/database.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { loginOfService } from '../support/logins.ts'
 import { scrape } from '../support/metrics.ts'
@@ -199,9 +199,7 @@ async function addManyConnections(t: Test) {
   await sql`vacuum analyze connection`.execute(db)
   const login = await loginOfService(t, db, service.databaseUrl)
   const options = Object.entries(PLANNER_SETTINGS).map(([name, value]) => `-c ${name}=${value}`)
-  const client = new pg.Client({ connectionString: login, options: options.join(' ') })
-  await client.connect()
-  t.teardown(() => client.end())
+  const client = await openClient(t, login, options.join(' '))
   const connections = Array.from({ length: 30 }, (_, n) => `crowd ${1 + n * 60}`)
   return { hash: tokenHash(token), connections, client }
 }

@@ -1,6 +1,5 @@
-import pg from 'pg'
 import t, { type Test } from 'tap'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 
 /** Readable columns of the tables that the service's role can read in part. */
@@ -127,13 +126,6 @@ t.test('42501: triggers with the functions of the row counts', async (t) => {
 async function connections(t: Test) {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
-  const service = await connect(t, await loginOfService(t, db, url))
-  return { service, owner: await connect(t, url) }
-}
-
-async function connect(t: Test, url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  t.teardown(() => client.end())
-  return client
+  const service = await openClient(t, await loginOfService(t, db, url))
+  return { service, owner: await openClient(t, url) }
 }

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
-import pg from 'pg'
+import type pg from 'pg'
 import t, { type Test } from 'tap'
 import '../../src/app.ts'
 import { statements } from '../../src/postgres/statements.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import {
   addAccountTransactions,
@@ -182,13 +182,6 @@ async function twoApps(t: Test) {
   const mine = await add('mine', 1)
   const foreign = await add('foreign', 2)
   await sql`analyze`.execute(db)
-  const service = await connect(t, await loginOfService(t, db, url))
-  return { service, owner: await connect(t, url), mine, foreign }
-}
-
-async function connect(t: Test, url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  t.teardown(() => client.end())
-  return client
+  const service = await openClient(t, await loginOfService(t, db, url))
+  return { service, owner: await openClient(t, url), mine, foreign }
 }

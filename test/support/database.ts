@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import pg from 'pg'
 import type { Test } from 'tap'
 import { databaseUrl, onServer } from './template.ts'
 
@@ -16,4 +17,15 @@ export async function createDatabase(t: Test): Promise<TestDatabase> {
   await onServer(server, `create database ${name} template ${template} strategy file_copy`)
   t.teardown(() => onServer(server, `drop database ${name} with (force)`))
   return { url: databaseUrl(server, name) }
+}
+
+/**
+ * Opens a connection, and closes it at teardown.
+ * @param options startup options, such as `-c work_mem=64kB`
+ */
+export async function openClient(t: Test, url: string, options = ''): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, options })
+  await client.connect()
+  t.teardown(() => client.end())
+  return client
 }

@@ -1,22 +1,17 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import type { Test } from 'tap'
+import { openClient } from '../../support/database.ts'
 import type { Step, Work } from './history.ts'
 import type { Statement } from './statements.ts'
 
 /** Opens connections for writers, and closes them at teardown. */
 export async function openWriters(t: Test, url: string, count: number): Promise<pg.Client[]> {
-  return Promise.all(
-    Array.from({ length: count }, async () => {
-      // Histories contain deadlocks; detecting one takes a second by default.
-      const client = new pg.Client({ connectionString: url, options: '-c deadlock_timeout=20ms' })
-      await client.connect()
-      t.teardown(() => client.end())
-      return client
-    }),
-  )
+  // Histories contain deadlocks; detecting one takes a second by default.
+  const open = () => openClient(t, url, '-c deadlock_timeout=20ms')
+  return Promise.all(Array.from({ length: count }, open))
 }
 
 export interface StepResult {
