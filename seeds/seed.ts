@@ -57,9 +57,9 @@ async function demoConnection(
     .values({ id, app_id: app, token_hash: hash, label })
     .onConflict((c) => c.doNothing())
     .execute()
-  const write = (kind: Parameters<typeof importRows>[1]['kind'], items: object[]) =>
+  const write = (type: Parameters<typeof importRows>[1]['type'], items: object[]) =>
     importRows(pool, {
-      kind,
+      type,
       connectionId: id,
       sources: [{ name: 'sample data', chunks: Readable.from(items.map(toLine)) }],
     })

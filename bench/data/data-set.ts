@@ -60,12 +60,12 @@ export async function fillSmall(owner: pg.Pool): Promise<void> {
 
 export async function importLines(
   owner: pg.Pool,
-  kind: ImportOptions['kind'],
+  type: ImportOptions['type'],
   connection: number,
   chunks: AsyncIterable<Buffer>,
 ) {
   const sources = [{ name: 'rows', chunks }]
-  return importRows(owner, { kind, connectionId: keyOf(connection), sources })
+  return importRows(owner, { type, connectionId: keyOf(connection), sources })
 }
 
 /** Does what autovacuum and the checkpointer would do in the next minutes. */

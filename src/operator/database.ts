@@ -54,3 +54,28 @@ async function appliedMigrations(db: Kysely<Tables>): Promise<Set<string>> {
     throw error
   }
 }
+
+export interface App {
+  id: string
+  name: string
+}
+
+/**
+ * Finds an app by its name.
+ * @param options `lock`: other sessions wait to change it, or to add tokens and connections
+ * @throws OperatorError when the app does not exist
+ */
+export async function findApp(
+  db: Kysely<Tables>,
+  name: string,
+  { lock = false } = {},
+): Promise<App> {
+  const app = await db
+    .selectFrom('app')
+    .select(['id', 'name'])
+    .where('name', '=', name)
+    .$if(lock, (query) => query.forUpdate())
+    .executeTakeFirst()
+  if (app) return app
+  throw new OperatorError(`There is no app ${name}: \`app list\` shows all apps.`)
+}

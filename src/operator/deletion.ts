@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
-import { findApp } from './apps.ts'
+import { findApp } from './database.ts'
 import { pluralize } from './output.ts'
 
 /** Deleted rows by table. */

@@ -4,8 +4,8 @@ import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from './im
 const { problems, run, newConnection, rowCounts } = await prepareImport(t)
 
 /** Imports lines. Returns the actual and the expected problems. */
-async function report(kind: Parameters<typeof problems>[0], cases: [string, string][]) {
-  const actual = await problems(kind, cases.map(([line]) => `${line}\n`).join(''))
+async function report(type: Parameters<typeof problems>[0], cases: [string, string][]) {
+  const actual = await problems(type, cases.map(([line]) => `${line}\n`).join(''))
   return [actual, cases.map(([, reason], index) => `${index + 1}: ${reason}`)] as const
 }
 

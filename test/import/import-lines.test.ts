@@ -3,13 +3,13 @@ import t from 'tap'
 import { accountLine, portfolioLine, prepareImport } from './importing.ts'
 
 const { problems, run, newConnection, db } = await prepareImport(t)
-const kind = 'portfolio-transactions'
+const type = 'portfolio-transactions'
 const [one, two, three] = [portfolioLine(1), portfolioLine(2), portfolioLine(3)]
 
 /** Imports a text into a new connection. Returns the number of rows. */
 async function read(text: string | Buffer, chunkBytes?: number): Promise<number> {
   const more = chunkBytes === undefined ? {} : { chunkBytes }
-  return (await run(kind, await newConnection(), text, more)).inserted
+  return (await run(type, await newConnection(), text, more)).inserted
 }
 
 t.test('Byte order mark, CRLF, blank lines, no last line break: accepted', async (t) => {
@@ -19,7 +19,7 @@ t.test('Byte order mark, CRLF, blank lines, no last line break: accepted', async
 
 t.test('File without rows: imports none', async (t) => {
   for (const text of ['', '\n', '\ufeff', '\r\n \n\t', '\ufeff\n']) {
-    const counts = await run(kind, await newConnection(), text)
+    const counts = await run(type, await newConnection(), text)
     t.same(counts, { read: 0, inserted: 0, updated: 0, unchanged: 0 }, JSON.stringify(text))
   }
 })
@@ -57,7 +57,7 @@ t.test('Invalid JSON: reported with its position', async (t) => {
     ],
     ['{"description":"😀" 1}', 'a comma or a closing brace is expected at character 21, not "1"'],
   ]
-  const actual = await problems(kind, cases.map(([line]) => `${line}\n`).join(''))
+  const actual = await problems(type, cases.map(([line]) => `${line}\n`).join(''))
   t.same(
     actual,
     cases.map(([, reason], index) => `${index + 1}: not valid JSON: ${reason}`),
@@ -68,14 +68,14 @@ t.test('Line that is not an object: rejected', async (t) => {
   const expected = 'a JSON object is expected on each line: one portfolio transaction'
   const lines = ['[]', '7', '"x"', 'null', 'true', `[${one}]`]
   t.same(
-    await problems(kind, lines.join('\n')),
+    await problems(type, lines.join('\n')),
     lines.map((_, index) => `${index + 1}: ${expected}`),
   )
 })
 
 t.test('Truncated last line: rejected', async (t) => {
   for (let end = 1; end < two.length; end += 11) {
-    const [actual] = await problems(kind, `${one}\n${two.slice(0, end)}`)
+    const [actual] = await problems(type, `${one}\n${two.slice(0, end)}`)
     t.match(actual, /^2: not valid JSON: .*is the file truncated\?$/, two.slice(0, end))
   }
 })
@@ -93,7 +93,7 @@ t.test('Invalid UTF-8: a problem of its line only', async (t) => {
   ]
   const text = Buffer.concat(lines.flatMap((line) => [line, Buffer.from('\n')]))
   for (const bytes of [text, Buffer.concat([Buffer.alloc(1_100_000, ' \n'), text])]) {
-    const actual = await problems(kind, bytes)
+    const actual = await problems(type, bytes)
     t.match(
       actual.map((problem) => problem.replace(/^\d+/, 'n')),
       [
@@ -111,7 +111,7 @@ t.test('Line above 1 MiB: rejected; later lines are read', async (t) => {
   for (const chunkBytes of [64 * 1024, undefined]) {
     const connection = await newConnection()
     const text = `${long}\n${one}\n${portfolioLine(3, '"y":1')}\n${'z'.repeat(3_000_000)}`
-    const error = await run(kind, connection, text, chunkBytes ? { chunkBytes } : {}).catch(
+    const error = await run(type, connection, text, chunkBytes ? { chunkBytes } : {}).catch(
       (e) => e,
     )
     t.match(error.problems, [
@@ -122,7 +122,7 @@ t.test('Line above 1 MiB: rejected; later lines are read', async (t) => {
   }
   const padding = ' '.repeat(1024 * 1024 - one.length)
   t.equal(await read(`${one}${padding}\n`), 1, 'exactly 1 MiB is accepted')
-  t.match(await problems(kind, `${one}${padding} \n`), ['1: the line is longer than 1048576 bytes'])
+  t.match(await problems(type, `${one}${padding} \n`), ['1: the line is longer than 1048576 bytes'])
 })
 
 t.test('Text: stored character by character', async (t) => {

@@ -88,7 +88,7 @@ function model(text: string): { units: bigint; scale: number } {
 
 t.test('Random rows: stored unchanged; imported again, unchanged', async (t) => {
   const { run, newConnection, db } = await prepareImport(t)
-  const kind = 'portfolio-transactions'
+  const type = 'portfolio-transactions'
   const text = fc.string({ unit: 'binary', maxLength: 60 }).filter((value) => !value.includes('\0'))
   const digits = fc.stringMatching(/^-?(0|[1-9]\d{0,37})(\.\d{1,38})?$/)
   const [min, max] = [new Date('0001-01-01'), new Date('9999-12-31')]
@@ -107,8 +107,8 @@ t.test('Random rows: stored unchanged; imported again, unchanged', async (t) => 
       const lines = rows.map(({ amount, ...others }, index) =>
         portfolioLine(index, `${JSON.stringify(others).slice(1, -1)},"amount":${amount}`),
       )
-      t.match(await run(kind, connection, lines.join('\n')), { inserted: rows.length })
-      t.match(await run(kind, connection, lines.join('\n')), { unchanged: rows.length })
+      t.match(await run(type, connection, lines.join('\n')), { inserted: rows.length })
+      t.match(await run(type, connection, lines.join('\n')), { unchanged: rows.length })
       const stored = await db
         .selectFrom('portfolio_transaction')
         .select(['description', 'operation_date_hour as operationDateHour'])

@@ -26,7 +26,7 @@ t.test('Stalled database: reading of the file stops, then resumes', async (t) =>
     }
   }
   const sources = [{ name: 'rows', chunks: source() }]
-  const done = importRows(pool, { kind: 'portfolio-transactions', connectionId: id, sources })
+  const done = importRows(pool, { type: 'portfolio-transactions', connectionId: id, sources })
   const stalled = await standstill(() => chunks)
   // Socket buffers take a few megabytes; a chunk has 180 kilobytes.
   t.ok(stalled >= 10 && stalled < CHUNKS / 2, `${stalled} of ${CHUNKS} chunks read`)

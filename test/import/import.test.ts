@@ -13,21 +13,21 @@ import {
 } from './importing.ts'
 
 const { run, newConnection, rowCounts, db, pool, url } = await prepareImport(t)
-const kind = 'portfolio-transactions'
+const type = 'portfolio-transactions'
 
 const lines = (...all: string[]) => all.join('\n')
 
 t.test('Import: inserts new rows, updates changed rows, skips equal rows', async (t) => {
   const connection = await newConnection()
   const first = [1, 2, 3].map((id) => portfolioLine(id, '"amount":10.50,"currency":"EUR"'))
-  t.same(await run(kind, connection, lines(...first)), counts({ read: 3, inserted: 3 }))
+  t.same(await run(type, connection, lines(...first)), counts({ read: 3, inserted: 3 }))
   const second = [
     portfolioLine(4),
     portfolioLine(3, '"amount":10.50,"currency":"EUR"'),
     portfolioLine(2, '"amount":10.50,"currency":"USD"'),
   ]
   t.same(
-    await run(kind, connection, lines(...second)),
+    await run(type, connection, lines(...second)),
     counts({ read: 3, inserted: 1, updated: 1, unchanged: 1 }),
   )
   const rows = await db
@@ -46,29 +46,29 @@ t.test('Import: inserts new rows, updates changed rows, skips equal rows', async
 t.test('Type UNKNOWN: updated by a later import', async (t) => {
   const connection = await newConnection()
   const line = portfolioLine(1)
-  await run(kind, connection, line.replace('BUY', 'UNKNOWN'))
-  t.same(await run(kind, connection, line), counts({ read: 1, updated: 1 }))
+  await run(type, connection, line.replace('BUY', 'UNKNOWN'))
+  t.same(await run(type, connection, line), counts({ read: 1, updated: 1 }))
 })
 
 t.test('Unchanged rows: not written; the data version stays', async (t) => {
   const connection = await newConnection()
   const members = '"amount":1.00,"description":"a\\nb","retentionDetail":null'
-  await run(kind, connection, portfolioLine(1, members))
+  await run(type, connection, portfolioLine(1, members))
   await run('account-transactions', connection, accountLine(1))
   await run('transfer-orders', connection, orderLine(1))
   const before = await rowCounts(connection)
   const again = portfolioLine(1, members).replace(uuid(1), uuid(1).toUpperCase())
-  t.same(await run(kind, connection, again), counts({ read: 1, unchanged: 1 }))
+  t.same(await run(type, connection, again), counts({ read: 1, unchanged: 1 }))
   await run('account-transactions', connection, accountLine(1, '"taxes":null'))
   await run('transfer-orders', connection, orderLine(1))
-  await run(kind, connection, '')
+  await run(type, connection, '')
   t.same(await rowCounts(connection), before)
 })
 
 t.test('Trailing zeros: 1.0 to 1.00 is an update, 100e-2 is not', async (t) => {
   const connection = await newConnection()
-  await run(kind, connection, portfolioLine(1, '"amount":1.0'))
-  const again = (amount: string) => run(kind, connection, portfolioLine(1, `"amount":${amount}`))
+  await run(type, connection, portfolioLine(1, '"amount":1.0'))
+  const again = (amount: string) => run(type, connection, portfolioLine(1, `"amount":${amount}`))
   t.match(await again('1.00'), { updated: 1 })
   t.match(await again('100e-2'), { unchanged: 1 })
   t.match(await again('1'), { updated: 1 })
@@ -80,19 +80,19 @@ t.test('Trailing zeros: 1.0 to 1.00 is an update, 100e-2 is not', async (t) => {
 t.test('Missing field: null, even if it had a value', async (t) => {
   const connection = await newConnection()
   await run(
-    kind,
+    type,
     connection,
     portfolioLine(1, '"retentionDetail":{"retentionFrom":1,"retentionTo":2}'),
   )
-  t.match(await run(kind, connection, portfolioLine(1)), { updated: 1 })
-  t.match(await run(kind, connection, portfolioLine(1, '"retentionDetail":null')), { unchanged: 1 })
+  t.match(await run(type, connection, portfolioLine(1)), { updated: 1 })
+  t.match(await run(type, connection, portfolioLine(1, '"retentionDetail":null')), { unchanged: 1 })
 })
 
 t.test('Same row id in two connections: two rows', async (t) => {
   const [one, other] = [await newConnection(), await newConnection()]
-  await run(kind, one, portfolioLine(1, '"amount":1'))
-  t.match(await run(kind, other, portfolioLine(1, '"amount":2')), { inserted: 1 })
-  t.match(await run(kind, one, portfolioLine(1, '"amount":1')), { unchanged: 1 })
+  await run(type, one, portfolioLine(1, '"amount":1'))
+  t.match(await run(type, other, portfolioLine(1, '"amount":2')), { inserted: 1 })
+  t.match(await run(type, one, portfolioLine(1, '"amount":1')), { unchanged: 1 })
 })
 
 t.test('Duplicate row: rejected with both lines, across files', async (t) => {
@@ -103,7 +103,7 @@ t.test('Duplicate row: rejected with both lines, across files', async (t) => {
     { name: 'empty', chunks: chunksOf('') },
     { name: 'b', chunks: chunksOf(lines(portfolioLine(3), again, portfolioLine(3), again)) },
   ]
-  const error = await importRows(pool, { kind, connectionId: id, sources }).catch((e) => e)
+  const error = await importRows(pool, { type, connectionId: id, sources }).catch((e) => e)
   t.equal(error.total, 3)
   t.same(error.problems, [
     problem(2, 'duplicate of the row on line 2 of a'),
@@ -124,7 +124,7 @@ t.test('Invalid and duplicate rows: reported together, by line', async (t) => {
     portfolioLine(2, '"x":1'),
     portfolioLine(1),
   )
-  const error = await run(kind, await newConnection(), text).catch((e) => e)
+  const error = await run(type, await newConnection(), text).catch((e) => e)
   t.same(
     error.problems.map(({ line }: { line: number }) => line),
     [2, 3, 4],
@@ -133,14 +133,14 @@ t.test('Invalid and duplicate rows: reported together, by line', async (t) => {
 
 t.test('Dry run: counts the changes and writes nothing', async (t) => {
   const connection = await newConnection()
-  await run(kind, connection, lines(portfolioLine(1), portfolioLine(2)))
+  await run(type, connection, lines(portfolioLine(1), portfolioLine(2)))
   const before = await rowCounts(connection)
   const text = lines(portfolioLine(1), portfolioLine(2, '"amount":1'), portfolioLine(3))
-  const would = await run(kind, connection, text, { dryRun: true })
+  const would = await run(type, connection, text, { dryRun: true })
   t.same(would, counts({ read: 3, inserted: 1, updated: 1, unchanged: 1 }))
   t.same(await rowCounts(connection), before)
-  t.same(await run(kind, connection, text), would)
-  await t.rejects(run(kind, connection, 'x', { dryRun: true }), { name: 'ImportRejected' })
+  t.same(await run(type, connection, text), would)
+  await t.rejects(run(type, connection, 'x', { dryRun: true }), { name: 'ImportRejected' })
 })
 
 t.test('completedAt: now if left out, not completed if null', async (t) => {
@@ -166,7 +166,7 @@ t.test('Two concurrent imports into one connection: both succeed', async (t) => 
   const halves = [0, 1].map((half) =>
     lines(...Array.from({ length: 300 }, (_, index) => portfolioLine(index + half * 200))),
   )
-  const done = await Promise.all(halves.map((text) => run(kind, connection, text)))
+  const done = await Promise.all(halves.map((text) => run(type, connection, text)))
   t.equal(
     done.reduce((sum, { inserted }) => sum + inserted, 0),
     500,
@@ -179,7 +179,7 @@ t.test('Two concurrent imports into one connection: both succeed', async (t) => 
 })
 
 t.test('Deleted connection: the import fails', async (t) => {
-  await t.rejects(run(kind, { id: '999999999' }, portfolioLine(1)), {
+  await t.rejects(run(type, { id: '999999999' }, portfolioLine(1)), {
     message: 'The connection does not exist any more.',
   })
 })
@@ -195,7 +195,7 @@ t.test('Broken database connection: rolled back and reported', async (t) => {
     }
   }
   const sources = [{ name: 'endless', chunks: chunks() }]
-  const error = await importRows(pool, { kind, connectionId: connection.id, sources }).catch(
+  const error = await importRows(pool, { type, connectionId: connection.id, sources }).catch(
     (e) => e,
   )
   t.match(exitResult(error, false), {
@@ -203,7 +203,7 @@ t.test('Broken database connection: rolled back and reported', async (t) => {
     sentence: 'The connection to PostgreSQL broke; unfinished changes are rolled back.',
   })
   t.match(await rowCounts(connection), { portfolio: 0, version: 0 })
-  t.match(await run(kind, connection, portfolioLine(1)), { inserted: 1 }, 'the pool still works')
+  t.match(await run(type, connection, portfolioLine(1)), { inserted: 1 }, 'the pool still works')
 })
 
 t.test('Read error of the input: rolled back, and the pool still works', async (t) => {
@@ -215,7 +215,7 @@ t.test('Read error of the input: rolled back, and the pool still works', async (
   const client = new pg.Pool({ connectionString: url, max: 1 })
   t.teardown(() => client.end())
   const sources = [{ name: 'broken', chunks: chunks() }]
-  const importing = importRows(client, { kind, connectionId: connection.id, sources })
+  const importing = importRows(client, { type, connectionId: connection.id, sources })
   await t.rejects(importing, { message: 'the disk is gone' })
   const { rows } = await client.query(`select to_regclass('import_row') as "left"`)
   t.same(rows, [{ left: null }], 'the transaction is over')

@@ -16,13 +16,13 @@ export interface Importing {
   newConnection(): Promise<{ id: string; token: string }>
   /** Imports the text as one file. */
   run(
-    kind: ImportTypeName,
+    type: ImportTypeName,
     connection: { id: string },
     text: string | Buffer,
     more?: More,
   ): Promise<ImportCounts>
   /** Imports an invalid text and returns its problems, as `line: field: reason`. */
-  problems(kind: ImportTypeName, text: string | Buffer): Promise<string[]>
+  problems(type: ImportTypeName, text: string | Buffer): Promise<string[]>
   /** Data version and row counts of a connection. */
   rowCounts(connection: { id: string }): Promise<RowCounts>
 }
@@ -48,18 +48,18 @@ export async function prepareImport(t: Test): Promise<Importing> {
   t.teardown(() => pool.end())
   const appId = await addApp(db)
   const newConnection = () => addConnection(db, appId)
-  const run: Importing['run'] = async (kind, { id }, text, { dryRun = false, chunkBytes } = {}) => {
+  const run: Importing['run'] = async (type, { id }, text, { dryRun = false, chunkBytes } = {}) => {
     const { counts } = await importRows(pool, {
-      kind,
+      type,
       connectionId: id,
       sources: [{ name: 'rows.ndjson', chunks: chunksOf(text, chunkBytes) }],
       dryRun,
     })
     return counts
   }
-  const problems: Importing['problems'] = async (kind, text) => {
+  const problems: Importing['problems'] = async (type, text) => {
     const connection = await newConnection()
-    const error = await run(kind, connection, text).catch((rejected: unknown) => rejected)
+    const error = await run(type, connection, text).catch((rejected: unknown) => rejected)
     if (!(error instanceof ImportRejected)) throw error
     const row = ({ line, field, reason }: ImportRejected['problems'][number]) =>
       [line, field, reason].filter((part) => part !== undefined).join(': ')

@@ -71,12 +71,12 @@ function compareAll(folder: string, sources: string[]): void {
     t.test(`${source}: responses have every row, field and digit of the files`, async (t) => {
       const caller = await addCaller(service.db)
       const files = await readdir(join(folder, source))
-      for (const kind of Object.keys(importTypes) as ImportTypeName[]) {
-        if (!files.includes(`${kind}.ndjson`)) continue
-        const path = join(folder, source, `${kind}.ndjson`)
+      for (const type of Object.keys(importTypes) as ImportTypeName[]) {
+        if (!files.includes(`${type}.ndjson`)) continue
+        const path = join(folder, source, `${type}.ndjson`)
         const sources = [{ name: path, chunks: readChunks(path) }]
-        await importRows(pool, { kind, connectionId: caller.connection.id, sources })
-        compared += await compare(t, service, caller, kind, await rowsIn(path))
+        await importRows(pool, { type, connectionId: caller.connection.id, sources })
+        compared += await compare(t, service, caller, type, await rowsIn(path))
       }
     })
   }
@@ -115,29 +115,29 @@ async function compare(
   t: Test,
   service: Service,
   caller: Caller,
-  kind: ImportTypeName,
+  type: ImportTypeName,
   rows: Row[],
 ): Promise<number> {
-  const fields = Object.keys(importTypes[kind].item.properties)
-  const expected = inOrder(kind, rows).map((row) => {
+  const fields = Object.keys(importTypes[type].item.properties)
+  const expected = inOrder(type, rows).map((row) => {
     const unknown = Object.keys(row).filter((name) => !fields.includes(name))
     t.strictSame(unknown, [], 'the API has every field of the file')
     // A field that the file omits is null.
     return Object.fromEntries(fields.map((name) => [name, row[name] ?? null]))
   })
-  const found = await readAll(t, service, caller, kind, rows.length)
-  t.equal(found.length, expected.length, kind)
+  const found = await readAll(t, service, caller, type, rows.length)
+  t.equal(found.length, expected.length, type)
   for (const [i, row] of expected.entries()) {
-    t.equal(JSON.stringify(found[i]), JSON.stringify(row), `${kind} ${row[importTypes[kind].id]}`)
+    t.equal(JSON.stringify(found[i]), JSON.stringify(row), `${type} ${row[importTypes[type].id]}`)
   }
   return found.length
 }
 
 /** Orders rows by contract 8. Orders without a completion get the time of the import, so ids decide. */
-function inOrder(kind: ImportTypeName, rows: Row[]): Row[] {
-  const { id } = importTypes[kind]
+function inOrder(type: ImportTypeName, rows: Row[]): Row[] {
+  const { id } = importTypes[type]
   const byId = new Map(rows.map((row) => [String(row[id]), row]))
-  const isOrder = kind === 'transfer-orders'
+  const isOrder = type === 'transfer-orders'
   const placed = rows.map((row) => ({
     id: String(row[id]),
     operationDateDay: isOrder ? '2025-01-01' : ((row.operationDateDay ?? null) as string | null),
@@ -154,11 +154,11 @@ async function readAll(
   t: Test,
   { get }: Service,
   { token, connection }: Caller,
-  kind: ImportTypeName,
+  type: ImportTypeName,
   total: number,
 ): Promise<Row[]> {
-  const path = connection[importTypes[kind].endpoint]
-  if (kind === 'transfer-orders') return parseExact((await get(path, { token })).text)
+  const path = connection[importTypes[type].endpoint]
+  if (type === 'transfer-orders') return parseExact((await get(path, { token })).text)
   const rows: Row[] = []
   for (let page = 0; page * LIMIT < total; page += 1) {
     const { text } = await get(`${path}?limit=${LIMIT}&page=${page}`, { token })

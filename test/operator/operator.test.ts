@@ -209,7 +209,7 @@ t.test('Failure: control and bidirectional characters do not reach the terminal'
 t.test('import: names the fields that no row had', async (t) => {
   await call('app', 'create', 'sparse')
   await call('connection', 'create', '--app', 'sparse', '--token', 'sparse')
-  const into = (kind: string) => ['import', kind, '--connection', 'sparse', '-']
+  const into = (type: string) => ['import', type, '--connection', 'sparse', '-']
   // Some fields per row; a null counts as present, and so does a null object.
   const rows = [
     accountLine(1, '"exchangeRate":1,"commission":null,"taxes":0,"currency":"EUR"'),

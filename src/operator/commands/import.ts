@@ -1,11 +1,11 @@
 import { SingleBar } from 'cli-progress'
 import type { Command } from 'commander'
 import { nonEmpty, type Report, type Run, withExamples } from '../command.ts'
-import { findConnection } from '../connections.ts'
 import { type Imported, importRows, type Progress } from '../import/import-rows.ts'
 import { type ImportTypeName, importTypes } from '../import/import-types.ts'
 import { type Input, openInputs, type Source } from '../import/source.ts'
 import { pluralize } from '../output.ts'
+import { findConnection } from './connection.ts'
 
 /** `import …`: rows as newline-delimited JSON, a command for each import type. */
 export function addImportCommands(program: Command, run: Run): void {
@@ -51,7 +51,7 @@ function addImport(group: Command, name: ImportTypeName, run: Run): void {
       const inputs = await openInputs(files)
       const connectionId = await findConnection(db, { token: connection, app })
       const { sources, onProgress, stop } = showProgress(inputs)
-      const options = { kind: name, connectionId, sources, dryRun, onProgress }
+      const options = { type: name, connectionId, sources, dryRun, onProgress }
       return reportOf(await importRows(pool, options).finally(stop), dryRun)
     }),
   )

@@ -1,8 +1,13 @@
+import { randomBytes } from 'node:crypto'
 import { type Command, InvalidArgumentError } from 'commander'
+import { type Kysely, sql } from 'kysely'
+import { OperatorError } from '../../operator-error.ts'
+import type { Tables } from '../../postgres/tables.ts'
+import { tokenHash } from '../../postgres/tokens.ts'
 import { Uuid } from '../../schemas/fields.ts'
 import { nonEmpty, type Run, withExamples } from '../command.ts'
+import { findApp } from '../database.ts'
 import { table } from '../output.ts'
-import { issueToken, listTokens, parseDuration, revokeToken } from '../tokens.ts'
 
 /** `token issue`, `token list`, `token revoke`. */
 export function addTokenCommands(program: Command, run: Run): void {
@@ -18,11 +23,11 @@ function addIssue(token: Command, run: Run): void {
       .command('issue')
       .description('issue a token and show it, once; other tokens of the app stay valid')
       .requiredOption('--app <name>', 'the app', nonEmpty)
-      .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; unlimited if absent', seconds),
+      .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; unlimited if absent', lifetime),
     'token issue --app my-app --ttl 90d',
   ).action(({ app, ttl }: { app: string; ttl?: number }) =>
     run(async ({ db }) => {
-      const json = await issueToken(db, { app, ttlSeconds: ttl })
+      const json = await issueToken(db, app, ttl)
       const end = json.expiresAt ? `until ${json.expiresAt.toISOString()}` : 'until it is revoked'
       const text = `Token ${json.id} of ${app}, valid ${end}. It is shown only now:\n${json.token}`
       return { json, text }
@@ -67,13 +72,78 @@ function addRevoke(token: Command, run: Run): void {
   )
 }
 
-function seconds(value: string): number {
-  const duration = parseDuration(value)
-  if (duration !== undefined) return duration
+const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }
+
+/** Parses a lifetime such as `90d`, `12h` or `30m`, of 36,500 days at most. Returns seconds. */
+function lifetime(text: string): number {
+  const [, count = '', unit = ''] = /^([0-9]{1,10})([smhdw])$/.exec(text) ?? []
+  const seconds = Number(count) * (SECONDS[unit as keyof typeof SECONDS] ?? 0)
+  if (seconds > 0 && seconds <= 36_500 * SECONDS.d) return seconds
   throw new InvalidArgumentError('Write a number and s, m, h, d or w, up to 36500d.')
 }
 
 function uuid(value: string): string {
   if (new RegExp(String(Uuid.pattern)).test(value)) return value
   throw new InvalidArgumentError('It is a UUID: `token list --app NAME` shows it.')
+}
+
+/** Identifies a token for secret scanners. */
+const PREFIX = 'idq_'
+
+/**
+ * Issues a bearer token to an app. The database has only its hash (contract item 20).
+ * @param ttlSeconds undefined: the token does not expire
+ * @throws OperatorError when the app does not exist
+ */
+async function issueToken(db: Kysely<Tables>, appName: string, ttlSeconds: number | undefined) {
+  const app = await findApp(db, appName)
+  const token = PREFIX + randomBytes(32).toString('base64url')
+  const { id, expiresAt } = await db
+    .insertInto('app_token')
+    .values({
+      app_id: app.id,
+      token_hash: tokenHash(token),
+      expires_at: sql`now() + make_interval(secs => ${ttlSeconds ?? null})`,
+    })
+    .returning(['id', 'expires_at as expiresAt'])
+    .executeTakeFirstOrThrow()
+  return { id, token, expiresAt }
+}
+
+/** @throws OperatorError when the app does not exist */
+async function listTokens(db: Kysely<Tables>, appName: string) {
+  const app = await findApp(db, appName)
+  return await db
+    .selectFrom('app_token')
+    .where('app_id', '=', app.id)
+    .select([
+      'id',
+      'created_at as createdAt',
+      'expires_at as expiresAt',
+      'revoked_at as revokedAt',
+      sql<'valid' | 'expired' | 'revoked'>`case
+        when revoked_at is not null then 'revoked'
+        when expires_at <= now() then 'expired'
+        else 'valid' end`.as('status'),
+    ])
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute()
+}
+
+/**
+ * Revokes a token immediately and permanently. A revoked token keeps its time of revocation.
+ * @throws OperatorError when the token does not exist
+ */
+async function revokeToken(db: Kysely<Tables>, id: string) {
+  const revoked = await db
+    .updateTable('app_token')
+    .set({ revoked_at: sql`coalesce(revoked_at, now())` })
+    .where('id', '=', id)
+    .returning(['id', 'revoked_at as revokedAt'])
+    .executeTakeFirst()
+  if (revoked) return revoked
+  throw new OperatorError(
+    `There is no token ${id}: \`token list --app NAME\` shows those of an app.`,
+  )
 }

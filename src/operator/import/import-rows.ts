@@ -6,7 +6,7 @@ import type { Source } from './source.ts'
 import { stage, validate } from './staging.ts'
 
 export interface ImportOptions {
-  kind: ImportTypeName
+  type: ImportTypeName
   /** Id of the connection in the database, not its token. */
   connectionId: string
   /** Newline-delimited JSON: one row a line, with the field names of the API. */
@@ -57,9 +57,9 @@ export async function importRows(pool: pg.Pool, options: ImportOptions): Promise
 
 async function importInTransaction(
   client: pg.ClientBase,
-  { kind, connectionId, sources, dryRun, onProgress }: ImportOptions,
+  { type: name, connectionId, sources, dryRun, onProgress }: ImportOptions,
 ): Promise<Imported> {
-  const type = importTypes[kind]
+  const type = importTypes[name]
   // A bulk load takes long, and sorts and joins all its rows.
   await client.query(`set local statement_timeout = 0; set local work_mem = '64MB'`)
   const staged = await stage(client, type, sources, (rows) =>
@@ -68,7 +68,7 @@ async function importInTransaction(
   onProgress?.({ step: 'Writing', rows: staged.rows })
   await validate(client, type, staged)
   await lockConnection(client, connectionId)
-  if (kind === 'transfer-orders') await fillCompletion(client, type, connectionId)
+  if (name === 'transfer-orders') await fillCompletion(client, type, connectionId)
   const counts = await countChanges(client, type, connectionId)
   if (!dryRun && counts.inserted + counts.updated > 0) await merge(client, type, connectionId)
   return { counts, leftOut: staged.leftOut() }
