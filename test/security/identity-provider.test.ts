@@ -5,6 +5,7 @@ import { operatorHere } from '../operator/operator-process.ts'
 import { type Issuer, startIssuer } from '../support/issuer.ts'
 import { addApp, addConnection } from '../support/rows.ts'
 import { type Service, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 /** Starts a service that accepts the tokens of an issuer, and adds an app with the client id `client`. */
 async function start(t: Test, environment: Record<string, string> = {}) {
@@ -233,7 +234,10 @@ t.test('503: the provider is unreachable on the first use of its keys', async (t
 
   await issuer.listen()
   let status = 503
-  while (status === 503) status = (await service.get(connection.orders, { token })).status
+  await until('the service has the keys', async () => {
+    status = (await service.get(connection.orders, { token })).status
+    return status !== 503
+  })
   t.equal(status, 200, 'recovers without a restart')
   await issuer.close()
   const second = await issuer.sign({ jti: 'second' })

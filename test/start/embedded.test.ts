@@ -4,11 +4,11 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { EmbeddedDatabaseInUse, startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { findRunning } from '../../tools/embedded-postgres/running.ts'
+import { until } from '../support/until.ts'
 
 t.test('second start: the data of the first, on another port', async (t) => {
   const folder = await temporaryFolder(t)
@@ -48,7 +48,7 @@ for (const signal of ['SIGINT', 'SIGKILL'] as const)
     await query(url.trim(), 'create table kept as select 1 as one')
     process.kill(-Number(child.pid), signal)
     await once(child, 'exit')
-    while (await findRunning(folder)) await sleep(10)
+    await until('PostgreSQL has stopped', async () => !(await findRunning(folder)))
     const next = await startEmbedded(folder)
     t.teardown(() => next.stop())
     t.same(await query(next.url, 'select one from kept'), [{ one: 1 }])
