@@ -63,17 +63,21 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
 export function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
-  { code, message, headers, errors }: HttpError,
+  error: HttpError,
 ): FastifyReply {
-  const { status, title } = ProblemCodes[code]
-  request.errorCode = code
-  const body: Problem = { status, code, title, detail: message, requestId: request.id }
-  if (errors) body.errors = errors
+  const body = errorBody(error, request.id)
+  request.errorCode = body.code
   return reply
-    .code(status)
-    .headers({ 'cache-control': 'no-store', ...headers })
+    .code(body.status)
+    .headers({ 'cache-control': 'no-store', ...error.headers })
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(body))
+}
+
+export function errorBody(error: HttpError, requestId: string): Problem {
+  const { code, message: detail, errors } = error
+  const { status, title } = ProblemCodes[code]
+  return { status, code, title, detail, requestId, ...(errors ? { errors } : {}) }
 }
 
 /** A DatabaseUnavailable without a cause comes from a limit of this service, not from the database. */

@@ -7,10 +7,6 @@ const ALLOWED = ['GET', 'HEAD']
 // CONNECT never reaches a route: malformed-requests.ts rejects it.
 const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT')
 
-/** Value of the Allow header. */
-export const ALLOWED_METHODS = ALLOWED.join(', ')
-export const WRONG_METHOD = `Only ${ALLOWED.join(' and ')} are supported.`
-
 /**
  * Sends 405 with Allow for every other method, on every route that is registered after it
  * (contract 7). It comes before authentication and before the body is read.
@@ -21,7 +17,7 @@ export const methodNotAllowed = fp(async (app: FastifyInstance) => {
   }
   app.addHook('onRequest', async ({ method, is404 }) => {
     if (ALLOWED.includes(method) || is404) return
-    throw new HttpError('method_not_allowed', WRONG_METHOD, { headers: { allow: ALLOWED_METHODS } })
+    throw wrongMethod()
   })
   // A method without a route would be 404 instead of 405.
   app.addHook('onRoute', function reject({ method, routePath }) {
@@ -30,6 +26,11 @@ export const methodNotAllowed = fp(async (app: FastifyInstance) => {
     this.route({ method: REJECTED, url: routePath, schema, handler: async () => {} })
   })
 })
+
+export function wrongMethod(): HttpError {
+  const detail = `Only ${ALLOWED.join(' and ')} are supported.`
+  return new HttpError('method_not_allowed', detail, { headers: { allow: ALLOWED.join(', ') } })
+}
 
 /**
  * Removes the Content-Length of 0 that Fastify sends with 304 for HEAD. It would mean the length of the
