@@ -69,10 +69,16 @@ t.test(
 )
 
 for (const file of ['README.md', '.env.example']) {
-  t.test(`${file}: lists every setting and no other`, async (t) => {
+  t.test(`${file}: lists every setting with its description, and no other`, async (t) => {
     const named = file === 'README.md' ? /^\| `([A-Z_]+)` \|/gm : /^#? ?([A-Z_]+)=/gm
-    const names = [...(await read(file)).matchAll(named)].map(([, name]) => name)
+    const text = await read(file)
+    const names = [...text.matchAll(named)].map(([, name]) => name)
     t.same(names.sort(), Object.keys(settings).sort())
+    for (const [name, { default: value, description }] of Object.entries(settings)) {
+      const row = `| \`${name}\` | ${value === undefined ? '' : `\`${value}\``} | ${description} |`
+      const lines = `# ${description}\n# ${name}=${value ?? ''}\n`
+      t.ok(text.includes(file === 'README.md' ? row : lines), `${name}: ${description}`)
+    }
   })
 }
 
