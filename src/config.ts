@@ -2,6 +2,9 @@ import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import { OperatorError } from './operator-error.ts'
 
+const optional = (description: string, pattern = '') =>
+  Type.Optional(Type.String({ description, pattern }))
+
 /** Settings by the name of their environment variable, with units, limits and defaults. */
 const Settings = Type.Object({
   // Server
@@ -48,11 +51,9 @@ const Settings = Type.Object({
   }),
 
   // Database
-  DATABASE_URL: Type.Optional(
-    Type.String({
-      pattern: '^postgres(ql)?://',
-      description: 'PostgreSQL to use. If unset: the embedded one in DATA_DIR (development).',
-    }),
+  DATABASE_URL: optional(
+    'PostgreSQL to use. If unset: the embedded one in DATA_DIR (development).',
+    '^postgres(ql)?://',
   ),
   DATA_DIR: Type.String({
     default: '.data',
@@ -85,11 +86,9 @@ const Settings = Type.Object({
     maximum: 600_000,
     description: 'Maximum execution time of a statement, in ms.',
   }),
-  DATABASE_REPLICA_URL: Type.Optional(
-    Type.String({
-      pattern: '^postgres(ql)?://',
-      description: 'Standbys to read from: URLs, or hosts within one URL, separated by commas.',
-    }),
+  DATABASE_REPLICA_URL: optional(
+    'Standbys to read from: URLs, or hosts within one URL, separated by commas.',
+    '^postgres(ql)?://',
   ),
   REPLICA_MAX_LAG_MS: Type.Integer({
     default: 5_000,
@@ -131,26 +130,14 @@ const Settings = Type.Object({
   }),
 
   // Authentication and quota
-  AUTH_ISSUER: Type.Optional(
-    Type.String({
-      minLength: 1,
-      description: 'Identity provider whose access tokens are accepted: their `iss`.',
-    }),
+  AUTH_ISSUER: optional('Identity provider whose access tokens are accepted: their `iss`.'),
+  AUTH_AUDIENCE: optional('Audience that these tokens need: their `aud`.'),
+  AUTH_JWKS_URL: optional(
+    'URL of the keys of the identity provider: https, or this machine.',
+    '^https?://',
   ),
-  AUTH_AUDIENCE: Type.Optional(
-    Type.String({ minLength: 1, description: 'Audience that these tokens need: their `aud`.' }),
-  ),
-  AUTH_JWKS_URL: Type.Optional(
-    Type.String({
-      pattern: '^https?://',
-      description: 'URL of the keys of the identity provider: https, or this machine.',
-    }),
-  ),
-  AUTH_CLIENT_ID_CLAIM: Type.Optional(
-    Type.String({
-      minLength: 1,
-      description: 'Claim with the client id of the app. If unset: `client_id`, else `azp`.',
-    }),
+  AUTH_CLIENT_ID_CLAIM: optional(
+    'Claim with the client id of the app. If unset: `client_id`, else `azp`.',
   ),
   RATE_LIMIT_PER_MINUTE: Type.Integer({
     default: 0,
@@ -158,11 +145,9 @@ const Settings = Type.Object({
     maximum: 10_000_000,
     description: 'Maximum requests of an app per minute. 0: no limit.',
   }),
-  REDIS_URL: Type.Optional(
-    Type.String({
-      pattern: '^rediss?://',
-      description: 'Redis that counts these requests. If unset: each instance counts its own.',
-    }),
+  REDIS_URL: optional(
+    'Redis that counts these requests. If unset: each instance counts its own.',
+    '^rediss?://',
   ),
 
   // Metrics and traces. OpenTelemetry's SDK reads these and all other OTEL_ variables itself.
@@ -178,15 +163,11 @@ const Settings = Type.Object({
     minLength: 1,
     description: 'Address of the metrics. They need no authentication.',
   }),
-  OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(
-    Type.String({ description: 'Collector of the traces. If unset: no traces.' }),
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional('Collector of the traces. If unset: no traces.'),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(
+    'Its full URL instead, such as http://collector:4318/v1/traces.',
   ),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Type.Optional(
-    Type.String({ description: 'Its full URL instead, such as http://collector:4318/v1/traces.' }),
-  ),
-  OTEL_TRACES_EXPORTER: Type.Optional(
-    Type.String({ description: '`otlp`, `zipkin`, `console`, or `none` for no traces.' }),
-  ),
+  OTEL_TRACES_EXPORTER: optional('`otlp`, `zipkin`, `console`, or `none` for no traces.'),
   OTEL_SERVICE_NAME: Type.String({
     default: 'investment-data-query-service',
     description: 'Name of the service in traces.',
