@@ -28,15 +28,19 @@ export interface Io {
 export async function operate(argv: string[], io: Io): Promise<number> {
   const isJson = argv.includes('--json')
   let exitCode = 0
-  const run: Run = (work, { anySchema = false } = {}) =>
-    withServer(io, (url) =>
+  const run: Run = async (work, { anySchema = false } = {}) => {
+    const { DATABASE_URL, DATA_DIR } = io.environment
+    const config = readConfig({ DATABASE_URL, DATA_DIR })
+    const use = (url: string) =>
       withDatabase(url, async (database) => {
         if (!anySchema) await requireSchema(database)
         const report = await work(database, (sentence) => io.stderr(`${sentence}\n`))
         io.stdout(`${isJson ? JSON.stringify(report.json) : report.text}\n`)
         if (report.failed) exitCode = 1
-      }),
-    )
+      })
+    if (config.DATABASE_URL !== undefined) await use(config.DATABASE_URL)
+    else await io.withEmbedded(config.DATA_DIR, use)
+  }
   try {
     await buildProgram(run, io).parseAsync(argv, { from: 'user' })
   } catch (error) {
@@ -70,15 +74,6 @@ function buildProgram(run: Run, { environment, stdout, stderr }: Io): Command {
   return program
 }
 
-async function withServer<T>(
-  { environment: { DATABASE_URL, DATA_DIR }, withEmbedded }: Io,
-  use: (url: string) => Promise<T>,
-): Promise<T> {
-  const config = readConfig({ DATABASE_URL, DATA_DIR })
-  if (config.DATABASE_URL !== undefined) return await use(config.DATABASE_URL)
-  return await withEmbedded(config.DATA_DIR, use)
-}
-
 /** Result of a command that failed, or that only printed help. */
 interface ExitResult {
   exitCode: number
@@ -95,12 +90,8 @@ export function exitResult(error: unknown, verbose: boolean): ExitResult {
     return failed(2, `${usageSentence(error.message)} See ${CALL} --help.`)
   }
   if (error instanceof ImportRejected) {
-    const { message, problems, total } = error
-    return {
-      exitCode: 1,
-      sentence: message,
-      json: { error: 'rejected', faults: problems, total },
-    }
+    const { message, problems: faults, total } = error
+    return { exitCode: 1, sentence: message, json: { error: 'rejected', faults, total } }
   }
   if (error instanceof OperatorError) return failed(1, error.message)
   return failed(1, explainDatabaseError(error) ?? unexpected(error, verbose))

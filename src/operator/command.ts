@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import type { OperatorDatabase } from './database.ts'
 
 /** Result of a command, for standard output. */
@@ -20,10 +20,9 @@ export type Run = (
 /** Call of the operator, for help and messages. */
 export const CALL = 'npm run operator --'
 
-/** Adds examples to the end of a command's help. */
-export function withExamples(command: Command, ...examples: string[]): Command {
-  const lines = examples.map((example) => `  ${CALL} ${example}`)
-  return command.addHelpText('after', `\nFor example:\n${lines.join('\n')}\n`)
+/** Examples for the end of a command's help. */
+export function examples(...lines: string[]): string {
+  return `\nFor example:\n${lines.map((line) => `  ${CALL} ${line}`).join('\n')}\n`
 }
 
 /** Parses an option or argument that must not be empty. */

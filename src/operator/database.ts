@@ -55,21 +55,12 @@ async function appliedMigrations(db: Kysely<Tables>): Promise<Set<string>> {
   }
 }
 
-export interface App {
-  id: string
-  name: string
-}
-
 /**
  * Finds an app by its name.
  * @param options `lock`: other sessions wait to change it, or to add tokens and connections
  * @throws OperatorError when the app does not exist
  */
-export async function findApp(
-  db: Kysely<Tables>,
-  name: string,
-  { lock = false } = {},
-): Promise<App> {
+export async function findApp(db: Kysely<Tables>, name: string, { lock = false } = {}) {
   const app = await db
     .selectFrom('app')
     .select(['id', 'name'])

@@ -32,18 +32,12 @@ export function describeRows(rows: DeletedRows): string {
   return `${portfolio}, ${account} and ${pluralize(rows.transferOrders, 'transfer order')}`
 }
 
-interface DeletedConnection extends DeletedRows {
-  id: string
-  /** Name of its app. */
-  app: string
-  label: string | null
-}
-
 /**
  * Deletes a connection with its rows and row counts, permanently.
+ * @returns the id, the name of its app, the label, and the deleted rows
  * @throws OperatorError when the connection does not exist any more
  */
-export async function deleteConnection(db: Kysely<Tables>, id: string): Promise<DeletedConnection> {
+export async function deleteConnection(db: Kysely<Tables>, id: string) {
   return await withoutTimeout(db, async (transaction) => {
     // The strongest lock: a session that writes its rows finishes first, or fails.
     const connection = await transaction
@@ -60,22 +54,16 @@ export async function deleteConnection(db: Kysely<Tables>, id: string): Promise<
   })
 }
 
-interface DeletedApp extends DeletedRows {
-  id: string
-  name: string
-  tokens: number
-  connections: number
-}
-
 /**
  * Deletes an app with its tokens, permanently.
  * @param app `withConnections`: deletes its connections and their rows, too
+ * @returns id, name, and the number of deleted tokens, connections and rows
  * @throws OperatorError when the app does not exist, or has connections without `withConnections`
  */
 export async function deleteApp(
   db: Kysely<Tables>,
   { name, withConnections }: { name: string; withConnections: boolean },
-): Promise<DeletedApp> {
+) {
   return await withoutTimeout(db, async (transaction) => {
     const app = await findApp(transaction, name, { lock: true })
     // In the order of the triggers' locks, to prevent a deadlock.

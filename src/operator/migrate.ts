@@ -39,10 +39,7 @@ const LOCK = 7_310_452
  * @param password allows login with this password; absent: the login does not change
  * @throws OperatorError with statements for an administrator, if the operator's role lacks the privilege
  */
-export async function configureServiceRole(
-  db: Kysely<Tables>,
-  password: string | undefined,
-): Promise<void> {
+export async function configureServiceRole(db: Kysely<Tables>, password: string | undefined) {
   if (password !== undefined && !/^[ -~]+$/.test(password)) {
     throw new OperatorError('SERVICE_DATABASE_PASSWORD must be printable ASCII.')
   }
@@ -92,10 +89,7 @@ const PAUSE_MS = 1_000
  * @returns the names of the migrations that ran
  * @throws OperatorError with a statement for an administrator, if the operator's role lacks the privilege
  */
-export async function migrate(
-  db: Kysely<Tables>,
-  onWait: (sentence: string) => void,
-): Promise<string[]> {
+export async function migrate(db: Kysely<Tables>, onWait: (sentence: string) => void) {
   return await db.connection().execute(async (session) => {
     await sql`set lock_timeout = ${sql.lit(LOCK_TIMEOUT_MS)}`.execute(session)
     const applied: string[] = []
@@ -107,10 +101,7 @@ export async function migrate(
   })
 }
 
-async function migrateWithRetries(
-  session: Kysely<Tables>,
-  onWait: (sentence: string) => void,
-): Promise<string | undefined> {
+async function migrateWithRetries(session: Kysely<Tables>, onWait: (sentence: string) => void) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await migrateOnce(session)

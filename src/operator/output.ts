@@ -7,12 +7,11 @@ export function pluralize(count: number, noun: string): string {
 
 type Cell = string | number | Date | null
 
-/** Rows as a table with aligned columns. The property names are the header. */
-export function table(rows: Record<string, Cell>[], whenEmpty: string): string {
-  const [first] = rows
-  if (!first) return whenEmpty
-  const lines = [Object.keys(first), ...rows.map((row) => Object.values(row).map(cellText))]
-  const widths = Object.keys(first).map((_, column) =>
+/** Aligns rows in columns under their headings. */
+export function table(headings: string[], rows: Cell[][], whenEmpty = ''): string {
+  if (rows.length === 0) return whenEmpty
+  const lines = [headings, ...rows.map((row) => row.map(cellText))]
+  const widths = headings.map((_, column) =>
     Math.max(...lines.map((line) => stringWidth(line[column] ?? ''))),
   )
   const padded = (cell: string, column: number) =>

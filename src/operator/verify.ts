@@ -32,7 +32,7 @@ export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification>
       await sql`set local statement_timeout = 0; set local work_mem = '64MB'`.execute(snapshot)
       const differences: Difference[] = []
       for (const table of ['portfolio_transaction', 'account_transaction']) {
-        for (const query of [totals(table), ...PERIODS.map((period) => counts(table, period))]) {
+        for (const query of [totals(table), counts(table, 'month'), counts(table, 'day')]) {
           differences.push(...(await query.execute(snapshot)).rows)
         }
       }
@@ -56,32 +56,20 @@ function totals(table: string): RawBuilder<Difference> {
     order by c.id`
 }
 
-/** Row counts by period: suffix of the table, column and format of the period. */
-const PERIODS = [
-  {
-    suffix: 'month',
-    column: 'first_day',
-    ofDay: sql<string>`effective_day - (extract(day from effective_day)::integer - 1)`,
-    format: 'YYYY-MM',
-  },
-  {
-    suffix: 'day',
-    column: 'effective_day',
-    ofDay: sql<string>`effective_day`,
-    format: 'YYYY-MM-DD',
-  },
-]
-
-function counts(table: string, { suffix, column, ofDay, format }: (typeof PERIODS)[number]) {
+function counts(table: string, period: 'month' | 'day') {
+  const [column, ofDay, format] =
+    period === 'month'
+      ? ['first_day', 'effective_day - (extract(day from effective_day)::integer - 1)', 'YYYY-MM']
+      : ['effective_day', 'effective_day', 'YYYY-MM-DD']
   return sql<Difference>`
     select connection_id as "connectionId", ${sql.lit(table)} as "table",
       to_char(period, ${sql.lit(format)}) as period,
       coalesce(b.row_count, 0) as booked, coalesce(n.counted, 0)::float8 as counted
     from (
       select connection_id, ${sql.ref(column)} as period, row_count
-      from ${sql.table(`${table}_${suffix}`)}) b
+      from ${sql.table(`${table}_${period}`)}) b
     full join (
-      select connection_id, ${ofDay} as period, count(*) as counted
+      select connection_id, ${sql.raw(ofDay)} as period, count(*) as counted
       from ${sql.table(table)} group by 1, 2) n using (connection_id, period)
     where coalesce(b.row_count, 0) <> coalesce(n.counted, 0)
     order by connection_id, period`

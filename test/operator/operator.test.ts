@@ -288,10 +288,8 @@ t.test('Rejected import: lists the problems as text and as JSON', async (t) => {
 
 t.test('Tables: columns align under wide characters and combining marks', async (t) => {
   const names = ['plain', '漢字', 'Überweisung', 'e\u0301e\u0301', '한국어 ｶﾞ', '💶']
-  const lines = table(
-    names.map((name) => ({ name, rows: 1 })),
-    '',
-  ).split('\n')
+  const rows = names.map((name) => [name, 1])
+  const lines = table(['name', 'rows'], rows).split('\n')
   t.same(lines, [
     'name         rows',
     'plain        1',
@@ -301,15 +299,13 @@ t.test('Tables: columns align under wide characters and combining marks', async 
     '한국어 ｶﾞ    1',
     '💶           1',
   ])
-  t.equal(table([], 'There are none.'), 'There are none.')
+  t.equal(table(['name'], [], 'There are none.'), 'There are none.')
 })
 
 t.test('Tables: control and bidirectional characters are replaced', async (t) => {
   const names = ['\u001b[2J', 'a\u202eb', 'a\u2066b', 'a\u200bb', '\u009b1m', 'a\r\nb', '\ud83d']
-  const [, ...lines] = table(
-    names.map((name) => ({ name, at: new Date(0), none: null })),
-    '',
-  ).split('\n')
+  const rows = names.map((name) => [name, new Date(0), null])
+  const [, ...lines] = table(['name', 'at', 'none'], rows).split('\n')
   const shown = ['�[2J', 'a�b', 'a�b', 'a�b', '�1m', 'a��b', '�']
   t.same(
     lines,

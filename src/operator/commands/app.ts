@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
-import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
-import { type App, findApp } from '../database.ts'
+import { examples, nonEmpty, type Run, shortText } from '../command.ts'
+import { findApp } from '../database.ts'
 import { deleteApp, describeRows } from '../deletion.ts'
 import { isViolation, UsageError } from '../errors.ts'
 import { pluralize, table } from '../output.ts'
@@ -18,74 +18,75 @@ export function addAppCommands(program: Command, run: Run): void {
 }
 
 function addCreate(app: Command, run: Run): void {
-  withExamples(
-    app
-      .command('create')
-      .description('register an app')
-      .argument('<name>', 'unique name of the app', shortText)
-      .option('--client-id <id>', 'its client id at the identity provider', shortText),
-    'app create my-app',
-  ).action((name: string, { clientId }: { clientId?: string }) =>
-    run(async ({ db }) => {
-      const json = await createApp(db, { name, clientId })
-      return { json, text: `The app ${json.name} is registered (${json.id}).` }
-    }),
-  )
+  app
+    .command('create')
+    .description('register an app')
+    .argument('<name>', 'unique name of the app', shortText)
+    .option('--client-id <id>', 'its client id at the identity provider', shortText)
+    .addHelpText('after', examples('app create my-app'))
+    .action((name: string, { clientId }: { clientId?: string }) =>
+      run(async ({ db }) => {
+        const json = await createApp(db, { name, clientId })
+        return { json, text: `The app ${json.name} is registered (${json.id}).` }
+      }),
+    )
 }
 
 function addList(app: Command, run: Run): void {
-  withExamples(app.command('list').description('list all apps'), 'app list').action(() =>
-    run(async ({ db }) => {
-      const items = await listApps(db)
-      const rows = items.map(({ name, id, clientId, connections }) => ({
-        name,
-        id,
-        'client id': clientId,
-        connections,
-      }))
-      return { json: { items }, text: table(rows, 'There are no apps.') }
-    }),
-  )
+  app
+    .command('list')
+    .description('list all apps')
+    .addHelpText('after', examples('app list'))
+    .action(() =>
+      run(async ({ db }) => {
+        const items = await listApps(db)
+        const headings = ['name', 'id', 'client id', 'connections']
+        const rows = items.map((app) => [app.name, app.id, app.clientId, app.connections])
+        return { json: { items }, text: table(headings, rows, 'There are no apps.') }
+      }),
+    )
 }
 
 function addSetClientId(app: Command, run: Run): void {
-  withExamples(
-    app
-      .command('set-client-id')
-      .description('replace the client id of an app at the identity provider')
-      .argument('<name>', 'name of the app', nonEmpty)
-      .argument('[id]', 'client id', shortText)
-      .option('--none', 'remove its client id: tokens of the provider are rejected from then on'),
-    'app set-client-id my-app 8f14e45f-client',
-    'app set-client-id my-app --none',
-  ).action((name: string, id: string | undefined, { none = false }: { none?: boolean }) => {
-    if ((id === undefined) !== none) throw new UsageError('Give a client id, or --none.')
-    return run(async ({ db }) => {
-      const json = await setClientId(db, { name, clientId: id ?? null })
-      const clientId = id === undefined ? 'no client id' : `the client id ${id}`
-      return { json, text: `The app ${name} has ${clientId} from now on.` }
+  app
+    .command('set-client-id')
+    .description('replace the client id of an app at the identity provider')
+    .argument('<name>', 'name of the app', nonEmpty)
+    .argument('[id]', 'client id', shortText)
+    .option('--none', 'remove its client id: tokens of the provider are rejected from then on')
+    .addHelpText(
+      'after',
+      examples('app set-client-id my-app 8f14e45f-client', 'app set-client-id my-app --none'),
+    )
+    .action((name: string, id: string | undefined, { none = false }: { none?: boolean }) => {
+      if ((id === undefined) !== none) throw new UsageError('Give a client id, or --none.')
+      return run(async ({ db }) => {
+        const json = await setClientId(db, { name, clientId: id ?? null })
+        const clientId = id === undefined ? 'no client id' : `the client id ${id}`
+        return { json, text: `The app ${name} has ${clientId} from now on.` }
+      })
     })
-  })
 }
 
 function addDelete(app: Command, run: Run): void {
-  withExamples(
-    app
-      .command('delete')
-      .description('delete an app and its tokens, immediately and permanently')
-      .argument('<name>', 'name of the app', nonEmpty)
-      .option('--with-connections', 'delete its connections and all their rows, too'),
-    'app delete my-app',
-    'app delete my-app --with-connections',
-  ).action((name: string, { withConnections = false }: { withConnections?: boolean }) =>
-    run(async ({ db }) => {
-      const json = await deleteApp(db, { name, withConnections })
-      const tokens = pluralize(json.tokens, 'token')
-      const connections = pluralize(json.connections, 'connection')
-      const rows = json.connections > 0 ? `: ${describeRows(json)}` : ''
-      return { json, text: `The app ${name} is deleted with ${tokens} and ${connections}${rows}.` }
-    }),
-  )
+  app
+    .command('delete')
+    .description('delete an app and its tokens, immediately and permanently')
+    .argument('<name>', 'name of the app', nonEmpty)
+    .option('--with-connections', 'delete its connections and all their rows, too')
+    .addHelpText('after', examples('app delete my-app', 'app delete my-app --with-connections'))
+    .action((name: string, { withConnections = false }: { withConnections?: boolean }) =>
+      run(async ({ db }) => {
+        const json = await deleteApp(db, { name, withConnections })
+        const tokens = pluralize(json.tokens, 'token')
+        const connections = pluralize(json.connections, 'connection')
+        const rows = json.connections > 0 ? `: ${describeRows(json)}` : ''
+        return {
+          json,
+          text: `The app ${name} is deleted with ${tokens} and ${connections}${rows}.`,
+        }
+      }),
+    )
 }
 
 /**
@@ -96,7 +97,7 @@ function addDelete(app: Command, run: Run): void {
 async function createApp(
   db: Kysely<Tables>,
   { name, clientId }: { name: string; clientId?: string | undefined },
-): Promise<App> {
+) {
   try {
     return await db
       .insertInto('app')
@@ -117,7 +118,7 @@ async function createApp(
 async function setClientId(
   db: Kysely<Tables>,
   { name, clientId }: { name: string; clientId: string | null },
-): Promise<App & { clientId: string | null }> {
+) {
   const app = await findApp(db, name)
   try {
     await db.updateTable('app').set({ client_id: clientId }).where('id', '=', app.id).execute()

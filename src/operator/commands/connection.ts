@@ -4,7 +4,7 @@ import type { Kysely } from 'kysely'
 import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
 import { connectionKey, tokenHash } from '../../postgres/tokens.ts'
-import { nonEmpty, type Run, shortText, withExamples } from '../command.ts'
+import { examples, nonEmpty, type Run, shortText } from '../command.ts'
 import { findApp } from '../database.ts'
 import { deleteConnection, describeRows } from '../deletion.ts'
 import { isViolation, UsageError } from '../errors.ts'
@@ -21,65 +21,70 @@ export function addConnectionCommands(program: Command, run: Run): void {
 }
 
 function addCreate(connection: Command, run: Run): void {
-  withExamples(
-    connection
-      .command('create')
-      .description('create a connection and show its token, once')
-      .requiredOption('--app <name>', 'its app', nonEmpty)
-      .option('--token <token>', 'its token; generated if absent', nonEmpty)
-      .option('--label <text>', 'a name for people', shortText),
-    'connection create --app my-app --label "Savings plan"',
-  ).action(({ app, token, label }: { app: string; token?: string; label?: string }) =>
-    run(async ({ db }) => {
-      const json = await createConnection(db, { app, token, label })
-      const text = `Connection ${json.id} of ${app}. Its token is shown only now:\n${json.token}`
-      return { json, text }
-    }),
-  )
+  connection
+    .command('create')
+    .description('create a connection and show its token, once')
+    .requiredOption('--app <name>', 'its app', nonEmpty)
+    .option('--token <token>', 'its token; generated if absent', nonEmpty)
+    .option('--label <text>', 'a name for people', shortText)
+    .addHelpText('after', examples('connection create --app my-app --label "Savings plan"'))
+    .action(({ app, token, label }: { app: string; token?: string; label?: string }) =>
+      run(async ({ db }) => {
+        const json = await createConnection(db, { app, token, label })
+        const text = `Connection ${json.id} of ${app}. Its token is shown only now:\n${json.token}`
+        return { json, text }
+      }),
+    )
 }
 
 function addList(connection: Command, run: Run): void {
-  withExamples(
-    connection
-      .command('list')
-      .description('list the connections of an app, without secrets')
-      .requiredOption('--app <name>', 'the app', nonEmpty),
-    'connection list --app my-app',
-  ).action(({ app }: { app: string }) =>
-    run(async ({ db }) => {
-      const items = await listConnections(db, app)
-      const rows = items.map((item) => ({
-        id: item.id,
-        label: item.label,
-        portfolio: item.portfolioTransactions,
-        account: item.accountTransactions,
-        changed: item.changedAt,
-      }))
-      return { json: { items }, text: table(rows, `The app ${app} has no connections.`) }
-    }),
-  )
+  connection
+    .command('list')
+    .description('list the connections of an app, without secrets')
+    .requiredOption('--app <name>', 'the app', nonEmpty)
+    .addHelpText('after', examples('connection list --app my-app'))
+    .action(({ app }: { app: string }) =>
+      run(async ({ db }) => {
+        const items = await listConnections(db, app)
+        const headings = ['id', 'label', 'portfolio', 'account', 'changed']
+        const rows = items.map(({ id, label, changedAt, ...counts }) => {
+          return [id, label, counts.portfolioTransactions, counts.accountTransactions, changedAt]
+        })
+        return {
+          json: { items },
+          text: table(headings, rows, `The app ${app} has no connections.`),
+        }
+      }),
+    )
 }
 
 function addDelete(connection: Command, run: Run): void {
-  withExamples(
-    connection
-      .command('delete')
-      .description('delete a connection and all its rows, immediately and permanently')
-      .argument('[id]', 'id of the connection, from `connection list`', connectionId)
-      .option('--connection <token>', 'its token, instead of the id', nonEmpty)
-      .option('--app <name>', 'the app that it must belong to', nonEmpty),
-    'connection delete 4611686018427387904 --app my-app',
-    'connection delete --connection AbCdEfGh12IjKlMnOp34Qr',
-  ).action(
-    (id: string | undefined, { connection: token, app }: { connection?: string; app?: string }) => {
-      const reference: ConnectionReference = { ...idOrToken(id, token), app }
-      return run(async ({ db }) => {
-        const json = await deleteConnection(db, await findConnection(db, reference))
-        const text = `Connection ${json.id} of ${json.app} is deleted with ${describeRows(json)}.`
-        return { json, text }
-      })
-    },
-  )
+  connection
+    .command('delete')
+    .description('delete a connection and all its rows, immediately and permanently')
+    .argument('[id]', 'id of the connection, from `connection list`', connectionId)
+    .option('--connection <token>', 'its token, instead of the id', nonEmpty)
+    .option('--app <name>', 'the app that it must belong to', nonEmpty)
+    .addHelpText(
+      'after',
+      examples(
+        'connection delete 4611686018427387904 --app my-app',
+        'connection delete --connection AbCdEfGh12IjKlMnOp34Qr',
+      ),
+    )
+    .action(
+      (
+        id: string | undefined,
+        { connection: token, app }: { connection?: string; app?: string },
+      ) => {
+        const reference: ConnectionReference = { ...idOrToken(id, token), app }
+        return run(async ({ db }) => {
+          const json = await deleteConnection(db, await findConnection(db, reference))
+          const text = `Connection ${json.id} of ${json.app} is deleted with ${describeRows(json)}.`
+          return { json, text }
+        })
+      },
+    )
 }
 
 function idOrToken(id: string | undefined, token: string | undefined) {
@@ -103,10 +108,7 @@ type ConnectionReference = ({ id: string } | { token: string }) & {
  * @returns its id
  * @throws OperatorError when there is none
  */
-export async function findConnection(
-  db: Kysely<Tables>,
-  reference: ConnectionReference,
-): Promise<string> {
+export async function findConnection(db: Kysely<Tables>, reference: ConnectionReference) {
   const app = reference.app === undefined ? undefined : await findApp(db, reference.app)
   const hash = 'token' in reference ? tokenHash(reference.token) : undefined
   const id = 'id' in reference ? reference.id : connectionKey(tokenHash(reference.token))

@@ -1,6 +1,6 @@
 import { SingleBar } from 'cli-progress'
 import type { Command } from 'commander'
-import { nonEmpty, type Report, type Run, withExamples } from '../command.ts'
+import { examples, nonEmpty, type Report, type Run } from '../command.ts'
 import { type Imported, importRows, type Progress } from '../import/import-rows.ts'
 import { type ImportTypeName, importTypes } from '../import/import-types.ts'
 import { type Input, openInputs, type Source } from '../import/source.ts'
@@ -15,15 +15,10 @@ export function addImportCommands(program: Command, run: Run): void {
   for (const name of Object.keys(importTypes) as ImportTypeName[]) addImport(group, name, run)
 }
 
-const NULL_IF_LEFT_OUT = 'A field that is left out is null, if it may be.'
-
-const LEFT_OUT: Record<ImportTypeName, string> = {
-  'portfolio-transactions': NULL_IF_LEFT_OUT,
-  'account-transactions': NULL_IF_LEFT_OUT,
-  'transfer-orders': `${NULL_IF_LEFT_OUT} Exception: completedAt, the time when the user
+const LEFT_OUT = '\nA field that is left out is null, if it may be.'
+const COMPLETED_AT = ` Exception: completedAt, the time when the user
 completed the order, which the API does not show. Write a time such as 2025-03-14T09:30:00Z,
-or null for not yet; left out, it is the time of the import.`,
-}
+or null for not yet; left out, it is the time of the import.`
 
 interface ImportFlags {
   connection: string
@@ -32,29 +27,33 @@ interface ImportFlags {
 }
 
 function addImport(group: Command, name: ImportTypeName, run: Run): void {
-  withExamples(
-    group
-      .command(name)
-      .description(
-        `import ${importTypes[name].noun}s into a connection, all of them or none. A row whose id ` +
-          'the connection has already is updated if it differs.',
-      )
-      .argument('<file...>', 'files with one JSON object a line; - is standard input')
-      .requiredOption('--connection <token>', 'token of the connection', nonEmpty)
-      .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
-      .option('--dry-run', 'only validate the rows, and count what an import would change')
-      .addHelpText('after', `\n${LEFT_OUT[name]}`),
-    `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr rows.ndjson`,
-    `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr --dry-run - < rows.ndjson`,
-  ).action((files: string[], { connection, app, dryRun = false }: ImportFlags) =>
-    run(async ({ db, pool }) => {
-      const inputs = await openInputs(files)
-      const connectionId = await findConnection(db, { token: connection, app })
-      const { sources, onProgress, stop } = showProgress(inputs)
-      const options = { type: name, connectionId, sources, dryRun, onProgress }
-      return reportOf(await importRows(pool, options).finally(stop), dryRun)
-    }),
-  )
+  group
+    .command(name)
+    .description(
+      `import ${importTypes[name].noun}s into a connection, all of them or none. A row whose id ` +
+        'the connection has already is updated if it differs.',
+    )
+    .argument('<file...>', 'files with one JSON object a line; - is standard input')
+    .requiredOption('--connection <token>', 'token of the connection', nonEmpty)
+    .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
+    .option('--dry-run', 'only validate the rows, and count what an import would change')
+    .addHelpText('after', name === 'transfer-orders' ? LEFT_OUT + COMPLETED_AT : LEFT_OUT)
+    .addHelpText(
+      'after',
+      examples(
+        `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr rows.ndjson`,
+        `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr --dry-run - < rows.ndjson`,
+      ),
+    )
+    .action((files: string[], { connection, app, dryRun = false }: ImportFlags) =>
+      run(async ({ db, pool }) => {
+        const inputs = await openInputs(files)
+        const connectionId = await findConnection(db, { token: connection, app })
+        const { sources, onProgress, stop } = showProgress(inputs)
+        const options = { type: name, connectionId, sources, dryRun, onProgress }
+        return reportOf(await importRows(pool, options).finally(stop), dryRun)
+      }),
+    )
 }
 
 function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { seed } from '../../../seeds/seed.ts'
-import { type Report, type Run, withExamples } from '../command.ts'
+import { examples, type Report, type Run } from '../command.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
 import { type Verification, verifyRowCounts } from '../verify.ts'
@@ -11,42 +11,42 @@ export function addMaintenanceCommands(
   run: Run,
   servicePassword: string | undefined,
 ): void {
-  withExamples(
-    program
-      .command('migrate')
-      .description(
-        'update the schema and configure the role of the service. With SERVICE_DATABASE_PASSWORD ' +
-          'in the environment, the role can log in.',
+  program
+    .command('migrate')
+    .description(
+      'update the schema and configure the role of the service. With SERVICE_DATABASE_PASSWORD ' +
+        'in the environment, the role can log in.',
+    )
+    .addHelpText('after', examples('migrate'))
+    .action(() =>
+      run(
+        async ({ db }, notice) => {
+          const applied = await migrate(db, notice)
+          await configureServiceRole(db, servicePassword)
+          const done = `Applied ${applied.join(', ')}.`
+          return {
+            json: { applied },
+            text: applied.length > 0 ? done : 'The schema is up to date.',
+          }
+        },
+        { anySchema: true },
       ),
-    'migrate',
-  ).action(() =>
-    run(
-      async ({ db }, notice) => {
-        const applied = await migrate(db, notice)
-        await configureServiceRole(db, servicePassword)
-        const done = `Applied ${applied.join(', ')}.`
-        return { json: { applied }, text: applied.length > 0 ? done : 'The schema is up to date.' }
-      },
-      { anySchema: true },
-    ),
-  )
-  withExamples(
-    program
-      .command('seed')
-      .description('add the sample data to the database; its tokens are public'),
-    'seed',
-  ).action(() =>
-    run(async ({ pool }) => {
-      await seed(pool)
-      return { json: { seeded: true }, text: 'The sample data is in the database.' }
-    }),
-  )
-  withExamples(
-    program
-      .command('verify')
-      .description('count all rows, and report wrong row counts: the API takes totals from them'),
-    'verify',
-  ).action(() => run(async ({ db }) => reportOf(await verifyRowCounts(db))))
+    )
+  program
+    .command('seed')
+    .description('add the sample data to the database; its tokens are public')
+    .addHelpText('after', examples('seed'))
+    .action(() =>
+      run(async ({ pool }) => {
+        await seed(pool)
+        return { json: { seeded: true }, text: 'The sample data is in the database.' }
+      }),
+    )
+  program
+    .command('verify')
+    .description('count all rows, and report wrong row counts: the API takes totals from them')
+    .addHelpText('after', examples('verify'))
+    .action(() => run(async ({ db }) => reportOf(await verifyRowCounts(db))))
 }
 
 function reportOf(json: Verification): Report {
@@ -54,12 +54,10 @@ function reportOf(json: Verification): Report {
   if (json.differences.length === 0) {
     return { json, text: `The row counts agree with ${extent}.` }
   }
-  const rows = json.differences.map(({ connectionId, period, ...others }) => ({
-    connection: connectionId,
-    table: others.table,
-    period: period ?? 'all',
-    booked: others.booked,
-    counted: others.counted,
-  }))
-  return { json, text: `The row counts are wrong:\n${table(rows, '')}`, failed: true }
+  const headings = ['connection', 'table', 'period', 'booked', 'counted']
+  const rows = json.differences.map((difference) => {
+    const { connectionId, period, booked, counted } = difference
+    return [connectionId, difference.table, period ?? 'all', booked, counted]
+  })
+  return { json, text: `The row counts are wrong:\n${table(headings, rows)}`, failed: true }
 }

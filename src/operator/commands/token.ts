@@ -5,7 +5,7 @@ import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
 import { tokenHash } from '../../postgres/tokens.ts'
 import { Uuid } from '../../schemas/fields.ts'
-import { nonEmpty, type Run, withExamples } from '../command.ts'
+import { examples, nonEmpty, type Run } from '../command.ts'
 import { findApp } from '../database.ts'
 import { table } from '../output.ts'
 
@@ -18,58 +18,50 @@ export function addTokenCommands(program: Command, run: Run): void {
 }
 
 function addIssue(token: Command, run: Run): void {
-  withExamples(
-    token
-      .command('issue')
-      .description('issue a token and show it, once; other tokens of the app stay valid')
-      .requiredOption('--app <name>', 'the app', nonEmpty)
-      .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; unlimited if absent', lifetime),
-    'token issue --app my-app --ttl 90d',
-  ).action(({ app, ttl }: { app: string; ttl?: number }) =>
-    run(async ({ db }) => {
-      const json = await issueToken(db, app, ttl)
-      const end = json.expiresAt ? `until ${json.expiresAt.toISOString()}` : 'until it is revoked'
-      const text = `Token ${json.id} of ${app}, valid ${end}. It is shown only now:\n${json.token}`
-      return { json, text }
-    }),
-  )
+  token
+    .command('issue')
+    .description('issue a token and show it, once; other tokens of the app stay valid')
+    .requiredOption('--app <name>', 'the app', nonEmpty)
+    .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; unlimited if absent', lifetime)
+    .addHelpText('after', examples('token issue --app my-app --ttl 90d'))
+    .action(({ app, ttl }: { app: string; ttl?: number }) =>
+      run(async ({ db }) => {
+        const json = await issueToken(db, app, ttl)
+        const end = json.expiresAt ? `until ${json.expiresAt.toISOString()}` : 'until it is revoked'
+        const text = `Token ${json.id} of ${app}, valid ${end}. It is shown only now:\n${json.token}`
+        return { json, text }
+      }),
+    )
 }
 
 function addList(token: Command, run: Run): void {
-  withExamples(
-    token
-      .command('list')
-      .description('list the tokens of an app, without secrets')
-      .requiredOption('--app <name>', 'the app', nonEmpty),
-    'token list --app my-app',
-  ).action(({ app }: { app: string }) =>
-    run(async ({ db }) => {
-      const items = await listTokens(db, app)
-      const rows = items.map(({ id, status, createdAt, expiresAt, revokedAt }) => ({
-        id,
-        status,
-        created: createdAt,
-        expires: expiresAt,
-        revoked: revokedAt,
-      }))
-      return { json: { items }, text: table(rows, `The app ${app} has no tokens.`) }
-    }),
-  )
+  token
+    .command('list')
+    .description('list the tokens of an app, without secrets')
+    .requiredOption('--app <name>', 'the app', nonEmpty)
+    .addHelpText('after', examples('token list --app my-app'))
+    .action(({ app }: { app: string }) =>
+      run(async ({ db }) => {
+        const items = await listTokens(db, app)
+        const headings = ['id', 'status', 'created', 'expires', 'revoked']
+        const rows = items.map((t) => [t.id, t.status, t.createdAt, t.expiresAt, t.revokedAt])
+        return { json: { items }, text: table(headings, rows, `The app ${app} has no tokens.`) }
+      }),
+    )
 }
 
 function addRevoke(token: Command, run: Run): void {
-  withExamples(
-    token
-      .command('revoke')
-      .description('revoke a token, immediately and permanently')
-      .argument('<id>', 'id of the token, from `token list`', uuid),
-    'token revoke 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863',
-  ).action((id: string) =>
-    run(async ({ db }) => {
-      const json = await revokeToken(db, id)
-      return { json, text: `Token ${id} is revoked since ${json.revokedAt?.toISOString()}.` }
-    }),
-  )
+  token
+    .command('revoke')
+    .description('revoke a token, immediately and permanently')
+    .argument('<id>', 'id of the token, from `token list`', uuid)
+    .addHelpText('after', examples('token revoke 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863'))
+    .action((id: string) =>
+      run(async ({ db }) => {
+        const json = await revokeToken(db, id)
+        return { json, text: `Token ${id} is revoked since ${json.revokedAt?.toISOString()}.` }
+      }),
+    )
 }
 
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }

@@ -67,18 +67,12 @@ async function importInTransaction(
   )
   onProgress?.({ step: 'Writing', rows: staged.rows })
   await validate(client, type, staged)
-  await lockConnection(client, connectionId)
+  // The lock of the triggers: imports into one connection wait for each other from here on.
+  const lock = 'select from connection where id = $1 for no key update'
+  const { rowCount } = await client.query(lock, [connectionId])
+  if (rowCount === 0) throw new OperatorError('The connection does not exist any more.')
   if (name === 'transfer-orders') await fillCompletion(client, type, connectionId)
   const counts = await countChanges(client, type, connectionId)
   if (!dryRun && counts.inserted + counts.updated > 0) await merge(client, type, connectionId)
   return { counts, leftOut: staged.leftOut() }
-}
-
-/** Takes the lock that the triggers take: imports into one connection wait for each other. */
-async function lockConnection(client: pg.ClientBase, connectionId: string): Promise<void> {
-  const { rowCount } = await client.query(
-    'select from connection where id = $1 for no key update',
-    [connectionId],
-  )
-  if (rowCount === 0) throw new OperatorError('The connection does not exist any more.')
 }

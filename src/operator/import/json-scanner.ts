@@ -1,11 +1,14 @@
 const LINE_BREAK = 0x0a
 const QUOTE = 0x22
+const PLUS = 0x2b
 const COMMA = 0x2c
 const MINUS = 0x2d
 const POINT = 0x2e
 const ZERO = 0x30
 const COLON = 0x3a
+const UPPER_E = 0x45
 const BACKSLASH = 0x5c
+const LOWER_E = 0x65
 const CLOSING_BRACE = 0x7d
 
 function isDigit(byte: number | undefined): boolean {
@@ -170,10 +173,10 @@ export class JsonScanner {
       this.#at += 1
       this.#digits()
     }
-    const hasExponent = isLetterE(bytes[this.#at])
+    const hasExponent = bytes[this.#at] === LOWER_E || bytes[this.#at] === UPPER_E
     if (hasExponent) {
       this.#at += 1
-      if (isSign(bytes[this.#at])) this.#at += 1
+      if (bytes[this.#at] === MINUS || bytes[this.#at] === PLUS) this.#at += 1
       this.#digits()
     }
     this.#set('number', start, this.#at)
@@ -241,12 +244,4 @@ export class JsonScanner {
 
 function isBlank(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x09 || byte === 0x0d
-}
-
-function isLetterE(byte: number | undefined): boolean {
-  return byte === 0x65 || byte === 0x45
-}
-
-function isSign(byte: number | undefined): boolean {
-  return byte === MINUS || byte === 0x2b
 }

@@ -32,11 +32,7 @@ export async function countChanges(
  * Inserts new rows and updates those that differ, in one statement: the triggers that keep the row
  * counts run once. Equal rows are not written.
  */
-export async function merge(
-  client: pg.ClientBase,
-  type: ImportType,
-  connectionId: string,
-): Promise<void> {
+export async function merge(client: pg.ClientBase, type: ImportType, connectionId: string) {
   const columns = type.columns.join(', ')
   await client.query(
     `merge into ${type.table} t using import_row i on ${isSameRow(type)}
@@ -48,16 +44,12 @@ export async function merge(
 }
 
 /** Completes an order without `completedAt` now, unless it has a time of completion already. */
-export async function fillCompletion(
-  client: pg.ClientBase,
-  type: ImportType,
-  connectionId: string,
-): Promise<void> {
+export async function fillCompletion(client: pg.ClientBase, type: ImportType, id: string) {
   await client.query(
     `update import_row i set completed_at = coalesce(
        (select t.completed_at from ${type.table} t where ${isSameRow(type)}), now())
      where i.completed_at = '${COMPLETION_ABSENT}'`,
-    [connectionId],
+    [id],
   )
 }
 

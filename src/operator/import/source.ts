@@ -66,10 +66,9 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
   if (rest.length > 0) yield block(Buffer.concat([rest, LINE_BREAK]))
 }
 
-/** Range of a line in its block, without the line break. */
+/** A line in a block. */
 export interface Line {
   start: number
-  end: number
   /** Reason why the line cannot be read. */
   problem: string | undefined
 }
@@ -79,7 +78,7 @@ export function* linesOf(block: Buffer): Generator<Line> {
   const isValid = block.length <= MAXIMUM_LINE_BYTES && isUtf8(block)
   for (let start = 0; start < block.length; ) {
     const end = block.indexOf(0x0a, start)
-    yield { start, end, problem: isValid ? undefined : lineProblem(block.subarray(start, end)) }
+    yield { start, problem: isValid ? undefined : lineProblem(block.subarray(start, end)) }
     start = end + 1
   }
 }

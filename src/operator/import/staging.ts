@@ -13,18 +13,6 @@ interface Problem {
   reason: string
 }
 
-/** Input of an import. `import_row` has the valid rows, each with its line number. */
-export interface Staged {
-  rows: number
-  /** The first problems, at most SHOWN_PROBLEMS. */
-  problems: Problem[]
-  problemCount: number
-  /** Fields that no row had. They are null in all rows. */
-  leftOut(): string[]
-  /** Finds the source of a line, and its line number in that source. */
-  locate(line: number): { file: string; line: number }
-}
-
 /**
  * Reads all sources into the temporary table `import_row`, at the speed of PostgreSQL. The columns have
  * the domains of the real table, so PostgreSQL validates every value again. Invalid rows are reported
@@ -35,20 +23,22 @@ export async function stage(
   type: ImportType,
   sources: Source[],
   onRows: (rows: number) => void,
-): Promise<Staged> {
+): Promise<StagedInput> {
   const columns = type.columns.join(', ')
   await client.query(`
     create temporary table import_row on commit drop
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
-  const input = new Input(type)
+  const input = new StagedInput(type)
   const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
   await pipeline(input.copyText(sources, onRows), copy)
   await client.query(`analyze import_row (${type.key.column})`)
   return input
 }
 
-class Input implements Staged {
+/** Result of staging: `import_row` has the valid rows, each with its line number. */
+class StagedInput {
   rows = 0
+  /** The first problems, at most SHOWN_PROBLEMS. */
   readonly problems: Problem[] = []
   problemCount = 0
   readonly #reader: RowReader
@@ -70,10 +60,12 @@ class Input implements Staged {
     }
   }
 
+  /** Fields that no row had. They are null in all rows. */
   leftOut(): string[] {
     return this.rows > 0 ? this.#reader.leftOut() : []
   }
 
+  /** Finds the source of a line, and its line number in that source. */
   locate(line: number): { file: string; line: number } {
     const start = this.#starts.findLast(({ before }) => before < line)
     return { file: start?.file ?? '', line: line - (start?.before ?? 0) }
@@ -93,11 +85,7 @@ class Input implements Staged {
 }
 
 /** @throws ImportRejected with the first problems by line, if there are problems or duplicates */
-export async function validate(
-  client: pg.ClientBase,
-  type: ImportType,
-  staged: Staged,
-): Promise<void> {
+export async function validate(client: pg.ClientBase, type: ImportType, staged: StagedInput) {
   const duplicates = await findDuplicates(client, type, staged)
   const total = staged.problemCount + duplicates.total
   if (total === 0) return
@@ -109,7 +97,7 @@ export async function validate(
 }
 
 /** PostgreSQL finds duplicates: they may be gigabytes apart. */
-async function findDuplicates(client: pg.ClientBase, { key }: ImportType, staged: Staged) {
+async function findDuplicates(client: pg.ClientBase, { key }: ImportType, staged: StagedInput) {
   const { rows } = await client.query<{ line: string; first: string; total: string }>(`
     with repeated as (
       select ${key.column} as key, min(line) as first, sum(count(*) - 1) over () as total
