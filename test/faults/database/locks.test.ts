@@ -1,17 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { withLockedTable, withSlowStatements } from '../support/blocked-statements.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { send, sendAndRead } from '../support/golden-responses.ts'
 import { type ServiceUnderLoad, startServiceUnderLoad } from '../support/load.ts'
 import { untilReadyIs } from '../support/processes/service-process.ts'
 
 /** A database that answers, but not each statement. */
-const { url } = await createDatabase(t)
-const db = openAsOwner(t, url)
-const login = await loginOfService(t, db, url)
+const { db, login } = await openTestDatabase(t)
 
 /** Status of the first golden request whose path has this part. */
 async function statusOf({ service, golden }: ServiceUnderLoad, part: string): Promise<number> {

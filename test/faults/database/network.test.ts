@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { startServiceUnderLoad } from '../support/load.ts'
 import { untilReadyIs } from '../support/processes/service-process.ts'
 import { startNetwork } from '../support/servers/network.ts'
 
-const { url } = await createDatabase(t)
-const db = openAsOwner(t, url)
-const network = await startNetwork(t, await loginOfService(t, db, url))
+const { db, login } = await openTestDatabase(t)
+const network = await startNetwork(t, login)
 const { service, during } = await startServiceUnderLoad(t, { db, login: network.url })
 
 const PAUSE_MS = 8_000

@@ -1,10 +1,9 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { addCaller } from '../../support/rows.ts'
 import { hideNewestMigration } from '../../support/schema-behind.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { sendAndRead } from '../support/golden-responses.ts'
 import {
   launchService,
@@ -12,9 +11,7 @@ import {
   untilReadyIs,
 } from '../support/processes/service-process.ts'
 
-const { url } = await createDatabase(t)
-const db = openAsOwner(t, url)
-const login = await loginOfService(t, db, url)
+const { db, login } = await openTestDatabase(t)
 
 t.test('Exit code 1: the schema lacks a migration, and a message names the command', async (t) => {
   const newest = await hideNewestMigration(db)

@@ -112,7 +112,7 @@ t.test('200: a change after the restore gets an ETag that no lost change had', a
   t.not(response.headers.get('etag'), etag)
 })
 
-t.test('The role of the service can only read what it serves, as before', async (t) => {
+t.test('Restored database: the role of the service can only read what it serves', async (t) => {
   const role = 'investment_service'
   t.same(await roleSettings(restoredUrl, role), await roleSettings(url, role))
   const rights = `select array_agg(acl::text order by acl::text) from (

@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { fillIn } from '../support/documented-commands.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
 
@@ -13,8 +12,7 @@ import { startServiceProcess } from '../support/processes/service-process.ts'
 const runbook = await readFile(new URL('../../../docs/runbook.md', import.meta.url), 'utf8')
 const [, setting = ''] = /NODE_OPTIONS: (.*)/.exec(runbook) ?? []
 const [, signal = ''] = /kill --signal (\S+) service/.exec(runbook) ?? []
-const { url } = await createDatabase(t)
-const login = await loginOfService(t, openAsOwner(t, url), url)
+const { login } = await openTestDatabase(t)
 
 t.test('Signal with NODE_OPTIONS: the service writes a heap snapshot and goes on', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'heap-'))

@@ -1,13 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { addMigration, copyRelease } from '../support/processes/release.ts'
 import { startServiceProcess, untilReadyIs } from '../support/processes/service-process.ts'
 
 t.test('Ready: the next release replaces the files of a running instance', async (t) => {
-  const { url } = await createDatabase(t)
-  const login = await loginOfService(t, openAsOwner(t, url), url)
+  const { login } = await openTestDatabase(t)
   const release = await copyRelease(t)
   const service = await startServiceProcess(t, { DATABASE_URL: login }, release)
   await untilReadyIs(service, 200)

@@ -1,18 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { recordDemo, seedDemo, sendAndRead } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { startInstance } from '../support/processes/instances.ts'
 import { type StartProxy, startHaproxy, startNginx } from '../support/servers/proxies.ts'
 
-const { url: databaseUrl } = await createDatabase(t)
+const { url: databaseUrl, login } = await openTestDatabase(t)
 await seedDemo(databaseUrl)
 const golden = await recordDemo(t, databaseUrl)
 const [request = { path: '/' }] = golden
-const login = await loginOfService(t, openAsOwner(t, databaseUrl), databaseUrl)
 const options = { environment: { DATABASE_URL: login } }
 
 const proxies: Record<string, StartProxy> = { HAProxy: startHaproxy, nginx: startNginx }

@@ -3,9 +3,8 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
+import { openTestDatabase } from '../support/database.ts'
 import {
   addLargePage,
   addSampleData,
@@ -22,9 +21,7 @@ import {
 } from '../support/processes/service-process.ts'
 import { within } from '../support/within.ts'
 
-const { url } = await createDatabase(t)
-const db = openAsOwner(t, url)
-const login = await loginOfService(t, db, url)
+const { db, login } = await openTestDatabase(t)
 const requests = requestsOf(await addSampleData(db, 500))
 // About 25 MB, more than the buffers between two sockets hold.
 const largePage = await addLargePage(db, 2_000)
@@ -92,7 +89,7 @@ t.test('SIGTERM without a request: idle connections do not delay the exit', asyn
   const unfinished = connect(service.port, '127.0.0.1')
   unfinished.write('GET / HTTP/1.1\r\n')
   for (const socket of [idle, unfinished]) socket.on('error', () => {}).resume()
-  await once(unfinished, 'connect')
+  await within('the client has connected', once(unfinished, 'connect'))
   await recordOk(service.url, requests.slice(0, 1))
   t.equal(await service.end('SIGTERM'), 0)
   t.equal(await connections(), 0)

@@ -3,9 +3,8 @@ import { type Kysely, sql } from 'kysely'
 import t from 'tap'
 import type { Tables } from '../../../src/postgres/tables.ts'
 import { operator } from '../../operator/operator-process.ts'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { recordDemo, seedDemo } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { startInstance } from '../support/processes/instances.ts'
@@ -14,11 +13,9 @@ import { launchService } from '../support/processes/service-process.ts'
 import { startHaproxy } from '../support/servers/proxies.ts'
 
 /** Upgrade and downgrade by docs/operations.md. The newer release has one more migration. */
-const { url } = await createDatabase(t)
+const { url, db, login: DATABASE_URL } = await openTestDatabase(t)
 await seedDemo(url)
 const golden = await recordDemo(t, url)
-const db = openAsOwner(t, url)
-const DATABASE_URL = await loginOfService(t, db, url)
 const newer = await copyRelease(t)
 // These statements lock the tables of the lists, or block writers.
 await addMigration(newer, '9999-of-the-next-release', [

@@ -1,20 +1,17 @@
 import t from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { isProblem } from '../../support/problem.ts'
 import { until } from '../../support/until.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { addSampleData, recordOk, requestsOf, sendAndRead } from '../support/golden-responses.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
 
-const { url } = await createDatabase(t)
-const db = openAsOwner(t, url)
-const DATABASE_URL = await loginOfService(t, db, url)
+const { db, login } = await openTestDatabase(t)
 const requests = requestsOf((await addSampleData(db, 100)).slice(0, 1))
 const blockEventLoop = new URL('../support/processes/block-event-loop.ts', import.meta.url)
 
 t.test('503: the event loop is late; the service stays live and recovers', async (t) => {
   const service = await startServiceProcess(t, {
-    DATABASE_URL,
+    DATABASE_URL: login,
     MAX_EVENT_LOOP_DELAY_MS: '100',
     NODE_OPTIONS: `--import=${blockEventLoop.href}`,
   })

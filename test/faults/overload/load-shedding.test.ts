@@ -2,11 +2,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { isProblem } from '../../support/problem.ts'
 import { until } from '../../support/until.ts'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
+import { openTestDatabase } from '../support/database.ts'
 import {
   addSampleData,
   check,
@@ -18,10 +17,9 @@ import {
 } from '../support/golden-responses.ts'
 import { assertNoErrors, startGoldenLoad } from '../support/load.ts'
 import { startServiceProcess, untilReadyIs } from '../support/processes/service-process.ts'
+import { within } from '../support/within.ts'
 
-const { url } = await createDatabase(t)
-const db = openAsOwner(t, url)
-const login = await loginOfService(t, db, url)
+const { db, login } = await openTestDatabase(t)
 const requests = requestsOf(await addSampleData(db, 500))
 // The clients keep this machine so busy that the event loop of the service is late.
 const environment = { DATABASE_URL: login, MAX_EVENT_LOOP_DELAY_MS: '0' }
@@ -95,14 +93,16 @@ t.test(
       isProblem(t, await next(), 'service_unavailable')
       t.equal(answered, 0, 'the earlier requests are still in progress')
     })
-    t.same(await Promise.all(earlier), Array(5).fill('ok'))
+    const results = within('the earlier requests have ended', Promise.all(earlier))
+    t.same(await results, Array(5).fill('ok'))
   },
 )
 
-t.test('Connections beyond MAX_SOCKETS are closed, and accepted again later', async (t) => {
+t.test('Connections beyond MAX_SOCKETS: closed at once, and accepted again later', async (t) => {
   const service = await startServiceProcess(t, { DATABASE_URL: login, MAX_SOCKETS: '5' })
   const idle = Array.from({ length: 5 }, () => connect(service.port, '127.0.0.1'))
-  await Promise.all(idle.map((socket) => once(socket, 'connect')))
+  const connected = Promise.all(idle.map((socket) => once(socket, 'connect')))
+  await within('the clients have connected', connected)
   // The connections of the health check at the start may have to close first.
   const isClosed = async () => {
     const next = connect(service.port, '127.0.0.1')

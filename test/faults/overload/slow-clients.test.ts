@@ -1,17 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { addLargePage, addSampleData, recordOk, requestsOf } from '../support/golden-responses.ts'
 import { assertAllAnswered, assertNoErrors, readSlowly, startGoldenLoad } from '../support/load.ts'
 import { peakMemory, startServiceProcess } from '../support/processes/service-process.ts'
 import { within } from '../support/within.ts'
 
-const { url } = await createDatabase(t)
-const db = openAsOwner(t, url)
-const login = await loginOfService(t, db, url)
+const { db, login } = await openTestDatabase(t)
 const smallRequests = requestsOf(await addSampleData(db, 500)).filter(
   ({ path }) => !path.endsWith('=10000'),
 )
@@ -44,7 +41,7 @@ t.test('200: small requests, while 200 clients read 10,000 rows, 50 of them slow
   t.equal(await service.ready(), 200)
 })
 
-t.test('Stalled clients hold no database connection and are disconnected', async (t) => {
+t.test('Stalled clients: they hold no database connection and are disconnected', async (t) => {
   // About 25 MB, more than the buffers between two sockets hold.
   const page = await addLargePage(db, 2_000)
   const environment = { DATABASE_URL: login, CLIENT_STALL_MS: '3000', LOG_LEVEL: 'info' }

@@ -1,18 +1,15 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { isProblem } from '../../support/problem.ts'
 import { type RawAnswer, sendRaw } from '../../support/raw-http.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { addSampleData, recordOk, requestsOf } from '../support/golden-responses.ts'
 import { assertNoErrors, startGoldenLoad } from '../support/load.ts'
 import { peakMemory, startServiceProcess } from '../support/processes/service-process.ts'
 import { within } from '../support/within.ts'
 
-const { url } = await createDatabase(t)
-const db = openAsOwner(t, url)
-const login = await loginOfService(t, db, url)
+const { db, login } = await openTestDatabase(t)
 const requests = requestsOf(await addSampleData(db, 500))
 const [{ path, token } = { path: '/', token: '' }] = requests
 

@@ -31,7 +31,7 @@ async function whileReplayIsPaused(use: () => Promise<void>): Promise<void> {
   for (const { query } of standbys) await query('select pg_wal_replay_resume()')
 }
 
-t.test('Changes that no standby has replayed apply to the next request', async (t) => {
+t.test('Changes before their replay on standbys: they apply to the next request', async (t) => {
   const service = await servers.serve(t, { REPLICA_MAX_LAG_MS: '600000' })
   const { appId, token, connection } = await addCaller(db)
   const revoked = await addToken(db, appId)

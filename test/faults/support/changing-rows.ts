@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import type { Tables } from '../../../src/postgres/tables.ts'
 import { type Caller, listNames, lists } from '../../support/rows.ts'
 import { type Result, sendAndRead } from './golden-responses.ts'
+import { within } from './within.ts'
 
 /**
  * Connection whose rows all change in one transaction, from one version to the next. Each response thus
@@ -58,7 +59,7 @@ export async function addChangingRows(
       const changing = keepOn()
       const stop = () => {
         stopped = true
-        return changing
+        return within('the changes have stopped', changing)
       }
       t.teardown(stop)
       return stop

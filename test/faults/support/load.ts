@@ -17,6 +17,7 @@ import {
   type TestRequest,
 } from './golden-responses.ts'
 import { type ServiceProcess, startServiceProcess } from './processes/service-process.ts'
+import { within } from './within.ts'
 
 export interface LoadReport {
   sent: number
@@ -67,7 +68,7 @@ export function startLoad(
   const all = Promise.all(Array.from({ length: clients }, (_, client) => runClient(client)))
   const stop = async () => {
     stopped = true
-    await all
+    await within('the clients have stopped', all, 180_000)
     const { ok, refused } = report
     return { ...report, okMs: durations.ok / ok, refusedMs: durations.refused / refused }
   }

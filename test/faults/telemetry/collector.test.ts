@@ -3,9 +3,8 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
-import { createDatabase } from '../../support/database.ts'
-import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
+import { openTestDatabase } from '../support/database.ts'
 import {
   addSampleData,
   check,
@@ -16,9 +15,7 @@ import {
 import { assertAllAnswered, startLoad } from '../support/load.ts'
 import { type ServiceProcess, startServiceProcess } from '../support/processes/service-process.ts'
 
-const { url } = await createDatabase(t)
-const db = openAsOwner(t, url)
-const DATABASE_URL = await loginOfService(t, db, url)
+const { url, db, login: DATABASE_URL } = await openTestDatabase(t)
 const requests = requestsOf(await addSampleData(db, 500)).filter(({ path }) =>
   path.endsWith('limit=20'),
 )
@@ -27,30 +24,27 @@ const printImports = new URL(
   import.meta.url,
 )
 
-t.test(
-  'Without a collector, the service neither loads the SDK nor connects anywhere',
-  async (t) => {
-    const start = async (settings: Record<string, string>) => {
-      const NODE_OPTIONS = `--import=${printImports.href}`
-      const service = await startServiceProcess(t, { DATABASE_URL, NODE_OPTIONS, ...settings })
-      await recordOk(service.url, requests)
-      t.equal(await service.end('SIGTERM'), 0)
-      const lines = service.output().split('\n')
-      const ports = lines.filter((line) => line.startsWith('connects to ')).map(portOf)
-      const databasePort = Number(new URL(url).port)
-      t.ok(ports.includes(databasePort), 'the output shows the connections to PostgreSQL')
-      // prom-client imports the interfaces of OpenTelemetry, which do nothing by themselves.
-      const imports = lines.filter((line) => /^imports .*@opentelemetry.(?!api\b)/.test(line))
-      const others = new Set(ports.filter((port) => port !== databasePort))
-      return { imports: imports.length, otherPorts: [...others] }
-    }
-    t.same(await start({}), { imports: 0, otherPorts: [] })
-    const port = await freePort()
-    const traced = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` })
-    t.ok(traced.imports > 0, 'the output would show the SDK')
-    t.same(traced.otherPorts, [port])
-  },
-)
+t.test('Without a collector: the service neither loads the SDK nor connects to one', async (t) => {
+  const start = async (settings: Record<string, string>) => {
+    const NODE_OPTIONS = `--import=${printImports.href}`
+    const service = await startServiceProcess(t, { DATABASE_URL, NODE_OPTIONS, ...settings })
+    await recordOk(service.url, requests)
+    t.equal(await service.end('SIGTERM'), 0)
+    const lines = service.output().split('\n')
+    const ports = lines.filter((line) => line.startsWith('connects to ')).map(portOf)
+    const databasePort = Number(new URL(url).port)
+    t.ok(ports.includes(databasePort), 'the output shows the connections to PostgreSQL')
+    // prom-client imports the interfaces of OpenTelemetry, which do nothing by themselves.
+    const imports = lines.filter((line) => /^imports .*@opentelemetry.(?!api\b)/.test(line))
+    const others = new Set(ports.filter((port) => port !== databasePort))
+    return { imports: imports.length, otherPorts: [...others] }
+  }
+  t.same(await start({}), { imports: 0, otherPorts: [] })
+  const port = await freePort()
+  const traced = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` })
+  t.ok(traced.imports > 0, 'the output would show the SDK')
+  t.same(traced.otherPorts, [port])
+})
 
 /** Port of a printed connection, for both signatures of `connect`. */
 function portOf(line: string): number {

@@ -28,7 +28,7 @@ export interface DebianPostgres {
 
 type Settings = Record<string, string | number>
 
-const binaries = '/usr/lib/postgresql/15/bin'
+const BINARIES = '/usr/lib/postgresql/15/bin'
 const PASSWORD = 'only-in-this-test'
 
 /** Initializes and starts a server. It does not wait for its disk. */
@@ -84,11 +84,13 @@ async function newDirectory(t: Test): Promise<Directory> {
 }
 
 async function runTool({ prefix, owner }: Account, tool: string, args: string[]) {
-  const [first = '', ...rest] = [...prefix, join(binaries, tool), ...args]
-  await promisify(execFile)(first, rest, { cwd: '/', ...owner }).catch((error) => {
-    const missing = /No such file|ENOENT/.test(`${error.code} ${error.stderr}`)
-    throw missing ? new Error(`${tool} is missing: run \`.ci/packages postgresql-15\``) : error
-  })
+  const [first = '', ...rest] = [...prefix, join(BINARIES, tool), ...args]
+  await promisify(execFile)(first, rest, { cwd: '/', timeout: 120_000, ...owner }).catch(
+    (error) => {
+      const missing = /No such file|ENOENT/.test(`${error.code} ${error.stderr}`)
+      throw missing ? new Error(`${tool} is missing: run \`.ci/packages postgresql-15\``) : error
+    },
+  )
 }
 
 const FAST = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB', autovacuum: 'off' }
@@ -102,7 +104,7 @@ async function startIn(t: Test, { folder, account }: Directory, settings: Settin
   const start = async () => {
     const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
     program = await startProgram(t, {
-      command: join(binaries, 'postgres'),
+      command: join(BINARIES, 'postgres'),
       package: 'postgresql-15',
       args: ['-D', `${folder}/data`, ...flags],
       account,
@@ -142,18 +144,19 @@ export function roleSettings(url: string, role: string): Promise<unknown> {
 }
 
 /**
- * Runs a statement over a new connection and returns its first value. Runs it again if a standby
- * cancels it.
+ * Runs a statement over a new connection and returns its first value. Runs it again, up to ten times, if
+ * a standby cancels it.
  */
-export async function firstValue(url: string, statement: string): Promise<unknown> {
-  return await firstValueNow(url, statement).catch((error) => {
-    if (error.code === '40001') return firstValue(url, statement)
+export async function firstValue(url: string, statement: string, tries = 10): Promise<unknown> {
+  return await firstValueOnce(url, statement).catch((error) => {
+    if (error.code === '40001' && tries > 1) return firstValue(url, statement, tries - 1)
     throw error
   })
 }
 
-async function firstValueNow(connectionString: string, statement: string): Promise<unknown> {
-  const client = new pg.Client({ connectionString })
+async function firstValueOnce(connectionString: string, statement: string): Promise<unknown> {
+  const limits = { connectionTimeoutMillis: 30_000, query_timeout: 30_000 }
+  const client = new pg.Client({ connectionString, ...limits })
   // A connection may break while idle. If a statement is running, its own error reports that.
   client.on('error', () => {})
   await client.connect()

@@ -1,24 +1,18 @@
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../../../src/postgres/tables.ts'
 import { openCluster } from '../../../../tools/embedded-postgres/cluster.ts'
 import { freePort } from '../../../../tools/embedded-postgres/free-port.ts'
 import { openAsOwner } from '../../../support/logins.ts'
 import { createTemplate, databaseUrl, onServer } from '../../../support/template.ts'
 import { until } from '../../../support/until.ts'
+import type { TestDatabase } from '../database.ts'
 import { type Program, startProgram } from '../processes/program.ts'
 
 /** PostgreSQL that a test can stop and start on the same port. It has the schema and no rows. */
-export interface EmbeddedPostgres {
-  /** Connection string of the owner. */
-  url: string
-  /** Connection string of the service. */
-  login: string
-  /** Tables of the owner. */
-  db: Kysely<Tables>
+export interface EmbeddedPostgres extends TestDatabase {
   /** Starts it and waits until it answers. */
   start(): Promise<void>
   /** SIGINT: fast shutdown. SIGQUIT: immediate shutdown, the next start recovers. */
