@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
@@ -16,8 +17,14 @@ export async function withDatabase<T>(
   url: string,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
+  const sockets: Socket[] = []
   const pool = new pg.Pool({
     connectionString: url,
+    stream: () => {
+      const socket = new Socket()
+      sockets.push(socket)
+      return socket
+    },
     max: 2,
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
@@ -30,6 +37,8 @@ export async function withDatabase<T>(
     return await use({ db, pool })
   } finally {
     await db.destroy()
+    // Without a password, pg leaves its socket open until PostgreSQL's authentication_timeout (60 s).
+    for (const socket of sockets) socket.destroy()
   }
 }
 

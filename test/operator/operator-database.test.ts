@@ -9,6 +9,7 @@ import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { findRunning } from '../../tools/embedded-postgres/running.ts'
 import { createDatabase } from '../support/database.ts'
 import { onServer } from '../support/template.ts'
+import { until } from '../support/until.ts'
 import { operator, operatorHere } from './operator-process.ts'
 
 const list = (DATABASE_URL: string) => operatorHere(['app', 'list'], { DATABASE_URL })
@@ -60,8 +61,12 @@ t.test('Wrong or missing password: one sentence', async (t) => {
     code: 1,
     stderr: 'PostgreSQL rejects the user or the password in DATABASE_URL.\n',
   })
+  const sockets = () =>
+    process.getActiveResourcesInfo().filter((resource) => resource === 'TCPSocketWrap').length
+  const before = sockets()
   const none = await list(changed(url, { username: 'wrong_password', password: '' }))
   t.match(none, { code: 1, stderr: 'PostgreSQL requires a password, and DATABASE_URL has none.\n' })
+  await until('no socket is left open', () => Promise.resolve(sockets() <= before))
 })
 
 t.test('Missing migrations: the error names the command to run', async (t) => {
