@@ -75,10 +75,8 @@ export async function deleteApp(
       .$if(withConnections, (query) => query.forUpdate())
       .execute()
     const connections = found.length
-    const rows = await countRows(
-      transaction,
-      found.map(({ id }) => id),
-    )
+    const connectionIds = found.map(({ id }) => id)
+    const rows = await countRows(transaction, connectionIds)
     if (connections > 0 && !withConnections) {
       throw new OperatorError(
         `The app ${name} still has ${pluralize(connections, 'connection')} with ` +

@@ -98,13 +98,10 @@ function connectionId(value: string): string {
   throw new InvalidArgumentError('It is a number: `connection list --app NAME` shows it.')
 }
 
-/** Refers to a connection by its id or its token. With `app`, it must belong to this app. */
-type ConnectionReference = ({ id: string } | { token: string }) & {
-  app?: string | undefined
-}
+type ConnectionReference = ({ id: string } | { token: string }) & { app?: string | undefined }
 
 /**
- * Finds a connection.
+ * Finds a connection by its id or token. With `app`, it must belong to this app.
  * @returns its id
  * @throws OperatorError when there is none
  */

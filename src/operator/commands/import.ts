@@ -1,7 +1,7 @@
 import { SingleBar } from 'cli-progress'
 import type { Command } from 'commander'
 import { examples, nonEmpty, type Report, type Run } from '../command.ts'
-import { type Imported, importRows, type Progress } from '../import/import-rows.ts'
+import { type Imported, importRows } from '../import/import-rows.ts'
 import { type ImportTypeName, importTypes } from '../import/import-types.ts'
 import { type Input, openInputs, type Source } from '../import/source.ts'
 import { pluralize } from '../output.ts'
@@ -84,7 +84,7 @@ function showProgress(inputs: Input[]) {
   }
   return {
     sources: inputs.map(({ name, chunks }): Source => ({ name, chunks: counting(chunks) })),
-    onProgress: (progress: Progress) => bar.update(progress),
+    onProgress: (progress: object) => bar.update(progress),
     stop: () => bar.stop(),
   }
 }

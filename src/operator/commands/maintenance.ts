@@ -51,9 +51,7 @@ export function addMaintenanceCommands(
 
 function reportOf(json: Verification): Report {
   const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
-  if (json.differences.length === 0) {
-    return { json, text: `The row counts agree with ${extent}.` }
-  }
+  if (json.differences.length === 0) return { json, text: `The row counts agree with ${extent}.` }
   const headings = ['connection', 'table', 'period', 'booked', 'counted']
   const rows = json.differences.map((difference) => {
     const { connectionId, period, booked, counted } = difference

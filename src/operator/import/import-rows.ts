@@ -13,18 +13,13 @@ export interface ImportOptions {
   sources: Source[]
   /** Validates and counts, but writes nothing. */
   dryRun?: boolean
-  onProgress?: (progress: Progress) => void
+  onProgress?: (progress: { step: 'Reading' | 'Writing'; rows: number }) => void
 }
 
 export interface Imported {
   counts: ImportCounts
   /** Fields that no row of the input had. They are null in all rows. */
   leftOut: string[]
-}
-
-export interface Progress {
-  step: 'Reading' | 'Writing'
-  rows: number
 }
 
 /**

@@ -1,5 +1,4 @@
-import type { TSchema } from '@sinclair/typebox'
-import { type TObject, Type } from '@sinclair/typebox'
+import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { AccountTransaction } from '../../schemas/account-transaction.ts'
 import { PortfolioTransaction } from '../../schemas/portfolio-transaction.ts'
 import { AssetsTransferOrder } from '../../schemas/transfer-order.ts'

@@ -144,7 +144,7 @@ function decimalProblem(number: string): string | undefined {
 }
 
 /** Splits a number. `point` is the index of the decimal point, possibly outside of `digits`. */
-function dissect(number: string): { sign: string; digits: string; point: number } {
+function dissect(number: string) {
   const [mantissa = '', exponent = '0'] = number.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const sign = mantissa.startsWith('-') ? '-' : ''

@@ -26,15 +26,12 @@ const OTHER_FORMATS: [number[], string][] = [
 export async function* textOnly({ name, chunks }: Source): AsyncGenerator<Buffer> {
   let isFirst = true
   for await (const chunk of chunks) {
-    const format = isFirst ? OTHER_FORMATS.find(([start]) => startsWith(chunk, start)) : undefined
-    if (format) throw new OperatorError(`${name} is ${format[1]}.`)
+    const format = OTHER_FORMATS.find(([start]) => start.every((byte, at) => chunk[at] === byte))
+    if (isFirst && format) throw new OperatorError(`${name} is ${format[1]}.`)
     isFirst = false
     yield chunk
   }
 }
-
-const startsWith = (chunk: Buffer, start: number[]) =>
-  start.every((byte, index) => chunk[index] === byte)
 
 /** Limit of a line: a file without line breaks must not fill the memory. */
 const MAXIMUM_LINE_BYTES = 1024 * 1024
