@@ -74,15 +74,15 @@ async function rowCountsAgree(t: Test) {
 
 t.test('404: deleted connection, by its id or its token', async (t) => {
   const customer = await addCustomer('erasing', 'erased')
-  const other = await addCustomer('beside', 'untouched')
+  const other = await addCustomer('neighbour', 'untouched')
   const sibling = await addConnection(db, customer.appId)
   await addPortfolioTransactions(db, sibling, {})
   t.ok((await remains(t, customer.connection)) > 4)
 
   const byToken = ['connection', 'delete', '--connection', 'erased']
-  t.match(await call(...byToken, '--app', 'beside'), {
+  t.match(await call(...byToken, '--app', 'neighbour'), {
     code: 1,
-    stderr: 'The app beside has no connection with this token.\n',
+    stderr: 'The app neighbour has no connection with this token.\n',
   })
   const done = await operator([...byToken, '--app', 'erasing'], { env: { DATABASE_URL } })
   const { id } = customer.connection
