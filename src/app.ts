@@ -14,12 +14,12 @@ import { openapi } from './http/openapi/openapi.ts'
 import { inFlight, overload } from './http/overload.ts'
 import { configuredQuota } from './http/quota.ts'
 import { accessLog, redactedLogger, requestEnd } from './http/request-log.ts'
-import { type Database, type DatabaseOptions, watchReads } from './postgres/database.ts'
+import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import type { RouteOptions } from './routes/connection-request.ts'
 import { health } from './routes/health.ts'
 import { portfolioTransactions } from './routes/portfolio-transactions.ts'
-import { assetsTransferOrders } from './routes/transfer-orders.ts'
+import { transferOrders } from './routes/transfer-orders.ts'
 import { components } from './schemas/components.ts'
 import { readDurations } from './telemetry/database-metrics.ts'
 import { metrics } from './telemetry/metrics.ts'
@@ -64,7 +64,7 @@ export async function buildApp({
   const registry = config.METRICS_PORT === undefined ? undefined : new Registry()
   const tracing = isTracing(config) ? await import('./telemetry/tracing.ts') : undefined
   const traces = tracing?.startTracing(app, config)
-  const db = watchReads(database, [
+  const db = instrumentReads(database, [
     ...(registry ? [readDurations(registry)] : []),
     ...(traces ? [traces.traceRead] : []),
   ])
@@ -95,7 +95,7 @@ async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' |
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   await app.register(portfolioTransactions, options)
   await app.register(accountTransactions, options)
-  await app.register(assetsTransferOrders, options)
+  await app.register(transferOrders, options)
 }
 
 /** Settings of the database at `url`. */
@@ -108,7 +108,7 @@ export function databaseOptions(config: Config, url: string): DatabaseOptions {
     pooler: config.DATABASE_POOLER,
     prepare: config.DATABASE_PREPARE,
     queue: config.DATABASE_QUEUE,
-    answerBytes: config.ANSWER_MEMORY_MB * 2 ** 20,
+    responseBytes: config.ANSWER_MEMORY_MB * 2 ** 20,
     replicaUrl: config.DATABASE_REPLICA_URL,
     replicaMaxLagMs: config.REPLICA_MAX_LAG_MS,
   }

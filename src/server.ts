@@ -35,9 +35,9 @@ async function start(config: Config): Promise<void> {
 }
 
 function logReplicas(app: FastifyInstance, db: Database): void {
-  db.onReplicaChange(({ name, fault, lagMs }) => {
-    if (fault === undefined) app.log.info({ replica: name, lagMs }, 'replica is used')
-    else app.log.warn({ replica: name, lagMs, reason: fault }, 'replica is excluded')
+  db.onReplicaChange(({ name, unusableReason: reason, lagMs }) => {
+    if (reason === undefined) app.log.info({ replica: name, lagMs }, 'replica is used')
+    else app.log.warn({ replica: name, lagMs, reason }, 'replica is excluded')
   })
 }
 

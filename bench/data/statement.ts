@@ -1,33 +1,37 @@
 import type { Database } from '../../src/postgres/database.ts'
-import { AnswerMemory, Holding } from '../../src/postgres/response-memory.ts'
+import { ResponseMemory } from '../../src/postgres/response-memory.ts'
 import type { Parameter, Statement } from '../../src/postgres/statements.ts'
 import { PLANNER_SETTINGS } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
-import type { ListFacts } from '../../src/queries/list-page.ts'
-import { readPortfolioTransactions } from '../../src/queries/portfolio-transactions.ts'
+import { listPortfolioTransactions } from '../../src/queries/portfolio-transactions.ts'
 import type { PageQuery } from '../servers/targets.ts'
 import { appToken, connectionToken, keyOf } from './data-set.ts'
 
-/** Settings of the service's connections (src/postgres/pool.ts), as a startup option. */
+/** The settings of the service's connections (src/postgres/pool.ts), as startup options. */
 export const SESSION = Object.entries({ default_transaction_read_only: 'on', ...PLANNER_SETTINGS })
   .map(([name, value]) => `-c ${name}=${value}`)
   .join(' ')
 
-/** Captures the statement that the service sends for a page. */
-export function captureStatement(ask: PageQuery): Promise<{ text: string; values: Parameter[] }> {
-  const facts = {
-    holding: new Holding(new AnswerMemory(0), ask.limit),
-    caller: { tokenHash: tokenHash(appToken(ask.connection)) },
-    connection: tokenHash(connectionToken(ask.connection)),
-    connectionKey: keyOf(ask.connection),
-    knownVersions: [],
-  }
+/** Captures what the service sends to the database for a page. */
+export function captureStatement(query: PageQuery): Promise<{ text: string; values: Parameter[] }> {
   return new Promise((resolve, reject) => {
     const read = ({ text }: Statement, values: Parameter[]) => {
       resolve({ text, values })
       return Promise.reject(new Error('captured'))
     }
     const db = { read, replica: () => undefined } as unknown as Database
-    readPortfolioTransactions(db, { ...ask, ...facts } as unknown as ListFacts).catch(reject)
+    const request = {
+      caller: { tokenHash: tokenHash(appToken(query.connection)) },
+      tokenHash: tokenHash(connectionToken(query.connection)),
+      connectionKey: keyOf(query.connection),
+      representation: '',
+      knownVersions: [],
+      reservation: new ResponseMemory(0).reserve(query.limit, performance.now()),
+      from: query.from,
+      to: undefined,
+      limit: query.limit,
+      page: query.page,
+    }
+    listPortfolioTransactions(db, request).catch(reject)
   })
 }

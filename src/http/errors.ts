@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { DatabaseUnavailable, HostFailed } from '../postgres/errors.ts'
+import { DatabaseUnavailable, ServerFailed } from '../postgres/errors.ts'
 import { ConnectionNotFound, ExpiredToken, InvalidToken } from '../queries/caller.ts'
 import type { ParameterError, Problem } from '../schemas/problem.ts'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
@@ -83,7 +83,7 @@ export function errorBody(error: HttpError, requestId: string): Problem {
 /** A DatabaseUnavailable without a cause comes from a limit of this service, not from the database. */
 function unavailableReason(error: Error): FastifyRequest['unavailableReason'] {
   if (error instanceof IdentityProviderUnavailable) return 'identity_provider'
-  if (error instanceof HostFailed) return 'database'
+  if (error instanceof ServerFailed) return 'database'
   return error instanceof DatabaseUnavailable && error.cause ? 'database' : 'overload'
 }
 

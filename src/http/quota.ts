@@ -129,7 +129,7 @@ export interface Quota {
    * what is left.
    * @throws HttpError when nothing was left
    */
-  spend(reply: FastifyReply): Promise<void>
+  charge(reply: FastifyReply): Promise<void>
 }
 
 interface QuotaOptions extends CounterOptions {
@@ -173,7 +173,7 @@ async function openQuota(app: FastifyInstance, options: QuotaOptions): Promise<Q
   })
 
   return {
-    async spend(reply) {
+    async charge(reply) {
       const { request } = reply
       const name = nameOf(request.caller)
       if (appOf.get(name) !== request.appId) appOf.set(name, String(request.appId))

@@ -1,120 +1,116 @@
 import { Readable } from 'node:stream'
-import type { Holding } from '../postgres/response-memory.ts'
+import type { MemoryReservation } from '../postgres/response-memory.ts'
 import type { RawRows } from '../postgres/wire/raw-rows.ts'
-import { ownTurn } from './fair-scheduler.ts'
 import type { RowWriter } from './row-writer.ts'
 
-/** What stands before the first item and behind the last one. */
+/** JSON before the first item and after the last one. */
 export interface Frame {
   opening: string
   closing: string
 }
 
-/** Pieces of an answer that is made while it is sent, in bytes at most, unless a row is longer. */
-const PIECE = 65_536
+/** Largest chunk of a streamed response, in bytes, unless one row is longer. */
+const CHUNK = 65_536
 /**
- * Pieces are written behind each other into a ring of so many bytes. A response takes no more when it
- * holds 64 KiB, and so never has as much as two pieces; one more is asked for ahead, and one is being
- * written. That is half of the ring: what is written over has left.
+ * Size of the ring that chunks are written into, one after the other. A response buffers less than two
+ * chunks (it stops at 64 KiB), one is requested ahead and one is being written: half of the ring. What
+ * is overwritten has been sent.
  */
-const RING = 8 * PIECE
-/** Rows of up to this many bytes are written in one go: a full page takes a millisecond or two. */
+const RING = 8 * CHUNK
+/** Rows of up to this many bytes are written at once: a full page takes a millisecond or two. */
 const AT_ONCE = 1_048_576
 
 /**
- * Writes rows as a JSON array within its frame: as one buffer, or, where there is much of it, as a
- * stream of pieces that are made only when they are asked for. A client that reads slowly thus costs
- * the rows as PostgreSQL sent them, not the JSON, which is two or three times their size.
+ * Writes rows as a JSON array within its frame: as one buffer or, above AT_ONCE, as a stream of chunks
+ * that are made on demand. A slow client then costs the rows as PostgreSQL sent them, not their JSON,
+ * which is two to three times as large.
  */
 export function jsonArray(
   rows: RawRows,
   writer: RowWriter,
   frame: Frame,
-  holding: Holding,
+  reservation: MemoryReservation,
 ): Buffer | Readable {
   if (rows.byteLength > AT_ONCE) {
-    // Where it is compressed, streams lie between, and who knows how much of it they keep.
-    const place = holding.direct ? ring(holding.takeForJson(RING)) : elsewhere
-    const parts = pieces(rows, writer, frame, place)
-    return Readable.from(inTurns(parts, holding), { objectMode: false })
+    // A compressing stream may keep any amount of what it gets: no ring then.
+    const allocate = reservation.direct ? ring(reservation.takeForJson(RING)) : fresh
+    const chunks = writeChunks(rows, writer, frame, allocate)
+    return Readable.from(scheduled(chunks, reservation), { objectMode: false })
   }
-  const size = frame.opening.length + frame.closing.length + writer.usual(rows)
-  const block = holding.takeForJson(size)
-  const place: Place = (atLeast, before) => (before === 0 ? block : elsewhere(atLeast))
-  const [first, ...others] = pieces(rows, writer, frame, place)
+  const size = frame.opening.length + frame.closing.length + writer.estimate(rows)
+  const block = reservation.takeForJson(size)
+  const allocate: Allocate = (atLeast, before) => (before === 0 ? block : fresh(atLeast))
+  const [first, ...others] = writeChunks(rows, writer, frame, allocate)
   if (others.length === 0) return first as Buffer
   const whole = Buffer.concat([first as Buffer, ...others])
-  holding.replaceJson(whole.length)
+  reservation.replaceJson(whole.length)
   return whole
 }
 
-/**
- * However many large answers are under way, no request waits for more than a piece or two of them. None
- * is written when the response is over: its memory is another's by then.
- */
-async function* inTurns<T>(
-  parts: Iterator<T>,
-  holding: Holding,
+/** Yields chunks in turns. Stops when the response has ended: its memory belongs to another by then. */
+async function* scheduled<T>(
+  chunks: Iterator<T>,
+  reservation: MemoryReservation,
 ): AsyncGenerator<T, void, undefined> {
   for (;;) {
-    await ownTurn()
-    if (holding.over) return
-    const { value, done } = parts.next()
+    await reservation.nextTurn()
+    if (reservation.ended) return
+    const { value, done } = chunks.next()
     if (done) return
     yield value
   }
 }
 
-/** Where a piece is written: room for so many bytes, behind so many of the piece before it. */
-type Place = (atLeast: number, before: number) => Buffer
+/** Returns room for `atLeast` bytes, after a chunk of `before` bytes. */
+type Allocate = (atLeast: number, before: number) => Buffer
 
-const elsewhere = (atLeast: number) => Buffer.allocUnsafe(Math.max(PIECE, atLeast))
+const fresh = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))
 
-/** Places behind each other, and from the beginning again at the end of the block. */
-function ring(block: Buffer): Place {
+/** Allocates chunks one after the other, and again from the start at the end of the block. */
+function ring(block: Buffer): Allocate {
   let start = 0
   let inRing = false
   return (atLeast, before) => {
     if (inRing) start += before
-    if (start + PIECE > block.length) start = 0
-    inRing = atLeast <= PIECE
-    return inRing ? block.subarray(start, start + PIECE) : Buffer.allocUnsafe(atLeast)
+    if (start + CHUNK > block.length) start = 0
+    inRing = atLeast <= CHUNK
+    return inRing ? block.subarray(start, start + CHUNK) : Buffer.allocUnsafe(atLeast)
   }
 }
 
-function* pieces(
+function* writeChunks(
   rows: RawRows,
   writer: RowWriter,
   frame: Frame,
-  place: Place,
+  allocate: Allocate,
 ): Generator<Buffer, void, undefined> {
   const opening = Buffer.from(frame.opening)
   const closing = Buffer.from(frame.closing)
-  let piece = place(opening.length, 0)
-  let at = opening.copy(piece)
+  let chunk = allocate(opening.length, 0)
+  let at = opening.copy(chunk)
   let comma = false
   for (const block of rows.takeBlocks()) {
     for (let row = 0; row < block.length; ) {
       const length = block.readInt32BE(row)
       const longest = writer.longest(length) + 1
-      if (at + longest > piece.length) {
-        yield piece.subarray(0, at)
-        piece = place(longest, at)
+      if (at + longest > chunk.length) {
+        yield chunk.subarray(0, at)
+        chunk = allocate(longest, at)
         at = 0
       }
       if (comma) {
-        piece[at] = 0x2c
+        chunk[at] = 0x2c
         at += 1
       }
       comma = true
-      at = writer.write(block, row, piece, at)
+      at = writer.write(block, row, chunk, at)
       row += length
     }
   }
-  if (at + closing.length > piece.length) {
-    yield piece.subarray(0, at)
+  if (at + closing.length > chunk.length) {
+    yield chunk.subarray(0, at)
     yield closing
   } else {
-    yield piece.subarray(0, at + closing.copy(piece, at))
+    yield chunk.subarray(0, at + closing.copy(chunk, at))
   }
 }

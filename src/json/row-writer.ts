@@ -1,44 +1,124 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
-import type { FlatField } from './column-map.ts'
-import { flatFields } from './column-map.ts'
 
-/** How a value's text becomes JSON: copied, escaped, or read as `t` or `f`. */
+/**
+ * An item of a response as one flat row: a member that is an object becomes one column for each of its
+ * members, named `retentionDetail.retentionFrom` and so on. A SELECT with other columns or types than the
+ * response schema does not compile.
+ */
+export type ColumnMap<Item> = {
+  [K in keyof Item & string as NonNullable<Item[K]> extends object
+    ? `${K}.${keyof NonNullable<Item[K]> & string}`
+    : K]: NonNullable<Item[K]> extends object
+    ? NonNullable<Item[K]>[keyof NonNullable<Item[K]>] | null
+    : Item[K]
+}
+
+/** A column of the flat row, and its place in the item. */
+interface Column {
+  name: string
+  schema: TSchema
+  /** The object member that this column is a part of. */
+  group?: { name: string; first: boolean; last: boolean }
+}
+
+/** Lists the columns of an item in the order of the response. */
+export function columnsOf(item: TObject): Column[] {
+  return Object.entries(item.properties).flatMap(([name, schema]): Column[] => {
+    if (schema.properties === undefined) return [{ name, schema }]
+    const members = Object.entries<TSchema>(schema.properties)
+    return members.map(([member, memberSchema], index) => ({
+      name: `${name}.${member}`,
+      schema: memberSchema,
+      group: { name, first: index === 0, last: index === members.length - 1 },
+    }))
+  })
+}
+
+/** Writes one row, as RawRows holds it, as one JSON object. */
+export interface RowWriter {
+  /** @returns the position behind the object in `target` */
+  write(row: Buffer, start: number, target: Buffer, at: number): number
+  /** Upper bound for the JSON of a row of `length` bytes. */
+  longest(length: number): number
+  /** Estimate for the JSON of these rows; text with many escapes needs more. */
+  estimate(rows: { count: number; byteLength: number }): number
+}
+
+/** Templates kept, one for each set of null columns. Real data has a few dozen. */
+const MAX_TEMPLATES = 1_000
+
+/**
+ * Compiles the writer of an item from its response schema. Field names come from the schema, values from
+ * the row, in one pass: a decimal's digits are the bytes that PostgreSQL sent (contract 11). Constant
+ * parts are merged over runs of nulls, as copying dominates the cost.
+ * @param skipped columns of the row before those of the item
+ */
+export function compileRowWriter(item: TObject, skipped: number): RowWriter {
+  const columns = columnsOf(item)
+  if (columns.length > 31) throw new Error('the null columns of a row no longer fit in an integer')
+  const templates = new Map<number, Template>()
+  const starts = new Int32Array(columns.length)
+  const ends = new Int32Array(columns.length)
+  let lastNulls = 0
+  let last = templateOf(columns, () => false)
+
+  function templateFor(nulls: number): Template {
+    // Most rows have the same nulls as the row before.
+    if (nulls === lastNulls) return last
+    const template =
+      templates.get(nulls) ?? templateOf(columns, (column) => (nulls & (1 << column)) !== 0)
+    if (templates.size >= MAX_TEMPLATES) templates.clear()
+    templates.set(nulls, template)
+    lastNulls = nulls
+    last = template
+    return template
+  }
+
+  const constant = constantLength(last) + 8 * columns.length
+  return {
+    write: (row, start, target, at) => {
+      const nulls = locate(row, start, skipped, starts, ends)
+      return fill(templateFor(nulls), row, starts, ends, target, at)
+    },
+    // A control character of one byte becomes an escape of six.
+    longest: (length) => constant + 6 * length,
+    estimate: ({ count, byteLength }) => count * constant + byteLength,
+  }
+}
+
+/** Conversions of a value's text: copied, escaped, or read as `t` or `f`. */
 const COPIED = 0
 const ESCAPED = 1
 const BOOLEAN = 2
 
-/**
- * The JSON of every row that has nulls in the same columns: all that is the same in them, in as few
- * pieces as there are values between.
- */
-export interface Template {
-  /** What precedes each value, such as `","amount":`, with the nulls in between. */
+/** The constant JSON of all rows that have nulls in the same columns, cut at the values. */
+interface Template {
+  /** JSON before each value, such as `","amount":`, with the nulls in between. */
   before: Buffer[]
-  /** The column that each value comes from, and what becomes of it. */
+  /** Column and conversion of each value. */
   columns: number[]
-  kinds: number[]
-  /** What follows the last value. */
+  conversions: number[]
+  /** JSON after the last value. */
   after: Buffer
 }
 
-/** @param isNull whether the column of that number is null */
-function templateOf(fields: FlatField[], isNull: (column: number) => boolean): Template {
-  const template: Template = { before: [], columns: [], kinds: [], after: Buffer.of() }
+function templateOf(columns: Column[], isNull: (column: number) => boolean): Template {
+  const template: Template = { before: [], columns: [], conversions: [], after: Buffer.of() }
   let text = ''
-  for (const [column, { name, schema, group }] of fields.entries()) {
+  for (const [column, { name, schema, group }] of columns.entries()) {
     const comma = column === 0 ? '{' : ','
-    const own = JSON.stringify(group ? name.slice(group.name.length + 1) : name)
+    const member = JSON.stringify(group ? name.slice(group.name.length + 1) : name)
     if (isNull(column)) {
-      // The members of an inner object are null together, and so is the object.
-      if (group === undefined) text += `${comma}${own}:null`
+      // The members of an object are null together, and so is the object.
+      if (group === undefined) text += `${comma}${member}:null`
       else if (group.first) text += `${comma}${JSON.stringify(group.name)}:null`
       continue
     }
     const opening = group?.first ? `${JSON.stringify(group.name)}:{` : ''
     const quote = isText(schema) ? '"' : ''
-    template.before.push(Buffer.from(`${text}${comma}${opening}${own}:${quote}`))
+    template.before.push(Buffer.from(`${text}${comma}${opening}${member}:${quote}`))
     template.columns.push(column)
-    template.kinds.push(kindOf(schema))
+    template.conversions.push(conversionOf(schema))
     text = `${quote}${group?.last ? '}' : ''}`
   }
   template.after = Buffer.from(`${text}}`)
@@ -47,75 +127,20 @@ function templateOf(fields: FlatField[], isNull: (column: number) => boolean): T
 
 const typesOf = (schema: TSchema): unknown[] => [schema.type].flat()
 
-function isText(schema: TSchema): boolean {
-  return typesOf(schema).includes('string')
-}
+const isText = (schema: TSchema): boolean => typesOf(schema).includes('string')
 
-function kindOf(schema: TSchema): number {
+function conversionOf(schema: TSchema): number {
   if (typesOf(schema).includes('boolean')) return BOOLEAN
-  // A uuid, a date or one of a closed list holds nothing that JSON would escape.
+  // A uuid, a date or a value of a closed list holds nothing to escape.
   const plain = schema.format === 'uuid' || schema.format === 'date' || schema.enum !== undefined
   return isText(schema) && !plain ? ESCAPED : COPIED
-}
-
-/** Turns the bytes of one row, as RawRows keeps them, into the bytes of one JSON object. */
-export interface RowWriter {
-  /** @returns the position behind the object, in `target` */
-  write(row: Buffer, start: number, target: Buffer, at: number): number
-  /** How many bytes a row of `length` bytes can become at most. */
-  longest(length: number): number
-  /** About how many bytes these rows become; more only where text needs many escapes. */
-  usual(rows: { count: number; byteLength: number }): number
-}
-
-/** Sets of null columns whose templates are kept; real data has a few dozen. */
-const MOST_TEMPLATES = 1_000
-
-/**
- * Compiles the writer of an item from its response schema. The field names come from the schema, the
- * values from the row, in one pass: a decimal's digits are the very bytes that PostgreSQL sent
- * (contract 11). Constant parts are merged over runs of nulls, because copying is what costs.
- * @param skipped how many columns of the row come before those of the item
- */
-export function compileRowWriter(item: TObject, skipped: number): RowWriter {
-  const fields = flatFields(item)
-  if (fields.length > 31) throw new Error('the null columns of a row no longer fit in an integer')
-  const templates = new Map<number, Template>()
-  const starts = new Int32Array(fields.length)
-  const ends = new Int32Array(fields.length)
-
-  let lastNulls = 0
-  let last = templateOf(fields, () => false)
-
-  function templateFor(nulls: number): Template {
-    // Rows that follow each other are mostly alike.
-    if (nulls === lastNulls) return last
-    const template =
-      templates.get(nulls) ?? templateOf(fields, (column) => (nulls & (1 << column)) !== 0)
-    if (templates.size >= MOST_TEMPLATES) templates.clear()
-    templates.set(nulls, template)
-    lastNulls = nulls
-    last = template
-    return template
-  }
-
-  const constant = constantLength(last) + 8 * fields.length
-  return {
-    write: (row, start, target, at) => {
-      const nulls = locate(row, start, skipped, starts, ends)
-      return fill(templateFor(nulls), row, starts, ends, target, at)
-    },
-    // A control character of one byte becomes an escape of six.
-    longest: (length) => constant + 6 * length,
-    usual: ({ count, byteLength }) => count * constant + byteLength,
-  }
 }
 
 function constantLength({ before, after }: Template): number {
   return before.reduce((sum, part) => sum + part.length, after.length)
 }
 
-/** Finds where each value starts and ends. Returns the columns that are null, a bit for each. */
+/** Finds the start and end of each value. Returns the null columns, one bit for each. */
 function locate(
   row: Buffer,
   start: number,
@@ -123,7 +148,7 @@ function locate(
   starts: Int32Array,
   ends: Int32Array,
 ): number {
-  // Behind the length of the row and its number of fields.
+  // After the length of the row and its field count.
   let at = start + 6
   for (let left = skipped; left > 0; left -= 1) at += 4 + Math.max(0, readInt32(row, at))
   let nulls = 0
@@ -139,7 +164,7 @@ function locate(
 }
 
 function fill(
-  { before, columns, kinds, after }: Template,
+  { before, columns, conversions, after }: Template,
   row: Buffer,
   starts: Int32Array,
   ends: Int32Array,
@@ -154,10 +179,11 @@ function fill(
     const column = columns[value] as number
     const from = starts[column] as number
     const end = ends[column] as number
-    const kind = kinds[value] as number
-    if (kind === COPIED) at = copy(row, from, end, target, at)
-    else if (kind === BOOLEAN) at += target.write(row[from] === LETTER_T ? 'true' : 'false', at)
-    else at = writeEscaped(row, from, end, target, at)
+    const conversion = conversions[value] as number
+    if (conversion === COPIED) at = copy(row, from, end, target, at)
+    else if (conversion === BOOLEAN) {
+      at += target.write(row[from] === LETTER_T ? 'true' : 'false', at)
+    } else at = writeEscaped(row, from, end, target, at)
   }
   target.set(after, at)
   return at + after.length
@@ -167,7 +193,7 @@ const LETTER_T = 0x74
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Up to some thirty bytes, which most values have, a loop beats a call into the runtime. */
+/** Copies in a loop up to 30 bytes, which most values have: faster than a call into the runtime. */
 function copy(source: Buffer, from: number, end: number, target: Buffer, begin: number): number {
   if (end - from > 30) return begin + source.copy(target, begin, from, end)
   let at = begin

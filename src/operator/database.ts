@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { knownMigrations } from '../postgres/migrations.ts'
+import { missingFrom } from '../postgres/migrations.ts'
 import type { Tables } from '../postgres/tables.ts'
 
 /** Writable database of the operator. */
@@ -45,7 +45,7 @@ export async function withDatabase<T>(
 /** @throws OperatorError when migrations are missing */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
   const applied = await appliedMigrations(db)
-  const missing = (await knownMigrations()).filter((name) => !applied.has(name))
+  const missing = await missingFrom(applied)
   if (missing.length === 0) return
   throw new OperatorError(
     `The schema of the database is behind (${missing.join(', ')} not applied): ` +

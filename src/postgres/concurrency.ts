@@ -1,86 +1,89 @@
 import { DatabaseUnavailable } from './errors.ts'
-import type { Holding } from './response-memory.ts'
+import type { MemoryReservation } from './response-memory.ts'
 
-export interface AdmissionOptions {
-  /** How many may be inside at once. */
+export interface ConcurrencyOptions {
+  /** Reads that may be in flight at once. */
   places: number
-  /** How many of them may be heavy requests, so that a light one finds a place soon. */
-  heavyPlaces: number
-  /** How many of each kind may wait. */
+  /** Places for large requests, so that a small one finds a place soon. */
+  largePlaces: number
+  /** Reads of each size that may wait. */
   queue: number
 }
 
-/** Who may use the database now, who waits, and who is sent away at once because too many wait. */
-export interface Admission {
+/** Limits the reads in flight. Further ones wait; beyond the queue they are rejected at once. */
+export interface ConcurrencyLimit {
   readonly waiting: number
   /**
-   * @param waitMs how long it may take
-   * @throws DatabaseUnavailable when there is no place in time; else leave() has to follow
+   * Takes a place. The caller must leave() it.
+   * @param waitMs longest wait
+   * @throws DatabaseUnavailable where no place becomes free in time
    */
-  enter(holding: Holding | undefined, waitMs: number): Promise<void> | undefined
-  leave(holding: Holding | undefined): void
+  enter(reservation: MemoryReservation | undefined, waitMs: number): Promise<void> | undefined
+  leave(reservation: MemoryReservation | undefined): void
 }
 
 interface Waiter {
-  holding: Holding | undefined
+  reservation: MemoryReservation | undefined
   since: number
   timer: NodeJS.Timeout
   admit(): void
-  refuse(reason: string): void
+  reject(reason: string): void
 }
 
-/** Places are given in the order of arrival, but for the heavy ones, who share some of them. */
-export function createAdmission(options: AdmissionOptions): Admission {
-  const { places, heavyPlaces, queue } = options
-  const waiting = { light: [] as Waiter[], heavy: [] as Waiter[] }
-  let inside = 0
-  let heavyInside = 0
+/** Admits in the order of arrival; large requests share a part of the places. */
+export function createConcurrencyLimit(options: ConcurrencyOptions): ConcurrencyLimit {
+  const { places, largePlaces, queue } = options
+  const waiting = { small: [] as Waiter[], large: [] as Waiter[] }
+  let inFlight = 0
+  let largeInFlight = 0
 
-  const count = (holding: Holding | undefined, step: 1 | -1) => {
-    inside += step
-    if (holding?.heavy) heavyInside += step
+  const count = (reservation: MemoryReservation | undefined, step: 1 | -1) => {
+    inFlight += step
+    if (reservation?.large) largeInFlight += step
   }
-  const line = (holding: Holding | undefined) => (holding?.heavy ? waiting.heavy : waiting.light)
-  const wait = (holding: Holding | undefined, waitMs: number) =>
-    new Promise<void>((resolve, reject) => {
-      const refuse = (reason: string) => reject(new DatabaseUnavailable(reason))
+  const lineOf = (reservation: MemoryReservation | undefined) =>
+    reservation?.large ? waiting.large : waiting.small
+  const wait = (reservation: MemoryReservation | undefined, waitMs: number) =>
+    new Promise<void>((resolve, fail) => {
+      const line = lineOf(reservation)
+      const reject = (reason: string) => fail(new DatabaseUnavailable(reason))
       const timer = setTimeout(() => {
-        line(holding).splice(line(holding).indexOf(waiter), 1)
-        refuse('no database connection became free in time')
+        line.splice(line.indexOf(waiter), 1)
+        reject('no database connection became free in time')
       }, waitMs)
-      const waiter = { holding, since: performance.now(), timer, admit: resolve, refuse }
-      line(holding).push(waiter)
+      const waiter = { reservation, since: performance.now(), timer, admit: resolve, reject }
+      line.push(waiter)
     })
   const next = (): Waiter | undefined => {
-    const [light] = waiting.light
-    const heavy = heavyInside < heavyPlaces ? waiting.heavy[0] : undefined
-    if (heavy && (!light || heavy.since < light.since)) return waiting.heavy.shift()
-    return waiting.light.shift()
+    const [small] = waiting.small
+    const large = largeInFlight < largePlaces ? waiting.large[0] : undefined
+    if (large && (!small || large.since < small.since)) return waiting.large.shift()
+    return waiting.small.shift()
   }
 
   return {
     get waiting() {
-      return waiting.light.length + waiting.heavy.length
+      return waiting.small.length + waiting.large.length
     },
-    enter(holding, waitMs) {
-      if (waitMs <= 0) throw new DatabaseUnavailable('no time is left for one more read')
-      const open = inside < places && (!holding?.heavy || heavyInside < heavyPlaces)
-      if (!open && line(holding).length >= queue) {
+    enter(reservation, waitMs) {
+      if (waitMs <= 0) throw new DatabaseUnavailable('no time is left for another read')
+      const free = inFlight < places && (!reservation?.large || largeInFlight < largePlaces)
+      if (!free && lineOf(reservation).length >= queue) {
         throw new DatabaseUnavailable('too many requests wait for the database')
       }
-      if (!open) return wait(holding, waitMs)
-      count(holding, 1)
+      if (!free) return wait(reservation, waitMs)
+      count(reservation, 1)
       return undefined
     },
-    leave(holding) {
-      count(holding, -1)
+    leave(reservation) {
+      count(reservation, -1)
       for (let waiter = next(); waiter; waiter = next()) {
         clearTimeout(waiter.timer)
-        if (waiter.holding?.over) {
-          waiter.refuse('the client is gone')
+        if (waiter.reservation?.ended) {
+          waiter.reject('the client is gone')
           continue
         }
-        count(waiter.holding, 1)
+        count(waiter.reservation, 1)
         waiter.admit()
         return
       }

@@ -1,10 +1,10 @@
 import pg from 'pg'
 
-/** No answer can be had from the database now, and asking again later may help. */
+/** The database cannot answer now. A later request may succeed. */
 export class DatabaseUnavailable extends Error {
   override name = 'DatabaseUnavailable'
 
-  /** Without a stack: in an outage there is one of these for each request, and nobody reads where. */
+  /** Records no stack: an outage creates one of these for each request. */
   constructor(message: string, options?: ErrorOptions) {
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
@@ -13,43 +13,43 @@ export class DatabaseUnavailable extends Error {
   }
 }
 
-/** This server cannot be had, or had to cancel the statement; another one may well answer. */
-export class HostFailed extends DatabaseUnavailable {
-  override name = 'HostFailed'
+/** This server is down or cancelled the statement. Another server may answer. */
+export class ServerFailed extends DatabaseUnavailable {
+  override name = 'ServerFailed'
 }
 
-/** The server said nothing within the time that it has: no second attempt would be in time either. */
-export class HostSilent extends HostFailed {
-  override name = 'HostSilent'
+/** The server sent nothing in time. A second attempt would be too late. */
+export class ServerSilent extends ServerFailed {
+  override name = 'ServerSilent'
 }
 
 /**
- * SQLSTATEs that tell of the server's state, not of the statement: connection trouble (08), out of
- * resources (53), an operator's intervention such as a shutdown or a cancelled statement (57), trouble
- * with its disk (58), a lock that was not had (55P03), a standby that had to cancel the query (40).
+ * SQLSTATEs of the server's state, not of the statement: connection exceptions (08), insufficient
+ * resources (53), operator intervention such as a shutdown or a cancelled statement (57), system errors
+ * such as a bad disk (58), a lock timeout (55P03), a cancelled query of a standby (40).
  */
-const PASSING = /^(08|53|57|58|55P03|40001|40P01)/
+const TRANSIENT = /^(08|53|57|58|55P03|40001|40P01)/
 
-/** What a schema that is behind says: a table, column, function or right is missing. */
+/** A table, column, type, function, privilege or schema is missing. */
 const SCHEMA_BEHIND = /^(42P01|42703|42704|42883|42501|3F000)$/
 
-/** What is neither a fault of ours nor of the request. */
-export function isPassing(error: unknown): boolean {
+/** True for failures that neither the service nor the request has caused. */
+function isTransient(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return true
   if (error instanceof pg.DatabaseError) {
-    return PASSING.test(error.code ?? '') || isSchemaBehind(error)
+    return TRANSIENT.test(error.code ?? '') || isSchemaBehind(error)
   }
   return isBroken(error)
 }
 
-/** Whether the statement was made for a schema that this server does not have, or not yet. */
+/** True where the statement needs a schema that this server does not have, or not yet. */
 export function isSchemaBehind(error: unknown): boolean {
   return error instanceof pg.DatabaseError && SCHEMA_BEHIND.test(error.code ?? '')
 }
 
 /**
- * Whether the connection can no longer be used. A message that is graver than ERROR is the server's
- * last one; pg reports a socket that broke as an Error without a class.
+ * True where the connection is unusable. A message above ERROR is the server's last one; pg reports a
+ * broken socket as a plain Error.
  */
 export function isBroken(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return false
@@ -57,46 +57,53 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError)
 }
 
-/** Whether nothing more can come over the connection on which this happened. */
-export function isUnusable(error: unknown): boolean {
-  return isBroken(error) || error instanceof DatabaseUnavailable
-}
-
 /**
- * Whether PgBouncer has sent the question away unasked, because none of its server connections became free
- * within its query_wait_timeout. It closes only the connection on which it says so.
+ * True where PgBouncer gave up on the query, because no server connection became free within its
+ * query_wait_timeout. PgBouncer closes only the connection on which it says so.
  */
-export function isTurnedAway(error: unknown): boolean {
-  if (error instanceof DatabaseUnavailable) return isTurnedAway(error.cause)
+export function isPoolerTimeout(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailable) return isPoolerTimeout(error.cause)
   if (!(error instanceof pg.DatabaseError)) return false
   return error.code === '08P01' && error.message === 'query_wait_timeout'
 }
 
-/** Whether a table that the statement needs was locked for longer than it may wait. */
+/** True where a table stayed locked for longer than lock_timeout. */
 export function isLocked(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isLocked(error.cause)
   return error instanceof pg.DatabaseError && error.code === '55P03'
 }
 
-/** Whether the server was asked and did not answer, and not we who sent the request away. */
-export function isFaultOfHost(error: unknown): boolean {
+/** True where the server did not answer, false where the service rejected the request itself. */
+export function isServerFailure(error: unknown): boolean {
   if (!(error instanceof DatabaseUnavailable)) return false
-  return error instanceof HostFailed || error.cause !== undefined
+  return error instanceof ServerFailed || error.cause !== undefined
 }
 
-/**
- * A standby cancels a statement that stands in the way of what it has to replay; it says deadlock
- * (40P01) where the two wait for each other.
- */
+/** True where a standby cancelled a query that conflicts with replay; 40P01 is its deadlock. */
 export function isStandbyConflict(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(40001|40P01)$/.test(error.code ?? '')
 }
 
 /**
- * Whether the server has no use for our prepared statement: its columns are of other types since a
- * migration (0A000), or a pooler between has given us a connection that does not have it, or has it
- * already (26000, 42P05). The same statement without a name is right in all three cases.
+ * True where the server cannot use the prepared statement: a migration changed its column types
+ * (0A000), or a pooler assigned a connection that lacks it, or has it already (26000, 42P05). The
+ * same statement without a name works in all three cases.
  */
 export function isLostPlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)$/.test(error.code ?? '')
+}
+
+/**
+ * True where another connection or server may answer the same statement. After a pooler timeout a
+ * second attempt would only lengthen the pooler's queue.
+ */
+export function isConnectionFailure(error: unknown): boolean {
+  return !isPoolerTimeout(error) && (isBroken(error) || isStandbyConflict(error))
+}
+
+/** Wraps transient failures; errors of the statement itself pass unchanged. */
+export function asUnavailable(error: unknown): unknown {
+  if (error instanceof DatabaseUnavailable || !isTransient(error)) return error
+  const Failure = isConnectionFailure(error) ? ServerFailed : DatabaseUnavailable
+  return new Failure('the database did not answer', { cause: error })
 }

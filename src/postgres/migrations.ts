@@ -1,7 +1,6 @@
 import * as fs from 'node:fs/promises'
 import * as path from 'node:path'
-import type { Kysely } from 'kysely'
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { FileMigrationProvider, Migrator } from 'kysely/migration'
 import type { Database } from './database.ts'
 import { DatabaseUnavailable, isSchemaBehind } from './errors.ts'
@@ -11,9 +10,9 @@ const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
 const provider = new FileMigrationProvider({ fs, path, migrationFolder })
 
 /**
- * Runs the first migration that the database has not seen, in a transaction of its own: what it locked,
- * those who read have back before the next one begins. Two runs at the same time wait for each other.
- * @returns its name, e.g. `0001-apps-and-connections`, or undefined when there was none left
+ * Applies the first missing migration in its own transaction, so that its locks end before the next one
+ * begins. Two runs at the same time wait for each other.
+ * @returns its name, such as `0001-apps-and-connections`; undefined where none is missing
  */
 export async function migrateOnce<T>(db: Kysely<T>): Promise<string | undefined> {
   const { error, results = [] } = await new Migrator({ db, provider }).migrateUp()
@@ -21,7 +20,7 @@ export async function migrateOnce<T>(db: Kysely<T>): Promise<string | undefined>
   return results[0]?.migrationName
 }
 
-/** Runs every migration that the database has not seen, in order; where one fails, those before stay. */
+/** Applies all missing migrations in order. Where one fails, the earlier ones stay. */
 export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {
   while (await migrateOnce(db)) {}
 }
@@ -29,15 +28,16 @@ export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {
 let known: Promise<string[]> | undefined
 
 /**
- * The names of all migrations that this version of the service knows, in order. They are looked up once:
- * the next release may replace the files of a process that still runs, and it is not behind for that.
+ * Names the migrations of this release that are not among the applied ones, in order. The files are
+ * listed once: the next release may replace them while this process runs. An unknown migration is no
+ * error: during an upgrade the old release runs on the new schema.
  */
-export function knownMigrations(): Promise<string[]> {
+export async function missingFrom(applied: ReadonlySet<unknown>): Promise<string[]> {
   known ??= provider.getMigrations().then((migrations) => Object.keys(migrations).sort())
-  return known
+  return (await known).filter((name) => !applied.has(name))
 }
 
-/** Reads nothing from them, and yet waits, as a request would, for whoever has locked one. */
+/** Reads no row, but waits for a lock on a table, as a request would. */
 const untouched = sql.join(
   [
     'app_token',
@@ -63,18 +63,16 @@ const applied = compile(
 )
 
 /**
- * Which migrations of this release the database has not seen. One that this release does not know is no
- * fault: during an upgrade, the old release runs on the new schema for a while.
- * @throws DatabaseUnavailable, also while a table that the service reads is locked
+ * Names the migrations that the database lacks.
+ * @throws DatabaseUnavailable, also while a table of the service is locked
  */
 export async function missingMigrations(db: Pick<Database, 'probe'>): Promise<string[]> {
-  const known = await knownMigrations()
   const rows = await db.probe(applied, []).catch((error) => {
-    // A database without our tables, or one that a role without rights on them looks at.
+    // The tables do not exist, or the role has no privileges on them.
     if (error instanceof DatabaseUnavailable && isSchemaBehind(error.cause)) return undefined
     throw error
   })
-  const names = new Set<string | null | undefined>()
+  const names = new Set<unknown>()
   for (let row = rows?.shift(); row; row = rows?.shift()) names.add(row[0])
-  return known.filter((name) => !names.has(name))
+  return missingFrom(names)
 }

@@ -1,198 +1,132 @@
 import { sql } from 'kysely'
-import { DatabaseUnavailable, HostFailed, isSchemaBehind, isStandbyConflict } from './errors.ts'
-import type { Holding } from './response-memory.ts'
-import type { Host } from './server.ts'
-import { type HostOptions, type HostState, openHost } from './server.ts'
-import type { Parameter, Statement } from './statements.ts'
+import { withDeadline } from './deadline.ts'
+import { DatabaseUnavailable, isSchemaBehind, isStandbyConflict, ServerFailed } from './errors.ts'
+import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
 import { build, compile } from './statements.ts'
 import type { RawRows } from './wire/raw-rows.ts'
 
-/** How far a replica is behind, found without its clock, its settings or any right on it. */
-export interface LagMeter {
-  /** Notes where the primary is. */
-  mark(reached: bigint): void
-  /**
-   * @returns ms since the primary was last where the replica is now, at most; 0 is a replica that has all
-   * that the primary had when it was asked last, also where the primary has had nothing to do since
-   */
-  behind(reached: bigint): number
-}
-
-/** How long marks are kept: a replica that is further behind is merely that far behind. */
-const HISTORY_MS = 600_000
-
-function createLagMeter(): LagMeter {
-  let marks: { at: number; reached: bigint }[] = []
-  return {
-    mark(reached) {
-      const at = performance.now()
-      const last = marks.at(-1)
-      // An idle primary stands still; then the newest time at which it stood there is what counts.
-      if (last?.reached === reached) last.at = at
-      else marks.push({ at, reached })
-      if (marks[0] && at - marks[0].at > HISTORY_MS) marks = marks.slice(1)
-    },
-    behind(reached) {
-      const newest = marks.at(-1)
-      if (newest === undefined) return Number.POSITIVE_INFINITY
-      const seen = marks.findLast((mark) => mark.reached <= reached)
-      return seen === undefined ? Number.POSITIVE_INFINITY : newest.at - seen.at
-    },
-  }
-}
-
-const position = compile(
-  'position in the log',
-  sql`${build.selectNoFrom([
-    sql`pg_is_in_recovery()`.as('standby'),
-    sql`case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end`.as(
-      'reached',
-    ),
-  ])}`,
-)
-
-/** How far a server has come in the write-ahead log. */
-export interface WalPosition {
-  /** Whether it replays another server's log. */
-  standby: boolean
-  /** Bytes since the beginning of the log, undefined where the server does not tell. */
-  reached: bigint | undefined
-}
-
-/** @throws DatabaseUnavailable */
-async function walPosition(host: Host): Promise<WalPosition> {
-  const [standby, reached] = (await host.probe(position, [])).shift() ?? []
-  return { standby: standby === 't', reached: reached ? bytesOf(reached) : undefined }
-}
-
-/** From PostgreSQL's notation, two hexadecimal words: `16/B374D848`. */
-function bytesOf(position: string): bigint {
-  const [high, low] = position.split('/')
-  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`)
-}
-
-export interface ReplicaOptions extends HostOptions {
-  /** A replica that is further behind the primary is left out, in ms. */
+interface ReplicaOptions extends ServerOptions {
+  /** A replica with more lag is not used, in ms. */
   maxLagMs: number
-  /** Told whenever a replica is left out or taken in again. */
+  /** Called when the replica is excluded, and when it is used again. */
   onChange: (replica: ReplicaState) => void
 }
 
-export interface ReplicaState extends HostState {
+export interface ReplicaState extends ServerState {
   /** host:port */
   name: string
-  /** Why it is left out; undefined while it is read from. */
-  fault: string | undefined
-  /** How far it was behind the primary at the last look, in ms; undefined where that is not known. */
+  /** Why the replica is not used; undefined while it is. */
+  unusableReason: string | undefined
+  /** Lag behind the primary at the last check, in ms; undefined where unknown. */
   lagMs: number | undefined
 }
 
-/** A standby that is read from while it is up and near enough to its primary. */
+/** A standby that serves reads while it is up and near enough to the primary. */
 export interface Replica {
-  /** @throws HostFailed, too, as soon as the replica is left out while it still has to answer */
-  read(statement: Statement, values: Parameter[], holding?: Holding): Promise<RawRows>
-  /** Whether it may be read from: not before the first look at it. */
+  /** @throws ServerFailed, also as soon as the replica is excluded while a read is in flight */
+  read: PostgresServer['read']
+  /** False before the first check. */
   usable(): boolean
-  /** Asks it how far it has come, and decides whether it is left out. */
-  look(meter: LagMeter): Promise<void>
+  /** Measures the lag, and decides if the replica is used. */
+  check(meter: LagMeter): Promise<void>
   state(): ReplicaState
   close(): Promise<void>
 }
 
+/** A replica with reads in flight and no response for this long hangs, in ms. */
+const SILENT_MS = 500
+/** Longest check, in ms. */
+const CHECK_MS = 1_000
+
 export function openReplica(options: ReplicaOptions): Replica {
-  const host = openHost(options)
+  const server = openServer(options)
   const { hostname, port } = new URL(options.url)
-  // Those who wait, in the order in which they came, and since when.
-  const unanswered = new Map<(error: Error) => void, number>()
+  /** Reads in flight in order of arrival, with the time at which each began. */
+  const inFlight = new Map<(error: Error) => void, number>()
   let answeredAt = 0
-  let fault: string | undefined = 'it was not looked at yet'
+  let unusableReason: string | undefined = 'it was not checked yet'
   let lagMs: number | undefined
 
-  const state = () => ({ name: `${hostname}:${port || 5432}`, fault, lagMs, ...host.state() })
-  const judge = (found: string | undefined) => {
-    if (found === fault) return
-    fault = found
+  const state = () => ({
+    name: `${hostname}:${port || 5432}`,
+    unusableReason,
+    lagMs,
+    ...server.state(),
+  })
+  const set = (reason: string | undefined) => {
+    if (reason === unusableReason) return
+    unusableReason = reason
     options.onChange(state())
-    if (fault === undefined) return
-    for (const reject of unanswered.keys())
-      reject(new HostFailed(`the replica is left out: ${fault}`))
+    if (reason === undefined) return
+    for (const reject of inFlight.keys())
+      reject(new ServerFailed(`the replica is not used: ${reason}`))
   }
   const measure = async (meter: LagMeter) => {
     lagMs = undefined
-    const { standby, reached } = await inTime(walPosition(host))
-    if (!standby || reached === undefined) return 'it does not replay the log of another server'
-    lagMs = meter.behind(reached)
+    const { standby, reached } = await withDeadline(walPosition(server), CHECK_MS, () => {
+      throw new DatabaseUnavailable('no response in time')
+    })
+    if (!standby || reached === undefined) return 'it is not a standby'
+    lagMs = meter.lag(reached)
     return lagMs > options.maxLagMs ? 'it is too far behind' : undefined
   }
-  const silent = () => {
-    const [oldest] = unanswered.values()
+  const isSilent = () => {
+    const [oldest] = inFlight.values()
     return oldest !== undefined && performance.now() - Math.max(oldest, answeredAt) > SILENT_MS
   }
-  /** What another server can answer is a HostFailed, and only what this one cannot leaves it out. */
-  const failure = (error: Error): Error => {
+  /** Turns failures that another server can mend into ServerFailed. */
+  const classify = (error: Error): Error => {
     if (!(error instanceof DatabaseUnavailable) || isStandbyConflict(error.cause)) return error
-    if (isSchemaBehind(error.cause)) return new HostFailed(error.message, { cause: error.cause })
-    if (!(error instanceof HostFailed) && !silent()) return error
-    judge('it does not answer')
-    return new HostFailed(error.message, { cause: error.cause })
+    if (isSchemaBehind(error.cause)) return new ServerFailed(error.message, { cause: error.cause })
+    if (!(error instanceof ServerFailed) && !isSilent()) return error
+    set('it does not respond')
+    return new ServerFailed(error.message, { cause: error.cause })
   }
-  const read: Replica['read'] = (statement, values, holding) =>
+  const read: Replica['read'] = (statement, values, reservation) =>
     new Promise((resolve, reject) => {
-      unanswered.set(reject, performance.now())
+      inFlight.set(reject, performance.now())
       const answered = (rows: RawRows) => {
         answeredAt = performance.now()
         resolve(rows)
       }
-      host
-        .read(statement, values, holding)
-        .then(answered, (error) => reject(failure(error)))
-        .finally(() => unanswered.delete(reject))
+      server
+        .read(statement, values, reservation)
+        .then(answered, (error) => reject(classify(error)))
+        .finally(() => inFlight.delete(reject))
     })
   return {
     read,
-    usable: () => fault === undefined && !silent(),
-    look: (meter) => measure(meter).then(judge, () => judge('it does not answer')),
+    usable: () => unusableReason === undefined && !isSilent(),
+    check: (meter) => measure(meter).then(set, () => set('it does not respond')),
     state,
-    close: () => host.close(),
+    close: () => server.close(),
   }
 }
 
-/** A replica that owes answers and has given none for so long hangs, or may as well, in ms. */
-const SILENT_MS = 500
-/** A look that takes longer than this is one that failed, in ms. */
-const LOOK_MS = 1_000
-
-async function inTime<T>(promise: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new DatabaseUnavailable('no answer in time')), LOOK_MS)
-  return await Promise.race([promise, late.promise]).finally(() => clearTimeout(timer))
-}
-
-/** All replicas of a primary, each looked at every now and then. */
-export interface Replicas {
+interface Replicas {
   /**
-   * A replica that can be used, the same one for the same key as long as it stays so: the pages of one
-   * connection come from one server, whose memory then fills with its own share of the data.
-   * @param key at least 32 bytes that are spread evenly, such as a SHA-256
+   * Chooses a usable replica, the same one for the same key while it stays usable: the pages of one
+   * connection come from one server, whose cache holds its own share of the data.
+   * @param key at least 32 evenly distributed bytes, such as a SHA-256
    */
   nearest(key: Buffer): Replica | undefined
   close(): void
 }
 
-/** @param everyMs how often the replicas are looked at; the lag is measured no finer than that */
-export function watchReplicas(primary: Host, all: Replica[], everyMs: number): Replicas {
+/** Checks all replicas of a primary every `everyMs`, which is also the resolution of their lag. */
+export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: number): Replicas {
   const meter = createLagMeter()
   let timer: NodeJS.Timeout | undefined
   let closed = false
 
-  const look = async () => {
+  const check = async () => {
     const { reached } = await walPosition(primary).catch(() => ({ reached: undefined }))
-    // Where the primary does not answer, a replica is held against the place where it was last.
+    // Without an answer of the primary, its last known position counts.
     if (reached !== undefined) meter.mark(reached)
-    await Promise.all(all.map((replica) => replica.look(meter)))
-    if (!closed) timer = setTimeout(look, everyMs).unref()
+    await Promise.all(all.map((replica) => replica.check(meter)))
+    if (!closed) timer = setTimeout(check, everyMs).unref()
   }
-  if (all.length > 0) void look()
+  if (all.length > 0) void check()
   return {
     nearest: (key) => {
       let best: Replica | undefined
@@ -212,7 +146,65 @@ export function watchReplicas(primary: Host, all: Replica[], everyMs: number): R
   }
 }
 
-/** Each pair of key and replica has its own; the highest wins, and when that one is out, the next. */
+/** Rendezvous hashing: the usable replica with the highest score of a key serves it. */
 function scoreOf(key: Buffer, index: number): number {
   return (key.readUInt32LE((index % 8) * 4) ^ Math.imul(index, 0x9e3779b1)) >>> 0
+}
+
+/** Measures replica lag without the replica's clock, settings or privileges. */
+interface LagMeter {
+  /** Records the position of the primary. */
+  mark(reached: bigint): void
+  /**
+   * Returns the greatest possible lag in ms: since the primary was last at the replica's position. It is 0
+   * for a replica that has all that the primary had at the last check, also while the primary is idle.
+   */
+  lag(reached: bigint): number
+}
+
+/** Age of the oldest mark, in ms. A replica beyond it has infinite lag. */
+const HISTORY_MS = 600_000
+
+function createLagMeter(): LagMeter {
+  let marks: { at: number; reached: bigint }[] = []
+  return {
+    mark(reached) {
+      const at = performance.now()
+      const last = marks.at(-1)
+      // An idle primary stays at its position: the newest time of it counts.
+      if (last?.reached === reached) last.at = at
+      else marks.push({ at, reached })
+      if (marks[0] && at - marks[0].at > HISTORY_MS) marks = marks.slice(1)
+    },
+    lag(reached) {
+      const newest = marks.at(-1)
+      const seen = marks.findLast((mark) => mark.reached <= reached)
+      return newest && seen ? newest.at - seen.at : Number.POSITIVE_INFINITY
+    },
+  }
+}
+
+const walPositionStatement = compile(
+  'WAL position',
+  sql`${build.selectNoFrom([
+    sql`pg_is_in_recovery()`.as('standby'),
+    sql`case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end`.as(
+      'reached',
+    ),
+  ])}`,
+)
+
+/**
+ * Reads the position of a server in the write-ahead log, in bytes since its beginning.
+ * @throws DatabaseUnavailable
+ */
+async function walPosition(server: PostgresServer) {
+  const [standby, reached] = (await server.probe(walPositionStatement, [])).shift() ?? []
+  return { standby: standby === 't', reached: reached ? lsnToBytes(reached) : undefined }
+}
+
+/** Parses PostgreSQL's notation of two hexadecimal words, `16/B374D848`. */
+function lsnToBytes(lsn: string): bigint {
+  const [high, low] = lsn.split('/')
+  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`)
 }

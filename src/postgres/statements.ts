@@ -11,10 +11,10 @@ import {
 import type { ReadonlyKysely } from 'kysely/readonly'
 import type { Tables } from './tables.ts'
 
-/** A SELECT, compiled once. With a name it is prepared once per server connection. */
+/** A SELECT, compiled once. A named statement is prepared once per connection. */
 export interface Statement {
   name: string
-  /** The same without the digest of its text, for people. */
+  /** The name without the digest of the text, for metrics and traces. */
   title: string
   text: string
 }
@@ -33,42 +33,42 @@ const offline = new Kysely<Tables>({
   },
 })
 
-/** Builds SELECTs, and nothing else, over our tables; it is connected to no database. */
+/** Builds SELECTs over the service's tables. It is connected to no database. */
 export const build = offline as unknown as ReadonlyKysely<Tables>
 
 /**
- * The place of a parameter, `$1` and so on, in a statement that is compiled once and run with other
- * values each time. One parameter may stand in many places.
+ * A parameter, `$1` and so on, of a statement that is compiled once and run with other values each time.
+ * One parameter may stand in many places.
  */
 export function parameter<T>(position: number, type: string): RawBuilder<T> {
   return sql.raw<T>(`$${position}::${type}`)
 }
 
-/** Every statement that has been compiled, by its title: all that the service ever asks. */
-export const statements: ReadonlyMap<string, Statement> = new Map()
+/**
+ * The first day of a month, from dates alone: a time zone cannot shift it. Infinity stays infinity. It
+ * avoids coalesce(), which row-level security treats as leaky: no index would be used.
+ */
+export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
+  return sql`case when isfinite(${day}) then ${day} - (extract(day from ${day})::integer - 1) else ${day} end`
+}
 
 /**
- * Compiles a SELECT, whose values must all be parameters, under a name that is unique to it. A digest of
- * the text is part of the name: behind a pooler, two releases of the service may share a connection, and
- * neither must run what the other prepared. PostgreSQL cuts names off after 63 bytes, which must not
- * cost any of it.
+ * Compiles a SELECT. All its values must be parameters. The name holds a digest of the text: behind a
+ * pooler, two releases may share a connection, and neither must run the other's statement. PostgreSQL
+ * truncates names after 63 bytes, so the title gives way to the digest.
+ * @param title unique among the statements of the service
  */
 export function compile(title: string, select: RawBuilder<unknown>): Statement {
   const { sql: text, parameters } = select.compile(offline)
   if (parameters.length > 0) throw new Error(`${title} holds values that are no parameters`)
   const digest = createHash('sha256').update(text).digest('base64url').slice(0, 12)
-  const statement = { name: `${title.slice(0, 50)} ${digest}`, title, text }
-  const known = statements as Map<string, Statement>
-  if (known.has(title)) throw new Error(`${title} is the title of another statement, too`)
-  known.set(title, statement)
-  return statement
+  return { name: `${title.slice(0, 50)} ${digest}`, title, text }
 }
 
 /**
- * How PostgreSQL plans what the service asks: once a session, and as what every statement was made for, a
- * look-up by key that reads rows in the order of an index. Left to itself it scans or sorts a table
- * that looks small, because there are no statistics of it yet or it was empty when they were made, and a
- * session would keep to such a plan while the table grows. A test explains every statement.
+ * Planner settings of a connection. Each statement is planned once per connection, as a lookup by key
+ * in the order of an index. By default PostgreSQL scans or sorts a table that looks small, because it
+ * has no statistics yet, and would keep that plan while the table grows. A test explains every statement.
  */
 export const PLANNER_SETTINGS = {
   plan_cache_mode: 'force_generic_plan',

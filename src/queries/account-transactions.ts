@@ -2,8 +2,7 @@ import { build } from '../postgres/statements.ts'
 import { AccountTransaction } from '../schemas/account-transaction.ts'
 import { transactionList } from './list-page.ts'
 
-/** The account transactions of a connection, a page at a time (section 4.2). */
-export const readAccountTransactions = transactionList(
+const { list, queries } = transactionList(
   'account_transaction',
   AccountTransaction,
   build
@@ -32,3 +31,7 @@ export const readAccountTransactions = transactionList(
       't.investment as investment',
     ]),
 )
+
+/** Lists the account transactions of a connection, a page at a time (section 4.2). */
+export const listAccountTransactions = list
+export const accountTransactionQueries = queries

@@ -1,28 +1,46 @@
-import type { RawBuilder } from 'kysely'
-import { sql } from 'kysely'
-import { build, parameter } from '../postgres/statements.ts'
-import type { RawRows } from '../postgres/wire/raw-rows.ts'
+import { type RawBuilder, sql } from 'kysely'
+import { build, compile, parameter, type Statement } from '../postgres/statements.ts'
 import {
-  type CallerKind,
+  type AuthMethod,
   ConnectionNotFound,
   callingApp,
   ExpiredToken,
+  forEachAuthMethod,
   InvalidToken,
 } from './caller.ts'
 
-/** $3 of every statement: the key of the connection, by which each table is restricted. */
-export const connectionKeyParameter = parameter<string>(3, 'bigint')
+/** $3 of every statement: the connection's key. It restricts every table with rows of connections. */
+export const connectionKey = parameter<string>(3, 'bigint')
+
+/** First row of every response: the caller, the connection, its data version, the number of rows. */
+export interface Lookup {
+  /** The calling app. */
+  appId: string
+  /** Names a state of the connection's rows: `<changes>.<microseconds since 1970>`. */
+  version: string
+  totalItems: number
+}
+
+export const LOOKUP_COLUMNS = [
+  'app_id',
+  'expired',
+  'connection_id',
+  'version',
+  'total_items',
+] as const
+
+export type LookupColumns = Record<(typeof LOOKUP_COLUMNS)[number], unknown>
 
 /**
- * The second step: the connection whose token hash is $2, among those of the calling app. One row for
- * every caller that is known, with nulls for the connection where the app has none of that token: a
- * token of another app and one that nobody has are the same to this look-up (contract 18).
+ * Selects the calling app and its connection: $2 is the hash of the connection's token, $3 its key. One
+ * row for every known caller, with nulls where the app has no such connection: a token of another app
+ * and a token that nobody has are the same to this lookup (contract 18).
  */
-export function connectionOfApp(kind: CallerKind) {
+export function connectionOfApp(method: AuthMethod) {
   const hash = sql<string>`encode(${parameter(2, 'bytea')}, 'hex')`
-  // As with the caller, the look-up needs what set_config() returned, and so comes after it.
+  // The lookup needs the result of set_config(), so it runs after it.
   const caller = build
-    .selectFrom(callingApp(kind).as('app'))
+    .selectFrom(callingApp(method).as('app'))
     .select([
       'app.app_id',
       'app.expired',
@@ -32,7 +50,7 @@ export function connectionOfApp(kind: CallerKind) {
     (eb) =>
       eb
         .selectFrom('connection as c')
-        .where('c.id', '=', connectionKeyParameter)
+        .where('c.id', '=', connectionKey)
         .whereRef('c.app_id', '=', 'caller.app_id')
         .where('c.token_hash', '=', sql<Buffer>`decode(caller.connection_hash, 'hex')`)
         .where('caller.expired', '=', sql.lit(false))
@@ -48,32 +66,14 @@ export function connectionOfApp(kind: CallerKind) {
 }
 
 /**
- * `<count of changes>.<microseconds since 1970 of the last one>`: names one state of a connection's rows.
- * The time is part of it, so that a database which was restored to an earlier state does not come to the
- * same name again with other rows.
+ * `<changes>.<microseconds since 1970 of the last one>`. With the time, a database that was restored to an
+ * earlier state does not reach the same version again with other rows.
  */
 const dataVersion = sql<string>`
   c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint`
 
-/**
- * Every answer is one statement and so one snapshot. Its first row is the head: who called, which
- * connection, which version of its data, how many rows in all. The rows of the answer follow.
- */
-export const HEAD_COLUMNS = [
-  'app_id',
-  'expired',
-  'connection_id',
-  'version',
-  'total_items',
-] as const
-
-export type HeadColumns = Record<(typeof HEAD_COLUMNS)[number], unknown>
-
-/**
- * The head's columns, over the look-up of queries/connection.ts.
- * @param totalItems the number of rows in all, null where there are no pages or the head alone is read
- */
-export function headColumns(totalItems: RawBuilder<string | null>) {
+/** @param totalItems number of rows; null where there are no pages, or only the lookup is read */
+export function lookupColumns(totalItems: RawBuilder<string | null>) {
   return [
     'caller.app_id',
     'caller.expired',
@@ -83,23 +83,20 @@ export function headColumns(totalItems: RawBuilder<string | null>) {
   ] as const
 }
 
-export interface Head {
-  /** The calling app. */
-  appId: string
-  /** Names the state of the connection's rows: `<changes>.<microseconds since 1970>`. */
-  version: string
-  totalItems: number
-}
+/** The lookup of any response, without its rows and its total. */
+export const lookupStatements: Record<AuthMethod, Statement> = forEachAuthMethod((method) =>
+  compile(`lookup by ${method}`, sql`${connectionOfApp(method).select(lookupColumns(sql`null`))}`),
+)
 
 /**
- * Takes the head off an answer's rows.
- * @throws InvalidToken, ExpiredToken or ConnectionNotFound where there is nothing to answer with
+ * Takes the lookup from the rows of a response.
+ * @throws InvalidToken, ExpiredToken or ConnectionNotFound
  */
-export function takeHead(rows: RawRows): Head {
+export function takeLookup(rows: { shift(): (string | null)[] | undefined }): Lookup {
   const fields = rows.shift()
   if (fields === undefined) throw new InvalidToken()
   const [appId, expired, connectionId, version, totalItems] = fields
-  if (typeof appId !== 'string') throw new Error('the head of an answer did not come first')
+  if (typeof appId !== 'string') throw new Error('the first row of a response is not its lookup')
   if (expired === 't') throw new ExpiredToken()
   if (connectionId === null || typeof version !== 'string') throw new ConnectionNotFound(appId)
   return { appId, version, totalItems: Number(totalItems ?? 0) }

@@ -1,24 +1,19 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import { type Expression, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import type { Flat } from '../json/column-map.ts'
+import type { ColumnMap } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
-import type { CallerKind } from './caller.ts'
+import type { AuthMethod } from './caller.ts'
+import { connectionKey, connectionOfApp, type LookupColumns, lookupColumns } from './connection.ts'
 import {
-  connectionKeyParameter,
-  connectionOfApp,
-  type HeadColumns,
-  headColumns,
-} from './connection.ts'
-import {
-  answer,
-  type ConnectionFacts,
-  type Reply,
-  type ReplyQuery,
-  replyQuery,
+  type ConnectionRequest,
+  type ReadResponse,
+  type ResponseQuery,
+  readResponse,
+  responseQuery,
 } from './read-response.ts'
 import {
   from,
-  length,
+  limit,
   pageStart,
   type TransactionTable,
   to,
@@ -27,35 +22,72 @@ import {
   totalOfMonths,
 } from './row-counts.ts'
 
-const KEYS = { portfolio_transaction: 'transaction_id', account_transaction: 'movement_id' }
+/** A request for a page of one of the two transaction lists. */
+export interface ListRequest extends ConnectionRequest {
+  /** Days, YYYY-MM-DD, both inclusive; undefined leaves that end open. */
+  from: string | undefined
+  to: string | undefined
+  /** Rows of a page, and the page's number from 0. */
+  limit: number
+  page: number
+}
 
-/** The two parts of a statement for one page of a list: its head, and its rows out of a table's rows `t`. */
+/**
+ * Compiles the statements of one of the two lists.
+ * @returns `list` reads one page, its total and the data version in one snapshot; `queries` are its
+ *   statements by the form of the page
+ */
+export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
+  table: TransactionTable,
+  item: Item,
+  rows: SelectQueryBuilder<DB, TB, ColumnMap<Static<Item>>>,
+) {
+  const compiled = Object.entries(pages).map(([name, page]): [string, ResponseQuery] => {
+    const lookup = (method: AuthMethod) => page.lookup(method, table)
+    return [
+      name,
+      responseQuery({ name: `${table} ${name}`, item, lookup, rows: page.rows(rows, table) }),
+    ]
+  })
+  const queries = Object.fromEntries(compiled) as Record<keyof typeof pages, ResponseQuery>
+  const list = (db: Database, request: ListRequest): Promise<ReadResponse> => {
+    const { limit: rowLimit, page } = request
+    const values = [request.from ?? '-infinity', request.to ?? 'infinity', String(rowLimit)]
+    if (page > 0) values.push(String(rowLimit * page))
+    return readResponse(db, queries[pageFor(request)], request, values, ({ totalItems }) => ({
+      opening: '{"items":[',
+      closing: `],"limit":${rowLimit},"page":${page},"totalItems":${totalItems}}`,
+    }))
+  }
+  return { list, queries }
+}
+
+/** The two parts of a page statement: its lookup, and its rows of a table `t`. */
 interface Page {
-  head: (kind: CallerKind, table: TransactionTable) => Expression<HeadColumns>
+  lookup: (method: AuthMethod, table: TransactionTable) => Expression<LookupColumns>
   rows: <DB, TB extends keyof DB, Columns>(
     rows: SelectQueryBuilder<DB, TB, Columns>,
     table: TransactionTable,
   ) => Expression<Columns>
 }
 
-/** A page with nothing before it. */
 const firstPage = (total: (table: TransactionTable) => RawBuilder<string>): Page => ({
-  head: (kind, table) => connectionOfApp(kind).select(headColumns(total(table))),
+  lookup: (method, table) => connectionOfApp(method).select(lookupColumns(total(table))),
   rows: (rows, table) =>
     inOrder(rows, table)
       .where(sql<boolean>`
-        t.connection_id = ${connectionKeyParameter} and head.connection_id is not null
+        t.connection_id = ${connectionKey} and lookup.connection_id is not null
         and t.effective_day >= ${from} and t.effective_day <= ${to}`)
-      .limit(length),
+      .limit(limit),
 })
 
-/** Any other page: the day in which it starts is looked up, so that its depth costs next to nothing. */
+/** Starts at the day that holds the page's first row, so that its depth costs next to nothing. */
 const laterPage: Page = {
-  head: (kind, table) =>
-    connectionOfApp(kind)
+  lookup: (method, table) =>
+    connectionOfApp(method)
       .leftJoinLateral(pageStart(table).as('start'), (join) => join.onTrue())
       .select([
-        ...headColumns(totalOfMonths(table)),
+        ...lookupColumns(totalOfMonths(table)),
         'start.effective_day as newest_day',
         'start.skipped',
       ]),
@@ -63,16 +95,13 @@ const laterPage: Page = {
   rows: (rows, table) =>
     inOrder(rows, table)
       .where(sql<boolean>`
-        t.connection_id = ${connectionKeyParameter} and head.connection_id is not null
-        and t.effective_day >= ${from} and t.effective_day <= head.newest_day`)
-      .limit(length)
-      .offset(sql<number>`head.skipped`),
+        t.connection_id = ${connectionKey} and lookup.connection_id is not null
+        and t.effective_day >= ${from} and t.effective_day <= lookup.newest_day`)
+      .limit(limit)
+      .offset(sql<number>`lookup.skipped`),
 }
 
-/**
- * One statement for each, so that a request takes no step that it does not need: to make a step ready
- * costs the database as much as to take it.
- */
+/** One statement for each form: a plan node costs as much to set up as to run. */
 const pages = {
   'first page': firstPage(totalOfAll),
   'first page of days': firstPage(totalOfDays),
@@ -81,10 +110,10 @@ const pages = {
 }
 
 /**
- * Which of them answers a request. A total over a year or two is best had from its days; for a range
- * without an end, the clock only says by which way the same total is come to.
+ * Chooses the statement of a request. A total over one or two years is summed by day. For an open range,
+ * the current year only selects the faster plan.
  */
-function pageFor({ from, to, page }: Range & { page: number }): keyof typeof pages {
+function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
   if (page > 0) return 'later page'
   if (from === undefined && to === undefined) return 'first page'
   const [first, last] = [yearOf(from) ?? 1, yearOf(to) ?? new Date().getUTCFullYear()]
@@ -94,12 +123,9 @@ function pageFor({ from, to, page }: Range & { page: number }): keyof typeof pag
 const yearOf = (day: string | undefined) =>
   day === undefined ? undefined : Number(day.slice(0, 4))
 
-interface Range {
-  from: string | undefined
-  to: string | undefined
-}
+const ROW_ID = { portfolio_transaction: 'transaction_id', account_transaction: 'movement_id' }
 
-/** Newest first: by effective day, then by hour with the unknown ones last, then by id (contract 8). */
+/** Newest first: by effective day, then by hour (null last), then by id (contract 8). */
 function inOrder<DB, TB extends keyof DB, Columns>(
   rows: SelectQueryBuilder<DB, TB, Columns>,
   table: TransactionTable,
@@ -107,43 +133,5 @@ function inOrder<DB, TB extends keyof DB, Columns>(
   return rows
     .orderBy(sql`t.effective_day`, 'desc')
     .orderBy(sql`t.operation_date_hour`, (order) => order.desc().nullsLast())
-    .orderBy(sql.ref(`t.${KEYS[table]}`), 'desc')
-}
-
-/** What a request for a list of transactions says besides. */
-export interface ListFacts extends ConnectionFacts {
-  /** Days, YYYY-MM-DD, both inclusive; undefined leaves that end open. */
-  from: string | undefined
-  to: string | undefined
-  /** Rows of a page, and its number from 0. */
-  limit: number
-  page: number
-}
-
-/**
- * A query for the pages of one of the two lists.
- * @returns a function of (db, facts) that reads one page, its total and the connection's version in one
- * snapshot
- */
-export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
-  table: TransactionTable,
-  item: Item,
-  rows: SelectQueryBuilder<DB, TB, Flat<Static<Item>>>,
-): (db: Database, facts: ListFacts) => Promise<Reply> {
-  const queries = new Map(
-    Object.entries(pages).map(([name, page]) => {
-      const head = (kind: CallerKind) => page.head(kind, table)
-      const parts = { name: `${table} ${name}`, item, head, rows: page.rows(rows, table) }
-      return [name, replyQuery(parts)]
-    }),
-  )
-  return (db, facts) => {
-    const { from = '-infinity', to = 'infinity', limit, page } = facts
-    const query = queries.get(pageFor(facts)) as ReplyQuery
-    const values = [from, to, String(limit), ...(page === 0 ? [] : [String(limit * page)])]
-    return answer(db, query, facts, values, ({ totalItems }) => ({
-      opening: '{"items":[',
-      closing: `],"limit":${limit},"page":${page},"totalItems":${totalItems}}`,
-    }))
-  }
+    .orderBy(sql.ref(`t.${ROW_ID[table]}`), 'desc')
 }

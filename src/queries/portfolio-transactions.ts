@@ -2,8 +2,7 @@ import { build } from '../postgres/statements.ts'
 import { PortfolioTransaction } from '../schemas/portfolio-transaction.ts'
 import { transactionList } from './list-page.ts'
 
-/** The portfolio transactions of a connection, a page at a time (section 4.1). */
-export const readPortfolioTransactions = transactionList(
+const { list, queries } = transactionList(
   'portfolio_transaction',
   PortfolioTransaction,
   build
@@ -38,3 +37,7 @@ export const readPortfolioTransactions = transactionList(
       't.retention_to as retentionDetail.retentionTo',
     ]),
 )
+
+/** Lists the portfolio transactions of a connection, a page at a time (section 4.1). */
+export const listPortfolioTransactions = list
+export const portfolioTransactionQueries = queries

@@ -1,201 +1,145 @@
 import type { Readable } from 'node:stream'
 import type { Static, TObject } from '@sinclair/typebox'
 import { type Expression, sql } from 'kysely'
-import { type Flat, flatFields } from '../json/column-map.ts'
-import { shortWork } from '../json/fair-scheduler.ts'
 import { type Frame, jsonArray } from '../json/response-body.ts'
-import { compileRowWriter, type RowWriter } from '../json/row-writer.ts'
+import { type ColumnMap, columnsOf, compileRowWriter, type RowWriter } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
-import { HostFailed } from '../postgres/errors.ts'
-import type { Replica } from '../postgres/replicas.ts'
-import type { Holding } from '../postgres/response-memory.ts'
-import type { Parameter, Statement } from '../postgres/statements.ts'
-import { compile } from '../postgres/statements.ts'
-import type { RawRows } from '../postgres/wire/raw-rows.ts'
-import { type Caller, type CallerKind, callerParameter, forEachCaller, kindOf } from './caller.ts'
+import { ServerFailed } from '../postgres/errors.ts'
+import type { MemoryReservation } from '../postgres/response-memory.ts'
+import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
 import {
-  connectionOfApp,
-  HEAD_COLUMNS,
-  type Head,
-  type HeadColumns,
-  headColumns,
-  takeHead,
+  type AuthMethod,
+  authMethodOf,
+  type Caller,
+  callerParameter,
+  forEachAuthMethod,
+} from './caller.ts'
+import {
+  LOOKUP_COLUMNS,
+  type Lookup,
+  type LookupColumns,
+  lookupStatements,
+  takeLookup,
 } from './connection.ts'
 
-export interface StatementParts<Item extends TObject> {
-  /** Unique among the statements of the service. */
-  name: string
-  item: Item
-  /** The head's columns, and whatever else of the look-up the rows refer to. */
-  head: (kind: CallerKind) => Expression<HeadColumns>
-  /** The fields of `item` by their names; the SELECT may refer to `head`. */
-  rows: Expression<Flat<Static<Item>>>
-}
-
-/**
- * Puts head and rows together into one statement, for each way in which a caller can be known. The head
- * is computed once, and comes first; the rows follow it, with nulls in the head's columns, so that what
- * is said once per answer is not sent a thousand times.
- */
-function replyStatements<Item extends TObject>(
-  parts: StatementParts<Item>,
-): Record<CallerKind, Statement> {
-  const fields = flatFields(parts.item).map((field) => sql.id('rows', field.name))
-  const nothing = sql.join(fields.map(() => sql`null`))
-  const head = sql.join(HEAD_COLUMNS.map((column) => sql.ref(`head.${column}`)))
-  const noHead = sql.join(HEAD_COLUMNS.map(() => sql`null`))
-  return forEachCaller((kind) =>
-    compile(
-      `${parts.name} by ${kind}`,
-      sql`with head as materialized ${parts.head(kind)}
-        select ${head}, ${nothing} from head
-        union all
-        select ${noHead}, ${sql.join(fields)} from head cross join lateral ${parts.rows} as rows`,
-    ),
-  )
-}
-
-/** One question: the statement of an answer, and its parameters. */
-export interface Question {
-  kind: CallerKind
-  statement: Statement
-  /** The caller and the connection, then the statement's own. */
-  parameters: [Parameter, Buffer, string, ...Parameter[]]
-  /** The versions of the data that the client has; `*` stands for any. */
-  knownVersions: string[]
-  holding: Holding
-}
-
-export interface Found {
-  head: Head
-  /** Undefined where the client has this version already. */
-  rows: RawRows | undefined
-}
-
-/**
- * Reads head and rows of an answer; but first, where the client has one already, whether that is still
- * good, which is a look-up of two rows.
- *
- * Where there are replicas, one of them is asked for the rows and the primary for the head: a replica's
- * rows count only if they are of the version that the primary has now. So a token that was revoked, or a
- * connection that was deleted, is refused at once, nobody is told of an earlier state, and a replica that
- * lags costs a second read and nothing else.
- * @throws DatabaseUnavailable, InvalidToken, ExpiredToken or ConnectionNotFound
- */
-async function currentRows(db: Database, question: Question): Promise<Found> {
-  const { statement, parameters, knownVersions, holding } = question
-  if (!holding.heavy) shortWork()
-  const isKnown = ({ version }: Head) =>
-    knownVersions.includes(version) || knownVersions.includes('*')
-  const head = knownVersions.length > 0 ? await readHead(db, question) : undefined
-  if (head && isKnown(head)) return { head, rows: undefined }
-  const replica = db.replica(parameters[1])
-  const found = replica && (await readFromReplica(db, replica, question, head))
-  if (found) return found
-  const rows = await db.read(statement, parameters, holding)
-  return { head: takeHead(rows), rows }
-}
-
-/** The head of any answer, without its rows and its total. */
-const heads = forEachCaller((kind) =>
-  compile(`head by ${kind}`, sql`${connectionOfApp(kind).select(headColumns(sql`null`))}`),
-)
-
-async function readHead(db: Database, { kind, parameters }: Question): Promise<Head> {
-  return takeHead(await db.read(heads[kind], parameters.slice(0, 3)))
-}
-
-/**
- * @param known the head that the primary has, where it has been read
- * @returns undefined where the replica has not what the primary has
- */
-async function readFromReplica(
-  db: Database,
-  replica: Replica,
-  question: Question,
-  known: Head | undefined,
-): Promise<Found | undefined> {
-  const { statement, parameters, holding } = question
-  const reading = replica.read(statement, parameters, holding).catch((error: unknown) => {
-    if (error instanceof HostFailed) return undefined
-    throw error
-  })
-  // Whoever the primary refuses need not wait for what comes of it.
-  reading.catch(() => {})
-  const current = known ?? (await readHead(db, question))
-  const rows = await reading
-  if (rows === undefined) return undefined
-  const head = headOf(rows)
-  if (head?.appId === current.appId && head.version === current.version) return { head, rows }
-  rows.discard()
-  return undefined
-}
-
-/** A replica that knows less than the primary refuses what the primary does not. */
-function headOf(rows: RawRows): Head | undefined {
-  try {
-    return takeHead(rows)
-  } catch {
-    return undefined
-  }
-}
-
-/** What every request says. */
-export interface ConnectionFacts {
+/** A request for data of one connection, from the route down to the SQL. */
+export interface ConnectionRequest {
   caller: Caller
-  /** SHA-256 of the connection's token, and the key of the connection that is taken from it. */
-  connection: Buffer
+  /** SHA-256 of the connection's token, and the key of the connection. */
+  tokenHash: Buffer
   connectionKey: string
-  /** The versions of the data that the client has; `*` stands for any. */
+  /** Digest of the route's fields and the query: with the data version it makes the ETag. */
+  representation: string
+  /** Data versions that the client has of this representation; `*` matches any. */
   knownVersions: string[]
-  /** Where the memory that the answer takes is counted. */
-  holding: Holding
+  /** Memory of the response. It has ended when the client is gone. */
+  reservation: MemoryReservation
 }
 
-/** An answer as it goes out, but for HTTP. */
-export interface Reply extends Head {
-  /** JSON, or undefined where the client has this version already. */
+export interface ReadResponse {
+  meta: Lookup & { items: number }
+  /** JSON; undefined where the client has this version already. */
   body: Buffer | Readable | undefined
-  /** Rows in the body. */
-  items: number
 }
 
-export interface ReplyQuery {
-  statements: Record<CallerKind, Statement>
+/** The statements of a query and the writer of its rows, compiled once. */
+export interface ResponseQuery {
+  statements: Record<AuthMethod, Statement>
   writer: RowWriter
 }
 
-/** Compiles, once, the statements of a query and the writer of their rows. */
-export function replyQuery<Item extends TObject>(parts: StatementParts<Item>): ReplyQuery {
+/**
+ * Compiles one statement for each way to authenticate. One statement is one snapshot. The lookup is
+ * computed once and comes first. The rows follow with nulls in its columns, so that the lookup is not
+ * sent a thousand times.
+ * @param query `lookup` has LOOKUP_COLUMNS and what else `rows` refers to as `lookup`
+ */
+export function responseQuery<Item extends TObject>(query: {
+  /** Unique among the statements of the service. */
+  name: string
+  item: Item
+  lookup: (method: AuthMethod) => Expression<LookupColumns>
+  rows: Expression<ColumnMap<Static<Item>>>
+}): ResponseQuery {
+  const fields = columnsOf(query.item).map(({ name }) => sql.id('rows', name))
+  const nulls = (columns: readonly unknown[]) => sql.join(columns.map(() => sql`null`))
+  const lookup = sql.join(LOOKUP_COLUMNS.map((column) => sql.ref(`lookup.${column}`)))
+  const statement = (method: AuthMethod) => sql`
+    with lookup as materialized ${query.lookup(method)}
+    select ${lookup}, ${nulls(fields)} from lookup
+    union all
+    select ${nulls(LOOKUP_COLUMNS)}, ${sql.join(fields)}
+      from lookup cross join lateral ${query.rows} as rows`
   return {
-    statements: replyStatements(parts),
-    writer: compileRowWriter(parts.item, HEAD_COLUMNS.length),
+    statements: forEachAuthMethod((method) =>
+      compile(`${query.name} by ${method}`, statement(method)),
+    ),
+    writer: compileRowWriter(query.item, LOOKUP_COLUMNS.length),
   }
 }
 
 /**
  * Reads what the client does not have yet, in one snapshot, and writes it as JSON.
- * @param values the parameters from $4 on
- * @param frame what stands around the rows
+ * @param values parameters from $4 on
+ * @param frame JSON around the rows
+ * @throws DatabaseUnavailable, InvalidToken, ExpiredToken or ConnectionNotFound
  */
-export async function answer(
+export async function readResponse(
   db: Database,
-  { statements, writer }: ReplyQuery,
-  { caller, connection, connectionKey, knownVersions, holding }: ConnectionFacts,
+  { statements, writer }: ResponseQuery,
+  request: ConnectionRequest,
   values: Parameter[],
-  frame: (head: Head) => Frame,
-): Promise<Reply> {
-  const kind = kindOf(caller)
-  const parameters: Question['parameters'] = [
-    callerParameter(caller),
-    connection,
-    connectionKey,
-    ...values,
-  ]
-  const question = { kind, statement: statements[kind], parameters, knownVersions, holding }
-  const { head, rows } = await currentRows(db, question)
-  if (rows === undefined) return { ...head, items: 0, body: undefined }
-  const items = rows.count
-  const body = jsonArray(rows, writer, frame(head), holding)
-  return { ...head, items, body }
+  frame: (lookup: Lookup) => Frame,
+): Promise<ReadResponse> {
+  const { caller, reservation, knownVersions } = request
+  const keys = [callerParameter(caller), request.tokenHash, request.connectionKey]
+  const method = authMethodOf(caller)
+  const readLookup = async () => takeLookup(await db.read(lookupStatements[method], keys))
+
+  const known = knownVersions.length > 0 ? await readLookup() : undefined
+  if (known && (knownVersions.includes(known.version) || knownVersions.includes('*'))) {
+    return { meta: { ...known, items: 0 }, body: undefined }
+  }
+  const read = (from: Pick<Database, 'read'>) =>
+    from.read(statements[method], [...keys, ...values], reservation)
+  const replica = db.replica(request.tokenHash)
+  const replicated = replica && (await readReplica(read(replica), known ?? readLookup()))
+  const rows = replicated?.rows ?? (await read(db))
+  const lookup = replicated?.lookup ?? takeLookup(rows)
+  const meta = { ...lookup, items: rows.count }
+  return { meta, body: jsonArray(rows, writer, frame(lookup), reservation) }
+}
+
+/**
+ * Checks the rows of a replica against the primary's lookup: they count only at the version that the
+ * primary has now. A revoked token or a deleted connection is thus refused at once, no client gets an
+ * earlier state, and a lagging replica costs a second read and nothing else.
+ * @returns undefined where the replica lacks what the primary has
+ */
+async function readReplica(
+  reading: ReturnType<Database['read']>,
+  primary: Lookup | Promise<Lookup>,
+) {
+  const settled = reading.catch((error: unknown) => {
+    if (error instanceof ServerFailed) return undefined
+    throw error
+  })
+  // The primary may reject the request before this settles.
+  settled.catch(() => {})
+  const current = await primary
+  const rows = await settled
+  if (rows === undefined) return undefined
+  const lookup = lookupOf(rows)
+  if (lookup?.appId === current.appId && lookup.version === current.version) return { lookup, rows }
+  rows.discard()
+  return undefined
+}
+
+/** A replica that lags may reject what the primary accepts. */
+function lookupOf(rows: Parameters<typeof takeLookup>[0]): Lookup | undefined {
+  try {
+    return takeLookup(rows)
+  } catch {
+    return undefined
+  }
 }

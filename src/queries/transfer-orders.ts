@@ -2,19 +2,23 @@ import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import { build } from '../postgres/statements.ts'
 import { AssetsTransferOrder } from '../schemas/transfer-order.ts'
-import { connectionKeyParameter, connectionOfApp, headColumns } from './connection.ts'
-import { answer, type ConnectionFacts, type Reply, replyQuery } from './read-response.ts'
+import { connectionKey, connectionOfApp, lookupColumns } from './connection.ts'
+import {
+  type ConnectionRequest,
+  type ReadResponse,
+  readResponse,
+  responseQuery,
+} from './read-response.ts'
 
-const query = replyQuery({
+export const transferOrderQuery = responseQuery({
   name: 'assets_transfer_order',
   item: AssetsTransferOrder,
-  head: (kind) => connectionOfApp(kind).select(headColumns(sql`null`)),
-  // Newest first by completion, then by id; what is not completed is not shown (contract 8 and 15).
+  lookup: (method) => connectionOfApp(method).select(lookupColumns(sql`null`)),
+  // Newest first by completion, then by id. Orders that are not completed are left out (contract 8, 15).
   rows: build
     .selectFrom('assets_transfer_order as t')
-    .where(
-      sql<boolean>`t.connection_id = ${connectionKeyParameter} and head.connection_id is not null`,
-    )
+    .where(sql<boolean>`
+      t.connection_id = ${connectionKey} and lookup.connection_id is not null`)
     .where('t.completed_at', 'is not', null)
     .orderBy('t.completed_at', 'desc')
     .orderBy('t.id', 'desc')
@@ -36,7 +40,10 @@ const query = replyQuery({
     ]),
 })
 
-/** The orders that the end user completed for a connection, all of them (section 4.3). */
-export function readAssetsTransferOrders(db: Database, facts: ConnectionFacts): Promise<Reply> {
-  return answer(db, query, facts, [], () => ({ opening: '[', closing: ']' }))
+/** Lists all transfer orders that the end user completed for a connection (section 4.3). */
+export function listTransferOrders(
+  db: Database,
+  request: ConnectionRequest,
+): Promise<ReadResponse> {
+  return readResponse(db, transferOrderQuery, request, [], () => ({ opening: '[', closing: ']' }))
 }

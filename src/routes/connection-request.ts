@@ -1,107 +1,82 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Validators, validatorsOf } from '../http/conditional-requests.ts'
+import type { FastifyReply } from 'fastify'
+import { knownVersions } from '../http/conditional-requests.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Quota } from '../http/quota.ts'
 import type { Database } from '../postgres/database.ts'
-import type { Holding } from '../postgres/response-memory.ts'
 import { connectionKey, tokenHash } from '../postgres/tokens.ts'
 import { ConnectionNotFound, confirmCaller } from '../queries/caller.ts'
-import type { ConnectionFacts, Reply } from '../queries/read-response.ts'
+import type { ConnectionRequest, ReadResponse } from '../queries/read-response.ts'
 import type { ConnectionParams } from '../schemas/list.ts'
 import type { ParameterError } from '../schemas/problem.ts'
 
-/**
- * Notes which app calls, for the log, and takes the request off its quota: once for each request, as
- * soon as the database has said who it is.
- * @throws HttpError when the app has used up its quota; that comes before anything else it is told
- */
-async function callerIsKnown(
-  quota: Quota | undefined,
-  reply: FastifyReply,
-  appId: string,
-): Promise<void> {
-  reply.request.appId = appId
-  await quota?.spend(reply)
-}
-
-/**
- * A read that says who called, whether there is something to answer with or not. Where it says nothing,
- * because the client went away before the first row, the quota has the database asked who that was:
- * else whoever never waits for an answer could keep the database busy without end.
- */
-export async function readOfKnownCaller(
-  { db, quota }: { db: Database; quota: Quota | undefined },
-  reply: FastifyReply,
-  reading: Promise<Reply>,
-): Promise<Reply> {
-  const found = await reading.catch(async (error: unknown) => {
-    if (error instanceof ConnectionNotFound) return error
-    if (quota && reply.raw.destroyed) {
-      await callerIsKnown(quota, reply, await confirmCaller(db, reply.request.caller))
-    }
-    throw error
-  })
-  await callerIsKnown(quota, reply, found.appId)
-  if (found instanceof ConnectionNotFound) throw found
-  return found
-}
-
-/** What a route gets to answer with. */
 export interface RouteOptions {
   db: Database
-  /** The largest `limit`. */
+  /** Largest `limit`. */
   maximumLimit: number
-  /** How much an app may ask; without it, as much as it likes. */
+  /** Requests that an app may send; undefined for no limit. */
   quota: Quota | undefined
 }
 
-/** What a request asks about its connection, and the tags that its answer is held against. */
-export function connectionFacts(
-  request: FastifyRequest,
-  form: string,
-  holding: Holding,
-): { facts: ConnectionFacts; validators: Validators } {
-  const { token } = request.params as ConnectionParams
-  const hash = tokenHash(token)
-  const validators = validatorsOf(request, form)
-  const { knownVersions } = validators
+/**
+ * Makes the request object that goes down to the SQL.
+ * @param representation see representationOf()
+ * @param rows that the response may have
+ */
+export function connectionRequest(
+  { db }: RouteOptions,
+  { request, raw, elapsedTime }: FastifyReply,
+  representation: string,
+  rows: number,
+): ConnectionRequest {
+  const hash = tokenHash((request.params as ConnectionParams).token)
+  const reservation = db.reserve(rows, performance.now() - elapsedTime)
+  reservation.direct = request.headers['accept-encoding'] === undefined
+  if (raw.destroyed) reservation.end(false)
+  else raw.once('close', () => reservation.end(raw.writableFinished))
   return {
-    facts: {
-      caller: request.caller,
-      connection: hash,
-      connectionKey: connectionKey(hash),
-      knownVersions,
-      holding,
-    },
-    validators,
+    caller: request.caller,
+    tokenHash: hash,
+    connectionKey: connectionKey(hash),
+    representation,
+    knownVersions: knownVersions(request.headers['if-none-match'], representation),
+    reservation,
   }
 }
 
-/** What an answer of so many rows may hold of the memory, until it is sent or its client is gone. */
-export function holdingFor(
-  db: Database,
-  { raw, elapsedTime }: FastifyReply,
-  rows: number,
-): Holding {
-  const holding = db.hold(rows, performance.now() - elapsedTime)
-  holding.direct = raw.req.headers['accept-encoding'] === undefined
-  if (raw.destroyed) holding.end(false)
-  else raw.once('close', () => holding.end(raw.writableFinished))
-  return holding
-}
-
 /**
- * Refuses a request whose parameters are at fault, but not before its caller is known (contract 1).
- * @throws InvalidToken, ExpiredToken, or an HttpError that lists the faults
+ * Rejects invalid parameters, but only for a known caller (contract 1).
+ * @throws InvalidToken, ExpiredToken, or an HttpError that lists the errors
  */
-export async function refuseFaults(
+export async function rejectParameters(
   options: RouteOptions,
   reply: FastifyReply,
   errors: ParameterError[],
 ): Promise<void> {
   if (errors.length === 0) return
-  const appId = await confirmCaller(options.db, reply.request.caller)
-  await callerIsKnown(options.quota, reply, appId)
   const detail = 'Query parameters cannot be used; `errors` lists each one.'
-  throw new HttpError('invalid_request', detail, { errors })
+  await charge(options, reply, Promise.reject(new HttpError('invalid_request', detail, { errors })))
+}
+
+/**
+ * Waits for a read, and charges it to the calling app's quota, whatever its result: every request of a
+ * known caller counts once.
+ * @throws HttpError 429, before any other result is sent
+ */
+export async function charge(
+  { db, quota }: RouteOptions,
+  reply: FastifyReply,
+  reading: Promise<ReadResponse>,
+): Promise<ReadResponse> {
+  const { request, raw } = reply
+  const result = await reading.catch(async (error: unknown) => {
+    if (error instanceof ConnectionNotFound) return { error, appId: error.appId }
+    // A client that left before the first row is charged too: it has kept the database busy.
+    const unknown = error instanceof HttpError || (quota !== undefined && raw.destroyed)
+    if (!unknown) throw error
+    return { error, appId: await confirmCaller(db, request.caller) }
+  })
+  request.appId = 'meta' in result ? result.meta.appId : result.appId
+  await quota?.charge(reply)
+  if ('error' in result) throw result.error
+  return result
 }

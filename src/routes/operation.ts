@@ -13,7 +13,7 @@ interface Operation {
   summary: string
   description: string
   querystring: TObject
-  answer: Named<TSchema>
+  response: Named<TSchema>
 }
 
 type HeaderName = keyof typeof ResponseHeaders
@@ -26,7 +26,12 @@ const STATE: HeaderName[] = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary', .
  * The schema of an endpoint of a connection: what is its own, and what all three have in common, which
  * is every status but 200 (section 7, contract 19).
  */
-export function connectionSchema({ tag, querystring, answer, ...about }: Operation): FastifySchema {
+export function connectionSchema({
+  tag,
+  querystring,
+  response,
+  ...about
+}: Operation): FastifySchema {
   const links: HeaderName[] = 'page' in querystring.properties ? ['Link'] : []
   return {
     ...about,
@@ -36,9 +41,9 @@ export function connectionSchema({ tag, querystring, answer, ...about }: Operati
     headers: RequestHeaders,
     response: {
       200: {
-        description: answer.description,
+        description: response.description,
         headers: headers(...STATE, ...links, 'Content-Encoding'),
-        content: { 'application/json': { schema: Reference(answer) } },
+        content: { 'application/json': { schema: Reference(response) } },
       },
       304: {
         description:

@@ -1,89 +1,47 @@
-import type { FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
-import { sendReply } from '../http/conditional-requests.ts'
-import type { Database } from '../postgres/database.ts'
-import type { ListFacts } from '../queries/list-page.ts'
-import type { Reply } from '../queries/read-response.ts'
+import type { FastifyReply, FastifySchemaValidationError } from 'fastify'
+import { representationOf, sendResponse } from '../http/conditional-requests.ts'
+import type { ListRequest } from '../queries/list-page.ts'
+import type { ReadResponse } from '../queries/read-response.ts'
 import { DEFAULT_LIMIT, DEFAULT_PAGE, type ListQuery, MAXIMUM_PAGE } from '../schemas/list.ts'
 import type { ParameterError, ParameterErrorCode } from '../schemas/problem.ts'
-import {
-  connectionFacts,
-  holdingFor,
-  type RouteOptions,
-  readOfKnownCaller,
-  refuseFaults,
-} from './connection-request.ts'
+import { connectionRequest, type RouteOptions, rejectParameters } from './connection-request.ts'
 
 /**
- * What the parameters of a list must be, in words, and the names that there are. The transfer orders
- * take none.
+ * Makes the request for a page from the query parameters.
+ * @param fingerprint of the response schemas, see schemaFingerprint()
+ * @throws InvalidToken, ExpiredToken, or an HttpError that lists all invalid parameters
  */
-export type ParameterRules = Record<string, string>
-
-function listRules(maximumLimit: number): ParameterRules {
-  return {
-    from: 'from must be a day that exists, as YYYY-MM-DD.',
-    to: 'to must be a day that exists, as YYYY-MM-DD.',
-    limit: `limit must be a whole number from 1 to ${maximumLimit}, in digits.`,
-    page: `page must be a whole number from 0 to ${MAXIMUM_PAGE}, in digits.`,
-  }
-}
-
-/** The faults that the schema finds, one for each parameter. */
-export function formFaults(
-  found: FastifySchemaValidationError[],
-  rules: ParameterRules,
-): ParameterError[] {
-  const faults = found.map((fault) => formFault(fault, rules))
-  return [...new Map(faults.map((fault) => [fault.parameter, fault])).values()]
-}
-
-function formFault(found: FastifySchemaValidationError, rules: ParameterRules): ParameterError {
-  if (found.keyword === 'additionalProperties') {
-    const parameter = String(found.params.additionalProperty)
-    const names = Object.keys(rules)
-    const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
-    return { parameter, code: 'unknown_parameter', detail: `There is no such parameter. ${known}` }
-  }
-  const parameter = found.instancePath.slice(1)
-  return found.keyword === 'type'
-    ? { parameter, code: 'repeated_parameter', detail: `${parameter} may be given only once.` }
-    : { parameter, code: 'invalid_format', detail: String(rules[parameter]) }
-}
-
-/** Every fault of a list's parameters at once: those of form, then those of well-formed values. */
-function listFaults(
-  query: ListQuery,
-  found: FastifySchemaValidationError[],
-  maximumLimit: number,
-): ParameterError[] {
-  const rules = listRules(maximumLimit)
-  const faults = formFaults(found, rules)
-  const sound = (name: keyof ListQuery) => {
-    const value = faults.some(({ parameter }) => parameter === name) ? undefined : query[name]
-    return value === undefined ? Number.NaN : Number(value)
-  }
-  const report = (parameter: keyof ListQuery, code: ParameterErrorCode, detail?: string) =>
-    faults.push({ parameter, code, detail: detail ?? String(rules[parameter]) })
-  const limit = sound('limit')
-  const page = sound('page')
-  if (limit < 1 || limit > maximumLimit) report('limit', 'out_of_range')
-  if (page > MAXIMUM_PAGE) report('page', 'out_of_range')
+export async function listRequest(
+  options: RouteOptions,
+  reply: FastifyReply,
+  fingerprint: string,
+): Promise<ListRequest> {
+  const query = reply.request.query as ListQuery
+  const invalid = reply.request.validationError?.validation ?? []
+  await rejectParameters(options, reply, listErrors(query, invalid, options.maximumLimit))
   const { from, to } = query
-  const days = faults.every(({ parameter }) => parameter !== 'from' && parameter !== 'to')
-  // Days of this form compare as text.
-  if (days && from !== undefined && to !== undefined && from > to)
-    report('from', 'invalid_range', 'from must not be after to.')
-  return faults
+  const limit = Number(query.limit ?? DEFAULT_LIMIT)
+  const page = Number(query.page ?? DEFAULT_PAGE)
+  const representation = representationOf(fingerprint, from, to, limit, page)
+  return { ...connectionRequest(options, reply, representation, limit), from, to, limit, page }
 }
 
-type Paging = Pick<ListFacts, 'from' | 'to' | 'limit' | 'page'>
+/** Sends a page with its links. */
+export function sendPage(
+  reply: FastifyReply,
+  request: ListRequest,
+  response: ReadResponse,
+): FastifyReply {
+  if (response.body) reply.header('link', pageLinks(request, response.meta.totalItems))
+  return sendResponse(reply, request, response)
+}
 
 /**
- * The Link header of a page (RFC 8288, contract 23): first, prev, next and last. `next` is absent on
- * the last page and past it. The targets are relative to the address that was asked for, so that the
- * connection's token in it is not repeated in a header, where it might be logged (contract 21).
+ * The Link header of a page (RFC 8288, contract 23): first, prev, next and last; no `next` on the last page
+ * or past it. Targets are relative: the path holds the connection's token, and proxies log headers
+ * (contract 21).
  */
-function pageLinks({ from, to, limit, page }: Paging, totalItems: number): string {
+function pageLinks({ from, to, limit, page }: ListRequest, totalItems: number): string {
   const last = Math.max(0, Math.ceil(totalItems / limit) - 1)
   const filter = `${from ? `from=${from}&` : ''}${to ? `to=${to}&` : ''}`
   const pages = [
@@ -98,25 +56,61 @@ function pageLinks({ from, to, limit, page }: Paging, totalItems: number): strin
     .join(', ')
 }
 
-/**
- * Handles a request for one of the two lists: its parameters, one read, the answer with its links.
- * @param form names the form of the answer, see routes/validators.ts
- */
-export function listHandler(
-  options: RouteOptions,
-  read: (db: Database, facts: ListFacts) => Promise<Reply>,
-  form: string,
-) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const query = request.query as ListQuery
-    const found = request.validationError?.validation ?? []
-    await refuseFaults(options, reply, listFaults(query, found, options.maximumLimit))
-    const { from, to, limit = DEFAULT_LIMIT, page = DEFAULT_PAGE } = query
-    const holding = holdingFor(options.db, reply, Number(limit))
-    const { facts, validators } = connectionFacts(request, form, holding)
-    const list = { ...facts, from, to, limit: Number(limit), page: Number(page) }
-    const answer = await readOfKnownCaller(options, reply, read(options.db, list))
-    if (answer.body) reply.header('link', pageLinks(list, answer.totalItems))
-    return sendReply(reply, validators, answer)
+/** The rule of each parameter in words. The transfer orders have no parameters. */
+type ParameterRules = Record<string, string>
+
+function listRules(maximumLimit: number): ParameterRules {
+  return {
+    from: 'from must be a day that exists, as YYYY-MM-DD.',
+    to: 'to must be a day that exists, as YYYY-MM-DD.',
+    limit: `limit must be a whole number from 1 to ${maximumLimit}, in digits.`,
+    page: `page must be a whole number from 0 to ${MAXIMUM_PAGE}, in digits.`,
   }
+}
+
+/** Lists the errors that the schema found, one for each parameter. */
+export function schemaErrors(
+  found: FastifySchemaValidationError[],
+  rules: ParameterRules,
+): ParameterError[] {
+  const errors = found.map((each) => schemaError(each, rules))
+  return [...new Map(errors.map((error) => [error.parameter, error])).values()]
+}
+
+function schemaError(found: FastifySchemaValidationError, rules: ParameterRules): ParameterError {
+  if (found.keyword === 'additionalProperties') {
+    const parameter = String(found.params.additionalProperty)
+    const names = Object.keys(rules)
+    const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
+    return { parameter, code: 'unknown_parameter', detail: `There is no such parameter. ${known}` }
+  }
+  const parameter = found.instancePath.slice(1)
+  return found.keyword === 'type'
+    ? { parameter, code: 'repeated_parameter', detail: `${parameter} may be given only once.` }
+    : { parameter, code: 'invalid_format', detail: String(rules[parameter]) }
+}
+
+/** Lists all errors of a list's parameters: of the schema, then of the values. */
+function listErrors(
+  query: ListQuery,
+  found: FastifySchemaValidationError[],
+  maximumLimit: number,
+): ParameterError[] {
+  const rules = listRules(maximumLimit)
+  const errors = schemaErrors(found, rules)
+  const number = (name: 'limit' | 'page') => {
+    const value = errors.some(({ parameter }) => parameter === name) ? undefined : query[name]
+    return value === undefined ? Number.NaN : Number(value)
+  }
+  const report = (parameter: keyof ListQuery, code: ParameterErrorCode, detail?: string) =>
+    errors.push({ parameter, code, detail: detail ?? String(rules[parameter]) })
+  const limit = number('limit')
+  if (limit < 1 || limit > maximumLimit) report('limit', 'out_of_range')
+  if (number('page') > MAXIMUM_PAGE) report('page', 'out_of_range')
+  const { from, to } = query
+  const areDays = errors.every(({ parameter }) => parameter !== 'from' && parameter !== 'to')
+  // Days of this format compare as text.
+  if (areDays && from !== undefined && to !== undefined && from > to)
+    report('from', 'invalid_range', 'from must not be after to.')
+  return errors
 }

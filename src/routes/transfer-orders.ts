@@ -1,46 +1,36 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
-import { formOf, sendReply } from '../http/conditional-requests.ts'
-import { readAssetsTransferOrders } from '../queries/transfer-orders.ts'
+import { representationOf, schemaFingerprint, sendResponse } from '../http/conditional-requests.ts'
+import { listTransferOrders } from '../queries/transfer-orders.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList } from '../schemas/transfer-order.ts'
 import {
-  connectionFacts,
-  holdingFor,
+  charge,
+  connectionRequest,
   type RouteOptions,
-  readOfKnownCaller,
-  refuseFaults,
+  rejectParameters,
 } from './connection-request.ts'
 import { connectionSchema } from './operation.ts'
-import { formFaults } from './paging.ts'
+import { schemaErrors } from './paging.ts'
 
 /** GET the completed assets transfer orders of a connection (section 4.3). */
-export async function assetsTransferOrders(
-  app: FastifyInstance,
-  options: RouteOptions,
-): Promise<void> {
-  const form = formOf(AssetsTransferOrder, AssetsTransferOrderList)
-  app.get(
-    '/connections/:token/assets-transfer',
-    {
-      schema: connectionSchema({
-        operationId: 'listAssetsTransferOrders',
-        tag: 'Transfer orders',
-        summary: 'List assets transfer orders',
-        description:
-          'Every transfer order that the end user completed, newest first, in one array.',
-        querystring: Type.Object({}, { additionalProperties: false }),
-        answer: AssetsTransferOrderList,
-      }),
-      attachValidation: true,
-    },
-    async (request, reply) => {
-      const found = request.validationError?.validation ?? []
-      await refuseFaults(options, reply, formFaults(found, {}))
-      // Their number is not known before; a connection has few of them.
-      const holding = holdingFor(options.db, reply, 0)
-      const { facts, validators } = connectionFacts(request, form, holding)
-      const reading = readAssetsTransferOrders(options.db, facts)
-      return sendReply(reply, validators, await readOfKnownCaller(options, reply, reading))
-    },
-  )
+export async function transferOrders(app: FastifyInstance, options: RouteOptions): Promise<void> {
+  const fingerprint = schemaFingerprint(AssetsTransferOrder, AssetsTransferOrderList)
+  const representation = representationOf(fingerprint)
+  const schema = connectionSchema({
+    operationId: 'listAssetsTransferOrders',
+    tag: 'Transfer orders',
+    summary: 'List assets transfer orders',
+    description: 'Every transfer order that the end user completed, newest first, in one array.',
+    querystring: Type.Object({}, { additionalProperties: false }),
+    response: AssetsTransferOrderList,
+  })
+  const path = '/connections/:token/assets-transfer'
+  app.get(path, { schema, attachValidation: true }, async (_request, reply) => {
+    const invalid = reply.request.validationError?.validation ?? []
+    await rejectParameters(options, reply, schemaErrors(invalid, {}))
+    // The number of orders is unknown before the read; a connection has few.
+    const request = connectionRequest(options, reply, representation, 0)
+    const response = await charge(options, reply, listTransferOrders(options.db, request))
+    return sendResponse(reply, request, response)
+  })
 }

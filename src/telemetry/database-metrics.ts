@@ -1,7 +1,7 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
-import type { Database, Watch } from '../postgres/database.ts'
+import type { Database, Instrumentation } from '../postgres/database.ts'
 import { serverFacts } from '../postgres/readiness.ts'
-import type { HostState } from '../postgres/server.ts'
+import type { ServerState } from '../postgres/server.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 
 /** Maximum age of the state of the primary, in ms. */
@@ -52,7 +52,8 @@ export function databaseMetrics(registry: Registry, db: Database): void {
     for (const { server, failing } of servers(db)) set({ server }, Number(failing))
   })
   gauge('database_replica_used', '1 while the replica is in use.', ['server'], (set) => {
-    for (const { name, fault } of db.state().replicas) set({ server: name }, fault ? 0 : 1)
+    for (const { name, unusableReason } of db.state().replicas)
+      set({ server: name }, unusableReason ? 0 : 1)
   })
   gauge('database_replica_lag_seconds', 'Lag at the last check.', ['server'], (set) => {
     for (const { name, lagMs } of db.state().replicas) {
@@ -60,14 +61,14 @@ export function databaseMetrics(registry: Registry, db: Database): void {
     }
   })
   gauge('response_memory_bytes', 'Responses that are read but not yet sent.', [], (set) => {
-    set({}, db.state().answerBytes)
+    set({}, db.state().responseBytes)
   })
   gauge('response_memory_limit_bytes', 'Limit of this memory.', [], (set) => {
-    set({}, db.state().answerBytesLimit)
+    set({}, db.state().responseBytesLimit)
   })
 }
 
-function servers(db: Database): ({ server: string } & HostState)[] {
+function servers(db: Database): ({ server: string } & ServerState)[] {
   const { primary, replicas } = db.state()
   return [
     { server: 'primary', ...primary },
@@ -88,7 +89,7 @@ function cachedFor<T>(ms: number, read: () => Promise<T>): () => Promise<T> {
 }
 
 /** Records the duration of each read, including the wait for a connection. */
-export function readDurations(registry: Registry): Watch {
+export function readDurations(registry: Registry): Instrumentation {
   const durations = new Histogram({
     name: 'database_read_duration_seconds',
     help: 'Durations of reads, by statement.',

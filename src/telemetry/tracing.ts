@@ -19,7 +19,7 @@ import fp from 'fastify-plugin'
 import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-log.ts'
-import type { Watch } from '../postgres/database.ts'
+import type { Instrumentation } from '../postgres/database.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000
@@ -38,7 +38,7 @@ interface Tracing {
   /** Creates one span per request. */
   plugin: (app: FastifyInstance) => Promise<void>
   /** Creates one span per database read. */
-  traceRead: Watch
+  traceRead: Instrumentation
 }
 
 /** Starts OpenTelemetry. It is global to the process, so only one open app can have traces. */

@@ -14,11 +14,11 @@ const sleep = { name: 'sleep', title: 'sleep', text: 'select pg_sleep(2)' }
 
 /** Reads for a request that began `msAgo` ago. */
 async function read(statement: typeof one, msAgo: number): Promise<number> {
-  const holding = db.hold(1, performance.now() - msAgo)
+  const reservation = db.reserve(1, performance.now() - msAgo)
   return await db
-    .read(statement, [], holding)
+    .read(statement, [], reservation)
     .then(({ count }) => count)
-    .finally(() => holding.end(true))
+    .finally(() => reservation.end(true))
 }
 
 t.test('DatabaseUnavailable: a read after the time limit of its request', async (t) => {

@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import type pg from 'pg'
 import t, { type Test } from 'tap'
 import '../../src/app.ts'
-import { statements } from '../../src/postgres/statements.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
@@ -14,6 +13,7 @@ import {
   addToken,
   addTransferOrders,
 } from '../support/rows.ts'
+import { statements } from '../support/statements.ts'
 
 const ROWS = ['portfolio_transaction', 'account_transaction', 'assets_transfer_order'] as const
 const CLOSED = ['app', 'app_token', 'connection', ...ROWS]
@@ -49,35 +49,11 @@ t.test('A request leaves nothing behind for the next one of its session', async 
   const statement = statements.get('portfolio_transaction first page by tokenHash')
   const values = [mine.hash, ...lookup(mine.connection), '-infinity', 'infinity', '10']
   const { rows } = await service.query(String(statement?.text), values)
-  t.equal(rows.length, 2, 'the head and a row')
+  t.equal(rows.length, 2, 'the lookup and a row')
   for (const table of ROWS) t.same((await service.query(`select from ${table}`)).rows, [], table)
   t.same((await service.query('select id from connection')).rows, [])
   t.same((await service.query('select app_id from app_token')).rows, [])
 })
-
-t.test(
-  'A statement has nothing of what the one before it in a transaction has earned',
-  async (t) => {
-    const { service, mine } = await twoApps(t)
-    const callers = {
-      tokenHash: [mine.hash, tokenHash('nobody')],
-      clientId: [mine.clientId, 'nobody'],
-    }
-    for (const [kind, [known, unknown]] of Object.entries(callers)) {
-      const text = String(statements.get(`portfolio_transaction first page by ${kind}`)?.text)
-      const ask = (caller: unknown) =>
-        service.query(text, [caller, ...lookup(mine.connection), '-infinity', 'infinity', '10'])
-      await service.query('begin')
-      t.equal((await ask(known)).rowCount, 2)
-      t.equal((await service.query('select from portfolio_transaction')).rowCount, 1, 'earned')
-      t.equal((await ask(unknown)).rowCount, 0)
-      for (const table of [...ROWS, 'connection']) {
-        t.equal((await service.query(`select from ${table}`)).rowCount, 0, `${table}, by ${kind}`)
-      }
-      await service.query('rollback')
-    }
-  },
-)
 
 /** Each condition that keeps a statement to its caller's rows, as it stands in the SQL. */
 const CONDITIONS = [

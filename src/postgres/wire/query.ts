@@ -1,40 +1,28 @@
-import type pg from 'pg'
-import { DatabaseUnavailable } from '../errors.ts'
-import type { Holding } from '../response-memory.ts'
+import pg from 'pg'
 import type { Parameter, Statement } from '../statements.ts'
-import { RawRows } from './raw-rows.ts'
-import type { TappedConnection } from './row-filter.ts'
-
-/** One run of a statement that somebody waits for. */
-export interface Read {
-  values: Parameter[]
-  /** Where the memory of its rows is counted. */
-  holding: Holding | undefined
-  resolve(rows: RawRows): void
-  reject(error: Error): void
-}
+import type { RawRows } from './raw-rows.ts'
+import type { WireConnection } from './row-filter.ts'
 
 /**
- * Runs a statement once for each read on a tapped client. Parse (the first time), then Bind and Execute
- * for each, and one Sync leave in one packet; the description of the columns is not asked for, as we
- * know them. Each read is taken out of `reads` and resolved as soon as its rows are all there, never with
- * a part of them.
- * @returns pg's DatabaseError, or the error of a connection that broke: it came up at the first of the
- *   reads that are left, and the server ran none of those behind it
+ * Runs a SELECT on a pipelined client and collects its rows as bytes. Other queries may be in flight on
+ * the same client: each ends with its own Sync, so it is its own transaction and fails alone.
+ * @param ended called once, with the rows, or with a pg.DatabaseError or the error of a broken connection
  */
-export function runBatch(
+export function sendQuery(
   client: pg.ClientBase,
   statement: Statement,
-  reads: Read[],
-): Promise<Error | undefined> {
-  return new Promise((resolve) => {
-    client.query(new BatchQuery(statement, reads, resolve))
-  })
+  values: Parameter[],
+  rows: RawRows,
+  ended: (error: Error | undefined, rows?: RawRows) => void,
+): void {
+  client.query(new RawQuery(statement, values, rows, ended))
 }
 
-/** The part of pg's connection that a query speaks through. */
-interface Wire extends TappedConnection {
-  parsedStatements: Record<string, string>
+/** The parts of pg's connection that a query speaks through. */
+interface QueryConnection extends WireConnection {
+  /** Statements that the server has parsed, and those that were sent to be parsed, by name. */
+  parsedStatements: Record<string, string | undefined>
+  submittedNamedStatements: Record<string, string | undefined>
   parse(message: { name: string; text: string }): void
   bind(message: { statement: string; values: Parameter[] }): void
   execute(message: object): void
@@ -42,81 +30,84 @@ interface Wire extends TappedConnection {
   sendCopyFail(reason: string): void
 }
 
-/** A query in the shape that pg's client drives (its Submittable, as pg-cursor is one). */
-class BatchQuery implements pg.Submittable {
+/** A query in the shape that pg's client drives, which leaves its rows as bytes. */
+class RawQuery implements pg.Submittable {
+  // pg's client reads both, to note which statements are parsed.
   readonly name: string
   readonly text: string
-  readonly #reads: Read[]
-  readonly #end: (error?: Error) => void
-  #wire: Wire | undefined
-  #rows = new RawRows()
+  readonly #values: Parameter[]
+  readonly #rows: RawRows
+  readonly #ended: (error: Error | undefined, rows?: RawRows) => void
+  #connection: QueryConnection | undefined
+  #hasEnded = false
 
-  constructor({ name, text }: Statement, reads: Read[], end: (error?: Error) => void) {
+  constructor(
+    { name, text }: Statement,
+    values: Parameter[],
+    rows: RawRows,
+    ended: (error: Error | undefined, rows?: RawRows) => void,
+  ) {
     this.name = name
     this.text = text
-    this.#reads = reads
-    this.#end = end
+    this.#values = values
+    this.#rows = rows
+    this.#ended = ended
   }
 
-  submit(connection: pg.Connection): void {
-    const wire = connection as Wire
-    this.#wire = wire
-    this.#next()
-    wire.stream.cork()
-    if (this.name === '' || wire.parsedStatements[this.name] === undefined) wire.parse(this)
-    for (const { values } of this.#reads) {
-      wire.bind({ statement: this.name, values })
-      wire.execute({})
+  /** Sends Parse (the first time), Bind, Execute and Sync. The columns are known: no Describe. */
+  submit(pgConnection: pg.Connection): void {
+    const connection = pgConnection as QueryConnection
+    const { name, text } = this
+    this.#connection = connection
+    connection.rowTargets.push(this.#rows)
+    const { stream, parsedStatements, submittedNamedStatements } = connection
+    stream.cork()
+    if (name === '' || (parsedStatements[name] ?? submittedNamedStatements[name]) === undefined) {
+      connection.parse(this)
+      if (name !== '') submittedNamedStatements[name] = text
     }
-    wire.sync()
-    wire.stream.uncork()
+    connection.bind({ statement: name, values: this.#values })
+    connection.execute({})
+    connection.sync()
+    stream.uncork()
   }
 
-  /** The server runs nothing more of the batch, and neither do we. */
   handleError(error: Error): void {
+    if (!this.#leave()) return
     this.#rows.discard()
-    this.#finish(error)
+    this.#ended(error)
   }
 
-  /** The server tells how many rows it has sent, e.g. `SELECT 13`. */
+  /** The server states how many rows it has sent, e.g. `SELECT 13`. */
   handleCommandComplete({ text }: { text: string }): void {
-    if (this.#wire === undefined) return
-    const rows = this.#rows
-    if (text !== `SELECT ${rows.count}`) {
-      this.handleError(new Error('the rows of an answer did not all arrive'))
+    if (text !== `SELECT ${this.#rows.count}`) {
+      this.handleError(new Error('the rows of a response did not all arrive'))
       return
     }
-    const read = this.#reads.shift()
-    this.#next()
-    if (rows.refused) read?.reject(new DatabaseUnavailable(refusalOf(read)))
-    else read?.resolve(rows.finish())
+    if (this.#leave()) this.#ended(undefined, this.#rows.finish())
   }
 
-  handleReadyForQuery(): void {
-    this.#finish()
-  }
-
-  handleCopyInResponse(connection: Wire): void {
+  handleCopyInResponse(connection: QueryConnection): void {
     connection.sendCopyFail('a SELECT was expected')
   }
 
+  handleReadyForQuery(): void {}
   handleRowDescription(): void {}
   handleDataRow(): void {}
   handleEmptyQuery(): void {}
   handlePortalSuspended(): void {}
   handleCopyData(): void {}
 
-  #next(): void {
-    this.#rows = new RawRows(this.#reads[0]?.holding)
-    if (this.#wire) this.#wire.rawRows = this.#rows
-  }
-
-  #finish(error?: Error): void {
-    if (this.#wire) this.#wire.rawRows = undefined
-    this.#wire = undefined
-    this.#end(error)
+  /** Stops receiving rows. Returns false where the query has ended before. */
+  #leave(): boolean {
+    if (this.#hasEnded) return false
+    this.#hasEnded = true
+    // A query on a broken connection ends before it is submitted.
+    if (this.#connection?.rowTargets[0] === this.#rows) this.#connection.rowTargets.shift()
+    return true
   }
 }
 
-const refusalOf = ({ holding }: Read) =>
-  holding?.over ? 'the client is gone' : 'answers fill the memory'
+// A pipelined client rejects any class but pg's own, as pg-cursor and the like keep a portal open.
+// This one does not. Every method of pg's class that the client calls is replaced above.
+Object.setPrototypeOf(RawQuery.prototype, pg.Query.prototype)

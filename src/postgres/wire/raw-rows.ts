@@ -1,31 +1,31 @@
-import type { Holding } from '../response-memory.ts'
+import type { MemoryReservation } from '../response-memory.ts'
 
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Rows as PostgreSQL sent them: each one a DataRow message without its type byte, that is an int32 of
- * its length (which counts itself), an int16 of its fields, and per field an int32 length (-1 is null)
- * with as many bytes of text. They are kept in blocks in which no row is split, a third of the size of
- * the JSON that is made of them; no value becomes a JavaScript string or number on its way.
+ * Rows as PostgreSQL sent them. Each row is a DataRow message without its type byte: an int32 length
+ * (which includes itself), an int16 field count, and per field an int32 length (-1 is null) with as many
+ * bytes of text. Blocks hold whole rows, at a third of the size of their JSON. No value becomes a
+ * JavaScript string or number.
  */
 export class RawRows {
   count = 0
   byteLength = 0
-  /** Whether there was no room for them: then none is kept, and there is no answer. */
+  /** True when the reservation had no memory left: then no row is kept. */
   refused = false
-  readonly #holding: Holding | undefined
+  readonly #reservation: MemoryReservation | undefined
   /** The filled parts of blocks, and the blocks as they were taken. */
   readonly #parts: Buffer[] = []
   readonly #blocks: Buffer[] = []
   #block: Buffer = NOTHING
   #end = 0
 
-  /** @param holding where the memory of these rows is counted */
-  constructor(holding?: Holding) {
-    this.#holding = holding
+  /** @param reservation counts the memory of these rows */
+  constructor(reservation?: MemoryReservation) {
+    this.#reservation = reservation
   }
 
-  /** Makes room for a row of `length` bytes, which arrive through append(). */
+  /** Makes room for a row of `length` bytes, which append() receives. */
   begin(length: number): void {
     this.count += 1
     this.byteLength += length
@@ -36,14 +36,14 @@ export class RawRows {
     if (!this.refused) this.#end += chunk.copy(this.#block, this.#end, start, end)
   }
 
-  /** Called once, when the last row has arrived. */
+  /** Ends the input: the last row has arrived. */
   finish(): this {
     this.#seal()
     this.#block = NOTHING
     return this
   }
 
-  /** Takes the first row out and returns its fields as text. */
+  /** Removes the first row and returns its fields as text. */
   shift(): (string | null)[] | undefined {
     const part = this.#parts[0]
     if (part === undefined) return undefined
@@ -56,7 +56,7 @@ export class RawRows {
     return fields
   }
 
-  /** Hands out the blocks, and uses the memory of each for other rows when the next one is asked for. */
+  /** Yields the blocks. Asking for the next one releases the memory of the one before. */
   *takeBlocks(): Generator<Buffer, void, undefined> {
     for (let part = this.#parts[0]; part; part = this.#parts[0]) {
       yield part
@@ -64,9 +64,9 @@ export class RawRows {
     }
   }
 
-  /** Forgets the rows: they are not to be had, or not wanted. */
+  /** Drops all rows. Their blocks are not reused: a caller may still hold one. */
   discard(): void {
-    for (const { length } of this.#blocks) this.#holding?.release(length)
+    for (const { length } of this.#blocks) this.#reservation?.release(length)
     this.#parts.length = 0
     this.#blocks.length = 0
     this.#end = 0
@@ -76,14 +76,14 @@ export class RawRows {
   #dropFirst(): void {
     this.#parts.shift()
     const block = this.#blocks.shift()
-    if (block) this.#holding?.giveBack(block)
+    if (block) this.#reservation?.giveBack(block)
   }
 
   #grow(length: number): void {
     this.#seal()
     const usual = Math.min(FIRST_BLOCK * 4 ** this.#parts.length, LAST_BLOCK)
     const size = Math.max(usual, length)
-    const block = this.#holding ? this.#holding.take(size) : Buffer.allocUnsafe(size)
+    const block = this.#reservation ? this.#reservation.take(size) : Buffer.allocUnsafe(size)
     if (block === undefined) {
       this.discard()
       this.refused = true
@@ -99,7 +99,7 @@ export class RawRows {
   }
 }
 
-// Sized for a daily sync of a dozen rows; the blocks of a full page grow from there.
+// In bytes. The first block holds a daily sync of a dozen rows; a full page grows from there.
 const FIRST_BLOCK = 4_096
 const LAST_BLOCK = 65_536
 

@@ -3,39 +3,42 @@ import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 import type { RawRows } from './raw-rows.ts'
 
-/** What pg keeps per server connection, with the one field that we add to it. */
-export interface TappedConnection extends pg.Connection {
-  /** Where the rows of the running statement go, instead of through pg's parser. */
-  rawRows: RawRows | undefined
+/** pg's connection with the private parts that this folder uses, and one field of our own. */
+export interface WireConnection extends pg.Connection {
+  /** Receivers of rows, one for each raw query in flight, in the order of the queries. */
+  rowTargets: RawRows[]
   attachListeners(stream: Duplex | EventEmitter): void
 }
 
 /**
- * Lets a statement have its rows as bytes. pg makes a string of every field of every row, which for a
- * full page costs more than everything else the service does to it (docs/performance.md). Here the
- * DataRow messages are lifted out of the stream before pg's parser sees it; all other messages, and the
- * rows of statements that did not ask, pass through untouched.
+ * Lets raw queries receive rows as bytes. pg makes a string of every field, which costs more for a full
+ * page than all other work of the service (docs/performance.md). The filter takes DataRow messages out
+ * of the stream before pg's parser sees it. All other messages pass, and so do the rows of queries that
+ * are not raw.
  */
-export function tapRows(client: pg.Client): pg.Client {
-  const { connection } = client as unknown as { connection: TappedConnection }
+export function filterRows(client: pg.Client): void {
+  const { connection } = client as unknown as { connection: WireConnection }
+  connection.rowTargets = []
   const attach = connection.attachListeners.bind(connection)
   connection.attachListeners = (stream) => attach(withoutRows(stream, connection))
-  return client
 }
 
 const DATA_ROW = 0x44
 const HEADER = 5
 
 /**
- * The stream as pg's parser shall see it: only `data` and `end` are listened for there. It keeps parts of
- * what it is given, and so is given copies: the sockets read into one buffer (server-sockets.ts).
+ * Returns the stream for pg's parser, which listens for `data` and `end` only. The parser keeps parts of
+ * its input, so it gets copies: all sockets read into one buffer (sockets.ts).
  */
-function withoutRows(stream: Duplex | EventEmitter, connection: TappedConnection): EventEmitter {
+function withoutRows(stream: Duplex | EventEmitter, connection: WireConnection): EventEmitter {
   const rest = new EventEmitter()
   let carried: Buffer | undefined
   let remaining = 0
-  let lifting: RawRows | undefined
+  let target: RawRows | undefined
 
+  const pass = (chunk: Buffer, start: number, end: number) => {
+    if (end > start) rest.emit('data', Buffer.from(chunk.subarray(start, end)))
+  }
   stream.on('data', (received: Buffer) => {
     const chunk = carried ? Buffer.concat([carried, received]) : received
     carried = undefined
@@ -49,29 +52,29 @@ function withoutRows(stream: Duplex | EventEmitter, connection: TappedConnection
         }
         remaining = chunk.readInt32BE(at + 1) + 1
         if (remaining < HEADER) {
-          connection.stream.destroy(new Error('what the server sends is not PostgreSQL'))
+          connection.stream.destroy(new Error('the server sent a message that is not PostgreSQL'))
           return
         }
-        if (chunk[at] === DATA_ROW && connection.rawRows) {
-          if (at > passed) rest.emit('data', Buffer.from(chunk.subarray(passed, at)))
+        if (chunk[at] === DATA_ROW && connection.rowTargets.length > 0) {
+          // The messages before this row may end the query before its own.
+          pass(chunk, passed, at)
           passed = at
-          // What came before this row may have ended the read that it belongs to.
-          lifting = connection.rawRows
+          target = connection.rowTargets[0]
         }
-        if (lifting) {
+        if (target) {
           remaining -= 1
           at += 1
-          lifting.begin(remaining)
+          target.begin(remaining)
         }
       }
       const end = Math.min(at + remaining, chunk.length)
-      lifting?.append(chunk, at, end)
+      target?.append(chunk, at, end)
       remaining -= end - at
       at = end
-      if (lifting) passed = at
-      if (remaining === 0) lifting = undefined
+      if (target) passed = at
+      if (remaining === 0) target = undefined
     }
-    if (at > passed) rest.emit('data', Buffer.from(chunk.subarray(passed, at)))
+    pass(chunk, passed, at)
   })
   stream.on('end', () => rest.emit('end'))
   return rest

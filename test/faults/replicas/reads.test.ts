@@ -14,7 +14,7 @@ import {
   untilStandbyIs,
 } from '../support/servers/standbys.ts'
 
-const EXCLUDED = { down: 'it does not answer', behind: 'it is too far behind' }
+const EXCLUDED = { down: 'it does not respond', behind: 'it is too far behind' }
 
 const servers = await startServers(t)
 const { primary, standbys, db, untilCaughtUp } = servers
@@ -140,7 +140,7 @@ t.test('200: a promoted standby is excluded, and the responses are up to date', 
   const service = await servers.serve(t)
   await untilStandbyIs(service, two, IN_USE)
   await two.query('select pg_promote()')
-  await untilStandbyIs(service, two, 'it does not replay the log of another server')
+  await untilStandbyIs(service, two, 'it is not a standby')
   const rows = await addChangingRows(db, await addCaller(db), 3)
   for (let turn = 0; turn < 20; turn += 1) {
     await rows.change()

@@ -81,7 +81,7 @@ async function addStandby(t: Test, primary: DebianPostgres, settings?: Settings)
 /** Reason for which the service does not read from a standby; undefined while it does. */
 export function exclusionOf(service: Service, { host }: Standby): string | undefined {
   const replica = service.database.state().replicas.find(({ name }) => name === host)
-  return replica === undefined ? 'it is not a replica of the service' : replica.fault
+  return replica === undefined ? 'it is not a replica of the service' : replica.unusableReason
 }
 
 /** Waits until the service reads from the standby, or excludes it for this reason. */

@@ -1,0 +1,125 @@
+import t, { type Test } from 'tap'
+import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
+import type { Parameter } from '../../src/postgres/statements.ts'
+import { createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+
+/** Reads in flight share connections. None may notice another one. */
+
+const echo = { name: 'echo', title: 'echo', text: 'select $1::text || generate_series(1, $2::int)' }
+const divide = { name: 'divide', title: 'divide', text: 'select 12 / $1::int' }
+const kill = {
+  name: 'kill',
+  title: 'kill',
+  text: `select case when $1::text = 'it' then pg_terminate_backend(pg_backend_pid())::text else $1 end`,
+}
+const sleep = { name: 'sleep', title: 'sleep', text: 'select pg_sleep($1::float8)::text || $1' }
+const setting = {
+  name: 'setting',
+  title: 'setting',
+  text: `select coalesce(current_setting('service.test', true), '') || '>'
+    || set_config('service.test', $1::text, true)`,
+}
+const missing = { name: 'missing', title: 'missing', text: 'select $1::text from no_such_table' }
+
+t.test('200 rows each: a read gets its own rows, in their order', async (t) => {
+  const { read } = await open(t)
+  const reads = Array.from({ length: 200 }, (_, n) => read(echo, [`${n}:`, String(n % 7)]))
+  const expected = reads.map((_, n) => Array.from({ length: n % 7 }, (_, row) => `${n}:${row + 1}`))
+  t.same(await Promise.all(reads), expected)
+})
+
+t.test('40 reads at once: no more connections than the pool has', async (t) => {
+  const { read, db } = await open(t)
+  const reads = Array.from({ length: 40 }, () => read(sleep, ['0.02']))
+  await until('both connections are in use', () => db.state().primary.inUse === 2)
+  t.match(db.state().primary, { connections: 2, inUse: 2 })
+  await Promise.all(reads)
+  t.match(db.state().primary, { connections: 2, inUse: 0 })
+})
+
+t.test('a read that fails: the reads beside it do not', async (t) => {
+  const { read } = await open(t)
+  const divisors = ['1', '2', '0', '3', '4', '0', '6', '12']
+  const results = await Promise.allSettled(divisors.map((divisor) => read(divide, [divisor])))
+  for (const [n, result] of results.entries()) {
+    if (divisors[n] === '0') t.match(result, { reason: { message: 'division by zero' } })
+    else t.match(result, { value: [String(12 / Number(divisors[n]))] })
+  }
+})
+
+t.test('a statement that cannot be parsed: the reads beside it get their rows', async (t) => {
+  const { read } = await open(t, { size: 1 })
+  const reads = [
+    read(echo, ['a', '1']),
+    read(missing, ['b']),
+    read(missing, ['c']),
+    read(echo, ['d', '1']),
+  ]
+  const results = await Promise.allSettled(reads)
+  t.match(results[0], { value: ['a1'] })
+  for (const n of [1, 2]) t.match(results[n], { reason: { cause: { code: '42P01' } } })
+  t.match(results[3], { value: ['d1'] })
+})
+
+t.test('a read that breaks its connection: the reads beside it are repeated', async (t) => {
+  const { read } = await open(t, { size: 1 })
+  const words = ['a', 'it', 'b', 'c', 'd']
+  const results = await Promise.allSettled(words.map((word) => read(kill, [word])))
+  for (const n of [0, 2, 3, 4]) t.match(results[n], { value: [words[n]] })
+  t.match(results[1], { reason: { name: 'ServerFailed' } })
+})
+
+t.test('a read that is too slow: the reads behind it get their rows', async (t) => {
+  const { read } = await open(t, { size: 1, statementTimeoutMs: 500 })
+  const results = await Promise.allSettled(['0', '30', '0.1', '0'].map((s) => read(sleep, [s])))
+  t.match(results[1], { reason: { name: 'DatabaseUnavailable' } })
+  for (const n of [0, 2, 3]) t.equal(results[n]?.status, 'fulfilled')
+})
+
+t.test('reads on one connection: each is a transaction of its own', async (t) => {
+  const { read } = await open(t, { size: 1 })
+  const reads = ['first', 'second', 'third'].map((name) => read(setting, [name]))
+  t.same(await Promise.all(reads), [['>first'], ['>second'], ['>third']])
+})
+
+t.test('a large read: it has its connection to itself, and small reads go on', async (t) => {
+  const { read, db } = await open(t)
+  const reservation = db.reserve(5_000, performance.now())
+  const large = db.read(sleep, ['0.3'], reservation).then(({ count }) => count)
+  const order: string[] = []
+  large.then(() => order.push('large'))
+  await Promise.all(Array.from({ length: 20 }, () => read(sleep, ['0']))).then(() =>
+    order.push('small'),
+  )
+  t.equal(await large, 1)
+  reservation.end(true)
+  t.same(order, ['small', 'large'])
+})
+
+t.test('a pool of one connection: large reads come to their turn among small ones', async (t) => {
+  const { read, db } = await open(t, { size: 1 })
+  let busy = true
+  const small = Array.from({ length: 4 }, async () => {
+    while (busy) await read(sleep, ['0.005'])
+  })
+  const reservation = db.reserve(5_000, performance.now())
+  t.equal((await db.read(echo, ['x', '3'], reservation)).count, 3)
+  reservation.end(true)
+  busy = false
+  await Promise.all(small)
+})
+
+async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
+  const { url } = await createDatabase(t)
+  const usual = { size: 2, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
+  const db = openDatabase({ url, ...usual, ...options })
+  t.teardown(() => db.close())
+  const read = async (statement: typeof echo, values: Parameter[]) => {
+    const rows = await db.read(statement, values)
+    const found: (string | null | undefined)[] = []
+    while (rows.count > 0) found.push(rows.shift()?.[0])
+    return found
+  }
+  return { db, read }
+}
