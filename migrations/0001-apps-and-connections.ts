@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Who may ask, and for whom: apps, their bearer tokens, and the connections that belong to them.
- * Neither kind of token is stored, only its SHA-256 (sections 5.1 to 5.3 of the specification).
+ * Apps, their bearer tokens and their connections (sections 5.1 to 5.3 of the specification).
+ * The database has only the SHA-256 of bearer tokens and connection tokens.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create domain token_hash as bytea check (octet_length(value) = 32)`.execute(db)
@@ -16,7 +16,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       created_at timestamptz not null default now()
     )`.execute(db)
 
-  // Several tokens of an app may be valid at once, so that they can be rotated.
+  // An app may have several valid tokens at once, so that the operator can rotate them.
   await sql`
     create table app_token (
       id uuid primary key default gen_random_uuid(),
@@ -32,25 +32,25 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table connection (
       -- The connection key: the first 8 bytes of the token's SHA-256. The service computes it from the
-      -- request, so that PostgreSQL knows the partition, and Citus the shard, before a statement runs.
+      -- request. PostgreSQL (partitions) and Citus (shards) therefore know it before a statement runs.
       id bigint not null,
       app_id uuid not null references app on delete cascade,
       token_hash token_hash not null,
       label text check (char_length(label) <= 255),
       created_at timestamptz not null default now(),
-      -- The books, kept by the triggers of migration 0003: never written by hand.
+      -- Row counts: only the triggers of migration 0003 may write them.
       portfolio_transactions bigint not null default 0 check (portfolio_transactions >= 0),
       account_transactions bigint not null default 0 check (account_transactions >= 0),
-      -- Grows with every change of the connection's rows; with changed_at it makes the ETag.
+      -- Grows with every change of the connection's rows. The ETag consists of it and changed_at.
       data_version bigint not null default 0,
       changed_at timestamptz not null default now(),
-      -- The included columns make this index wider than connection_lookup below: PostgreSQL would
-      -- otherwise prefer it for the lookup, and read the row of another app's connection.
+      -- The included columns make this index wider than connection_lookup below. PostgreSQL would
+      -- otherwise use it for the lookup and read the row of another app's connection.
       primary key (id) include (app_id, created_at),
       constraint connection_key
         check (id = ('x' || encode(substring(token_hash from 1 for 8), 'hex'))::bit(64)::bigint)
     ) with (fillfactor = 70)`.execute(db)
-  // The lookup of a request: a connection of another app costs what a missing one costs, an index
-  // entry that is not found. The table is not read.
+  // The lookup of a request finds no entry for a missing connection, nor for one of another app.
+  // It reads no table row in either case, so response times do not reveal which one it was.
   await sql`create unique index connection_lookup on connection (app_id, id)`.execute(db)
 }

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The rows that the service answers with (sections 2.2 to 2.7 of the specification). Every key begins
- * with the connection, so that a table can be partitioned or distributed by it.
+ * Transactions and transfer orders (sections 2.2 to 2.7 of the specification). Every key begins with
+ * the connection, so that the operator can partition or distribute a table by it.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await createDomains(db)
@@ -71,7 +71,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       marketer_cif short_text,
       management_company_name short_text,
       management_company_cif short_text,
-      -- Null until the end user has completed the order; only completed ones are shown.
+      -- Null until the end user has completed the order. The API returns only completed orders.
       completed_at timestamptz check (isfinite(completed_at)),
       primary key (connection_id, id),
       constraint marketer_whole check ((marketer_name is null) = (marketer_cif is null)),
@@ -79,7 +79,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
         check ((management_company_name is null) = (management_company_cif is null))
     )`.execute(db)
 
-  // These are the published orders of the lists, column for column.
+  // The API documents these orders of its lists.
   await sql`
     create index portfolio_transaction_list on portfolio_transaction
       (connection_id, effective_day desc, operation_date_hour desc nulls last, transaction_id desc)
@@ -94,7 +94,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   `.execute(db)
 }
 
-/** The effective day decides both where a row stands in the list and whether from/to admit it. */
+/** The effective day is the first sort column of the list and the date that from/to filter. */
 const dateColumns = sql.raw(`
       operation_date_day calendar_day,
       original_operation_date_day calendar_day,
@@ -112,11 +112,11 @@ const dateChecks = sql.raw(`
       constraint one_date check (operation_date_day is not null or value_date_day is not null)`)
 
 async function createDomains(db: Kysely<unknown>): Promise<void> {
-  // abs() < 10^38 refuses NaN and the infinities as well: PostgreSQL sorts them above every number.
+  // abs() < 10^38 also rejects NaN and the infinities, which PostgreSQL sorts above every number.
   await sql`
     create domain exact_decimal as numeric
       check (abs(value) < 1e38 and scale(value) <= 38)`.execute(db)
-  // Four digits for the year, so that every day can be written as YYYY-MM-DD.
+  // The API writes dates as YYYY-MM-DD, so the year has four digits.
   await sql`
     create domain calendar_day as date
       check (value between date '0001-01-01' and date '9999-12-31')`.execute(db)
@@ -136,7 +136,7 @@ async function createClosedList(db: Kysely<unknown>, name: string, values: strin
   await sql`create domain ${sql.id(name)} as text check (value in (${list}))`.execute(db)
 }
 
-// Section 2.4, frozen here as a migration must be.
+// Section 2.4. A migration must not change, so it does not import the list of src/schemas.
 const portfolioTransactionTypes = `
   BUY COMPENSATION COUPON DELISTING DIVIDENDS EXPIRATION
   INHERITANCE_OR_DONATION_TRANSFER_IN INHERITANCE_OR_DONATION_TRANSFER_OUT

@@ -1,15 +1,14 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The role that the service connects as, and the second wall behind its statements. It may read what
- * it serves and nothing else; and of that, row-level security shows it only what the running statement
- * has earned: the app token whose hash it was given, then the connection of that token's app whose hash
- * it was given, then the rows of that connection. Each step announces itself with set_config() for its own transaction;
- * a statement that skips a step, or forgets its WHERE, sees no row.
+ * Role of the service, with SELECT on the columns that it needs. Row-level security is defence in depth
+ * behind the service's own WHERE clauses. It shows the app token with the given hash, then the connection
+ * of that app with the given hash, then the rows of that connection. A statement names each of them with
+ * set_config() for its transaction. One that omits a step or its WHERE clause sees no row.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // Roles belong to the whole server: another database of it, or an administrator where this one may
-  // make no roles, may have made it already; and another migration may make it at this moment.
+  // A role belongs to the whole server. Another database's migration or an administrator may have
+  // created it, or may create it at this moment.
   await sql`
     do $$ begin
       if not exists (select from pg_roles where rolname = 'investment_service') then
@@ -64,6 +63,6 @@ async function grantReading(db: Kysely<unknown>): Promise<void> {
     await sql`grant select on ${sql.id(table)} to investment_service`.execute(db)
     await sql`alter table ${sql.id(table)} enable row level security`.execute(db)
   }
-  // What the service compares with its own migrations before it calls itself ready.
+  // The readiness check compares these names with the migrations of the release.
   await sql`grant select (name) on kysely_migration to investment_service`.execute(db)
 }

@@ -16,16 +16,16 @@ import { allNodes, explain, tableOf } from './plans/plan.ts'
 /** All other tests run on partitions by `TEST_PARTITIONED=true npm test`: see template.ts. */
 const partitions = await readFile(new URL('../../docs/partitions.sql', import.meta.url), 'utf8')
 
-t.test('docs/partitions.sql leaves everything as it was, but for the partitions', async (t) => {
+t.test('docs/partitions.sql changes only the partitions', async (t) => {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
   const before = await schemaOf(db)
-  t.ok(before.length > 20, `${before.length} facts`)
+  t.ok(before.length > 20, `${before.length} properties`)
   if (process.env.TEST_PARTITIONED !== 'true') await sql.raw(partitions).execute(db)
   t.same(await schemaOf(db), before)
 })
 
-t.test('docs/partitions.sql refuses tables that have rows', async (t) => {
+t.test('docs/partitions.sql: error where a table has rows', async (t) => {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
   const { connection } = await addCaller(db)
@@ -35,7 +35,7 @@ t.test('docs/partitions.sql refuses tables that have rows', async (t) => {
   })
 })
 
-t.test('The service reads one partition for a page, and the books are kept', async (t) => {
+t.test('200: a page reads one partition, and row counts agree', async (t) => {
   const { url } = await createDatabase(t)
   const owner = openAsOwner(t, url)
   if (process.env.TEST_PARTITIONED !== 'true') await sql.raw(partitions).execute(owner)

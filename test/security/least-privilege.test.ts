@@ -119,7 +119,7 @@ t.test('42501: triggers with the functions of the row counts', async (t) => {
   await service.query('set session characteristics as transaction read write')
   await service.query('create temp table bait (connection_id bigint, effective_day date)')
   const hook = `create trigger hook after insert on bait referencing new table as new_rows
-    for each statement execute function portfolio_transaction_books_after_insert()`
+    for each statement execute function portfolio_transaction_row_counts_after_insert()`
   await t.rejects(service.query(hook), { code: '42501' })
 })
 

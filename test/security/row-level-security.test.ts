@@ -20,8 +20,8 @@ const CLOSED = ['app', 'app_token', 'connection', ...ROWS]
 
 t.test('Without what a request must say, no row can be seen', async (t) => {
   const { service } = await twoApps(t)
-  const books = ROWS.slice(0, 2).flatMap((table) => [`${table}_day`, `${table}_month`])
-  for (const table of [...CLOSED, ...books]) {
+  const rowCounts = ROWS.slice(0, 2).flatMap((table) => [`${table}_day`, `${table}_month`])
+  for (const table of [...CLOSED, ...rowCounts]) {
     const column = { app: 'id', app_token: 'app_id', connection: 'id' }[table] ?? 'connection_id'
     t.same((await service.query(`select ${column} from ${table}`)).rows, [], table)
   }
@@ -114,8 +114,8 @@ async function everyField(client: pg.Client, text: string, values: unknown[]): P
 t.test('A total that lost its condition counts nothing of another app', async (t) => {
   const { service, owner, mine } = await twoApps(t)
   const values = [mine.hash, ...lookup(mine.connection), '2000-01-01', 'infinity', '10']
-  for (const book of ['days', 'months']) {
-    const title = `portfolio_transaction first page of ${book} by tokenHash`
+  for (const period of ['days', 'months']) {
+    const title = `portfolio_transaction first page of ${period} by tokenHash`
     const text = String(statements.get(title)?.text)
     const forgetful = text.replaceAll(/[dm]\.connection_id = \$3::bigint/g, 'true')
     const total = async (client: pg.Client) => (await client.query(forgetful, values)).rows[0]
