@@ -42,10 +42,10 @@ export interface Pipeline {
 }
 
 /**
- * Reads of one turn of the event loop that share a connection, and so a packet. With fewer, waking the
+ * Reads in flight on one connection. Those of one turn of the event loop share a packet. With fewer, waking the
  * other process costs more than the read; with more, PostgreSQL's other processors idle.
  */
-const READS_PER_PACKET = 8
+const DEPTH = 8
 /** A server that had less time than this has not been silent, in ms. */
 const FAIR_MS = 100
 /** Interval between checks for overdue reads, in ms. */
@@ -82,6 +82,8 @@ export function openPipeline(options: PipelineOptions, silentMs: number): Pipeli
   const leases = new Set<Lease>()
   const probes = new Set<Lease>()
   const waiting: Read[] = []
+  /** PgBouncer 1.18 mixes up pipelined messages of its clients: behind a pooler, each read goes alone. */
+  const depth = options.pooler ? 1 : DEPTH
   let opening = 0
   let scheduled = false
   let closing = false
@@ -103,15 +105,15 @@ export function openPipeline(options: PipelineOptions, silentMs: number): Pipeli
   const dispatch = () => {
     scheduled = false
     while (waiting.length > 0) {
-      const lease = leastBusy(leases, pool)
+      const lease = leastBusy(leases, pool, depth)
       const isBusy = lease === undefined || lease.inFlight.size > 0
       if (isBusy && leases.size + opening < options.size) {
-        if (opening * READS_PER_PACKET >= waiting.length) return
+        if (opening * depth >= waiting.length) return
         open()
         continue
       }
       if (lease === undefined || (isBusy && waiting[0]?.alone)) return
-      const packet = takePacket(waiting)
+      const packet = takePacket(waiting, depth)
       sendTogether(lease.client, () => {
         for (const read of packet) start(lease, read)
       })
@@ -261,11 +263,11 @@ const leaseOf = (client: pg.PoolClient, pool: ServerPool): Lease => ({
   discard: false,
 })
 
-function leastBusy(leases: Iterable<Lease>, pool: ServerPool): Lease | undefined {
+function leastBusy(leases: Iterable<Lease>, pool: ServerPool, depth: number): Lease | undefined {
   let best: Lease | undefined
   for (const lease of leases) {
     const { size } = lease.inFlight
-    if (lease.alone || lease.discard || size >= READS_PER_PACKET || lease.pool !== pool) continue
+    if (lease.alone || lease.discard || size >= depth || lease.pool !== pool) continue
     if (size === 0) return lease
     if (best === undefined || size < best.inFlight.size) best = lease
   }
@@ -273,10 +275,10 @@ function leastBusy(leases: Iterable<Lease>, pool: ServerPool): Lease | undefined
 }
 
 /** Takes the reads that are next: one that needs its own connection, or several that share one. */
-function takePacket(waiting: Read[]): Read[] {
+function takePacket(waiting: Read[], depth: number): Read[] {
   const end = waiting.findIndex(({ alone }) => alone)
   const count = end < 0 ? waiting.length : Math.max(1, end)
-  return waiting.splice(0, Math.min(count, READS_PER_PACKET))
+  return waiting.splice(0, Math.min(count, depth))
 }
 
 const refusalOf = ({ reservation }: Read) =>

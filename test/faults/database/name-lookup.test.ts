@@ -25,7 +25,8 @@ async function serviceWith(hostname: string) {
   const login = new URL(await loginOfService(t, db, url))
   login.hostname = hostname
   const { connection, token } = await addCaller(db)
-  const environment = { DATABASE_URL: login.href }
+  // Enough reads in flight for ten connections and more, as several share one.
+  const environment = { DATABASE_URL: login.href, DATABASE_POOL_SIZE: '40' }
   const { get, database } = await startService(t, { databaseUrl: url, environment })
   return { get: () => get(connection.orders, { token }), database }
 }
@@ -35,7 +36,7 @@ t.test('200: connections that open together share a lookup of the host name', as
   hook.enable()
   // Occupies the threads of the lookups for a moment, as a slow name server would.
   const busy = Array.from({ length: 4 }, () => hash('x', 'x', 600_000, 64, 'sha512'))
-  const responses = await Promise.all(Array.from({ length: 40 }, get))
+  const responses = await Promise.all(Array.from({ length: 160 }, get))
   await Promise.all(busy)
   hook.disable()
   t.ok(responses.every(({ status }) => status === 200))
