@@ -732,7 +732,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description Nothing has changed in the connection since the answer that `If-None-Match` names. */
+        /** @description The connection has not changed since the response in `If-None-Match`. */
         NotModified: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -747,7 +747,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description The parameters cannot be used, or the request cannot be read. */
+        /** @description The parameters are not valid, or the request cannot be read. */
         BadRequest: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -788,7 +788,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description The method is none of `GET` and `HEAD`. */
+        /** @description The method is neither `GET` nor `HEAD`. */
         MethodNotAllowed: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -828,7 +828,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description The service cannot answer now: too busy, or without its database. */
+        /** @description The service is overloaded or has no database. */
         ServiceUnavailable: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];

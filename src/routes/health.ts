@@ -5,14 +5,14 @@ import { type Readiness, readinessOf } from '../postgres/readiness.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Set when the process is about to end: it still answers, and wants to be asked no more. */
+    /** True during shutdown: the service still responds, but is not ready. */
     draining: boolean
   }
 }
 
 /**
- * What a supervisor asks: is the process alive, and is it able to answer? Neither needs a token, and
- * neither is in the access log. Both answer within a second, whatever the database does.
+ * Liveness and readiness, without authentication or access log. Both respond within a second, also
+ * while the database hangs.
  */
 export async function health(app: FastifyInstance, { db }: { db: Database }): Promise<void> {
   const readiness = readinessOf(db)
@@ -21,13 +21,13 @@ export async function health(app: FastifyInstance, { db }: { db: Database }): Pr
   app.get('/ready', quiet, async () => {
     if (app.draining) throw serviceUnavailable('The service is shutting down.')
     const found = await readiness()
-    if (found !== 'ready') throw serviceUnavailable(FAULTS[found])
+    if (found !== 'ready') throw serviceUnavailable(NOT_READY[found])
     return { status: 'ready', waitingRequests: db.state().primary.waiting }
   })
 }
 
-const FAULTS: Record<Exclude<Readiness, 'ready'>, string> = {
-  unanswered: 'The database does not answer, or a table is locked.',
+const NOT_READY: Record<Exclude<Readiness, 'ready'>, string> = {
+  unanswered: 'The database does not respond, or a table is locked.',
   'schema behind': 'The schema of the database is behind: run `npm run operator -- migrate`.',
-  overwhelmed: 'Next to no statement of the last second got an answer from the database.',
+  overwhelmed: 'Almost all statements of the last second failed.',
 }

@@ -6,9 +6,9 @@ import { ConnectionParams } from '../schemas/list.ts'
 import { Problem, problemExamples } from '../schemas/problem.ts'
 
 interface Operation {
-  /** The name of the function in a generated client. */
+  /** Name of the function in a generated client. */
   operationId: string
-  /** Under which the page lists it, and a generated client may group it. */
+  /** Group on the documentation page and in generated clients. */
   tag: 'Transactions' | 'Transfer orders'
   summary: string
   description: string
@@ -18,14 +18,11 @@ interface Operation {
 
 type HeaderName = keyof typeof ResponseHeaders
 
-/** How much of its quota the app has left, once it is known which app calls. */
+/** Headers of responses to a known app. */
 const QUOTA: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 const STATE: HeaderName[] = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary', ...QUOTA]
 
-/**
- * The schema of an endpoint of a connection: what is its own, and what all three have in common, which
- * is every status but 200 (section 7, contract 19).
- */
+/** Makes the schema of an endpoint. All endpoints share every status but 200 (section 7, contract 19). */
 export function connectionSchema({
   tag,
   querystring,
@@ -46,20 +43,17 @@ export function connectionSchema({
         content: { 'application/json': { schema: Reference(response) } },
       },
       304: {
-        description:
-          'Nothing has changed in the connection since the answer that `If-None-Match` names.',
+        description: 'The connection has not changed since the response in `If-None-Match`.',
         headers: headers(...STATE),
         type: 'null',
       },
-      400: problem(400, 'The parameters cannot be used, or the request cannot be read.', QUOTA),
+      400: problem(400, 'The parameters are not valid, or the request cannot be read.', QUOTA),
       401: problem(401, 'The app token is missing or not valid.', ['WWW-Authenticate']),
       404: problem(404, 'The calling app has no connection with this token.', QUOTA),
-      405: problem(405, 'The method is none of `GET` and `HEAD`.', ['Allow']),
+      405: problem(405, 'The method is neither `GET` nor `HEAD`.', ['Allow']),
       429: problem(429, 'The app has used up its quota.', [...QUOTA, 'Retry-After']),
       500: problem(500, 'The service failed.', []),
-      503: problem(503, 'The service cannot answer now: too busy, or without its database.', [
-        'Retry-After',
-      ]),
+      503: problem(503, 'The service is overloaded or has no database.', ['Retry-After']),
     },
   }
 }
