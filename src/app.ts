@@ -30,7 +30,7 @@ export interface AppOptions {
   logger?: FastifyServerOptions['logger']
 }
 
-/** Registers what all routes share, then the routes. Does not listen. */
+/** Registers the plugins, then the routes. Does not listen. */
 export async function buildApp({
   config,
   db: database,
@@ -40,7 +40,7 @@ export async function buildApp({
     logger: redactedLogger(logger),
     genReqId: newRequestId,
     requestIdHeader: false,
-    // Fastify's own log lines contain the path, and with it the connection token.
+    // Fastify's own log lines contain the path, and so the connection token.
     logController: new LogController({
       disableRequestLogging: true,
       requestIdLogLabel: 'requestId',

@@ -42,8 +42,8 @@ function logReplicas(app: FastifyInstance, db: Database): void {
 }
 
 /**
- * Checks the schema before the service listens. Only the operator can fix an outdated schema. If the
- * database is unreachable, the service starts nevertheless, and becomes ready with the database.
+ * Checks the schema before the service listens. The operator must fix an outdated schema. If the
+ * database is unreachable, the service starts and becomes ready when the database responds.
  * @throws OperatorError if the schema is outdated
  */
 async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
@@ -59,7 +59,7 @@ async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
   )
 }
 
-/** Describes an error: one sentence if the operator can resolve it, else with its stack. */
+/** Describes an error: one sentence if the operator can fix it, else the stack. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error instanceof OperatorError) return error.message

@@ -4,9 +4,10 @@ import type { FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
 
 /**
- * On SIGTERM, reports not ready but accepts requests for SHUTDOWN_DELAY_MS, until load balancers have
- * noticed. Ctrl-C skips this delay. Then requests in flight have SHUTDOWN_GRACE_MS to finish: exit code
- * 0. A second signal or a longer wait ends the process with exit code 1, as a response is incomplete.
+ * Handles SIGTERM and Ctrl-C. After SIGTERM, the service is not ready for SHUTDOWN_DELAY_MS but accepts
+ * requests, so that load balancers notice. Ctrl-C skips this delay. Requests in flight then have
+ * SHUTDOWN_GRACE_MS to finish (exit code 0). A second signal or a timeout ends the process with exit
+ * code 1, because a response is incomplete.
  * @param close called when no request is left
  */
 export function closeOnSignal(
@@ -34,9 +35,9 @@ function drain(app: FastifyInstance): void {
 }
 
 /**
- * Closes all connections when no response is in flight. Node.js closes a connection as idle after the
- * last write() of a response, though bytes of it still wait for a slow client: so its own way is
- * replaced. Until then each response closes its own connection, see drain().
+ * Closes all connections when no response is in flight. Node.js considers a connection idle after the
+ * last write() of a response, even while bytes wait for a slow client. This function therefore replaces
+ * its closeIdleConnections(). Until then, each response closes its own connection, see drain().
  */
 async function closeServer(app: FastifyInstance): Promise<void> {
   app.server.closeIdleConnections = () => {

@@ -13,7 +13,7 @@ import { HttpError } from './errors.ts'
 const COMMAND_TIMEOUT_MS = 500
 
 /**
- * Connects to the Redis that counts for all instances, and reconnects by itself. While Redis is down,
+ * Connects to the Redis that counts for all instances, and reconnects automatically. While Redis is down,
  * commands fail at once; none is queued or sent twice.
  */
 async function connectRedis(url: string): Promise<Redis> {
@@ -92,7 +92,7 @@ async function openCounter(app: FastifyInstance, { config }: QuotaOptions) {
       pausedUntil = Date.now() + PAUSE_MS
       if (Date.now() >= quietUntil) {
         quietUntil = Date.now() + QUIET_MS
-        app.log.warn({ err }, 'requests are not counted: Redis does not answer')
+        app.log.warn({ err }, 'requests are not counted: Redis does not respond')
       }
       return undefined
     }
@@ -115,7 +115,7 @@ function serialized<T, R>(call: (input: T) => Promise<R>): (input: T) => Promise
 function uncountedRequests(registry: Registry): Counter {
   return new Counter({
     name: 'quota_uncounted_requests_total',
-    help: 'Requests that passed uncounted, because Redis did not answer.',
+    help: 'Requests that passed uncounted, because Redis did not respond.',
     registers: [registry],
   })
 }

@@ -12,17 +12,17 @@ export interface Frame {
 /** Largest chunk of a streamed response, in bytes, unless one row is longer. */
 const CHUNK = 65_536
 /**
- * Size of the ring that chunks are written into, one after the other. A response buffers less than two
- * chunks (it stops at 64 KiB), one is requested ahead and one is being written: half of the ring. What
- * is overwritten has been sent.
+ * Size of the ring buffer that takes the chunks one after the other, in bytes. At most half of it is
+ * unsent: less than two buffered chunks (the stream stops at 64 KiB), one requested ahead and one being
+ * written.
  */
 const RING = 8 * CHUNK
-/** Rows of up to this many bytes are written at once: a full page takes a millisecond or two. */
+/** Largest rows that are written at once, in bytes. A full page takes one to two milliseconds. */
 const AT_ONCE = 1_048_576
 
 /**
- * Writes rows as a JSON array within its frame: as one buffer or, above AT_ONCE, as a stream of chunks
- * that are made on demand. A slow client then costs the rows as PostgreSQL sent them, not their JSON,
+ * Writes rows as a JSON array within its frame. Above AT_ONCE bytes of rows, it returns a stream that
+ * makes chunks on demand. While a slow client reads, memory then holds the rows, and not their JSON,
  * which is two to three times as large.
  */
 export function jsonArray(
@@ -32,7 +32,7 @@ export function jsonArray(
   reservation: MemoryReservation,
 ): Buffer | Readable {
   if (rows.byteLength > AT_ONCE) {
-    // A compressing stream may keep any amount of what it gets: no ring then.
+    // A compression stream may keep chunks of any total size, so it gets no ring.
     const allocate = reservation.direct ? ring(reservation.takeForJson(RING)) : fresh
     const chunks = writeChunks(rows, writer, frame, allocate)
     return Readable.from(scheduled(chunks, reservation), { objectMode: false })
@@ -47,7 +47,10 @@ export function jsonArray(
   return whole
 }
 
-/** Yields chunks in turns. Stops when the response has ended: its memory belongs to another by then. */
+/**
+ * Yields chunks in turns. Stops when the response has ended, because another response then uses its
+ * memory.
+ */
 async function* scheduled<T>(
   chunks: Iterator<T>,
   reservation: MemoryReservation,
@@ -61,12 +64,12 @@ async function* scheduled<T>(
   }
 }
 
-/** Returns room for `atLeast` bytes, after a chunk of `before` bytes. */
+/** Returns a buffer of at least `atLeast` bytes, after a chunk of `before` bytes. */
 type Allocate = (atLeast: number, before: number) => Buffer
 
 const fresh = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))
 
-/** Allocates chunks one after the other, and again from the start at the end of the block. */
+/** Allocates chunks one after the other. At the end of the block, it starts again at the beginning. */
 function ring(block: Buffer): Allocate {
   let start = 0
   let inRing = false

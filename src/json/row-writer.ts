@@ -1,9 +1,9 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 
 /**
- * An item of a response as one flat row: a member that is an object becomes one column for each of its
- * members, named `retentionDetail.retentionFrom` and so on. A SELECT with other columns or types than the
- * response schema does not compile.
+ * Columns of a response item. A member that is an object has one column for each of its members, such
+ * as `retentionDetail.retentionFrom`. A SELECT with other columns or types than the schema does not
+ * compile.
  */
 export type ColumnMap<Item> = {
   [K in keyof Item & string as NonNullable<Item[K]> extends object
@@ -13,11 +13,11 @@ export type ColumnMap<Item> = {
     : Item[K]
 }
 
-/** A column of the flat row, and its place in the item. */
+/** A column of a row, and its place in the item. */
 interface Column {
   name: string
   schema: TSchema
-  /** The object member that this column is a part of. */
+  /** The object that contains this column, if any. */
   group?: { name: string; first: boolean; last: boolean }
 }
 
@@ -34,23 +34,23 @@ export function columnsOf(item: TObject): Column[] {
   })
 }
 
-/** Writes one row, as RawRows holds it, as one JSON object. */
+/** Writes a row of RawRows as one JSON object. */
 export interface RowWriter {
-  /** @returns the position behind the object in `target` */
+  /** @returns the position after the object in `target` */
   write(row: Buffer, start: number, target: Buffer, at: number): number
   /** Upper bound for the JSON of a row of `length` bytes. */
   longest(length: number): number
-  /** Estimate for the JSON of these rows; text with many escapes needs more. */
+  /** Estimates the JSON of these rows, in bytes. Text with many escapes needs more. */
   estimate(rows: { count: number; byteLength: number }): number
 }
 
-/** Templates kept, one for each set of null columns. Real data has a few dozen. */
+/** Maximum number of templates. Each set of null columns has one; real data has a few dozen. */
 const MAX_TEMPLATES = 1_000
 
 /**
- * Compiles the writer of an item from its response schema. Field names come from the schema, values from
- * the row, in one pass: a decimal's digits are the bytes that PostgreSQL sent (contract 11). Constant
- * parts are merged over runs of nulls, as copying dominates the cost.
+ * Compiles the writer of an item from its response schema. It writes field names from the schema and
+ * values from the row in one pass. The digits of decimals are the bytes from PostgreSQL (contract 11).
+ * Copying is most of the cost, so constant parts around nulls are merged.
  * @param skipped columns of the row before those of the item
  */
 export function compileRowWriter(item: TObject, skipped: number): RowWriter {
@@ -86,12 +86,12 @@ export function compileRowWriter(item: TObject, skipped: number): RowWriter {
   }
 }
 
-/** Conversions of a value's text: copied, escaped, or read as `t` or `f`. */
+/** Conversions of a value: copied, escaped, or `t` and `f` as a boolean. */
 const COPIED = 0
 const ESCAPED = 1
 const BOOLEAN = 2
 
-/** The constant JSON of all rows that have nulls in the same columns, cut at the values. */
+/** Constant JSON of all rows with nulls in the same columns, split at the values. */
 interface Template {
   /** JSON before each value, such as `","amount":`, with the nulls in between. */
   before: Buffer[]
@@ -109,7 +109,7 @@ function templateOf(columns: Column[], isNull: (column: number) => boolean): Tem
     const comma = column === 0 ? '{' : ','
     const member = JSON.stringify(group ? name.slice(group.name.length + 1) : name)
     if (isNull(column)) {
-      // The members of an object are null together, and so is the object.
+      // The database has null in all members of an object or in none (contract 10).
       if (group === undefined) text += `${comma}${member}:null`
       else if (group.first) text += `${comma}${JSON.stringify(group.name)}:null`
       continue
@@ -131,7 +131,7 @@ const isText = (schema: TSchema): boolean => typesOf(schema).includes('string')
 
 function conversionOf(schema: TSchema): number {
   if (typesOf(schema).includes('boolean')) return BOOLEAN
-  // A uuid, a date or a value of a closed list holds nothing to escape.
+  // Uuids, dates and values of closed lists need no escapes.
   const plain = schema.format === 'uuid' || schema.format === 'date' || schema.enum !== undefined
   return isText(schema) && !plain ? ESCAPED : COPIED
 }
@@ -148,7 +148,7 @@ function locate(
   starts: Int32Array,
   ends: Int32Array,
 ): number {
-  // After the length of the row and its field count.
+  // Skips the length of the row (4 bytes) and its field count (2 bytes).
   let at = start + 6
   for (let left = skipped; left > 0; left -= 1) at += 4 + Math.max(0, readInt32(row, at))
   let nulls = 0
@@ -193,7 +193,10 @@ const LETTER_T = 0x74
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Copies in a loop up to 30 bytes, which most values have: faster than a call into the runtime. */
+/**
+ * Copies up to 30 bytes in a loop, which is faster than a call into the runtime. Most values are
+ * shorter.
+ */
 function copy(source: Buffer, from: number, end: number, target: Buffer, begin: number): number {
   if (end - from > 30) return begin + source.copy(target, begin, from, end)
   let at = begin

@@ -48,7 +48,7 @@ export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
   const missing = await missingFrom(applied)
   if (missing.length === 0) return
   throw new OperatorError(
-    `The schema of the database is behind (${missing.join(', ')} not applied): ` +
+    `The schema of the database is outdated (${missing.join(', ')} not applied): ` +
       'run `npm run operator -- migrate` first.',
   )
 }

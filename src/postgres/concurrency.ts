@@ -2,21 +2,21 @@ import { DatabaseUnavailable } from './errors.ts'
 import type { MemoryReservation } from './response-memory.ts'
 
 export interface ConcurrencyOptions {
-  /** Reads that may be in flight at once. */
+  /** Maximum number of reads in flight. */
   places: number
-  /** Places for large requests, so that a small one finds a place soon. */
+  /** Maximum number of large reads in flight. The other places are for small requests. */
   largePlaces: number
-  /** Reads of each size that may wait. */
+  /** Maximum number of waiting reads, for each of the two sizes. */
   queue: number
 }
 
-/** Limits the reads in flight. Further ones wait; beyond the queue they are rejected at once. */
+/** Limits the reads in flight. Further reads wait. If the queue is full, they are rejected at once. */
 export interface ConcurrencyLimit {
   readonly waiting: number
   /**
-   * Takes a place. The caller must leave() it.
-   * @param waitMs longest wait
-   * @throws DatabaseUnavailable where no place becomes free in time
+   * Takes a place. The caller must call leave().
+   * @param waitMs maximum wait
+   * @throws DatabaseUnavailable if no place becomes free in time
    */
   enter(reservation: MemoryReservation | undefined, waitMs: number): Promise<void> | undefined
   leave(reservation: MemoryReservation | undefined): void
@@ -30,7 +30,7 @@ interface Waiter {
   reject(reason: string): void
 }
 
-/** Admits in the order of arrival; large requests share a part of the places. */
+/** Admits reads in the order of arrival. Large requests use only `largePlaces` of the places. */
 export function createConcurrencyLimit(options: ConcurrencyOptions): ConcurrencyLimit {
   const { places, largePlaces, queue } = options
   const waiting = { small: [] as Waiter[], large: [] as Waiter[] }

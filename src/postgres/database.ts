@@ -2,18 +2,20 @@ import { openReplica, type Replica, type ReplicaState, watchReplicas } from './r
 import { type MemoryReservation, ResponseMemory } from './response-memory.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
 
-/** The databases of the service: a primary, and replicas where configured. */
+/** Databases of the service: a primary, and replicas if the settings name any. */
 export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
-  /** A replica for the rows of a connection, by the hash of its token; undefined where none is usable. */
+  /**
+   * Returns a replica for a connection, by the hash of its token. Undefined if no replica is usable.
+   */
   replica(key: Buffer): Replica | undefined
   /**
    * Reserves memory for a response. The caller must end the reservation.
-   * @param rows that the response may have
+   * @param rows maximum number of rows in the response
    * @param since start of the request, on performance.now()'s clock
    */
   reserve(rows: number, since: number): MemoryReservation
   state(): DatabaseState
-  /** Calls back with each replica now, and whenever one is excluded or used again. */
+  /** Calls the listener with each replica now, and after each change of its state. */
   onReplicaChange(listener: (replica: ReplicaState) => void): void
   close(): Promise<void>
 }
@@ -22,17 +24,17 @@ export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
 export interface DatabaseState {
   primary: ServerState
   replicas: ReplicaState[]
-  /** Bytes of responses in flight, and their limit. */
+  /** Bytes of responses in flight, and the limit for them. */
   responseBytes: number
   responseBytesLimit: number
 }
 
 export interface DatabaseOptions extends Omit<ServerOptions, 'queue' | 'largePlaces'> {
-  /** Requests that may wait for a place. */
+  /** Maximum number of requests that wait for a place. */
   queue?: number
-  /** Limit on the bytes of responses in flight. */
+  /** Maximum bytes of responses in flight. */
   responseBytes?: number
-  /** Replicas to read from: URLs with commas between, each with one or more hosts. */
+  /** Replicas to read from: URLs separated by commas, each with one or more hosts. */
   replicaUrl?: string | undefined
   replicaMaxLagMs?: number
 }
@@ -81,7 +83,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 const SEVERAL_HOSTS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]+)(.*)$/
 
 /**
- * Splits a list of URLs, each of which may name several hosts as libpq reads them:
+ * Splits a list of URLs. Each may name several hosts in the notation of libpq:
  * `postgres://user@one:5432,two:5433/database`.
  */
 function serverUrls(list: string | undefined): string[] {
@@ -92,10 +94,10 @@ function serverUrls(list: string | undefined): string[] {
   })
 }
 
-/** Wraps the run of a statement, such as to time or trace it. It calls `run` once and returns its result. */
+/** Wraps a read, for example to measure or trace it. Calls `run` once and returns its result. */
 export type Instrumentation = <T>(statement: string, run: () => Promise<T>) => Promise<T>
 
-/** The same database, with every read of a request instrumented. */
+/** Returns the database with each read of a request instrumented. */
 export function instrumentReads(db: Database, instrumentations: Instrumentation[]): Database {
   return instrumentations.reduce(instrumented, db)
 }

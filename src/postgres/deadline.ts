@@ -1,6 +1,6 @@
 /**
- * Waits for a promise, but no longer than `ms`.
- * @param late makes the result, or throws, where the time is over
+ * Waits for a promise, at most `ms`.
+ * @param late returns the result, or throws, after that time
  */
 export async function withDeadline<T>(promise: Promise<T>, ms: number, late: () => T): Promise<T> {
   const { promise: over, resolve } = Promise.withResolvers<void>()

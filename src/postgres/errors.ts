@@ -1,10 +1,10 @@
 import pg from 'pg'
 
-/** The database cannot answer now. A later request may succeed. */
+/** The database cannot respond now. A later request may succeed. */
 export class DatabaseUnavailable extends Error {
   override name = 'DatabaseUnavailable'
 
-  /** Records no stack: an outage creates one of these for each request. */
+  /** Has no stack: during an outage, every request creates one of these errors. */
   constructor(message: string, options?: ErrorOptions) {
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
@@ -13,27 +13,28 @@ export class DatabaseUnavailable extends Error {
   }
 }
 
-/** This server is down or cancelled the statement. Another server may answer. */
+/** The server is down or cancelled the statement. Another server may respond. */
 export class ServerFailed extends DatabaseUnavailable {
   override name = 'ServerFailed'
 }
 
-/** The server sent nothing in time. A second attempt would be too late. */
+/** The server sent nothing in time. A second attempt would exceed the deadline. */
 export class ServerSilent extends ServerFailed {
   override name = 'ServerSilent'
 }
 
 /**
- * SQLSTATEs of the server's state, not of the statement: connection exceptions (08), insufficient
- * resources (53), operator intervention such as a shutdown or a cancelled statement (57), system errors
- * such as a bad disk (58), a lock timeout (55P03), a cancelled query of a standby (40).
+ * SQLSTATEs that are caused by the state of the server, not by the statement: connection exceptions
+ * (08), insufficient resources (53), operator intervention such as shutdown or cancellation (57),
+ * system errors such as a disk failure (58), a lock timeout (55P03), conflicts on a standby (40001,
+ * 40P01).
  */
 const TRANSIENT = /^(08|53|57|58|55P03|40001|40P01)/
 
 /** A table, column, type, function, privilege or schema is missing. */
 const SCHEMA_BEHIND = /^(42P01|42703|42704|42883|42501|3F000)$/
 
-/** True for failures that neither the service nor the request has caused. */
+/** True for failures that neither the service nor the request caused. */
 function isTransient(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return true
   if (error instanceof pg.DatabaseError) {
@@ -42,14 +43,14 @@ function isTransient(error: unknown): boolean {
   return isBroken(error)
 }
 
-/** True where the statement needs a schema that this server does not have, or not yet. */
+/** True if the server's schema lacks objects of the statement or privileges on them. */
 export function isSchemaBehind(error: unknown): boolean {
   return error instanceof pg.DatabaseError && SCHEMA_BEHIND.test(error.code ?? '')
 }
 
 /**
- * True where the connection is unusable. A message above ERROR is the server's last one; pg reports a
- * broken socket as a plain Error.
+ * True if the connection is unusable. After a severity above ERROR, the server closes the connection.
+ * pg reports a broken socket as a plain Error.
  */
 export function isBroken(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return false
@@ -58,8 +59,8 @@ export function isBroken(error: unknown): boolean {
 }
 
 /**
- * True where PgBouncer gave up on the query, because no server connection became free within its
- * query_wait_timeout. PgBouncer closes only the connection on which it says so.
+ * True if PgBouncer cancelled the query after query_wait_timeout: no server connection became free.
+ * PgBouncer closes only the connection that reports this error.
  */
 export function isPoolerTimeout(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isPoolerTimeout(error.cause)
@@ -67,43 +68,43 @@ export function isPoolerTimeout(error: unknown): boolean {
   return error.code === '08P01' && error.message === 'query_wait_timeout'
 }
 
-/** True where a table stayed locked for longer than lock_timeout. */
+/** True if a table was locked for longer than lock_timeout. */
 export function isLocked(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isLocked(error.cause)
   return error instanceof pg.DatabaseError && error.code === '55P03'
 }
 
-/** True where the server did not answer, false where the service rejected the request itself. */
+/** True if the server did not respond; false if the service itself rejected the request. */
 export function isServerFailure(error: unknown): boolean {
   if (!(error instanceof DatabaseUnavailable)) return false
   return error instanceof ServerFailed || error.cause !== undefined
 }
 
-/** True where a standby cancelled a query that conflicts with replay; 40P01 is its deadlock. */
+/** True if a standby cancelled a query that conflicts with replay. 40P01 is a deadlock with replay. */
 export function isStandbyConflict(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(40001|40P01)$/.test(error.code ?? '')
 }
 
 /**
- * True where the server cannot use the prepared statement: a migration changed its column types
- * (0A000), or a pooler assigned a connection that lacks it, or has it already (26000, 42P05). The
- * same statement without a name works in all three cases.
+ * True if the server cannot use the prepared statement. Either a migration changed its column types
+ * (0A000), or a pooler assigned another connection. That connection does not have the statement (26000)
+ * or already has it (42P05). An unnamed statement works in all three cases.
  */
 export function isLostPlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)$/.test(error.code ?? '')
 }
 
 /**
- * True where another connection or server may answer the same statement. After a pooler timeout a
- * second attempt would only lengthen the pooler's queue.
+ * True if another connection or server may respond to the statement. After a pooler timeout, a second
+ * attempt would only add to the queue of the pooler.
  */
 export function isConnectionFailure(error: unknown): boolean {
   return !isPoolerTimeout(error) && (isBroken(error) || isStandbyConflict(error))
 }
 
-/** Wraps transient failures; errors of the statement itself pass unchanged. */
+/** Wraps transient failures in DatabaseUnavailable. Other errors pass unchanged. */
 export function asUnavailable(error: unknown): unknown {
   if (error instanceof DatabaseUnavailable || !isTransient(error)) return error
   const Failure = isConnectionFailure(error) ? ServerFailed : DatabaseUnavailable
-  return new Failure('the database did not answer', { cause: error })
+  return new Failure('the database did not respond', { cause: error })
 }

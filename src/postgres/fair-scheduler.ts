@@ -1,14 +1,14 @@
-/** Chunks of large responses in one turn of the event loop. */
+/** Chunks of large responses per turn of the event loop. */
 const CHUNKS_PER_TURN = 3
 /**
- * A pause between turns, in ms, while a small request arrived in the last RECENT_MS. Without it, large
- * responses keep every processor busy, those of PostgreSQL too, and small requests wait. It costs large
- * responses a fifth of their rate and takes a third off the latency of others (docs/performance.md).
+ * Pause between turns while a small request arrived in the last RECENT_MS, in ms. Without it, large
+ * responses keep all processors busy, and small requests wait. The pause costs large responses a fifth
+ * of their rate, and cuts the latency of small ones by a third (docs/performance.md).
  */
 const PAUSE_MS = 1
 const RECENT_MS = 50
 
-/** Schedules chunks of large responses, three per turn of the event loop, first come first served. */
+/** Schedules chunks of large responses in the order of the calls, three per turn of the event loop. */
 export class FairScheduler {
   readonly #waiting: (() => void)[] = []
   #smallRequestAt = Number.NEGATIVE_INFINITY

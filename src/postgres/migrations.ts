@@ -10,9 +10,9 @@ const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
 const provider = new FileMigrationProvider({ fs, path, migrationFolder })
 
 /**
- * Applies the first missing migration in its own transaction, so that its locks end before the next one
- * begins. Two runs at the same time wait for each other.
- * @returns its name, such as `0001-apps-and-connections`; undefined where none is missing
+ * Applies the first missing migration in its own transaction, so that its locks end before the next
+ * migration. Concurrent runs wait for each other.
+ * @returns its name, such as `0001-apps-and-connections`; undefined if none is missing
  */
 export async function migrateOnce<T>(db: Kysely<T>): Promise<string | undefined> {
   const { error, results = [] } = await new Migrator({ db, provider }).migrateUp()
@@ -20,7 +20,7 @@ export async function migrateOnce<T>(db: Kysely<T>): Promise<string | undefined>
   return results[0]?.migrationName
 }
 
-/** Applies all missing migrations in order. Where one fails, the earlier ones stay. */
+/** Applies all missing migrations in order. If one fails, the earlier ones stay. */
 export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {
   while (await migrateOnce(db)) {}
 }
@@ -28,16 +28,16 @@ export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {
 let known: Promise<string[]> | undefined
 
 /**
- * Names the migrations of this release that are not among the applied ones, in order. The files are
- * listed once: the next release may replace them while this process runs. An unknown migration is no
- * error: during an upgrade the old release runs on the new schema.
+ * Returns the migrations of this release that are not among the applied ones, in order. It reads the
+ * files once, because an upgrade may replace them while this process runs. It ignores unknown
+ * migrations: during an upgrade, the old release runs on the new schema.
  */
 export async function missingFrom(applied: ReadonlySet<unknown>): Promise<string[]> {
   known ??= provider.getMigrations().then((migrations) => Object.keys(migrations).sort())
   return (await known).filter((name) => !applied.has(name))
 }
 
-/** Reads no row, but waits for a lock on a table, as a request would. */
+/** Reads no row, but waits for table locks as a request does. */
 const untouched = sql.join(
   [
     'app_token',
@@ -63,7 +63,7 @@ const applied = compile(
 )
 
 /**
- * Names the migrations that the database lacks.
+ * Returns the names of the missing migrations.
  * @throws DatabaseUnavailable, also while a table of the service is locked
  */
 export async function missingMigrations(db: Pick<Database, 'probe'>): Promise<string[]> {

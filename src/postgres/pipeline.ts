@@ -18,7 +18,7 @@ import { sendQuery } from './wire/query.ts'
 import { RawRows } from './wire/raw-rows.ts'
 
 export interface PipelineOptions extends PoolOptions {
-  /** False where a pooler does not support prepared statements (PgBouncer before 1.21). */
+  /** False if the pooler does not support prepared statements (PgBouncer before 1.21). */
   prepare: boolean
 }
 
@@ -26,17 +26,17 @@ export interface ReadOptions {
   /** Deadline on performance.now()'s clock. */
   due: number
   reservation?: MemoryReservation | undefined
-  /** True for a read that needs a connection to itself, as it would delay those behind it. */
+  /** True if no other read may share the connection: for large reads, and for second attempts. */
   alone?: boolean
 }
 
-/** The connections to one server. Each carries several reads in flight (pg's pipeline mode). */
+/** Connections to one server. Each carries several reads in flight (the pipeline mode of pg). */
 export interface Pipeline {
-  /** @throws DatabaseUnavailable where no response arrives before the deadline */
+  /** @throws DatabaseUnavailable if no response arrives before the deadline */
   read(statement: Statement, values: Parameter[], options: ReadOptions): Promise<RawRows>
-  /** The same on the connection that is reserved for the service's own probes. */
+  /** Reads on the connection that is reserved for health checks and metrics. */
   probe(statement: Statement, values: Parameter[], options: ReadOptions): Promise<RawRows>
-  /** Open connections, and those that carry a read. */
+  /** Number of open connections, and of those with a read in flight. */
   connections(): { open: number; inUse: number }
   close(): Promise<void>
 }
@@ -46,11 +46,11 @@ export interface Pipeline {
  * other process costs more than the read; with more, PostgreSQL's other processors idle.
  */
 const DEPTH = 8
-/** A server that had less time than this has not been silent, in ms. */
+/** Minimum time that a server must have for a response before it counts as silent, in ms. */
 const FAIR_MS = 100
-/** Interval between checks for overdue reads, in ms. */
+/** Interval of the checks for overdue reads, in ms. */
 const CHECK_MS = 100
-/** Time without a read after which a connection returns to the pool, in ms. */
+/** Idle time after which a connection returns to the pool, in ms. */
 const KEEP_MS = 1_000
 
 interface Read extends ReadOptions {
@@ -69,15 +69,15 @@ interface Lease {
   pool: ServerPool
   /** Reads in flight, oldest first. */
   inFlight: Set<Read>
-  /** True while the read in flight must have no other behind it. */
+  /** True while the connection is reserved for one read. */
   alone: boolean
-  /** When the last read ended, or the first one was sent. */
+  /** Time of the end of the last read, or of the start of the first one. */
   progressAt: number
-  /** True where the connection must not return to the pool. */
+  /** True if the connection must not return to the pool. */
   discard: boolean
 }
 
-/** @param silentMs time after which a server that completes no read counts as down */
+/** @param silentMs time without a completed read after which the server counts as down */
 export function openPipeline(options: PipelineOptions, silentMs: number): Pipeline {
   const leases = new Set<Lease>()
   const probes = new Set<Lease>()
@@ -101,7 +101,7 @@ export function openPipeline(options: PipelineOptions, silentMs: number): Pipeli
     if (!scheduled) setImmediate(dispatch)
     scheduled = true
   }
-  /** Serves reads in order of arrival: on an idle connection, a new one, or the least busy one. */
+  /** Sends waiting reads in order, on an idle connection, a new one, or the least busy one. */
   const dispatch = () => {
     scheduled = false
     while (waiting.length > 0) {
@@ -184,19 +184,19 @@ export function openPipeline(options: PipelineOptions, silentMs: number): Pipeli
       lease.client.release(lease.discard)
     }
   }
-  /** Drops what can no longer be trusted after a failed read: the connection, or the whole pool. */
+  /** Discards the connection after a failed read, and the whole pool if the server may be down. */
   const lose = (lease: Lease, read: Read, error: Error) => {
     const broken = isBroken(error)
     if (broken || error instanceof ServerFailed) lease.discard = true
-    // A probe takes less time than a statement may: PgBouncer may have queued it for all of it.
+    // PgBouncer may have queued a late probe for all of its time, which is shorter than silentMs.
     const queued = options.pooler && Math.round(performance.now() - read.sentAt) < silentMs
     const silent = error instanceof ServerSilent && lease.pool.receivedAt < read.sentAt && !queued
-    // A standby that cancels for its replay, and a pooler that rejects, close one connection only.
+    // Replay conflicts and pooler timeouts close one connection only.
     const single = isStandbyConflict(error) || isPoolerTimeout(error)
     if (lease.pool === pool && (silent || (broken && !single))) replacePool(silent)
     fail(read, error)
   }
-  /** Where one connection broke or fell silent, idle ones may be dead as well. */
+  /** Replaces the pool: if one connection broke or is silent, idle ones may be dead as well. */
   const replacePool = (silent: boolean) => {
     const from = pool
     pool = createPool(options, onEnd)
@@ -204,7 +204,7 @@ export function openPipeline(options: PipelineOptions, silentMs: number): Pipeli
     if (silent) from.abandon()
     else from.end().catch(() => {})
   }
-  /** Repeats a read once after a failed connection: reading twice does no harm. */
+  /** Repeats a read once after a connection failure. Repeating a read is safe. */
   const fail = (read: Read, error: Error) => {
     const { repeat } = read
     if (repeat === undefined || !isConnectionFailure(error) || performance.now() >= read.due) {
@@ -274,7 +274,7 @@ function leastBusy(leases: Iterable<Lease>, pool: ServerPool, depth: number): Le
   return best
 }
 
-/** Takes the reads that are next: one that needs its own connection, or several that share one. */
+/** Takes the next reads: a large one alone, or several small ones. */
 function takePacket(waiting: Read[], depth: number): Read[] {
   const end = waiting.findIndex(({ alone }) => alone)
   const count = end < 0 ? waiting.length : Math.max(1, end)
@@ -284,14 +284,14 @@ function takePacket(waiting: Read[], depth: number): Read[] {
 const refusalOf = ({ reservation }: Read) =>
   new DatabaseUnavailable(reservation?.ended ? 'the client is gone' : 'responses fill the memory')
 
-/** Closes the connection when a read is overdue, or none has ended for `silentMs`. */
+/** Closes the connection if a read is overdue, or if no read has ended for `silentMs`. */
 function closeOverdue(lease: Lease, silentMs: number): void {
   const now = performance.now()
   const [oldest] = lease.inFlight
   if (oldest === undefined) return
   const isOverdue = [...lease.inFlight].some(({ due }) => due <= now)
   if (!isOverdue && now - lease.progressAt < silentMs) return
-  // A server that has answered since the oldest read was sent is not down, but too slow.
+  // A server that responded after the oldest read was sent is slow, not down.
   const Failure = lease.progressAt > oldest.sentAt ? DatabaseUnavailable : ServerSilent
   destroyConnection(lease.client, new Failure('the database stopped responding'))
 }

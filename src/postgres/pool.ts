@@ -5,30 +5,30 @@ import { destroyConnection, onReceived, wireOptions } from './wire/client.ts'
 export interface PoolOptions {
   /** postgres://user:password@host:port/database */
   url: string
-  /** Connections for requests; one more is for the service's own probes. */
+  /** Maximum connections for requests. Health checks and metrics use one more. */
   size: number
-  /** Longest wait of a request for a free connection, in ms. */
+  /** Maximum wait of a request for a connection, in ms. */
   waitMs: number
-  /** Longest run of one statement, in ms. */
+  /** Maximum execution time of a statement, in ms. */
   statementTimeoutMs: number
   /**
-   * True behind PgBouncer in transaction mode. It rejects startup options, so the role's own settings
-   * apply (`operator migrate` sets them).
+   * True behind PgBouncer in transaction mode. PgBouncer rejects startup options, so the settings of
+   * the role apply (`operator migrate` sets them).
    */
   pooler: boolean
 }
 
 /**
- * Idle time after which a connection is closed, in ms. A new connection plans each statement again: the
- * first requests after a pause cost several times the usual.
+ * Idle time after which a connection is closed, in ms. A new connection has to plan each statement, so
+ * the first requests after a pause cost several times as much.
  */
 const IDLE_MS = 600_000
-/** Longest time to open a connection, in ms: about ten are usual, more on a busy machine. */
+/** Maximum time to open a connection, in ms. About ten are usual, more on a busy machine. */
 const CONNECT_MS = 2_000
 
 /**
  * Creates a pool of read-only connections that keep the plan of a prepared statement.
- * @param onEnd called when a connection has ended
+ * @param onEnd called after a connection has ended
  */
 export function createPool(
   options: PoolOptions,
@@ -37,7 +37,7 @@ export function createPool(
   const settings = {
     default_transaction_read_only: 'on',
     statement_timeout: options.statementTimeoutMs,
-    // Shorter than statement_timeout: a query that waits for a lock occupies a connection.
+    // Shorter than statement_timeout, because a query that waits for a lock occupies a connection.
     lock_timeout: Math.ceil(options.statementTimeoutMs / 5),
     ...PLANNER_SETTINGS,
   }
@@ -56,7 +56,7 @@ export function createPool(
   return new ServerPool(config, onEnd)
 }
 
-/** A pool that records when its server last sent anything. */
+/** Pool that records the time at which its server last sent anything. */
 export class ServerPool extends pg.Pool {
   /** On performance.now()'s clock. */
   receivedAt = performance.now()
@@ -67,7 +67,7 @@ export class ServerPool extends pg.Pool {
     const received = () => {
       this.receivedAt = performance.now()
     }
-    // The query in flight reports a broken connection; the pool only drops it.
+    // The query in flight reports the broken connection. Without a listener, the process would end.
     this.on('error', () => {})
     this.on('connect', (client) => {
       client.on('error', () => {})

@@ -5,25 +5,25 @@ import { isLocked, isPoolerTimeout } from './errors.ts'
 import { missingMigrations } from './migrations.ts'
 import { build, compile } from './statements.ts'
 
-/** State of the database: requests are answered only when it is `ready`. */
+/** State of the database. Requests succeed only when it is `ready`. */
 export type Readiness = 'ready' | 'unanswered' | 'schema behind' | 'overwhelmed'
 
 /** Orchestrators usually wait one second for a health check. */
 const WITHIN_MS = 900
-/** A result is reused for this long: PostgreSQL is probed four times a second at most. */
+/** Time for which a result is reused, in ms: at most four probes a second. */
 const FRESH_MS = 250
 
-/** Result of one probe; `late` where none came in time. */
+/** Result of a probe; `late` if none came in time. */
 type Probe = Exclude<Readiness, 'overwhelmed'> | 'late'
 
 /**
- * Returns a function that finds the readiness in less than a second, also where the database hangs.
- * Callers during a probe share its result. A late probe is abandoned for a new one: its connection may
- * be dead where a new one would not be.
+ * Returns a function that finds the readiness in less than a second, even if the database hangs.
+ * Concurrent callers share one probe. The next call does not wait for a late probe, because its
+ * connection may be dead.
  */
 export function readinessOf(db: Database): () => Promise<Readiness> {
   let last: Promise<Probe> | undefined
-  /** True where the last finished probe met a locked table. */
+  /** True if the last finished probe found a locked table. */
   let locked = false
   const probe = async (): Promise<Probe> => {
     try {
@@ -45,7 +45,7 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
     }
     const found = await last
     const { queued, failing } = db.state().primary
-    // Behind PgBouncer a probe may be late because it queues behind requests, unless a table is locked.
+    // Behind PgBouncer, a late probe usually queued behind requests. A locked table is an exception.
     const answering = found === 'ready' || (found === 'late' && queued && !locked)
     if (answering) return failing ? 'overwhelmed' : 'ready'
     return found === 'schema behind' ? found : 'unanswered'

@@ -6,24 +6,24 @@ import { build, compile } from './statements.ts'
 import type { RawRows } from './wire/raw-rows.ts'
 
 interface ReplicaOptions extends ServerOptions {
-  /** A replica with more lag is not used, in ms. */
+  /** Lag above which the replica is not used, in ms. */
   maxLagMs: number
-  /** Called when the replica is excluded, and when it is used again. */
+  /** Called after the replica is excluded, and after it is used again. */
   onChange: (replica: ReplicaState) => void
 }
 
 export interface ReplicaState extends ServerState {
   /** host:port */
   name: string
-  /** Why the replica is not used; undefined while it is. */
+  /** Reason why the replica is not used; undefined while it is used. */
   unusableReason: string | undefined
-  /** Lag behind the primary at the last check, in ms; undefined where unknown. */
+  /** Lag behind the primary at the last check, in ms; undefined if unknown. */
   lagMs: number | undefined
 }
 
-/** A standby that serves reads while it is up and near enough to the primary. */
+/** Standby that serves reads while it responds and its lag is small enough. */
 export interface Replica {
-  /** @throws ServerFailed, also as soon as the replica is excluded while a read is in flight */
+  /** @throws ServerFailed, also if the replica is excluded while the read is in flight */
   read: PostgresServer['read']
   /** False before the first check. */
   usable(): boolean
@@ -33,15 +33,15 @@ export interface Replica {
   close(): Promise<void>
 }
 
-/** A replica with reads in flight and no response for this long hangs, in ms. */
+/** Time without a response after which a replica with reads in flight counts as silent, in ms. */
 const SILENT_MS = 500
-/** Longest check, in ms. */
+/** Maximum duration of a check, in ms. */
 const CHECK_MS = 1_000
 
 export function openReplica(options: ReplicaOptions): Replica {
   const server = openServer(options)
   const { hostname, port } = new URL(options.url)
-  /** Reads in flight in order of arrival, with the time at which each began. */
+  /** Reads in flight in order of arrival, with the start time of each. */
   const inFlight = new Map<(error: Error) => void, number>()
   let answeredAt = 0
   let unusableReason: string | undefined = 'it was not checked yet'
@@ -74,7 +74,7 @@ export function openReplica(options: ReplicaOptions): Replica {
     const [oldest] = inFlight.values()
     return oldest !== undefined && performance.now() - Math.max(oldest, answeredAt) > SILENT_MS
   }
-  /** Turns failures that another server can mend into ServerFailed. */
+  /** Turns failures into ServerFailed if another server may succeed. */
   const classify = (error: Error): Error => {
     if (!(error instanceof DatabaseUnavailable) || isStandbyConflict(error.cause)) return error
     if (isSchemaBehind(error.cause)) return new ServerFailed(error.message, { cause: error.cause })
@@ -105,15 +105,15 @@ export function openReplica(options: ReplicaOptions): Replica {
 
 interface Replicas {
   /**
-   * Chooses a usable replica, the same one for the same key while it stays usable: the pages of one
-   * connection come from one server, whose cache holds its own share of the data.
+   * Chooses a usable replica. A key keeps its replica while that is usable, so each replica caches a
+   * different share of the data.
    * @param key at least 32 evenly distributed bytes, such as a SHA-256
    */
   nearest(key: Buffer): Replica | undefined
   close(): void
 }
 
-/** Checks all replicas of a primary every `everyMs`, which is also the resolution of their lag. */
+/** Checks all replicas of a primary every `everyMs`. This is also the resolution of the lag. */
 export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: number): Replicas {
   const meter = createLagMeter()
   let timer: NodeJS.Timeout | undefined
@@ -121,7 +121,7 @@ export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: 
 
   const check = async () => {
     const { reached } = await walPosition(primary).catch(() => ({ reached: undefined }))
-    // Without an answer of the primary, its last known position counts.
+    // Without a response of the primary, its last known position is used.
     if (reached !== undefined) meter.mark(reached)
     await Promise.all(all.map((replica) => replica.check(meter)))
     if (!closed) timer = setTimeout(check, everyMs).unref()
@@ -146,7 +146,7 @@ export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: 
   }
 }
 
-/** Rendezvous hashing: the usable replica with the highest score of a key serves it. */
+/** Rendezvous hashing: of the usable replicas, the one with the highest score serves the key. */
 function scoreOf(key: Buffer, index: number): number {
   return (key.readUInt32LE((index % 8) * 4) ^ Math.imul(index, 0x9e3779b1)) >>> 0
 }
@@ -156,13 +156,13 @@ interface LagMeter {
   /** Records the position of the primary. */
   mark(reached: bigint): void
   /**
-   * Returns the greatest possible lag in ms: since the primary was last at the replica's position. It is 0
-   * for a replica that has all that the primary had at the last check, also while the primary is idle.
+   * Returns the maximum possible lag in ms: the time since the primary was last seen at this position.
+   * It is 0 if the replica is at the last known position, also while the primary is idle.
    */
   lag(reached: bigint): number
 }
 
-/** Age of the oldest mark, in ms. A replica beyond it has infinite lag. */
+/** Maximum age of a mark, in ms. The lag of a replica behind all marks is infinite. */
 const HISTORY_MS = 600_000
 
 function createLagMeter(): LagMeter {
@@ -171,7 +171,7 @@ function createLagMeter(): LagMeter {
     mark(reached) {
       const at = performance.now()
       const last = marks.at(-1)
-      // An idle primary stays at its position: the newest time of it counts.
+      // The position of an idle primary does not change: only the newest time counts.
       if (last?.reached === reached) last.at = at
       else marks.push({ at, reached })
       if (marks[0] && at - marks[0].at > HISTORY_MS) marks = marks.slice(1)
@@ -195,7 +195,7 @@ const walPositionStatement = compile(
 )
 
 /**
- * Reads the position of a server in the write-ahead log, in bytes since its beginning.
+ * Reads the position of a server in the write-ahead log, in bytes.
  * @throws DatabaseUnavailable
  */
 async function walPosition(server: PostgresServer) {
@@ -203,7 +203,7 @@ async function walPosition(server: PostgresServer) {
   return { standby: standby === 't', reached: reached ? lsnToBytes(reached) : undefined }
 }
 
-/** Parses PostgreSQL's notation of two hexadecimal words, `16/B374D848`. */
+/** Parses PostgreSQL's notation of a position, two hexadecimal words: `16/B374D848`. */
 function lsnToBytes(lsn: string): bigint {
   const [high, low] = lsn.split('/')
   return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`)

@@ -1,23 +1,23 @@
 import { FairScheduler } from './fair-scheduler.ts'
 
-// In bytes. Smaller buffers are cheap to allocate, larger ones are rare.
+// In bytes. Smaller buffers are cheap to allocate. Larger ones are rare.
 const SMALLEST_POOLED = 65_536
 const LARGEST_POOLED = 4_194_304
-/** Idle bytes that a burst leaves: the pages of some twenty requests. */
+/** Maximum size of idle buffers, in bytes: the pages of about twenty requests. */
 const MOST_IDLE = 33_554_432
 
 /**
- * Large buffers for reuse. Fresh memory for each response, and its garbage collection, took more than
- * half of the time of a full page (docs/performance.md). The last buffer returned is the first one
- * taken: it is the likeliest to be in the processor's cache.
+ * Large buffers for reuse. Allocation and garbage collection of new memory took more than half of the
+ * time of a full page (docs/performance.md). The pool is a stack: the last returned buffer is probably
+ * still in the processor's cache.
  */
 class BufferPool {
   readonly #idle: Buffer[] = []
   #idleBytes = 0
-  /** Buffers in use. Only these are taken back, and only once. */
+  /** Buffers in use. The pool accepts only these, and each only once. */
   readonly #lent = new WeakSet<ArrayBufferLike>()
 
-  /** Returns a buffer of at least `size` bytes. Its content is arbitrary. */
+  /** Returns a buffer of at least `size` bytes with arbitrary content. */
   take(size: number): Buffer {
     if (size < SMALLEST_POOLED || size > LARGEST_POOLED) return Buffer.allocUnsafe(size)
     const rounded = 2 ** Math.ceil(Math.log2(size))
@@ -29,7 +29,7 @@ class BufferPool {
     return buffer
   }
 
-  /** Takes a buffer back. The caller must not use any part of it again. */
+  /** Returns a buffer to the pool. The caller must not use any part of it again. */
   giveBack(buffer: Buffer): void {
     if (!this.#lent.delete(buffer.buffer)) return
     this.#idle.push(buffer)
@@ -38,7 +38,7 @@ class BufferPool {
   }
 }
 
-/** Memory of responses in flight: rows read from the database and JSON not yet sent, in bytes. */
+/** Memory of responses in flight, in bytes: rows from the database, and JSON that is not sent yet. */
 export class ResponseMemory {
   readonly limit: number
   readonly buffers = new BufferPool()
@@ -51,7 +51,7 @@ export class ResponseMemory {
 
   /**
    * Reserves memory for a response. The caller must end the reservation.
-   * @param rows that the response may have
+   * @param rows maximum number of rows in the response
    * @param since start of the request, on performance.now()'s clock
    */
   reserve(rows: number, since: number): MemoryReservation {
@@ -61,20 +61,20 @@ export class ResponseMemory {
   }
 }
 
-/** More rows than the default page make a request large. */
+/** Requests for more rows are large. It is the default `limit`. */
 const SMALL_ROWS = 1_000
-/** A row as PostgreSQL sends it, rounded up, in bytes. */
+/** Size of a row as PostgreSQL sends it, rounded up, in bytes. */
 const USUAL_ROW = 512
 
-/** The memory of one request, from its first row until the response is sent or the client is gone. */
+/** Memory of one request, until the response is sent or the client has disconnected. */
 export class MemoryReservation {
-  /** True for a request that must leave room for smaller ones. */
+  /** True for a large request, which must leave room for small ones. */
   readonly large: boolean
-  /** Start of the request, on performance.now()'s clock: its reads share one time limit. */
+  /** Start of the request, on performance.now()'s clock. All its reads share one deadline. */
   readonly since: number
-  /** True when nobody waits for the response any more. */
+  /** True if no client waits for the response any more. */
   ended = false
-  /** True when the socket gets the response itself, without a compressing stream between. */
+  /** True if the response is sent uncompressed, without a stream that keeps chunks. */
   direct = false
   readonly #memory: ResponseMemory
   readonly #rows: number
@@ -90,9 +90,9 @@ export class MemoryReservation {
   }
 
   /**
-   * Checks for room before a read: rejecting mid-read wastes the read. A large request sets aside what
-   * it will take.
-   * @returns false where there is no room
+   * Checks for room before a read, because rejecting mid-read wastes the read. A large request sets
+   * aside the expected size of its rows.
+   * @returns false if there is no room
    */
   setAside(): boolean {
     if (!this.large) return this.#memory.used < this.#room
@@ -104,13 +104,13 @@ export class MemoryReservation {
     return true
   }
 
-  /** Releases what was set aside and not taken. */
+  /** Releases the memory that was set aside and not taken. */
   releaseSetAside(): void {
     this.#memory.used -= this.#setAside
     this.#setAside = 0
   }
 
-  /** Takes memory for rows. @returns undefined, and takes nothing, above the limit */
+  /** Takes memory for rows. @returns undefined above the limit, and then takes nothing */
   take(bytes: number): Buffer | undefined {
     const more = Math.max(0, bytes - this.#setAside)
     if (this.ended || this.#memory.used + more > this.#room) return undefined
@@ -128,7 +128,7 @@ export class MemoryReservation {
     this.#memory.buffers.giveBack(block)
   }
 
-  /** Takes memory for JSON. There is room for it, as there was for its rows. */
+  /** Takes memory for JSON without a check: rejecting the response now would waste the read. */
   takeForJson(bytes: number): Buffer {
     const block = this.#memory.buffers.take(bytes)
     this.#count(block.length)
@@ -136,14 +136,14 @@ export class MemoryReservation {
     return block
   }
 
-  /** Counts a response that was written elsewhere, in place of the block taken for it. */
+  /** Replaces the JSON block by a response of this size that is stored elsewhere. */
   replaceJson(bytes: number): void {
     if (this.#json) this.giveBack(this.#json)
     this.#json = undefined
     this.#count(bytes)
   }
 
-  /** Uncounts bytes that nobody needs any more, without reuse. */
+  /** Subtracts bytes that are not in use any more, without reusing them. */
   release(bytes: number): void {
     const released = Math.min(bytes, this.#bytes)
     this.#memory.used -= released
@@ -156,9 +156,9 @@ export class MemoryReservation {
   }
 
   /**
-   * Releases all memory, for good.
-   * @param sent true when the whole response has left the process: then its memory is reused, and a
-   *   writer must stop at `ended`
+   * Releases all memory permanently.
+   * @param sent true if the whole response has left the process. Its memory is then reused, so a writer
+   *   must stop at `ended`.
    */
   end(sent: boolean): void {
     this.ended = true
@@ -168,7 +168,7 @@ export class MemoryReservation {
     this.#json = undefined
   }
 
-  /** Large requests leave the last quarter to small ones. */
+  /** Reserves the last quarter of the memory for small requests. */
   get #room(): number {
     const { limit } = this.#memory
     return this.large ? 0.75 * limit : limit

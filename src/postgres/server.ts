@@ -9,36 +9,45 @@ export interface ServerOptions extends PipelineOptions, Omit<ConcurrencyOptions,
 
 /** State of a server, for metrics. */
 export interface ServerState {
-  /** Open connections, and those of them that are in use. */
+  /** Number of open connections, and of those in use. */
   connections: number
   inUse: number
-  /** Requests that wait for a place. */
+  /** Number of requests that wait for a place. */
   waiting: number
-  /** True where the server answered almost none of the last second's statements. */
+  /** True if the server responded to almost no statement of the last second. */
   failing: boolean
-  /** True behind PgBouncer while it answers: probes may queue behind requests. */
+  /** True behind PgBouncer while it responds: health checks may queue behind requests. */
   queued: boolean
 }
 
 /** One PostgreSQL server. */
 export interface PostgresServer {
   /**
-   * Runs a SELECT. All reads of one request end within the wait, the statement timeout and a second,
-   * counted from the start of the request (`reservation.since`).
-   * @throws DatabaseUnavailable where no response arrives in time
+   * Runs a SELECT. All reads of one request share the time for waiting, the statement timeout and one
+   * second, counted from the start of the request (`reservation.since`).
+   * @throws DatabaseUnavailable if no response arrives in time
    */
   read(statement: Statement, values: Parameter[], reservation?: MemoryReservation): Promise<RawRows>
-  /** Runs one of the service's own statements on a reserved connection, without a queue. */
+  /** Runs a statement of a health check or metric on a reserved connection, without a queue. */
   probe(statement: Statement, values: Parameter[]): Promise<RawRows>
   state(): ServerState
   close(): Promise<void>
 }
 
-/** Reads in flight for each connection, on average. More would only wait in PostgreSQL's sockets. */
+/**
+ * Average number of reads in flight per connection. Further reads would only wait in PostgreSQL's
+ * sockets.
+ */
 const READS_PER_CONNECTION = 2
-/** PostgreSQL ends a slow statement by itself. This much later it counts as down. */
+/**
+ * Time after the statement timeout at which the server counts as down, in ms. PostgreSQL cancels slow
+ * statements itself.
+ */
 const GRACE_MS = 1_000
-/** Longest probe, in ms: a little above lock_timeout, so that a late one does not delay the next. */
+/**
+ * Maximum duration of a probe, in ms. It is a little above lock_timeout, so that a late probe does not
+ * delay the next one.
+ */
 const PROBE_MS = 1_200
 
 export function openServer(options: ServerOptions): PostgresServer {
@@ -47,7 +56,7 @@ export function openServer(options: ServerOptions): PostgresServer {
   const pipeline = openPipeline(options, silentMs)
   const rate = createFailureRate()
   const isAnswering = () => rate.answeredWithin(silentMs)
-  /** While PgBouncer answers others, its timeout means overload, not a failed server. */
+  /** While PgBouncer responds to other queries, its timeout means overload, not a failed server. */
   const classify = (error: unknown) =>
     isPoolerTimeout(error) && isAnswering()
       ? new DatabaseUnavailable('the pooler had no connection in time')
@@ -90,14 +99,14 @@ export function openServer(options: ServerOptions): PostgresServer {
 }
 
 /**
- * Counts the statements of the last second that the server answered, and those that it did not.
- * Requests rejected before they reach the database are not counted.
+ * Counts the statements of the last second with and without a response from the server. Requests
+ * rejected before they reach the database are not counted.
  */
 interface FailureRate {
   answered(): void
   failed(): void
   answeredWithin(ms: number): boolean
-  /** True after five or more failures, where fewer than one statement in ten was answered. */
+  /** True after at least five failures, if fewer than one statement in ten succeeded. */
   failing(): boolean
 }
 

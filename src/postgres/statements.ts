@@ -11,17 +11,17 @@ import {
 import type { ReadonlyKysely } from 'kysely/readonly'
 import type { Tables } from './tables.ts'
 
-/** A SELECT, compiled once. A named statement is prepared once per connection. */
+/** Compiled SELECT. A connection prepares a named statement once. */
 export interface Statement {
   name: string
-  /** The name without the digest of the text, for metrics and traces. */
+  /** Name without the digest of the text, for metrics and traces. */
   title: string
   text: string
 }
 
 export type Parameter = string | Buffer | null
 
-/** The same statement, not prepared. */
+/** Returns the statement without a name, so that it is not prepared. */
 export const unnamed = (statement: Statement): Statement => ({ ...statement, name: '' })
 
 const offline = new Kysely<Tables>({
@@ -33,29 +33,26 @@ const offline = new Kysely<Tables>({
   },
 })
 
-/** Builds SELECTs over the service's tables. It is connected to no database. */
+/** Builds SELECTs on the service's tables. It has no connection to a database. */
 export const build = offline as unknown as ReadonlyKysely<Tables>
 
-/**
- * A parameter, `$1` and so on, of a statement that is compiled once and run with other values each time.
- * One parameter may stand in many places.
- */
+/** Parameter of a compiled statement, such as `$1`. A statement may use it several times. */
 export function parameter<T>(position: number, type: string): RawBuilder<T> {
   return sql.raw<T>(`$${position}::${type}`)
 }
 
 /**
- * The first day of a month, from dates alone: a time zone cannot shift it. Infinity stays infinity. It
- * avoids coalesce(), which row-level security treats as leaky: no index would be used.
+ * Returns the first day of a month. It uses date arithmetic, which is independent of the time zone and
+ * keeps infinity. Row-level security treats coalesce() as leaky, so PostgreSQL would use no index.
  */
 export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
   return sql`case when isfinite(${day}) then ${day} - (extract(day from ${day})::integer - 1) else ${day} end`
 }
 
 /**
- * Compiles a SELECT. All its values must be parameters. The name holds a digest of the text: behind a
- * pooler, two releases may share a connection, and neither must run the other's statement. PostgreSQL
- * truncates names after 63 bytes, so the title gives way to the digest.
+ * Compiles a SELECT. All its values must be parameters. The name has a digest of the text: behind a
+ * pooler, two releases may share a connection, and must not run each other's statements. PostgreSQL
+ * truncates names to 63 bytes, so a long title is cut.
  * @param title unique among the statements of the service
  */
 export function compile(title: string, select: RawBuilder<unknown>): Statement {
@@ -66,9 +63,9 @@ export function compile(title: string, select: RawBuilder<unknown>): Statement {
 }
 
 /**
- * Planner settings of a connection. Each statement is planned once per connection, as a lookup by key
- * in the order of an index. By default PostgreSQL scans or sorts a table that looks small, because it
- * has no statistics yet, and would keep that plan while the table grows. A test explains every statement.
+ * Planner settings of a connection. A connection plans each statement once. The plan must be an index
+ * lookup by key. By default, PostgreSQL would scan or sort a table without statistics, and keep that
+ * plan while the table grows. Tests explain every statement.
  */
 export const PLANNER_SETTINGS = {
   plan_cache_mode: 'force_generic_plan',

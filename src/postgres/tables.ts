@@ -3,8 +3,8 @@ import type { AccountTransactionType } from '../schemas/account-transaction.ts'
 import type { PortfolioTransactionType } from '../schemas/portfolio-transaction.ts'
 
 /**
- * The tables as the migrations leave them. Decimals and days are text on this side of the wire: no
- * float and no JavaScript Date ever holds one.
+ * Tables after all migrations. Decimals and days are strings: floats and JavaScript Dates would change
+ * them.
  */
 export interface Tables {
   app: AppTable
@@ -20,9 +20,9 @@ export interface Tables {
   kysely_migration: { name: string; timestamp: string }
 }
 
-/** PostgreSQL's bigint, which pg hands over as text. */
+/** PostgreSQL's bigint, which pg returns as a string. */
 type BigInteger = string
-/** An exact decimal (`numeric`), digit for digit. */
+/** Exact decimal (`numeric`), with all its digits. */
 type Decimal = string
 /** A calendar date, YYYY-MM-DD. */
 type Day = string

@@ -32,6 +32,6 @@ const { list, queries } = transactionList(
     ]),
 )
 
-/** Lists the account transactions of a connection, a page at a time (section 4.2). */
+/** Lists the account transactions of a connection by pages (section 4.2). */
 export const listAccountTransactions = list
 export const accountTransactionQueries = queries

@@ -23,7 +23,10 @@ export class ConnectionNotFound extends Error {
   }
 }
 
-/** The calling app: the SHA-256 of its token, or the client id of a verified token of the identity provider. */
+/**
+ * Credentials of the calling app: the SHA-256 of its token, or the verified client id of the identity
+ * provider.
+ */
 export type Caller = { tokenHash: Buffer } | { clientId: string }
 
 export type AuthMethod = 'tokenHash' | 'clientId'
@@ -32,7 +35,7 @@ export function authMethodOf(caller: Caller): AuthMethod {
   return 'tokenHash' in caller ? 'tokenHash' : 'clientId'
 }
 
-/** Makes one of each for both ways to authenticate. */
+/** Calls `make` for each authentication method. */
 export function forEachAuthMethod<T>(make: (method: AuthMethod) => T): Record<AuthMethod, T> {
   return { tokenHash: make('tokenHash'), clientId: make('clientId') }
 }
@@ -43,8 +46,9 @@ export function callerParameter(caller: Caller): string | Buffer {
 }
 
 /**
- * Selects the calling app: one row { app_id, expired }, or none for an unknown or revoked token. `app_id`
- * is the result of set_config(): a later lookup that needs it cannot run before row-level security has it.
+ * Selects the calling app: one row { app_id, expired }, or none if the credentials are unknown or
+ * revoked. `app_id` is the result of set_config(), so every lookup by it runs after the setting of
+ * row-level security.
  */
 export function callingApp(method: AuthMethod) {
   return method === 'tokenHash' ? appOfToken() : appOfClientId()
@@ -86,7 +90,7 @@ function appOfClientId() {
           .where('a.client_id', '=', sql<string>`given.client_id`)
           .select([
             sql<string>`set_config('service.app_id', a.id::text, true)::uuid`.as('app_id'),
-            // The signed token carries its own expiry, verified with the signature.
+            // The identity provider's token has its own expiry, which was verified with the signature.
             sql<boolean>`false`.as('expired'),
           ])
           .as('app'),
@@ -100,7 +104,7 @@ export const callerStatements: Record<AuthMethod, Statement> = forEachAuthMethod
 )
 
 /**
- * Authenticates the caller of a request that fails for another reason: strangers get 401 first
+ * Authenticates the caller of a request that fails for another reason. Unknown callers get 401 first
  * (contract 1).
  * @returns the id of the app
  * @throws InvalidToken or ExpiredToken

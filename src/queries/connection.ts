@@ -9,14 +9,14 @@ import {
   InvalidToken,
 } from './caller.ts'
 
-/** $3 of every statement: the connection's key. It restricts every table with rows of connections. */
+/** $3 of every statement: the connection key. It restricts every table that has rows of connections. */
 export const connectionKey = parameter<string>(3, 'bigint')
 
-/** First row of every response: the caller, the connection, its data version, the number of rows. */
+/** First row of every response: app, connection, data version and number of rows. */
 export interface Lookup {
   /** The calling app. */
   appId: string
-  /** Names a state of the connection's rows: `<changes>.<microseconds since 1970>`. */
+  /** Version of the connection's rows: `<changes>.<microseconds since 1970>`. */
   version: string
   totalItems: number
 }
@@ -32,13 +32,13 @@ export const LOOKUP_COLUMNS = [
 export type LookupColumns = Record<(typeof LOOKUP_COLUMNS)[number], unknown>
 
 /**
- * Selects the calling app and its connection: $2 is the hash of the connection's token, $3 its key. One
- * row for every known caller, with nulls where the app has no such connection: a token of another app
- * and a token that nobody has are the same to this lookup (contract 18).
+ * Selects the calling app and its connection. $2 is the hash of the connection token, $3 the connection
+ * key. A known caller gets one row, with nulls if the app has no such connection. A token of another
+ * app and an unknown token give the same result (contract 18).
  */
 export function connectionOfApp(method: AuthMethod) {
   const hash = sql<string>`encode(${parameter(2, 'bytea')}, 'hex')`
-  // The lookup needs the result of set_config(), so it runs after it.
+  // The lookup uses the result of set_config(), so it runs after it.
   const caller = build
     .selectFrom(callingApp(method).as('app'))
     .select([
@@ -66,13 +66,13 @@ export function connectionOfApp(method: AuthMethod) {
 }
 
 /**
- * `<changes>.<microseconds since 1970 of the last one>`. With the time, a database that was restored to an
- * earlier state does not reach the same version again with other rows.
+ * Data version: `<changes>.<microseconds since 1970 of the last change>`. The time makes versions
+ * unique after a restore: new rows never get an old version.
  */
 const dataVersion = sql<string>`
   c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint`
 
-/** @param totalItems number of rows; null where there are no pages, or only the lookup is read */
+/** @param totalItems number of rows; null without pages, or if only the lookup is read */
 export function lookupColumns(totalItems: RawBuilder<string | null>) {
   return [
     'caller.app_id',
@@ -83,7 +83,7 @@ export function lookupColumns(totalItems: RawBuilder<string | null>) {
   ] as const
 }
 
-/** The lookup of any response, without its rows and its total. */
+/** Statements that read only the lookup. */
 export const lookupStatements: Record<AuthMethod, Statement> = forEachAuthMethod((method) =>
   compile(`lookup by ${method}`, sql`${connectionOfApp(method).select(lookupColumns(sql`null`))}`),
 )

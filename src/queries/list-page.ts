@@ -22,20 +22,20 @@ import {
   totalOfMonths,
 } from './row-counts.ts'
 
-/** A request for a page of one of the two transaction lists. */
+/** Request for a page of one of the two transaction lists. */
 export interface ListRequest extends ConnectionRequest {
-  /** Days, YYYY-MM-DD, both inclusive; undefined leaves that end open. */
+  /** Days (YYYY-MM-DD), both inclusive; undefined: no limit on that side. */
   from: string | undefined
   to: string | undefined
-  /** Rows of a page, and the page's number from 0. */
+  /** Rows per page, and number of the page, from 0. */
   limit: number
   page: number
 }
 
 /**
  * Compiles the statements of one of the two lists.
- * @returns `list` reads one page, its total and the data version in one snapshot; `queries` are its
- *   statements by the form of the page
+ * @returns `list` reads a page, its total and the data version in one snapshot. `queries` has the
+ *   statements by the type of page.
  */
 export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
   table: TransactionTable,
@@ -62,7 +62,7 @@ export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
   return { list, queries }
 }
 
-/** The two parts of a page statement: its lookup, and its rows of a table `t`. */
+/** Parts of a page statement: the lookup, and the rows of a table `t`. */
 interface Page {
   lookup: (method: AuthMethod, table: TransactionTable) => Expression<LookupColumns>
   rows: <DB, TB extends keyof DB, Columns>(
@@ -81,7 +81,7 @@ const firstPage = (total: (table: TransactionTable) => RawBuilder<string>): Page
       .limit(limit),
 })
 
-/** Starts at the day that holds the page's first row, so that its depth costs next to nothing. */
+/** Starts at the day of the page's first row, so that a deep page is as fast as the first. */
 const laterPage: Page = {
   lookup: (method, table) =>
     connectionOfApp(method)
@@ -91,7 +91,7 @@ const laterPage: Page = {
         'start.effective_day as newest_day',
         'start.skipped',
       ]),
-  // Past the end there is no such day, and so no row.
+  // After the last page, newest_day is null, so no row matches.
   rows: (rows, table) =>
     inOrder(rows, table)
       .where(sql<boolean>`
@@ -101,7 +101,7 @@ const laterPage: Page = {
       .offset(sql<number>`lookup.skipped`),
 }
 
-/** One statement for each form: a plan node costs as much to set up as to run. */
+/** One statement per type of page: setting up an unused plan node costs as much as running it. */
 const pages = {
   'first page': firstPage(totalOfAll),
   'first page of days': firstPage(totalOfDays),
@@ -110,8 +110,8 @@ const pages = {
 }
 
 /**
- * Chooses the statement of a request. A total over one or two years is summed by day. For an open range,
- * the current year only selects the faster plan.
+ * Chooses the statement of a request. A total over at most two calendar years is a sum over days. For
+ * an open range, the current year only selects the faster plan.
  */
 function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
   if (page > 0) return 'later page'

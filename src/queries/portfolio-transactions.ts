@@ -38,6 +38,6 @@ const { list, queries } = transactionList(
     ]),
 )
 
-/** Lists the portfolio transactions of a connection, a page at a time (section 4.1). */
+/** Lists the portfolio transactions of a connection by pages (section 4.1). */
 export const listPortfolioTransactions = list
 export const portfolioTransactionQueries = queries

@@ -22,37 +22,37 @@ import {
   takeLookup,
 } from './connection.ts'
 
-/** A request for data of one connection, from the route down to the SQL. */
+/** Request for data of one connection. The route makes it, and passes it down to the SQL. */
 export interface ConnectionRequest {
   caller: Caller
   /** SHA-256 of the connection's token, and the key of the connection. */
   tokenHash: Buffer
   connectionKey: string
-  /** Digest of the route's fields and the query: with the data version it makes the ETag. */
+  /** Digest of the route's fields and the query. The ETag consists of it and the data version. */
   representation: string
   /** Data versions that the client has of this representation; `*` matches any. */
   knownVersions: string[]
-  /** Memory of the response. It has ended when the client is gone. */
+  /** Memory of the response. It ends when the client disconnects. */
   reservation: MemoryReservation
 }
 
 export interface ReadResponse {
   meta: Lookup & { items: number }
-  /** JSON; undefined where the client has this version already. */
+  /** JSON; undefined if the client has this version. */
   body: Buffer | Readable | undefined
 }
 
-/** The statements of a query and the writer of its rows, compiled once. */
+/** Statements of a query, and the writer of its rows. */
 export interface ResponseQuery {
   statements: Record<AuthMethod, Statement>
   writer: RowWriter
 }
 
 /**
- * Compiles one statement for each way to authenticate. One statement is one snapshot. The lookup is
- * computed once and comes first. The rows follow with nulls in its columns, so that the lookup is not
- * sent a thousand times.
- * @param query `lookup` has LOOKUP_COLUMNS and what else `rows` refers to as `lookup`
+ * Compiles one statement per authentication method. One statement is one snapshot. Its first row is the
+ * lookup. The other rows have nulls in the columns of the lookup, so that PostgreSQL sends it only
+ * once.
+ * @param query `lookup` has LOOKUP_COLUMNS, and all columns that `rows` uses as `lookup`
  */
 export function responseQuery<Item extends TObject>(query: {
   /** Unique among the statements of the service. */
@@ -79,7 +79,7 @@ export function responseQuery<Item extends TObject>(query: {
 }
 
 /**
- * Reads what the client does not have yet, in one snapshot, and writes it as JSON.
+ * Reads the data in one snapshot and writes it as JSON, unless the client has this version.
  * @param values parameters from $4 on
  * @param frame JSON around the rows
  * @throws DatabaseUnavailable, InvalidToken, ExpiredToken or ConnectionNotFound
@@ -111,10 +111,10 @@ export async function readResponse(
 }
 
 /**
- * Checks the rows of a replica against the primary's lookup: they count only at the version that the
- * primary has now. A revoked token or a deleted connection is thus refused at once, no client gets an
- * earlier state, and a lagging replica costs a second read and nothing else.
- * @returns undefined where the replica lacks what the primary has
+ * Returns the rows of a replica if they have the data version of the primary. Revoked tokens and
+ * deleted connections are therefore rejected at once. No client gets an earlier state. A lagging
+ * replica only costs a second read.
+ * @returns undefined if the replica failed or has another version
  */
 async function readReplica(
   reading: ReturnType<Database['read']>,
@@ -124,7 +124,7 @@ async function readReplica(
     if (error instanceof ServerFailed) return undefined
     throw error
   })
-  // The primary may reject the request before this settles.
+  // Prevents an unhandled rejection if the primary rejects the request first.
   settled.catch(() => {})
   const current = await primary
   const rows = await settled
@@ -135,7 +135,7 @@ async function readReplica(
   return undefined
 }
 
-/** A replica that lags may reject what the primary accepts. */
+/** A lagging replica may reject a request that the primary accepts. */
 function lookupOf(rows: Parameters<typeof takeLookup>[0]): Lookup | undefined {
   try {
     return takeLookup(rows)

@@ -3,33 +3,33 @@ import { build, firstOfMonth, parameter } from '../postgres/statements.ts'
 import { connectionKey } from './connection.ts'
 
 /*
- * Totals and page starts from the row counts of migration 0003: sums over months and days, not over rows.
- * `c` is the connection of queries/connection.ts. Nothing is counted before `c` is found.
+ * Totals and page starts from the row counts of migration 0003. They sum months and days and do not
+ * read rows. `c` is the connection of queries/connection.ts. If it is not found, nothing is summed.
  */
 
-/** The tables of the two paged lists. */
+/** Tables of the two paged lists. */
 export type TransactionTable = 'portfolio_transaction' | 'account_transaction'
 
-// $1 to $3 are the caller and the connection.
+// $1 to $3 identify the caller and the connection.
 export const from = parameter<string>(4, 'date')
 export const to = parameter<string>(5, 'date')
 export const limit = parameter<number>(6, 'bigint')
 const offset = parameter<number>(7, 'bigint')
 
-/** Total of a connection, stored in its own row. */
+/** Total of a connection, stored in its row. */
 export function totalOfAll(table: TransactionTable): RawBuilder<string> {
   return sql.ref(`c.${table}s`)
 }
 
-/** Total of a range, summed by day. */
+/** Total of a range as a sum over days. */
 export function totalOfDays(table: TransactionTable): RawBuilder<string> {
   const range = sql`d.effective_day >= ${from} and d.effective_day <= ${to}`
   return sql`case when c.id is not null then ${rowsOfDays(table, range)} end`
 }
 
 /**
- * Total of a range of any length: the rows of all months that it touches, minus the days of the first
- * month before it and the days of the last month after it.
+ * Total of a range of any length: the rows of all its months, minus the days outside of the range in
+ * its first and last month.
  */
 export function totalOfMonths(table: TransactionTable): RawBuilder<string> {
   const before = sql`d.effective_day >= ${firstOfMonth(from)} and d.effective_day < ${from}`
@@ -41,8 +41,8 @@ export function totalOfMonths(table: TransactionTable): RawBuilder<string> {
 }
 
 /**
- * The day that holds the row at the offset, and the rows of that day before the page: the month is looked
- * up first, then the day in it. Both count from the end of the range's last month.
+ * Selects the day of the page's first row, and the number of rows of that day before the page. It finds
+ * the month first, then the day. Both count from the end of the range's last month.
  */
 export function pageStart(table: TransactionTable) {
   const months = monthsOfRange(table).select([
@@ -65,7 +65,7 @@ export function pageStart(table: TransactionTable) {
     .select(['day.effective_day', 'day.skipped'])
 }
 
-/** The newest of these periods that holds a row after the skipped ones. */
+/** Selects the period with the page's first row, from periods in descending order. */
 function periodOfRow<Columns extends { skipped: number; row_count: number }>(
   periods: Expression<Columns>,
   period: keyof Columns & string,
@@ -78,13 +78,13 @@ function periodOfRow<Columns extends { skipped: number; row_count: number }>(
     .limit(sql.lit(1))
 }
 
-/** Rows of all newer periods. */
+/** Number of rows in all newer periods. */
 function rowsBefore(alias: string, period: string): RawBuilder<number> {
   const [count, order] = [sql.ref(`${alias}.row_count`), sql.ref(`${alias}.${period}`)]
   return sql`(sum(${count}) over (order by ${order} desc rows unbounded preceding) - ${count})`
 }
 
-/** Rows of the range's last month on days after the range. */
+/** Number of rows in the range's last month after the range. */
 function rowsAfter(table: TransactionTable) {
   return rowsOfDays(
     table,
@@ -98,7 +98,7 @@ function rowsOfDays(table: TransactionTable, range: RawBuilder<unknown>) {
     .select(sql<number>`coalesce(sum(d.row_count), 0)`.as('rows'))
 }
 
-// The row counts of both tables have the same columns, so the types of one serve for both.
+// The row counts of both tables have the same columns, so one type fits both.
 function daysOf(table: TransactionTable) {
   return build
     .selectFrom(`${table}_day as d` as 'portfolio_transaction_day as d')

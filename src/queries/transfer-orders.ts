@@ -14,7 +14,7 @@ export const transferOrderQuery = responseQuery({
   name: 'assets_transfer_order',
   item: AssetsTransferOrder,
   lookup: (method) => connectionOfApp(method).select(lookupColumns(sql`null`)),
-  // Newest first by completion, then by id. Orders that are not completed are left out (contract 8, 15).
+  // Newest first by completion, then by id. Only completed orders (contract 8, 15).
   rows: build
     .selectFrom('assets_transfer_order as t')
     .where(sql<boolean>`
@@ -40,7 +40,7 @@ export const transferOrderQuery = responseQuery({
     ]),
 })
 
-/** Lists all transfer orders that the end user completed for a connection (section 4.3). */
+/** Lists all transfer orders of a connection that the user completed (section 4.3). */
 export function listTransferOrders(
   db: Database,
   request: ConnectionRequest,

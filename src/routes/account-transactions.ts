@@ -7,7 +7,7 @@ import { charge, type RouteOptions } from './connection-request.ts'
 import { connectionSchema } from './operation.ts'
 import { listRequest, sendPage } from './paging.ts'
 
-/** GET the account transactions of a connection (section 4.2). */
+/** Route of the account transactions of a connection (section 4.2). */
 export async function accountTransactions(
   app: FastifyInstance,
   options: RouteOptions,

@@ -11,16 +11,16 @@ import type { ParameterError } from '../schemas/problem.ts'
 
 export interface RouteOptions {
   db: Database
-  /** Largest `limit`. */
+  /** Maximum value of `limit`. */
   maximumLimit: number
-  /** Requests that an app may send; undefined for no limit. */
+  /** Quota of each app; undefined: no limit. */
   quota: Quota | undefined
 }
 
 /**
- * Makes the request object that goes down to the SQL.
+ * Creates the request object for the queries.
  * @param representation see representationOf()
- * @param rows that the response may have
+ * @param rows maximum number of rows in the response
  */
 export function connectionRequest(
   { db }: RouteOptions,
@@ -44,7 +44,7 @@ export function connectionRequest(
 }
 
 /**
- * Rejects invalid parameters, but only for a known caller (contract 1).
+ * Rejects invalid parameters. Unknown callers get 401 instead (contract 1).
  * @throws InvalidToken, ExpiredToken, or an HttpError that lists the errors
  */
 export async function rejectParameters(
@@ -58,8 +58,8 @@ export async function rejectParameters(
 }
 
 /**
- * Waits for a read, and charges it to the calling app's quota, whatever its result: every request of a
- * known caller counts once.
+ * Waits for a read, and counts the request in the quota of its app. Every request of a known caller
+ * counts once, whatever its result.
  * @throws HttpError 429, before any other result is sent
  */
 export async function charge(
@@ -70,7 +70,7 @@ export async function charge(
   const { request, raw } = reply
   const result = await reading.catch(async (error: unknown) => {
     if (error instanceof ConnectionNotFound) return { error, appId: error.appId }
-    // A client that left before the first row is charged too: it has kept the database busy.
+    // A request also counts if its client disconnected early, because the database did the work.
     const unknown = error instanceof HttpError || (quota !== undefined && raw.destroyed)
     if (!unknown) throw error
     return { error, appId: await confirmCaller(db, request.caller) }

@@ -7,7 +7,7 @@ import type { ParameterError, ParameterErrorCode } from '../schemas/problem.ts'
 import { connectionRequest, type RouteOptions, rejectParameters } from './connection-request.ts'
 
 /**
- * Makes the request for a page from the query parameters.
+ * Creates the request for a page from the query parameters.
  * @param fingerprint of the response schemas, see schemaFingerprint()
  * @throws InvalidToken, ExpiredToken, or an HttpError that lists all invalid parameters
  */
@@ -37,9 +37,9 @@ export function sendPage(
 }
 
 /**
- * The Link header of a page (RFC 8288, contract 23): first, prev, next and last; no `next` on the last page
- * or past it. Targets are relative: the path holds the connection's token, and proxies log headers
- * (contract 21).
+ * Returns the Link header of a page (RFC 8288, contract 23) with first, prev, next and last. On the
+ * last page and after it, there is no `next`. Targets are relative: the path contains the connection
+ * token, and proxies log headers (contract 21).
  */
 function pageLinks({ from, to, limit, page }: ListRequest, totalItems: number): string {
   const last = Math.max(0, Math.ceil(totalItems / limit) - 1)
@@ -56,7 +56,7 @@ function pageLinks({ from, to, limit, page }: ListRequest, totalItems: number): 
     .join(', ')
 }
 
-/** The rule of each parameter in words. The transfer orders have no parameters. */
+/** Rules of the parameters, in words. Transfer orders have no parameters. */
 type ParameterRules = Record<string, string>
 
 function listRules(maximumLimit: number): ParameterRules {
@@ -68,7 +68,7 @@ function listRules(maximumLimit: number): ParameterRules {
   }
 }
 
-/** Lists the errors that the schema found, one for each parameter. */
+/** Lists the errors of the schema validation, one per parameter. */
 export function schemaErrors(
   found: FastifySchemaValidationError[],
   rules: ParameterRules,
@@ -90,7 +90,7 @@ function schemaError(found: FastifySchemaValidationError, rules: ParameterRules)
     : { parameter, code: 'invalid_format', detail: String(rules[parameter]) }
 }
 
-/** Lists all errors of a list's parameters: of the schema, then of the values. */
+/** Lists all invalid parameters of a list: errors of the schema, then of the values. */
 function listErrors(
   query: ListQuery,
   found: FastifySchemaValidationError[],
@@ -109,7 +109,7 @@ function listErrors(
   if (number('page') > MAXIMUM_PAGE) report('page', 'out_of_range')
   const { from, to } = query
   const areDays = errors.every(({ parameter }) => parameter !== 'from' && parameter !== 'to')
-  // Days of this format compare as text.
+  // Days in this format can be compared as text.
   if (areDays && from !== undefined && to !== undefined && from > to)
     report('from', 'invalid_range', 'from must not be after to.')
   return errors

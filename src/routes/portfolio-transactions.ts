@@ -7,7 +7,7 @@ import { charge, type RouteOptions } from './connection-request.ts'
 import { connectionSchema } from './operation.ts'
 import { listRequest, sendPage } from './paging.ts'
 
-/** GET the portfolio transactions of a connection (section 4.1). */
+/** Route of the portfolio transactions of a connection (section 4.1). */
 export async function portfolioTransactions(
   app: FastifyInstance,
   options: RouteOptions,

@@ -12,7 +12,7 @@ import {
 import { connectionSchema } from './operation.ts'
 import { schemaErrors } from './paging.ts'
 
-/** GET the completed assets transfer orders of a connection (section 4.3). */
+/** Route of the completed assets transfer orders of a connection (section 4.3). */
 export async function transferOrders(app: FastifyInstance, options: RouteOptions): Promise<void> {
   const fingerprint = schemaFingerprint(AssetsTransferOrder, AssetsTransferOrderList)
   const representation = representationOf(fingerprint)
@@ -28,7 +28,7 @@ export async function transferOrders(app: FastifyInstance, options: RouteOptions
   app.get(path, { schema, attachValidation: true }, async (_request, reply) => {
     const invalid = reply.request.validationError?.validation ?? []
     await rejectParameters(options, reply, schemaErrors(invalid, {}))
-    // The number of orders is unknown before the read; a connection has few.
+    // The number of orders is unknown before the read, but small.
     const request = connectionRequest(options, reply, representation, 0)
     const response = await charge(options, reply, listTransferOrders(options.db, request))
     return sendResponse(reply, request, response)

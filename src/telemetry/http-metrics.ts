@@ -2,15 +2,18 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
-/** In seconds. A daily sync takes some milliseconds, a large page some hundred. */
+/** In seconds. A daily sync takes a few milliseconds, a large page a few hundred. */
 export const DURATION_BUCKETS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-/** Methods that are label values of their own. All others are `other`. */
+/** Methods with their own label value. All others have `other`. */
 const METHODS = ['GET', 'HEAD']
 
-/** Counts requests, errors, rows and bytes, and records durations. Clients cannot create label values. */
+/**
+ * Counts requests, errors, rows and bytes, and records durations. No label has a value that a client
+ * chose.
+ */
 export function httpMetrics(app: FastifyInstance, registry: Registry): void {
   const { requests, durations, items, bytes, errors, unavailable } = createMetrics(registry)
   const bytesSent = bytesSinceLastCall()

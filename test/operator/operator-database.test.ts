@@ -76,7 +76,7 @@ t.test('Missing migrations: the error names the command to run', async (t) => {
   t.equal(code, 1)
   t.match(
     stderr,
-    /^The schema .* behind \(0004-\S+ not applied\): run `npm run operator -- migrate`/,
+    /^The schema .* outdated \(0004-\S+ not applied\): run `npm run operator -- migrate`/,
   )
 })
 
@@ -94,7 +94,7 @@ t.test('No DATABASE_URL: the embedded database, running or not', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'operator-test-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const call = (...args: string[]) => operator(args, { env: { DATA_DIR: folder } })
-  t.match(await call('app', 'list'), { code: 1, stderr: /behind/ })
+  t.match(await call('app', 'list'), { code: 1, stderr: /outdated/ })
   t.match(await call('migrate'), { code: 0 })
   t.equal(await findRunning(folder), undefined, 'it was stopped afterwards')
   const running = await startEmbedded(folder)
