@@ -42,8 +42,9 @@ export interface Pipeline {
 }
 
 /**
- * Reads in flight on one connection. Those of one turn of the event loop share a packet. With fewer, waking the
- * other process costs more than the read; with more, PostgreSQL's other processors idle.
+ * Maximum number of reads in flight on a connection. Reads of one turn of the event loop share a
+ * packet. With fewer, waking PostgreSQL costs more than the read. With more, other processors of
+ * PostgreSQL stay idle.
  */
 const DEPTH = 8
 /** Minimum time that a server must have for a response before it counts as silent, in ms. */

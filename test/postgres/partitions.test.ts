@@ -13,7 +13,7 @@ import { startService } from '../support/service.ts'
 import { statements } from '../support/statements.ts'
 import { allNodes, explain, tableOf } from './plans/plan.ts'
 
-/** All other tests run on partitions by `TEST_PARTITIONED=true npm test`: see template.ts. */
+/** `TEST_PARTITIONED=true npm test` runs all tests on partitioned tables: see template.ts. */
 const partitions = await readFile(new URL('../../docs/partitions.sql', import.meta.url), 'utf8')
 
 t.test('docs/partitions.sql changes only the partitions', async (t) => {
@@ -57,24 +57,24 @@ t.test('200: a page reads one partition, and row counts agree', async (t) => {
     (each) => `'\\x${tokenHash(each).toString('hex')}'`,
   )
   const key = connectionKey(tokenHash(connection.token))
-  const facts = [...literals, key, `'-infinity'`, `'infinity'`, '5', '5']
+  const all = [...literals, key, `'-infinity'`, `'infinity'`, '5', '5']
   const lists = [...statements.values()].filter(({ title }) => /^portf.*tokenHash$/.test(title))
   t.ok(lists.length > 0)
   for (const statement of lists) {
     const parameters = new Set(statement.text.match(/\$\d+/g)).size
-    const nodes = allNodes(await explain(pool, statement, facts.slice(0, parameters)))
+    const nodes = allNodes(await explain(pool, statement, all.slice(0, parameters)))
     const split = nodes.filter((node) => tableOf(node) === 'portfolio_transaction')
     t.equal(split.length, 1, `${statement.title}: the plan keeps one partition`)
   }
 })
 
-/** Keys, checks, indexes, triggers, policies, rights and columns of the tables, as PostgreSQL writes them. */
+/** Returns keys, checks, indexes, triggers, policies, privileges and columns of both tables. */
 async function schemaOf(db: Kysely<Tables>): Promise<string[]> {
-  const { rows } = await sql<{ fact: string }>`
+  const { rows } = await sql<{ property: string }>`
     with tables as (
       select oid from pg_class
       where oid in ('portfolio_transaction'::regclass, 'account_transaction'::regclass))
-    select oid::regclass || ' ' || fact as fact from tables, lateral (
+    select oid::regclass || ' ' || property as property from tables, lateral (
       select conname || ' ' || pg_get_constraintdef(c.oid) from pg_constraint c where conrelid = tables.oid
       union all select replace(pg_get_indexdef(indexrelid), ' ONLY ', ' ')
         from pg_index where indrelid = tables.oid
@@ -84,6 +84,6 @@ async function schemaOf(db: Kysely<Tables>): Promise<string[]> {
       union all select relrowsecurity || ' ' || coalesce(relacl::text, '') from pg_class where oid = tables.oid
       union all select attname || ' ' || format_type(atttypid, atttypmod) || ' ' || attcollation::regcollation
         from pg_attribute where attrelid = tables.oid and attnum > 0
-    ) facts (fact) order by 1`.execute(db)
-  return rows.map(({ fact }) => fact)
+    ) properties (property) order by 1`.execute(db)
+  return rows.map(({ property }) => property)
 }

@@ -4,8 +4,6 @@ import type { Parameter } from '../../src/postgres/statements.ts'
 import { createDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
-/** Reads in flight share connections. None may notice another one. */
-
 const echo = { name: 'echo', title: 'echo', text: 'select $1::text || generate_series(1, $2::int)' }
 const divide = { name: 'divide', title: 'divide', text: 'select 12 / $1::int' }
 const kill = {
@@ -22,14 +20,14 @@ const setting = {
 }
 const missing = { name: 'missing', title: 'missing', text: 'select $1::text from no_such_table' }
 
-t.test('200 rows each: a read gets its own rows, in their order', async (t) => {
+t.test('200 concurrent reads: each gets its own rows, in order', async (t) => {
   const { read } = await open(t)
   const reads = Array.from({ length: 200 }, (_, n) => read(echo, [`${n}:`, String(n % 7)]))
   const expected = reads.map((_, n) => Array.from({ length: n % 7 }, (_, row) => `${n}:${row + 1}`))
   t.same(await Promise.all(reads), expected)
 })
 
-t.test('40 reads at once: no more connections than the pool has', async (t) => {
+t.test('40 concurrent reads: at most the connections of the pool', async (t) => {
   const { read, db } = await open(t)
   const reads = Array.from({ length: 40 }, () => read(sleep, ['0.02']))
   await until('both connections are in use', () => db.state().primary.inUse === 2)
@@ -38,7 +36,7 @@ t.test('40 reads at once: no more connections than the pool has', async (t) => {
   t.match(db.state().primary, { connections: 2, inUse: 0 })
 })
 
-t.test('a read that fails: the reads beside it do not', async (t) => {
+t.test('failed read: concurrent reads on its connection succeed', async (t) => {
   const { read } = await open(t)
   const divisors = ['1', '2', '0', '3', '4', '0', '6', '12']
   const results = await Promise.allSettled(divisors.map((divisor) => read(divide, [divisor])))
@@ -48,7 +46,7 @@ t.test('a read that fails: the reads beside it do not', async (t) => {
   }
 })
 
-t.test('a statement that cannot be parsed: the reads beside it get their rows', async (t) => {
+t.test('unparsable statement: concurrent reads on its connection succeed', async (t) => {
   const { read } = await open(t, { size: 1 })
   const reads = [
     read(echo, ['a', '1']),
@@ -62,7 +60,7 @@ t.test('a statement that cannot be parsed: the reads beside it get their rows', 
   t.match(results[3], { value: ['d1'] })
 })
 
-t.test('a read that breaks its connection: the reads beside it are repeated', async (t) => {
+t.test('read that breaks its connection: the other reads are repeated', async (t) => {
   const { read } = await open(t, { size: 1 })
   const words = ['a', 'it', 'b', 'c', 'd']
   const results = await Promise.allSettled(words.map((word) => read(kill, [word])))
@@ -70,20 +68,20 @@ t.test('a read that breaks its connection: the reads beside it are repeated', as
   t.match(results[1], { reason: { name: 'ServerFailed' } })
 })
 
-t.test('a read that is too slow: the reads behind it get their rows', async (t) => {
+t.test('read that is too slow: later reads get their rows', async (t) => {
   const { read } = await open(t, { size: 1, statementTimeoutMs: 500 })
   const results = await Promise.allSettled(['0', '30', '0.1', '0'].map((s) => read(sleep, [s])))
   t.match(results[1], { reason: { name: 'DatabaseUnavailable' } })
   for (const n of [0, 2, 3]) t.equal(results[n]?.status, 'fulfilled')
 })
 
-t.test('reads on one connection: each is a transaction of its own', async (t) => {
+t.test('reads on one connection: each is a separate transaction', async (t) => {
   const { read } = await open(t, { size: 1 })
   const reads = ['first', 'second', 'third'].map((name) => read(setting, [name]))
   t.same(await Promise.all(reads), [['>first'], ['>second'], ['>third']])
 })
 
-t.test('a large read: it has its connection to itself, and small reads go on', async (t) => {
+t.test('large read: uses a connection alone; small reads continue', async (t) => {
   const { read, db } = await open(t)
   const reservation = db.reserve(5_000, performance.now())
   const large = db.read(sleep, ['0.3'], reservation).then(({ count }) => count)
@@ -97,7 +95,7 @@ t.test('a large read: it has its connection to itself, and small reads go on', a
   t.same(order, ['small', 'large'])
 })
 
-t.test('a pool of one connection: large reads come to their turn among small ones', async (t) => {
+t.test('pool of one connection: large reads run between small ones', async (t) => {
   const { read, db } = await open(t, { size: 1 })
   let busy = true
   const small = Array.from({ length: 4 }, async () => {

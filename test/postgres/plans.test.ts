@@ -13,7 +13,7 @@ import { statements } from '../support/statements.ts'
 import { fillTables } from './plans/data.ts'
 import { allNodes, explain, type PlanNode, rowsRead, tableOf } from './plans/plan.ts'
 
-/** What each table must be looked up by. */
+/** Index condition that finds the rows of each table. */
 const DAY_RANGE = /connection_id = .*effective_day >= .*effective_day <= /
 const DAYS_OF_MONTH = /connection_id = .*effective_day >=? .*effective_day <=? /
 const MONTHS = /connection_id = .*first_day >= .*first_day <= /
@@ -30,9 +30,9 @@ const KEYS: Record<string, RegExp> = {
   assets_transfer_order: /connection_id = /,
 }
 
-const asked = [...statements.values()]
+const all = [...statements.values()]
 
-t.test('The statements of all requests are known', async (t) => {
+t.test('statements: this list has those of all requests', async (t) => {
   const lists = ['account_transaction', 'portfolio_transaction'].flatMap((table) => [
     `${table} first page`,
     `${table} first page of days`,
@@ -43,22 +43,22 @@ t.test('The statements of all requests are known', async (t) => {
     `${subject} by clientId`,
     `${subject} by tokenHash`,
   ])
-  t.same(asked.map(({ title }) => title).sort(), titles.sort())
+  t.same(all.map(({ title }) => title).sort(), titles.sort())
 })
 
-t.test('Every statement finds its rows by their keys, in their order', async (t) => {
+t.test('every statement: reads its rows by index, in index order', async (t) => {
   const { url, db } = await database(t)
-  await t.test('in tables that were never analyzed', async (t) => {
+  await t.test('tables without statistics', async (t) => {
     await fillTables(db)
     await checkPlans(t, db, url)
   })
-  await t.test('in tables that were', async (t) => {
+  await t.test('tables with statistics', async (t) => {
     await sql`analyze`.execute(db)
     await checkPlans(t, db, url)
   })
 })
 
-t.test('Every statement does so although its plan was made when there were no rows', async (t) => {
+t.test('every statement: reads by index after it was planned on empty tables', async (t) => {
   const { url, db } = await database(t)
   await sql`analyze`.execute(db)
   await checkPlans(t, db, url)
@@ -67,7 +67,7 @@ t.test('Every statement does so although its plan was made when there were no ro
 })
 
 t.test(
-  'A page costs its own rows, and the days of the months in which it and its range begin',
+  'page: reads its own rows, and days of the first months of page and range only',
   async (t) => {
     const { url, db } = await database(t)
     await fillTables(db)
@@ -76,9 +76,9 @@ t.test(
       const name = page === 0 ? `first page${of}` : 'later page'
       const title = `portfolio_transaction ${name} by tokenHash`
       const key = connectionKey(tokenHash(connection))
-      const facts = [literal('app 7'), literal(connection), key, `'${from}'`, `'infinity'`]
+      const parameters = [literal('app 7'), literal(connection), key, `'${from}'`, `'infinity'`]
       const plan = await explain(pool, statements.get(title) as Statement, [
-        ...facts,
+        ...parameters,
         '10',
         ...(page === 0 ? [] : [String(page * 10)]),
       ])
@@ -87,13 +87,13 @@ t.test(
     }
     const cost = async (
       what: string,
-      asked: Parameters<typeof read>[0],
+      request: Parameters<typeof read>[0],
       rows: number,
       days: number,
     ) => {
-      const found = await read(asked)
+      const found = await read(request)
       t.equal(found.rows, rows, `rows of ${what}`)
-      // PostgreSQL may look a day or two ahead.
+      // PostgreSQL may read one or two days more.
       t.ok(found.days >= days && found.days <= days + 2, `days of ${what}: ${found.days}`)
     }
     await cost('the first page', {}, 10, 0)
@@ -102,19 +102,19 @@ t.test(
     await cost('a page past the end', { page: 12 }, 0, 0)
     const range = { from: '2025-02-24' }
     await cost('the first page of some days', { ...range, of: ' of days' }, 10, 6)
-    await cost('the first page of any range', { ...range, of: ' of months' }, 10, 23)
+    await cost('the first page of a range', { ...range, of: ' of months' }, 10, 23)
     const absent = { ...range, connection: 'connection 8' }
-    await cost('some days that are not there', { ...absent, of: ' of days' }, 0, 0)
-    await cost('a range that is not there', { ...absent, of: ' of months' }, 0, 0)
+    await cost('some days of an unknown connection', { ...absent, of: ' of days' }, 0, 0)
+    await cost('a range of an unknown connection', { ...absent, of: ' of months' }, 0, 0)
   },
 )
 
-t.test('To know that nothing has changed, no row is read', async (t) => {
+t.test('304: reads no row', async (t) => {
   const { url, db } = await database(t)
   const pool = await sessionsOfService(t, db, url)
-  for (const [kind, caller] of Object.entries({ tokenHash: 'app_token', clientId: 'app' })) {
-    const head = statements.get(`lookup by ${kind}`) as Statement
-    const tables = new Set(allNodes(await explain(pool, head)).map(tableOf))
+  for (const [method, caller] of Object.entries({ tokenHash: 'app_token', clientId: 'app' })) {
+    const lookup = statements.get(`lookup by ${method}`) as Statement
+    const tables = new Set(allNodes(await explain(pool, lookup)).map(tableOf))
     tables.delete(undefined)
     t.same([...tables].sort(), [caller, 'connection'])
   }
@@ -122,7 +122,7 @@ t.test('To know that nothing has changed, no row is read', async (t) => {
 
 const literal = (token: string) => `'\\x${tokenHash(token).toString('hex')}'`
 
-/** A database whose statistics only change when the test says so. */
+/** Creates a database without autovacuum: only the test changes its statistics. */
 async function database(t: Test) {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
@@ -137,12 +137,12 @@ async function database(t: Test) {
 
 async function checkPlans(t: Test, db: Kysely<Tables>, url: string) {
   const pool = await sessionsOfService(t, db, url)
-  for (const statement of asked) {
-    t.same(faultsOf(await explain(pool, statement)), [], statement.title)
+  for (const statement of all) {
+    t.same(deviationsOf(await explain(pool, statement)), [], statement.title)
   }
 }
 
-function faultsOf(plan: PlanNode): string[] {
+function deviationsOf(plan: PlanNode): string[] {
   return allNodes(plan).flatMap((node) => {
     const type = node['Node Type']
     const table = tableOf(node)
@@ -154,7 +154,7 @@ function faultsOf(plan: PlanNode): string[] {
   })
 }
 
-/** As the service opens them, as its role. */
+/** Opens a pool as the service does, with its role. */
 async function sessionsOfService(t: Test, db: Kysely<Tables>, url: string): Promise<pg.Pool> {
   const login = await loginOfService(t, db, url)
   const pool = createPool(databaseOptions(readConfig({ DATABASE_URL: login }), login))

@@ -18,7 +18,7 @@ import { statements } from '../support/statements.ts'
 const ROWS = ['portfolio_transaction', 'account_transaction', 'assets_transfer_order'] as const
 const CLOSED = ['app', 'app_token', 'connection', ...ROWS]
 
-t.test('Without what a request must say, no row can be seen', async (t) => {
+t.test('no setting: no row of any table is visible', async (t) => {
   const { service } = await twoApps(t)
   const rowCounts = ROWS.slice(0, 2).flatMap((table) => [`${table}_day`, `${table}_month`])
   for (const table of [...CLOSED, ...rowCounts]) {
@@ -29,10 +29,10 @@ t.test('Without what a request must say, no row can be seen', async (t) => {
   t.same((await service.query(statistics, ['public'])).rows, [{ tablename: 'kysely_migration' }])
 })
 
-t.test('A statement that skips a step, or makes one up, sees nothing', async (t) => {
+t.test('missing or empty settings: no row is visible', async (t) => {
   const { service, mine } = await twoApps(t)
-  const asked = `select connection_id from portfolio_transaction where connection_id = ${mine.id}`
-  t.same((await service.query(asked)).rows, [])
+  const query = `select connection_id from portfolio_transaction where connection_id = ${mine.id}`
+  t.same((await service.query(query)).rows, [])
   for (const setting of ['token_hash', 'app_id', 'client_id', 'connection_id']) {
     await service.query('begin')
     await service.query(`select set_config('service.${setting}', '', true)`)
@@ -44,7 +44,7 @@ t.test('A statement that skips a step, or makes one up, sees nothing', async (t)
   }
 })
 
-t.test('A request leaves nothing behind for the next one of its session', async (t) => {
+t.test('next request on the same connection: sees no row of the last one', async (t) => {
   const { service, mine } = await twoApps(t)
   const statement = statements.get('portfolio_transaction first page by tokenHash')
   const values = [mine.hash, ...lookup(mine.connection), '-infinity', 'infinity', '10']
@@ -55,7 +55,7 @@ t.test('A request leaves nothing behind for the next one of its session', async 
   t.same((await service.query('select app_id from app_token')).rows, [])
 })
 
-/** Each condition that keeps a statement to its caller's rows, as it stands in the SQL. */
+/** Conditions that restrict a statement to the caller's rows, as in its SQL. */
 const CONDITIONS = [
   `"t"."token_hash" = decode(given.token_hash, 'hex')`,
   `"a"."client_id" = given.client_id`,
@@ -67,17 +67,20 @@ const CONDITIONS = [
   'm.connection_id = $3::bigint',
 ]
 
-/** The hash and the key name the same connection; the row counts are not shown. */
+/**
+ * Conditions that another one repeats (hash and key), or whose rows are not in the response (row
+ * counts).
+ */
 const REDUNDANT = [3, 4, 6, 7].map((index) => CONDITIONS[index])
 
-t.test('A statement that lost a condition still shows nothing of another app', async (t) => {
+t.test('statement without one of its conditions: no row of another app is visible', async (t) => {
   const { service, owner, mine, foreign } = await twoApps(t)
   const secrets = new RegExp([foreign.appId, ...foreign.rowIds, ...mine.others].join('|'))
   const leaks = new Map(CONDITIONS.map((condition) => [condition, 0]))
   for (const { title, text } of statements.values()) {
     for (const condition of CONDITIONS.filter((part) => text.includes(part))) {
-      // A parameter that nothing else names would have no type.
-      const forgetful = text.replaceAll(
+      // Uses $2 and $3, because PostgreSQL cannot infer the type of an unused parameter.
+      const unrestricted = text.replaceAll(
         condition,
         `(($2::bytea is not null and $3::bigint is not null) or ${condition})`,
       )
@@ -87,44 +90,44 @@ t.test('A statement that lost a condition still shows nothing of another app', a
         const list = title.includes('page') ? ['-infinity', 'infinity', '10', ...offset] : []
         const all = [caller, ...lookup(connection), ...list]
         const values = title.startsWith('caller') ? all.slice(0, 3) : all
-        const seen = await everyField(service, forgetful, values)
+        const seen = await everyField(service, unrestricted, values)
         t.notMatch(seen, secrets, `${title} without ${condition}`)
-        // What the second wall is worth: those whom it does not bind do see it.
-        const open = await everyField(owner, forgetful, values)
+        // Row-level security does not apply to the owner, who sees the rows.
+        const open = await everyField(owner, unrestricted, values)
         if (secrets.test(open)) leaks.set(condition, Number(leaks.get(condition)) + 1)
       }
     }
   }
   for (const condition of CONDITIONS.filter((part) => !REDUNDANT.includes(part))) {
-    t.ok(leaks.get(condition), `without the wall, a lost ${condition} shows`)
+    t.ok(leaks.get(condition), `the owner sees rows of another app without ${condition}`)
   }
 })
 
-/** $2 and $3 of a statement: the hash of a connection's token, and the key. */
+/** Returns $2 and $3 of a statement: the hash of a connection token, and its key. */
 function lookup(token: string): [Buffer, string] {
   const hash = tokenHash(token)
   return [hash, connectionKey(hash)]
 }
 
-/** Columns without a name would overwrite each other in an object. */
+/** Reads rows as arrays, because columns without a name would overwrite each other in an object. */
 async function everyField(client: pg.Client, text: string, values: unknown[]): Promise<string> {
   return JSON.stringify((await client.query({ text, values, rowMode: 'array' })).rows)
 }
 
-t.test('A total that lost its condition counts nothing of another app', async (t) => {
+t.test('total without its condition: counts no row of another app', async (t) => {
   const { service, owner, mine } = await twoApps(t)
   const values = [mine.hash, ...lookup(mine.connection), '2000-01-01', 'infinity', '10']
   for (const period of ['days', 'months']) {
     const title = `portfolio_transaction first page of ${period} by tokenHash`
     const text = String(statements.get(title)?.text)
-    const forgetful = text.replaceAll(/[dm]\.connection_id = \$3::bigint/g, 'true')
-    const total = async (client: pg.Client) => (await client.query(forgetful, values)).rows[0]
+    const unrestricted = text.replaceAll(/[dm]\.connection_id = \$3::bigint/g, 'true')
+    const total = async (client: pg.Client) => (await client.query(unrestricted, values)).rows[0]
     t.match(await total(service), { total_items: '1' })
     t.match(await total(owner), { total_items: '5' })
   }
 })
 
-/** Two apps with a connection each: one row of each kind is mine, two are not. */
+/** Creates two apps. The connection of `mine` has one row of each type, that of `foreign` has two. */
 async function twoApps(t: Test) {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
@@ -138,12 +141,12 @@ async function twoApps(t: Test) {
       ...(await addAccountTransactions(db, connection, ...rows)),
       ...(await addTransferOrders(db, connection, ...rows)),
     ]
-    // Beside it, one more of the same app: that is nothing to whoever asks for the first.
-    const beside = await addConnection(db, appId)
+    // Another connection of the same app, whose rows must not be visible either.
+    const sibling = await addConnection(db, appId)
     const others = [
-      ...(await addPortfolioTransactions(db, beside, {})),
-      ...(await addAccountTransactions(db, beside, {})),
-      ...(await addTransferOrders(db, beside, {})),
+      ...(await addPortfolioTransactions(db, sibling, {})),
+      ...(await addAccountTransactions(db, sibling, {})),
+      ...(await addTransferOrders(db, sibling, {})),
     ]
     return {
       id: connection.id,

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Statement } from '../../../src/postgres/statements.ts'
 
-/** A node of a plan, as EXPLAIN (FORMAT JSON) tells it, with what the tests look at. */
+/** Node of a plan of EXPLAIN (FORMAT JSON), with the members that the tests read. */
 export interface PlanNode {
   'Node Type': string
   'Relation Name'?: string
@@ -12,8 +12,9 @@ export interface PlanNode {
 }
 
 /**
- * The plan that a session of the service has for a statement it prepared.
- * @param values literals for its parameters, with which it is run; absent: it is only planned
+ * Returns the plan of a prepared statement.
+ * @param values literals for its parameters: the statement also runs. Without them, PostgreSQL only
+ *   plans it.
  */
 export async function explain(
   pool: pg.Pool,
@@ -35,17 +36,17 @@ export async function explain(
   }
 }
 
-/** The node and all below it. */
+/** Returns the node and all nodes below it. */
 export function allNodes(node: PlanNode): PlanNode[] {
   return [node, ...(node.Plans ?? []).flatMap(allNodes)]
 }
 
-/** The table that a node reads, or the one of which it reads a partition (docs/partitions.sql). */
+/** Returns the table that a node reads. For a partition (docs/partitions.sql), returns its table. */
 export function tableOf(node: PlanNode): string | undefined {
   return node['Relation Name']?.replace(/_\d+$/, '')
 }
 
-/** How many rows the statement read of a table. */
+/** Returns the number of rows that the statement read from a table. */
 export function rowsRead(plan: PlanNode, table: string): number {
   return allNodes(plan)
     .filter((node) => tableOf(node) === table)

@@ -27,7 +27,7 @@ for (const endpoint of endpoints) {
     t.equal(headers.get('last-modified'), changed_at.toUTCString())
   })
 
-  t.test(`${endpoint}: 304 without a body where nothing changed (contract 24)`, async (t) => {
+  t.test(`${endpoint}: 304 without a body if nothing changed (contract 24)`, async (t) => {
     const { token, connection } = await filled()
     const full = await get(connection[endpoint], { token })
     const tag = String(full.headers.get('etag'))
@@ -42,17 +42,20 @@ for (const endpoint of endpoints) {
       `W/"a",W/"b",${tag}`,
     ]
     for (const known of same) {
-      const answer = await get(connection[endpoint], { token, headers: { 'if-none-match': known } })
-      t.equal(answer.status, 304, known)
-      t.equal(answer.text, '')
+      const response = await get(connection[endpoint], {
+        token,
+        headers: { 'if-none-match': known },
+      })
+      t.equal(response.status, 304, known)
+      t.equal(response.text, '')
       for (const name of ['etag', 'last-modified', 'cache-control']) {
-        t.equal(answer.headers.get(name), full.headers.get(name), name)
+        t.equal(response.headers.get(name), full.headers.get(name), name)
       }
-      t.equal(answer.headers.get('link'), null)
+      t.equal(response.headers.get('link'), null)
     }
   })
 
-  t.test(`${endpoint}: 200 where If-None-Match names anything else (contract 24)`, async (t) => {
+  t.test(`${endpoint}: 200 if If-None-Match has other values (contract 24)`, async (t) => {
     const { token, connection } = await filled()
     const tag = String((await get(connection[endpoint], { token })).headers.get('etag'))
     const [, value = ''] = /"(.*)"/.exec(tag) ?? []
@@ -76,14 +79,17 @@ for (const endpoint of endpoints) {
       '"a",'.repeat(2_000),
     ]
     for (const other of others) {
-      const answer = await get(connection[endpoint], { token, headers: { 'if-none-match': other } })
-      t.equal(answer.status, 200, other.slice(0, 60))
-      t.equal(answer.headers.get('etag'), tag, 'and the tag is the same as before')
+      const response = await get(connection[endpoint], {
+        token,
+        headers: { 'if-none-match': other },
+      })
+      t.equal(response.status, 200, other.slice(0, 60))
+      t.equal(response.headers.get('etag'), tag, 'the ETag is unchanged')
     }
   })
 
   t.test(
-    `${endpoint}: any change of the connection's rows makes a new tag (contract 24)`,
+    `${endpoint}: every change of the connection's rows changes the ETag (contract 24)`,
     async (t) => {
       const { token, connection } = await filled()
       const table = {
@@ -109,21 +115,21 @@ for (const endpoint of endpoints) {
       for (const [name, change] of Object.entries(changes)) {
         await change()
         const headers = { 'if-none-match': String(known.headers.get('etag')) }
-        const answer = await get(connection[endpoint], { token, headers })
-        t.equal(answer.status, 200, name)
-        t.not(answer.text, known.text)
-        t.not(answer.headers.get('etag'), known.headers.get('etag'))
-        const times = [known, answer].map((each) =>
+        const response = await get(connection[endpoint], { token, headers })
+        t.equal(response.status, 200, name)
+        t.not(response.text, known.text)
+        t.not(response.headers.get('etag'), known.headers.get('etag'))
+        const times = [known, response].map((each) =>
           Date.parse(`${each.headers.get('last-modified')}`),
         )
         t.ok(Number(times[0]) <= Number(times[1]), 'Last-Modified does not go back')
-        known = answer
+        known = response
       }
     },
   )
 }
 
-t.test('A tag is good for its own address only (contract 24)', async (t) => {
+t.test('304: only for the URL of the ETag (contract 24)', async (t) => {
   const { appId, token, connection } = await filled()
   const empty = await addConnection(db, appId)
   const addresses = [
@@ -144,13 +150,13 @@ t.test('A tag is good for its own address only (contract 24)', async (t) => {
   t.equal(new Set(tags.values()).size, addresses.length)
   for (const path of addresses) {
     for (const [other, tag] of tags) {
-      const answer = await get(path, { token, headers: { 'if-none-match': tag } })
-      t.equal(answer.status, path === other ? 304 : 200)
+      const response = await get(path, { token, headers: { 'if-none-match': tag } })
+      t.equal(response.status, path === other ? 304 : 200)
     }
   }
 })
 
-t.test("The same tag while only other connections' rows change (contract 24)", async (t) => {
+t.test('304: rows of other connections changed (contract 24)', async (t) => {
   const { appId, token, connection } = await filled()
   const before = await get(connection.portfolio, { token })
   const sibling = await addConnection(db, appId)
@@ -161,7 +167,7 @@ t.test("The same tag while only other connections' rows change (contract 24)", a
   t.equal((await get(connection.portfolio, { token, headers })).status, 304)
 })
 
-t.test('A change that was rolled back is no change (contract 24)', async (t) => {
+t.test('304: a change was rolled back (contract 24)', async (t) => {
   const { token, connection } = await filled()
   const before = await get(connection.portfolio, { token })
   const undone = db.transaction().execute(async (trx) => {

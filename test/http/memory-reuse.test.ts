@@ -16,13 +16,12 @@ import {
 import { startService } from '../support/service.ts'
 
 /*
- * Answers are written where others were before (src/database/blocks.ts), and large ones while they are
- * sent (src/queries/json-array.ts). Whoever reads, at whatever pace and in whatever encoding, must get
- * what was written for them.
+ * Responses reuse the memory of earlier ones, and large ones reuse a ring buffer while they are sent.
+ * Each client must get its own response, at any reading speed and in any encoding.
  */
 
 const CONNECTIONS = 4
-/** Enough for thirty pieces, which are made while they are sent. */
+/** Enough for thirty chunks, which are made while they are sent. */
 const ROWS = 1_600
 const LIMITS = [200, 400, 700, 1_000, ROWS]
 const FOR_MS = 4_000
@@ -38,13 +37,13 @@ const ENCODINGS: (keyof typeof decoders)[] = ['identity', 'identity', 'gzip', 'b
 
 const { db, port, get } = await startService(t, { logLevel: 'error' })
 
-t.test('An answer is what was written for it, beside others that come and go', async (t) => {
+t.test('concurrent responses: each client gets its own bytes', async (t) => {
   const appId = await addApp(db)
   const token = await addToken(db, appId)
-  const truths: Truth[] = []
+  const golden: GoldenResponse[] = []
   for (let connection = 0; connection < CONNECTIONS; connection += 1) {
     const added = await addConnection(db, appId)
-    // In parts, as a statement takes no more than 65,535 parameters.
+    // A statement takes at most 65,535 parameters.
     for (let part = 0; part < ROWS; part += 800)
       await addPortfolioTransactions(db, added, ...rowsOf(connection, part, 800))
     for (const limit of LIMITS) {
@@ -52,30 +51,31 @@ t.test('An answer is what was written for it, beside others that come and go', a
       const { items } = (await get(path, { token })).json()
       const descriptions = items.map((item: { description: string }) => item.description)
       const expected = Array.from({ length: limit }, (_, row) => descriptionOf(connection, row))
-      if (!isDeepStrictEqual(descriptions, expected)) throw new Error(`${path} is wrong by itself`)
-      truths.push({ path, limit, text: (await get(path, { token })).text })
+      if (!isDeepStrictEqual(descriptions, expected))
+        throw new Error(`${path} is wrong without load`)
+      golden.push({ path, limit, text: (await get(path, { token })).text })
     }
   }
-  const counts = { whole: 0, pieces: 0, left: 0 }
+  const counts = { whole: 0, chunked: 0, aborted: 0 }
   const wrong: string[] = []
   const until = performance.now() + FOR_MS
   const client = async () => {
     while (performance.now() < until) {
-      const { path, limit, text } = any(truths)
+      const { path, limit, text } = any(golden)
       const encoding = any(ENCODINGS)
       const accepts = encoding === 'identity' ? {} : { 'accept-encoding': encoding }
       const headers = { authorization: `Bearer ${token}`, ...accepts }
-      const answer = await ask(path, headers)
+      const response = await send(path, headers)
       if (Math.random() < 0.1) {
-        answer.destroy()
-        counts.left += 1
+        response.destroy()
+        counts.aborted += 1
         continue
       }
-      const body = await readAt(any([0, 0, 0, 10]), answer)
-      if (answer.statusCode === 503) continue
+      const body = await readAt(any([0, 0, 0, 10]), response)
+      if (response.statusCode === 503) continue
       const right = Buffer.from(text).equals(await decoders[encoding](body))
       if (!right) wrong.push(`${path} in ${encoding}`)
-      counts[limit === ROWS ? 'pieces' : 'whole'] += 1
+      counts[limit === ROWS ? 'chunked' : 'whole'] += 1
     }
   }
   await Promise.all(Array.from({ length: CLIENTS }, client))
@@ -84,31 +84,31 @@ t.test('An answer is what was written for it, beside others that come and go', a
   for (const [what, count] of Object.entries(counts)) t.ok(count > 0, what)
 })
 
-t.test('A HEAD request of one app leaves nothing in the answer of another', async (t) => {
-  // So long that what is left of the first answer is still being made when the second one begins.
+t.test('HEAD of one app: the response of another app is unchanged', async (t) => {
+  // The rest of the first response is still being made when the second one begins.
   const first = await callerWith('of the first app ', 800, 9_000)
   const second = await callerWith('of the second ', 800, 9_000)
   const { text } = await get(second.path, second)
   for (let round = 0; round < 4; round += 1) {
     const heads = Array.from({ length: 4 }, async () => {
-      const head = await ask(first.path, bearer(first), 'HEAD')
+      const head = await send(first.path, bearer(first), 'HEAD')
       t.equal(head.resume().statusCode, 200)
     })
     const reads = [0, 20, 40, 80].map(async (ms) => {
       await sleep(ms)
-      const body = await readAt(5, await ask(second.path, bearer(second)))
-      t.ok(body.equals(Buffer.from(text)), 'the answer is the truth')
+      const body = await readAt(5, await send(second.path, bearer(second)))
+      t.ok(body.equals(Buffer.from(text)), 'the body is the golden one')
       t.notOk(body.includes('of the first app'))
     })
     await Promise.all([...heads, ...reads])
   }
 })
 
-t.test('An answer that waits behind another one is whole, whatever its rows are', async (t) => {
+t.test('pipelined requests: the second response is complete', async (t) => {
   const { appId, path, token } = await callerWith('before it ', 6_400, 800)
   const request = (path: string) =>
     `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`
-  // A row that is a piece by itself, behind one that leaves the piece before it all but empty.
+  // A row that fills a chunk, after a row that leaves its chunk nearly empty.
   for (const length of [8_900, 9_000, 9_100, 10_000]) {
     const connection = await addConnection(db, appId)
     const rows = Array.from({ length: 200 }, (_, row) => ({
@@ -128,7 +128,7 @@ t.test('An answer that waits behind another one is whole, whatever its rows are'
 
 const bearer = ({ token }: { token: string }) => ({ authorization: `Bearer ${token}` })
 
-/** A new app, and a connection of it with so many rows that name a mark. */
+/** Adds an app whose connection has `count` rows that contain the mark. */
 async function callerWith(mark: string, count: number, length: number) {
   const { appId, token, connection } = await addCaller(db)
   for (let part = 0; part < count; part += 800) {
@@ -141,7 +141,7 @@ async function callerWith(mark: string, count: number, length: number) {
   return { appId, token, path: connection.portfolio }
 }
 
-/** The body of the last response on a connection, put together from its chunks. */
+/** Returns the body of the last response on a connection, from its chunks. */
 function lastBody(received: Buffer): Buffer {
   const chunks: Buffer[] = []
   let at = received.lastIndexOf('HTTP/1.1 200')
@@ -155,8 +155,8 @@ function lastBody(received: Buffer): Buffer {
   }
 }
 
-/** What an address answers while nobody else asks. */
-interface Truth {
+/** Response to a request without concurrent requests. */
+interface GoldenResponse {
   path: string
   limit: number
   text: string
@@ -164,7 +164,7 @@ interface Truth {
 
 const any = <T>(list: T[]) => list[Math.floor(Math.random() * list.length)] as T
 
-/** Newest first, as they are listed. */
+/** Row 0 is the newest, so it is first in the list. */
 const descriptionOf = (connection: number, row: number) =>
   `connection ${connection} row ${row} `.padEnd(500 + (row % 200), `${row % 10}${connection}`)
 
@@ -178,22 +178,22 @@ const rowsOf = (connection: number, from: number, count: number) =>
     description: descriptionOf(connection, from + index),
   }))
 
-/** As curl asks: without naming encodings, unless the headers do. */
-async function ask(
+/** Sends no Accept-Encoding, unless the headers have it. */
+async function send(
   path: string,
   headers: Record<string, string>,
   method = 'GET',
 ): Promise<IncomingMessage> {
-  const asked = request({ port, host: '127.0.0.1', path, method, headers, agent: false }).end()
-  const [answer] = await once(asked, 'response')
-  return answer
+  const sent = request({ port, host: '127.0.0.1', path, method, headers, agent: false }).end()
+  const [response] = await once(sent, 'response')
+  return response
 }
 
-/** @param restMs how long to read nothing, after the head and after each chunk */
-async function readAt(restMs: number, answer: Readable): Promise<Buffer> {
+/** @param restMs pause before each read, in ms */
+async function readAt(restMs: number, response: Readable): Promise<Buffer> {
   const chunks: Buffer[] = []
   if (restMs > 0) await sleep(20 * restMs)
-  for await (const chunk of answer) {
+  for await (const chunk of response) {
     chunks.push(chunk)
     if (restMs > 0) await sleep(restMs)
   }
