@@ -38,11 +38,11 @@ t.test('each request: one line with its fields', async (t) => {
     ['/nowhere', {}, { status: 404, errorCode: 'route_not_found' }],
     ['/%ff', {}, { status: 400, errorCode: 'malformed_request' }],
   ] as const
-  for (const [path, asking, facts] of cases) {
+  for (const [path, asking, fields] of cases) {
     const before = service.log.length
-    const answer = await service.get(path, { token, ...asking })
+    const response = await service.get(path, { token, ...asking })
     const [line, ...more] = await lines(before)
-    t.match(line, { ...facts, requestId: answer.headers.get('x-request-id') }, path)
+    t.match(line, { ...fields, requestId: response.headers.get('x-request-id') }, path)
     t.same(more, [])
     if (path === '/%ff') t.notOk(line && 'durationMs' in line, 'no route was reached')
     else t.ok(Number(line?.durationMs) > 0, `${path}: took ${line?.durationMs} ms`)

@@ -16,11 +16,11 @@ const good = `GET ${connection.orders} HTTP/1.1\r\nHost: x\r\nAuthorization: Bea
 
 t.test('malformed requests: one response each, with the common error body', async (t) => {
   for (const { name, bytes, expected } of badRequests(caller)) {
-    const { answers } = await sendRaw({ port, bytes })
-    const [answer] = answers
-    if (answer === undefined) t.fail(`${name}: no answer`)
-    else if (expected === 200) t.equal(answer.status, 200, name)
-    else isProblem(t, answer, expected, name)
+    const { responses } = await sendRaw({ port, bytes })
+    const [response] = responses
+    if (response === undefined) t.fail(`${name}: no response`)
+    else if (expected === 200) t.equal(response.status, 200, name)
+    else isProblem(t, response, expected, name)
   }
   t.equal((await get(connection.orders, { token })).status, 200, 'the service still works')
 })
@@ -39,13 +39,16 @@ t.test(
       [`${line}\r\n`, ...rest.map((field) => `${field}\r`)],
     ]
     const results = await Promise.all(unfinished.map((bytes) => sendRaw({ port, bytes })))
-    for (const { answers } of results) {
-      const [answer] = answers
-      if (answer === undefined) t.fail('no answer')
-      else isProblem(t, answer, 'malformed_request')
+    for (const { responses } of results) {
+      const [response] = responses
+      if (response === undefined) t.fail('no response')
+      else isProblem(t, response, 'malformed_request')
     }
     const silent = await sendRaw({ port, bytes: [] })
-    t.ok(silent.closed || silent.answers.length > 0, 'a silent client does not keep its connection')
+    t.ok(
+      silent.closed || silent.responses.length > 0,
+      'a silent client does not keep its connection',
+    )
   },
 )
 
@@ -71,9 +74,9 @@ t.test('pipelined requests: responses in the same order (RFC 9112)', async (t) =
   const stranger = good.replace(token, 'x')
   const post = good.replace('GET', 'POST').replace('\r\n\r\n', '\r\nContent-Length: 3\r\n\r\nGET')
   const bytes = [good, unknown, stranger, post, good].join('')
-  const { answers } = await sendRaw({ port, bytes, answers: 5 })
+  const { responses } = await sendRaw({ port, bytes, responses: 5 })
   t.strictSame(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [200, 404, 401, 405, 200],
   )
 })

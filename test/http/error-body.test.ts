@@ -10,16 +10,16 @@ await addPortfolioTransactions(db, connection, { description: 'a private matter'
 
 t.test('every error: the same members in the same order (contract 16)', async (t) => {
   const members = ['status', 'code', 'title', 'detail', 'requestId']
-  const answers = [
+  const responses = [
     await get(connection.orders),
     await get(`${connection.orders}x`, { token }),
     await get(connection.orders, { token, method: 'DELETE' }),
     await get('/%ff'),
     await get('/%ff', { method: 'PUT' }),
   ]
-  for (const answer of answers) {
-    t.strictSame(Object.keys(answer.json()), members)
-    t.equal(answer.headers.get('cache-control'), 'no-store', 'errors are not cached')
+  for (const response of responses) {
+    t.strictSame(Object.keys(response.json()), members)
+    t.equal(response.headers.get('cache-control'), 'no-store', 'errors are not cached')
   }
   const refused = await get(`${connection.orders}?x`, { token })
   t.strictSame(Object.keys(refused.json()), [...members, 'errors'])
@@ -49,14 +49,14 @@ t.test(
   async (t) => {
     t.equal((await get(connection.portfolio, { token })).status, 200)
     const before = log.length
-    const mend = await breakPolicy('of_the_connection', 'portfolio_transaction')
+    const repair = await breakPolicy('of_the_connection', 'portfolio_transaction')
     const first = await get(connection.portfolio, { token })
     const second = await get(connection.portfolio, { token })
     t.equal((await get(connection.account, { token })).status, 200, 'other endpoints still work')
-    await mend()
+    await repair()
 
-    for (const answer of [first, second]) {
-      const { requestId, detail } = isProblem(t, answer, 'internal_error')
+    for (const response of [first, second]) {
+      const { requestId, detail } = isProblem(t, response, 'internal_error')
       t.equal(detail, 'The service failed. Report the requestId to its operator.')
       const lines = log.slice(before).filter((line) => line.includes(requestId))
       const causes = lines.filter((line) => line.includes('division by zero'))
@@ -64,7 +64,7 @@ t.test(
       t.match(JSON.parse(String(causes[0])), { level: 50, requestId, err: { code: '22012' } })
       t.equal(lines.length, 2, 'the cause and the line of the request')
       t.notMatch(
-        answer.text,
+        response.text,
         /division|policy|connection_id|22012|\.ts/,
         'the response reveals no cause',
       )
@@ -88,8 +88,8 @@ t.test('500: the same on all three endpoints (contract 19)', async (t) => {
   await lists.account.add(db, connection, {})
   await addTransferOrders(db, connection, {})
   for (const endpoint of ['portfolio', 'account', 'orders'] as const) {
-    const mend = await breakPolicy('of_the_connection', tables[endpoint])
+    const repair = await breakPolicy('of_the_connection', tables[endpoint])
     isProblem(t, await get(connection[endpoint], { token }), 'internal_error', endpoint)
-    await mend()
+    await repair()
   }
 })

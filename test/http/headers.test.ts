@@ -8,7 +8,7 @@ const { token, connection } = await addCaller(db)
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** One request for each kind of response. */
+/** One request for each type of response. */
 const requests = [
   [connection.portfolio, { token }],
   [connection.orders, { token }],
@@ -37,16 +37,16 @@ t.test('X-Request-ID: new in every response of any status (contract 22)', async 
 t.test('X-Request-ID in the request: ignored (contract 22)', async (t) => {
   const id = '11111111-1111-4111-8111-111111111111'
   const headers = { 'x-request-id': id, 'request-id': id, 'x-correlation-id': id }
-  const answer = await get(connection.orders, { token, headers })
-  t.match(answer.headers.get('x-request-id'), UUID)
-  t.not(answer.headers.get('x-request-id'), id)
+  const response = await get(connection.orders, { token, headers })
+  t.match(response.headers.get('x-request-id'), UUID)
+  t.not(response.headers.get('x-request-id'), id)
 })
 
 t.test('X-Client-Trace-ID: returned in every response (contract 22)', async (t) => {
   for (const [path, asking] of requests) {
     const headers = { ...('headers' in asking ? asking.headers : {}), 'x-client-trace-id': 'a-1' }
-    const answer = await get(path, { ...asking, headers })
-    t.equal(answer.headers.get('x-client-trace-id'), 'a-1', path)
+    const response = await get(path, { ...asking, headers })
+    t.equal(response.headers.get('x-client-trace-id'), 'a-1', path)
   }
 })
 
@@ -55,12 +55,12 @@ t.test(
   async (t) => {
     const echo = async (value: string) => {
       const fields = `Host: x\r\nAuthorization: Bearer ${token}\r\nX-Client-Trace-ID: ${value}\r\n`
-      const { answers } = await sendRaw({
+      const { responses } = await sendRaw({
         port,
         bytes: `GET ${connection.orders} HTTP/1.1\r\n${fields}\r\n`,
       })
-      t.equal(answers[0]?.status, 200, 'an invalid value does not reject the request')
-      return answers[0]?.headers.get('x-client-trace-id')
+      t.equal(responses[0]?.status, 200, 'an invalid value does not reject the request')
+      return responses[0]?.headers.get('x-client-trace-id')
     }
     const visible = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).join('')
     for (const value of ['x', visible, 'y'.repeat(128), '<script>'])

@@ -13,8 +13,8 @@ const { db, get, log } = service
 async function becomes(status: number): Promise<ServiceResponse> {
   const deadline = Date.now() + 10_000
   for (;;) {
-    const answer = await get('/health/ready')
-    if (answer.status === status || Date.now() > deadline) return answer
+    const response = await get('/health/ready')
+    if (response.status === status || Date.now() > deadline) return response
     await sleep(50)
   }
 }
@@ -45,9 +45,9 @@ t.test('schema of a later release: ready is 200', async (t) => {
 t.test('unreachable database: ready is 503, live is 200', async (t) => {
   const { connection, token } = await addCaller(db)
   await duringOutage(t, service.databaseUrl, async () => {
-    for (const answer of [await becomes(503), await get(connection.orders, { token })]) {
-      isProblem(t, answer, 'service_unavailable')
-      t.match(answer.headers.get('retry-after'), /^[0-9]+$/)
+    for (const response of [await becomes(503), await get(connection.orders, { token })]) {
+      isProblem(t, response, 'service_unavailable')
+      t.match(response.headers.get('retry-after'), /^[0-9]+$/)
     }
     t.equal((await get('/health/live')).status, 200)
   })

@@ -15,10 +15,10 @@ t.test('405 with Allow: every method but GET and HEAD (contract 7)', async (t) =
   for (const path of [...endpoints, '/health/live', '/health/ready', '/openapi.json']) {
     for (const method of others) {
       const bytes = `${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
-      const [answer] = (await sendRaw({ port, bytes })).answers
-      if (!answer) throw new Error(`no answer to ${method}`)
-      isProblem(t, answer, 'method_not_allowed', method)
-      t.equal(answer.headers.get('allow'), 'GET, HEAD')
+      const [response] = (await sendRaw({ port, bytes })).responses
+      if (!response) throw new Error(`no response to ${method}`)
+      isProblem(t, response, 'method_not_allowed', method)
+      t.equal(response.headers.get('allow'), 'GET, HEAD')
     }
   }
 })
@@ -27,9 +27,9 @@ t.test('405: with any credentials, parameters and connection (contract 1, 7)', a
   const unknown = connection.orders.replace(connection.token, 'nobody-has-this')
   for (const path of [...endpoints, unknown, `${connection.orders}?limit=x`]) {
     for (const asking of [{}, { token }, { token: 'x' }, { headers: { authorization: 'x' } }]) {
-      const answer = await get(path, { ...asking, method: 'POST' })
-      isProblem(t, answer, 'method_not_allowed')
-      t.equal(answer.headers.get('www-authenticate'), null)
+      const response = await get(path, { ...asking, method: 'POST' })
+      isProblem(t, response, 'method_not_allowed')
+      t.equal(response.headers.get('www-authenticate'), null)
     }
   }
 })
@@ -44,9 +44,9 @@ t.test('405: without reading the body (contract 7)', async (t) => {
     'Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n',
   ]
   for (const body of bodies) {
-    const [answer] = (await sendRaw({ port, bytes: head + body })).answers
-    if (!answer) throw new Error('no answer')
-    isProblem(t, answer, 'method_not_allowed')
+    const [response] = (await sendRaw({ port, bytes: head + body })).responses
+    if (!response) throw new Error('no response')
+    isProblem(t, response, 'method_not_allowed')
   }
 })
 

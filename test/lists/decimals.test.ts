@@ -80,7 +80,7 @@ for (const name of ['portfolio', 'account', 'orders'] as const) {
   })
 }
 
-t.test('decimals are JSON numbers without exponent (contract 11)', async (t) => {
+t.test('decimals: JSON numbers without exponent (contract 11)', async (t) => {
   const { token, connection } = await rows.addCaller(db)
   const values = decimals.map(([stored]) => ({ amount: stored }))
   await rows.addAccountTransactions(db, connection, ...(values as object[]))
@@ -90,7 +90,7 @@ t.test('decimals are JSON numbers without exponent (contract 11)', async (t) => 
   for (const number of written) t.match(number, /^-?(0|[1-9][0-9]*)(\.[0-9]+)?$/)
 })
 
-t.test('the database rejects values that are not exact decimals (contract 11)', async (t) => {
+t.test('values that are not exact decimals: the database rejects them (contract 11)', async (t) => {
   const { connection } = await rows.addCaller(db)
   const rejected = [
     'NaN',

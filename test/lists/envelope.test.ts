@@ -39,7 +39,7 @@ for (const list of listNames) {
     t.equal(text, '{"items":[],"limit":7,"page":3,"totalItems":0}')
   })
 
-  t.test(`${list}: a page past the end has no items and the true total (contract 6)`, async (t) => {
+  t.test(`${list}: a page past the end has no items and the total (contract 6)`, async (t) => {
     const { token, connection } = await addCaller(db)
     const days = ['2025-01-01', '2025-01-01', '2025-01-02', '2025-01-03']
     await add(db, connection, ...days.map((day) => ({ operation_date_day: day })))
@@ -75,7 +75,7 @@ for (const list of listNames) {
   })
 }
 
-t.test('page and total come from one snapshot during writes (contract 9)', async (t) => {
+t.test('concurrent writes: page and total come from one snapshot (contract 9)', async (t) => {
   const { token, connection } = await addCaller(db)
   const rows = Array.from({ length: 40 }, () => ({ operation_date_day: '2025-01-01' }))
   let writing = true

@@ -3,12 +3,12 @@ import type { ModelQuery, ModelRow } from './model.ts'
 
 /** One change of a connection, or one request. */
 export type Step =
-  | { kind: 'add'; rows: ModelRow[] }
+  | { type: 'add'; rows: ModelRow[] }
   /** Each number picks a row, modulo the number of rows. */
-  | { kind: 'remove'; picks: number[] }
-  | { kind: 'change'; pick: number; into: Omit<ModelRow, 'id'> }
-  | { kind: 'read'; query: ModelQuery }
-  | { kind: 'walk'; query: ModelQuery }
+  | { type: 'remove'; picks: number[] }
+  | { type: 'change'; pick: number; into: Omit<ModelRow, 'id'> }
+  | { type: 'read'; query: ModelQuery }
+  | { type: 'walk'; query: ModelQuery }
 
 /** Few days, so that rows share one: ends of months, a leap day, the first and last valid day. */
 const fewDays = fc.constantFrom(
@@ -81,23 +81,23 @@ const query: fc.Arbitrary<ModelQuery> = fc
 const rows = fc.uniqueArray(row, { minLength: 1, maxLength: 25, selector: ({ id }) => id })
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('add' as const), rows }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('add' as const), rows }) },
   {
     weight: 1,
     arbitrary: fc.record({
-      kind: fc.constant('remove' as const),
+      type: fc.constant('remove' as const),
       picks: fc.array(fc.nat(), { minLength: 1, maxLength: 8 }),
     }),
   },
   {
     weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('change' as const), pick: fc.nat(), into: content }),
+    arbitrary: fc.record({ type: fc.constant('change' as const), pick: fc.nat(), into: content }),
   },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('read' as const), query }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('walk' as const), query }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant('read' as const), query }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('walk' as const), query }) },
 )
 
 /** History of a connection: initial rows, then changes and requests. */
 export const history = fc
   .tuple(rows, fc.array(step, { minLength: 3, maxLength: 14 }))
-  .map(([first, steps]): Step[] => [{ kind: 'add', rows: first }, ...steps])
+  .map(([first, steps]): Step[] => [{ type: 'add', rows: first }, ...steps])

@@ -28,9 +28,9 @@ interface Both {
 
 /** Applies a step. Counts a change only if it writes a row, even with the same values. */
 async function apply(both: Both, step: Step): Promise<void> {
-  if (step.kind === 'read') return read(both, step.query)
-  if (step.kind === 'walk') return walk(both, step.query)
-  if (step.kind === 'add') {
+  if (step.type === 'read') return read(both, step.query)
+  if (step.type === 'walk') return walk(both, step.query)
+  if (step.type === 'add') {
     const known = new Set(both.rows.map(({ id }) => id))
     const fresh = step.rows.filter(({ id }) => !known.has(id))
     if (fresh.length === 0) return
@@ -42,7 +42,7 @@ async function apply(both: Both, step: Step): Promise<void> {
     const table = tables[both.list] as 'portfolio_transaction'
     const column = lists[both.list].idColumn as 'transaction_id'
     const pick = (number: number) => both.rows[number % both.rows.length] as ModelRow
-    if (step.kind === 'remove') {
+    if (step.type === 'remove') {
       const gone = new Set(step.picks.map((number) => pick(number).id))
       await db
         .deleteFrom(table)

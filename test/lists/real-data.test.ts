@@ -80,7 +80,7 @@ function compareAll(folder: string, sources: string[]): void {
       }
     })
   }
-  t.test('every row of every file was compared', async (t) => {
+  t.test('all files: every row was compared', async (t) => {
     let lines = 0
     for (const source of sources) {
       for (const file of await readdir(join(folder, source))) {

@@ -15,7 +15,7 @@ t.test('examples: responses with the sample data', async (t) => {
   }
 })
 
-t.test('document and client types', async (t) => {
+t.test('docs:renew: document and client types', async (t) => {
   // A service reads the examples at start, so this is a new one.
   const { text } = await (await startService(t)).get('/openapi.json')
   await writeFile(DOCUMENT, formatJson(text))

@@ -13,37 +13,34 @@ import { openWriters, play } from './row-counts/writers.ts'
 /** Duplicate row, missing connection, failed transaction, deadlock, missing savepoint. */
 const EXPECTED = /^(23505|23503|25P02|40P01|3B001)$/
 
-t.test(
-  'row counts equal a recount after any writes, rollbacks and concurrent writes',
-  async (t) => {
-    const writers = await openWriters(t, (await createDatabase(t)).url, 4)
-    const [reader] = writers as [pg.Client]
-    const failed = new Set<string>()
-    await fc.assert(
-      fc.asyncProperty(history, async (steps) => {
-        await reset(reader)
-        const contents = new Map<string, string>()
-        let before = await readContents(reader)
-        for (const step of steps) {
-          const { touched, failures } = await play(writers, step)
-          for (const code of failures) failed.add(code)
-          const wrong = await wrongEntries(reader)
-          if (wrong.length > 0) throw new Error(JSON.stringify(wrong))
-          const after = await readContents(reader)
-          compare(before, after, touched)
-          checkVersions(contents, after)
-          before = after
-        }
-      }),
-      { numRuns: 60, endOnFailure: true },
-    )
-    t.same(
-      [...failed].filter((code) => !EXPECTED.test(code)),
-      [],
-      'no other error',
-    )
-  },
-)
+t.test('any writes, rollbacks and concurrent writes: row counts equal a recount', async (t) => {
+  const writers = await openWriters(t, (await createDatabase(t)).url, 4)
+  const [reader] = writers as [pg.Client]
+  const failed = new Set<string>()
+  await fc.assert(
+    fc.asyncProperty(history, async (steps) => {
+      await reset(reader)
+      const contents = new Map<string, string>()
+      let before = await readContents(reader)
+      for (const step of steps) {
+        const { touched, failures } = await play(writers, step)
+        for (const code of failures) failed.add(code)
+        const wrong = await wrongEntries(reader)
+        if (wrong.length > 0) throw new Error(JSON.stringify(wrong))
+        const after = await readContents(reader)
+        compare(before, after, touched)
+        checkVersions(contents, after)
+        before = after
+      }
+    }),
+    { numRuns: 60, endOnFailure: true },
+  )
+  t.same(
+    [...failed].filter((code) => !EXPECTED.test(code)),
+    [],
+    'no other error',
+  )
+})
 
 async function reset(client: pg.Client): Promise<void> {
   await client.query('delete from app')
@@ -76,7 +73,7 @@ function checkVersions(contents: Map<string, string>, after: Map<string, Content
   }
 }
 
-t.test('statements over many connections cause no deadlock', async (t) => {
+t.test('statements over many connections: no deadlock', async (t) => {
   const writers = await openWriters(t, (await createDatabase(t)).url, 4)
   const [reader] = writers as [pg.Client]
   await reset(reader)

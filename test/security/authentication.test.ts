@@ -25,9 +25,9 @@ t.test('200: the scheme in any case, with several spaces (RFC 7235)', async (t) 
 
 t.test('401 missing_credentials: no Authorization header (contract 17)', async (t) => {
   for (const path of endpoints) {
-    const answer = await get(path)
-    isProblem(t, answer, 'missing_credentials')
-    t.equal(answer.headers.get('www-authenticate'), BARE, 'no error without a token')
+    const response = await get(path)
+    isProblem(t, response, 'missing_credentials')
+    t.equal(response.headers.get('www-authenticate'), BARE, 'no error without a token')
   }
 })
 
@@ -44,9 +44,9 @@ t.test('401 malformed_credentials: anything but Bearer and one token (contract 1
     'Bearer \u00e9',
   ]
   for (const authorization of others) {
-    const answer = await get(connection.orders, { headers: { authorization } })
-    isProblem(t, answer, 'malformed_credentials', authorization.replaceAll(token, '<token>'))
-    t.match(answer.headers.get('www-authenticate'), /^Bearer realm="/)
+    const response = await get(connection.orders, { headers: { authorization } })
+    isProblem(t, response, 'malformed_credentials', authorization.replaceAll(token, '<token>'))
+    t.match(response.headers.get('www-authenticate'), /^Bearer realm="/)
   }
 })
 
@@ -61,9 +61,9 @@ t.test('401 invalid_token: an unknown token (contract 17)', async (t) => {
   ]
   for (const path of endpoints) {
     for (const other of unknown) {
-      const answer = await get(path, { token: other })
-      isProblem(t, answer, 'invalid_token')
-      t.equal(answer.headers.get('www-authenticate'), INVALID)
+      const response = await get(path, { token: other })
+      isProblem(t, response, 'invalid_token')
+      t.equal(response.headers.get('www-authenticate'), INVALID)
     }
   }
 })
@@ -74,9 +74,9 @@ t.test('401 expired_token: from the moment of expiry, and not before (contract 2
 
   const past = await addToken(db, appId, { expires_at: new Date(Date.now() - 1_000) })
   for (const path of endpoints) {
-    const answer = await get(path, { token: past })
-    isProblem(t, answer, 'expired_token')
-    t.equal(answer.headers.get('www-authenticate'), INVALID)
+    const response = await get(path, { token: past })
+    isProblem(t, response, 'expired_token')
+    t.equal(response.headers.get('www-authenticate'), INVALID)
   }
 })
 

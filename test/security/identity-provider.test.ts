@@ -20,11 +20,11 @@ async function start(t: Test, environment: Record<string, string> = {}) {
 }
 
 async function rejected(t: Test, service: Service, path: string, token: string, code: string) {
-  const answer = await service.get(path, { token })
-  t.equal(answer.status, 401)
-  t.equal(answer.json().code, code)
+  const response = await service.get(path, { token })
+  t.equal(response.status, 401)
+  t.equal(response.json().code, code)
   t.equal(
-    answer.headers.get('www-authenticate'),
+    response.headers.get('www-authenticate'),
     'Bearer realm="investment data", error="invalid_token"',
   )
 }
@@ -227,10 +227,10 @@ t.test('503: the provider is unreachable on the first use of its keys', async (t
   const { issuer, service, connection } = await start(t)
   const token = await issuer.sign()
   await issuer.close()
-  const answer = await service.get(connection.orders, { token })
-  t.equal(answer.status, 503)
-  t.equal(answer.json().code, 'service_unavailable')
-  t.equal(answer.headers.get('retry-after'), '1')
+  const response = await service.get(connection.orders, { token })
+  t.equal(response.status, 503)
+  t.equal(response.json().code, 'service_unavailable')
+  t.equal(response.headers.get('retry-after'), '1')
 
   await issuer.listen()
   let status = 503

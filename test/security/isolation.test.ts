@@ -102,11 +102,11 @@ function compare(
     if (leak) throw new Error(`${bearer.appId} received ${leak} of ${appId}`)
   }
   if (rows === undefined) {
-    const kind = bearer.state === 'valid' ? 'not found' : bearer.state
-    const known = errorResponses.get(kind) ?? contentOf(response)
-    errorResponses.set(kind, known)
+    const type = bearer.state === 'valid' ? 'not found' : bearer.state
+    const known = errorResponses.get(type) ?? contentOf(response)
+    errorResponses.set(type, known)
     if (contentOf(response) !== known)
-      throw new Error(`${kind}: ${contentOf(response)}\ninstead of ${known}`)
+      throw new Error(`${type}: ${contentOf(response)}\ninstead of ${known}`)
     return
   }
   if (response.status === 304) return

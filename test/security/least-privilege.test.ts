@@ -28,7 +28,7 @@ const WHOLE = [
   'portfolio_transaction_month',
 ]
 
-t.test('the role can read only what the service serves', async (t) => {
+t.test('role of the service: it reads only the columns that the service needs', async (t) => {
   const { service } = await connections(t)
   const { rows } = await service.query<{ table: string; readable: string[]; columns: string[] }>(`
     select c.relname as table, array_agg(attname::text order by attname) as columns,
@@ -47,7 +47,7 @@ t.test('the role can read only what the service serves', async (t) => {
   t.same(Object.fromEntries(partly.map(({ table, readable }) => [table, readable])), READABLE)
 })
 
-t.test('the role cannot write, execute or create', async (t) => {
+t.test('role of the service: it cannot write, execute or create', async (t) => {
   const { service } = await connections(t)
   const expectNone = async (what: string, from: string) =>
     t.same((await service.query(`select ${from}`)).rows, [], what)
@@ -82,7 +82,7 @@ t.test('the role cannot write, execute or create', async (t) => {
   )
 })
 
-t.test('row-level security is on for every readable table', async (t) => {
+t.test('every readable table: row-level security is on', async (t) => {
   const { owner } = await connections(t)
   const { rows } = await owner.query(`
     select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'

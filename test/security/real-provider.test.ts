@@ -57,7 +57,7 @@ async function startProvider(t: Test) {
   const token = async (): Promise<string> => {
     const { client_id, client_secret } = CLIENT
     const basic = Buffer.from(`${client_id}:${client_secret}`).toString('base64')
-    const answer = await fetch(`${issuer}/token`, {
+    const response = await fetch(`${issuer}/token`, {
       method: 'POST',
       headers: { authorization: `Basic ${basic}` },
       body: new URLSearchParams({
@@ -66,7 +66,7 @@ async function startProvider(t: Test) {
         scope: 'read',
       }),
     })
-    const { access_token } = (await answer.json()) as { access_token: string }
+    const { access_token } = (await response.json()) as { access_token: string }
     return access_token
   }
   await rotate('first')
@@ -84,9 +84,9 @@ t.test('token of a real provider: accepted until its key is rotated', async (t) 
   const mine = await addConnection(db, await addApp(db, { client_id: CLIENT.client_id }))
   const foreign = await addConnection(db, await addApp(db, { client_id: 'another' }))
   const old = await token()
-  const answer = await get(mine.orders, { token: old })
-  t.equal(answer.status, 200)
-  t.equal(answer.text, '[]')
+  const response = await get(mine.orders, { token: old })
+  t.equal(response.status, 200)
+  t.equal(response.text, '[]')
   isProblem(t, await get(foreign.orders, { token: old }), 'connection_not_found')
 
   await rotate('second')

@@ -60,8 +60,8 @@ t.test('unknown key ids: no fetch during the cooldown', async (t) => {
 
 t.test('concurrent requests: wait for one fetch', async (t) => {
   const { issuer, verify } = await start(t)
-  const publish = issuer.answer
-  issuer.answer = (response) => void sleep(100).then(() => publish(response))
+  const publish = issuer.respond
+  issuer.respond = (response) => void sleep(100).then(() => publish(response))
   const tokens = await Promise.all(Array.from({ length: 100 }, () => fresh(issuer)))
   t.same(new Set(await Promise.all(tokens.map(verify))), new Set(['client']))
   t.equal(issuer.fetches, 1)
@@ -69,7 +69,7 @@ t.test('concurrent requests: wait for one fetch', async (t) => {
 
 t.test('provider that does not respond: timeout, and no new fetch for a while', async (t) => {
   const { issuer, verify, warnings } = await start(t, { timeoutMs: 100, retryMs: 60_000 })
-  issuer.answer = () => {}
+  issuer.respond = () => {}
   const tokens = await Promise.all(Array.from({ length: 20 }, () => fresh(issuer)))
   const results = await Promise.allSettled(tokens.map(verify))
   for (const result of results) {
@@ -81,24 +81,24 @@ t.test('provider that does not respond: timeout, and no new fetch for a while', 
 })
 
 t.test('response that is not a key set: an outage, not an invalid token', async (t) => {
-  const answers: Record<string, Issuer['answer']> = {
+  const responses: Record<string, Issuer['respond']> = {
     'an error': (response) => void response.writeHead(500).end(),
     'another address': (response) =>
       void response.writeHead(302, { location: 'http://127.0.0.1:9/' }).end(),
     'no JSON': (response) => void response.end('<html>'),
-    'JSON of another kind': (response) => void response.end('{"keys":7}'),
+    'JSON of another type': (response) => void response.end('{"keys":7}'),
     'too much of it': (response) => void response.end(`{"keys":[]${' '.repeat(300_000)}}`),
     'a broken line': (response) => void response.write('{"keys":', () => response.destroy()),
   }
-  for (const [what, answer] of Object.entries(answers)) {
+  for (const [what, response] of Object.entries(responses)) {
     await t.test(what, async (t) => {
       const { issuer, verify } = await start(t, { retryMs: 0, cooldownMs: 0 })
-      const publish = issuer.answer
-      issuer.answer = answer
+      const publish = issuer.respond
+      issuer.respond = response
       await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable)
-      issuer.answer = publish
+      issuer.respond = publish
       t.equal(await verify(await fresh(issuer)), 'client', 'recovers')
-      issuer.answer = answer
+      issuer.respond = response
       t.equal(await verify(await fresh(issuer)), 'client', 'known keys remain in use')
       const strange = await issuer.sign({}, { kid: 'strange' })
       await t.rejects(verify(strange), IdentityProviderUnavailable)
@@ -127,7 +127,7 @@ t.test('key withdrawn during a time without requests: rejected', async (t) => {
   const { issuer, verify } = await start(t)
   const token = await fresh(issuer)
   await verify(await fresh(issuer))
-  issuer.answer = (response) => response.end('{"keys":[]}')
+  issuer.respond = (response) => response.end('{"keys":[]}')
   const anHourLater = Date.now() + 3_600_000
   t.capture(Date, 'now', () => anHourLater)
   await t.rejects(verify(token), InvalidToken)
@@ -157,8 +157,8 @@ t.test('old keys: fetched in the background, and in use until then', async (t) =
   const { issuer, verify } = await start(t, { refreshMs: -1 })
   await verify(await fresh(issuer))
   let waiting: (() => void) | undefined
-  const publish = issuer.answer
-  issuer.answer = (response) => {
+  const publish = issuer.respond
+  issuer.respond = (response) => {
     waiting = () => publish(response)
   }
   t.equal(await verify(await fresh(issuer)), 'client', 'no request waits for the fetch')

@@ -17,7 +17,7 @@ async function awkwardCaller(): Promise<Caller> {
   return { ...caller, connection }
 }
 
-/** Sends requests of every kind, valid and invalid. */
+/** Sends requests of every type, valid and invalid. */
 async function sendEverything({ token, connection }: Caller): Promise<void> {
   const { portfolio, account, orders } = connection
   for (const path of [portfolio, account, orders]) {

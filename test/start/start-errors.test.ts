@@ -56,7 +56,7 @@ t.test('embedded PostgreSQL cannot start: one sentence and exit code 1', async (
     code: 1,
   })
   if (existsSync('/proc/self')) {
-    // What is asked to make a folder in it says that it is not there itself.
+    // Linux: mkdir in /proc fails with ENOENT.
     for (const dataDir of ['/proc/none', '/proc']) {
       const sentence = `${dataDir} cannot be a folder for data (ENOENT): set DATA_DIR to another one.\n`
       t.same(await start({ DATA_DIR: dataDir }), { stderr: sentence, code: 1 })

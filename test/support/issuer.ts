@@ -13,7 +13,7 @@ export interface Issuer {
   /** Number of requests for its keys. */
   fetches: number
   /** Responds to a request for the keys. Tests replace it. */
-  answer: (response: ServerResponse) => void
+  respond: (response: ServerResponse) => void
   addKey(kid: string, alg?: string): Promise<CryptoKey>
   /** Signs a valid token with the last key, unless the arguments differ. */
   sign(
@@ -35,7 +35,7 @@ export async function startIssuer(t: Test): Promise<Issuer> {
     environment: {},
     keys: new Map(),
     fetches: 0,
-    answer: (response) => {
+    respond: (response) => {
       response.setHeader('content-type', 'application/json')
       response.end(JSON.stringify({ keys: [...issuer.keys.values()] }))
     },
@@ -56,7 +56,7 @@ export async function startIssuer(t: Test): Promise<Issuer> {
     listen: async () => {
       server = createServer((_request, response) => {
         issuer.fetches += 1
-        issuer.answer(response)
+        issuer.respond(response)
       })
       await once(server.listen(port, '127.0.0.1'), 'listening')
       port = (server.address() as AddressInfo).port

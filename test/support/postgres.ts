@@ -18,11 +18,11 @@ const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'o
  * TEST_POSTGRES=container; or starts an embedded server in a temporary folder.
  */
 export async function startPostgres(environment: NodeJS.ProcessEnv): Promise<Server> {
-  const { TEST_DATABASE_URL: url, TEST_POSTGRES: kind = 'embedded' } = environment
+  const { TEST_DATABASE_URL: url, TEST_POSTGRES: mode = 'embedded' } = environment
   if (url) return { url, stop: async () => {} }
-  if (kind === 'container') return startContainer()
-  if (kind === 'embedded') return startInTemporaryFolder()
-  throw new Error(`TEST_POSTGRES is 'embedded' or 'container', not '${kind}'.`)
+  if (mode === 'container') return startContainer()
+  if (mode === 'embedded') return startInTemporaryFolder()
+  throw new Error(`TEST_POSTGRES is 'embedded' or 'container', not '${mode}'.`)
 }
 
 async function startInTemporaryFolder(): Promise<Server> {

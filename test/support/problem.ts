@@ -13,19 +13,19 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** Checks the common error body of a response (contract 16), and returns it. */
 export function isProblem(
   t: Test,
-  answer: Answered,
+  response: Answered,
   code: ProblemCode,
   message: string = code,
 ): Problem {
-  const problem = JSON.parse(answer.text) as Problem
+  const problem = JSON.parse(response.text) as Problem
   const { status, title } = ProblemCodes[code]
   const { detail, requestId, errors, ...fixed } = problem
   t.strictSame(fixed, { status, code, title }, message)
-  t.equal(answer.status, status, `${message}: the status is the body's`)
-  t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
-  t.equal(answer.headers.get('cache-control'), 'no-store', 'errors are not cached')
+  t.equal(response.status, status, `${message}: the status is the body's`)
+  t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+  t.equal(response.headers.get('cache-control'), 'no-store', 'errors are not cached')
   t.match(requestId, UUID)
-  t.equal(answer.headers.get('x-request-id'), requestId)
+  t.equal(response.headers.get('x-request-id'), requestId)
   t.ok(detail.length > 0)
   t.equal(errors !== undefined, code === 'invalid_request', `${message}: errors`)
   return problem

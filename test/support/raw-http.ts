@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export interface RawAnswer {
+export interface RawResponse {
   status: number
   /** By lower-case name. Of a repeated header, the last value. */
   headers: Map<string, string>
@@ -14,7 +14,7 @@ export interface Sent {
   /** Bytes to send, a string as latin1. Several pieces are sent one after the other. */
   bytes: string | Buffer | (string | Buffer)[]
   /** Number of responses to wait for. The server may close the connection earlier. */
-  answers?: number
+  responses?: number
 }
 
 /** Time for the responses. */
@@ -25,7 +25,7 @@ const TIMEOUT_MS = 20_000
  * @returns the responses, and whether the server closed the connection
  * @throws Error if the server neither responds nor closes in time
  */
-export async function sendRaw({ port, bytes, answers = 1 }: Sent) {
+export async function sendRaw({ port, bytes, responses = 1 }: Sent) {
   const socket = connect({ port, host: '127.0.0.1' })
   const timeout = sleep(TIMEOUT_MS, undefined, { ref: false }).then(() => 'hangs')
   let received = Buffer.alloc(0)
@@ -38,7 +38,7 @@ export async function sendRaw({ port, bytes, answers = 1 }: Sent) {
   const enough = new Promise<void>((resolve) => {
     socket.on('data', (chunk) => {
       received = Buffer.concat([received, chunk])
-      if (answersIn(received).length >= answers) resolve()
+      if (responsesIn(received).length >= responses) resolve()
     })
   })
   for (const piece of [bytes].flat()) {
@@ -46,17 +46,17 @@ export async function sendRaw({ port, bytes, answers = 1 }: Sent) {
     await sleep(1)
   }
   const result = await Promise.race([timeout, enough, end])
-  if (result === 'hangs') throw new Error(`no answer to ${String(bytes).slice(0, 200)}`)
+  if (result === 'hangs') throw new Error(`no response to ${String(bytes).slice(0, 200)}`)
   socket.destroy()
-  return { answers: answersIn(received), closed, received: received.toString('latin1') }
+  return { responses: responsesIn(received), closed, received: received.toString('latin1') }
 }
 
 /** Parses the complete responses, in order. */
-function answersIn(received: Buffer): RawAnswer[] {
-  const answers: RawAnswer[] = []
+function responsesIn(received: Buffer): RawResponse[] {
+  const responses: RawResponse[] = []
   for (let rest = received; ; ) {
     const end = rest.indexOf('\r\n\r\n')
-    if (end < 0) return answers
+    if (end < 0) return responses
     const [line, ...fields] = rest.toString('latin1', 0, end).split('\r\n')
     const headers = new Map(
       fields.map((field) => {
@@ -66,9 +66,9 @@ function answersIn(received: Buffer): RawAnswer[] {
     )
     const length = Number(headers.get('content-length') ?? 0)
     const from = end + 4
-    if (rest.length < from + length) return answers
+    if (rest.length < from + length) return responses
     const text = rest.toString('utf8', from, from + length)
-    answers.push({ status: Number(line?.split(' ')[1]), headers, text })
+    responses.push({ status: Number(line?.split(' ')[1]), headers, text })
     rest = rest.subarray(from + length)
   }
 }

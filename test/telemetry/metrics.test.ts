@@ -145,8 +145,8 @@ t.test('429 responses and the age of the identity provider keys: counted', async
   const connection = await addConnection(service.db, appId)
   t.notOk((await scrape(service)).get('identity_provider_keys_age_seconds'))
   for (const status of [200, 429]) {
-    const answer = await service.get(connection.portfolio, { token: await issuer.sign() })
-    t.equal(answer.status, status)
+    const response = await service.get(connection.portfolio, { token: await issuer.sign() })
+    t.equal(response.status, status)
   }
   const found = await settled(service)
   const rejected = { route: LIST, code: 'too_many_requests' }

@@ -70,12 +70,12 @@ async function askTraced(path: string, bearer = token) {
   const traceId = serial.toString(16).padStart(32, 'a')
   const parent = 'b7ad6b7169203331'
   const headers = { traceparent: `00-${traceId}-${parent}-01` }
-  return { traceId, parent, answer: await service.get(path, { token: bearer, headers }) }
+  return { traceId, parent, response: await service.get(path, { token: bearer, headers }) }
 }
 
 t.test('request: a server span that continues the trace of the client', async (t) => {
-  const { traceId, parent, answer } = await askTraced(`${connection.portfolio}?limit=1`)
-  t.equal(answer.status, 200)
+  const { traceId, parent, response } = await askTraced(`${connection.portfolio}?limit=1`)
+  t.equal(response.status, 200)
   const spans = await collector.trace(traceId, 2)
   const server = spans.find(({ kind }) => kind === 2)
   t.match(server, { name: `GET ${LIST}`, parentSpanId: parent })
@@ -85,7 +85,7 @@ t.test('request: a server span that continues the trace of the client', async (t
     'http.response.status_code': 200,
     'investment.app': appId,
     'investment.items': 1,
-    'investment.request_id': answer.headers.get('x-request-id'),
+    'investment.request_id': response.headers.get('x-request-id'),
   })
   t.ok(
     service.log.some((line) => line.includes(traceId)),

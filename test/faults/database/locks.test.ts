@@ -7,7 +7,7 @@ import { send, sendAndRead } from '../support/golden-responses.ts'
 import { type ServiceUnderLoad, startServiceUnderLoad } from '../support/load.ts'
 import { untilReadyIs } from '../support/processes/service-process.ts'
 
-/** A database that answers, but not each statement. */
+/** A database that responds, but not each statement. */
 const { db, login } = await openTestDatabase(t)
 
 /** Status of the first golden request whose path has this part. */

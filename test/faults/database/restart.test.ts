@@ -48,5 +48,5 @@ t.test('200: PostgreSQL ends each connection repeatedly; most requests get anoth
     }
   })
   t.ok(killed > 30, `${killed} connections`)
-  t.ok(refused < ok, `${refused} refused, ${ok} answered`)
+  t.ok(refused < ok, `${refused} refused, ${ok} succeeded`)
 })

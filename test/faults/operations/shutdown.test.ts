@@ -52,7 +52,7 @@ const refusesConnections = ({ port }: ServiceProcess) =>
     socket.on('error', () => resolve(true))
   })
 
-t.test('SIGTERM under load: not ready first, and each request is answered', async (t) => {
+t.test('SIGTERM under load: not ready first, and each request gets a response', async (t) => {
   const service = await start(t, { SHUTDOWN_DELAY_MS: '6000', SHUTDOWN_GRACE_MS: '20000' })
   const golden = await recordOk(service.url, requests)
   const [page] = (await recordOk(service.url, [largePage])) as [GoldenResponse]
@@ -64,7 +64,7 @@ t.test('SIGTERM under load: not ready first, and each request is answered', asyn
   service.process.kill('SIGTERM')
   await untilReadyIs(service, 503)
   const { status, headers } = await sendAndRead(service.url, golden[0] as GoldenResponse)
-  t.equal(status, 200, 'not ready, but it answers')
+  t.equal(status, 200, 'not ready, but it responds')
   t.equal(headers.get('connection'), 'close')
   // Load balancers have noticed after half a second.
   await sleep(500)

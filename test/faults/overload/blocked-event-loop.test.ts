@@ -16,12 +16,12 @@ t.test('503: the event loop is late; the service stays live and recovers', async
     NODE_OPTIONS: `--import=${blockEventLoop.href}`,
   })
   const [first = { path: '/' }] = requests
-  const answers = async () => (await sendAndRead(service.url, first)).status === 200
-  await until('the service has started', answers)
+  const responds = async () => (await sendAndRead(service.url, first)).status === 200
+  await until('the service has started', responds)
   const golden = await recordOk(service.url, requests)
 
   service.process.kill('SIGWINCH')
-  await until('the service has noticed', async () => !(await answers()))
+  await until('the service has noticed', async () => !(await responds()))
   for (const request of requests) {
     const response = await sendAndRead(service.url, request)
     const { detail } = isProblem(t, response, 'service_unavailable')
@@ -31,6 +31,6 @@ t.test('503: the event loop is late; the service stays live and recovers', async
   t.equal((await sendAndRead(service.url, { path: '/health/live' })).status, 200)
 
   service.process.kill('SIGWINCH')
-  await until('the service answers again', answers)
+  await until('the service responds again', responds)
   t.same(await recordOk(service.url, requests), golden)
 })

@@ -23,10 +23,10 @@ t.test('429: two instances share one exact quota', async (t) => {
   const statuses: number[] = []
   // On a busy machine, all requests together may exceed the timeout for Redis.
   for (let i = 0; i < 15; i += 1) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, (_, j) => ask(j % 2 === 0 ? one : two)),
     )
-    statuses.push(...answers.map(({ status }) => status))
+    statuses.push(...responses.map(({ status }) => status))
   }
   t.equal(statuses.filter((status) => status === 200).length, 60)
   t.equal(statuses.filter((status) => status === 429).length, 90)
@@ -54,9 +54,9 @@ t.test('200: Redis is down; the quota holds again when it is back', async (t) =>
 
   await redis.stop()
   for (let i = 0; i < 20; i += 1) {
-    const answer = await ask(i % 2 === 0 ? one : two)
+    const response = await ask(i % 2 === 0 ? one : two)
     // The second instance knows that the quota is used up.
-    t.equal(answer.status, i % 2 === 0 ? 200 : 429)
+    t.equal(response.status, i % 2 === 0 ? 200 : 429)
   }
   t.equal(warnings(one).length, 1, 'one warning for all requests')
 
@@ -73,9 +73,9 @@ t.test('200: Redis hangs', async (t) => {
   t.equal((await ask(one)).status, 200)
   redis.freeze()
   t.teardown(redis.resume)
-  const answers = await Promise.all(Array.from({ length: 50 }, () => ask(one)))
-  t.same([...new Set(answers.map(({ status }) => status))], [200])
-  t.notOk(answers.at(-1)?.headers.has('ratelimit'))
+  const responses = await Promise.all(Array.from({ length: 50 }, () => ask(one)))
+  t.same([...new Set(responses.map(({ status }) => status))], [200])
+  t.notOk(responses.at(-1)?.headers.has('ratelimit'))
   t.equal(warnings(one).length, 1)
 })
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { isProblem } from '../../support/problem.ts'
-import { type RawAnswer, sendRaw } from '../../support/raw-http.ts'
+import { type RawResponse, sendRaw } from '../../support/raw-http.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { addSampleData, recordOk, requestsOf } from '../support/golden-responses.ts'
 import { assertNoErrors, startGoldenLoad } from '../support/load.ts'
@@ -78,6 +78,6 @@ t.test('A body never arrives: the client gets a response and is disconnected', a
     await within(`the service disconnects after ${method}`, closed)
   }
   const unfinished = `GET ${path} HTTP/1.1\r\nHost: x\r\n`
-  const { answers } = await sendRaw({ port: service.port, bytes: unfinished })
-  isProblem(t, answers[0] as RawAnswer, 'malformed_request')
+  const { responses } = await sendRaw({ port: service.port, bytes: unfinished })
+  isProblem(t, responses[0] as RawResponse, 'malformed_request')
 })

@@ -8,7 +8,7 @@ import { untilReadyIs } from '../support/processes/service-process.ts'
 import { startServers } from '../support/servers/standbys.ts'
 
 /*
- * Standbys have every row, but the service must not answer from them alone: only the primary knows if a
+ * Standbys have every row, but the service must not respond from them alone: only the primary knows if a
  * token was revoked or a row has changed.
  */
 
@@ -26,11 +26,11 @@ const DOWN_MS = 3_000
 const CONNECTIONS = `select count(*)::int from pg_stat_activity where usename = 'investment_service'`
 const ROWS = 'select count(*)::int from portfolio_transaction'
 
-/** Asserts that each kind of request gets 503 although the standbys answer. */
+/** Asserts that each type of request gets 503 although the standbys respond. */
 async function assertRefusals(t: Test): Promise<void> {
   await untilReadyIs(service, 503)
   for (const { query } of standbys) {
-    t.equal(await query('select pg_is_in_recovery()'), true, 'the standby answers')
+    t.equal(await query('select pg_is_in_recovery()'), true, 'the standby responds')
     t.ok(Number(await query(ROWS)) >= 9_000, 'the standby has the rows')
   }
   const { path, token, etag } = first
@@ -64,11 +64,11 @@ async function withoutPrimary(t: Test, leave: () => Promise<void>, back: () => P
   t.ok(refused > 0)
 }
 
-t.test('503: the primary is down, and only the standbys answer', (t) =>
+t.test('503: the primary is down, and only the standbys respond', (t) =>
   withoutPrimary(t, primary.stop, primary.start),
 )
 
-t.test('503: the primary hangs, and only the standbys answer', (t) =>
+t.test('503: the primary hangs, and only the standbys respond', (t) =>
   withoutPrimary(t, primary.freeze, primary.resume),
 )
 

@@ -163,7 +163,7 @@ export async function addLargePage(db: Kysely<Tables>, characters: number): Prom
   return { path: `${connection.account}?limit=10000`, token }
 }
 
-/** Requests of each kind for the connections of the sample data. */
+/** Requests of each type for the connections of the sample data. */
 export function requestsOf(callers: Caller[]): Required<TestRequest>[] {
   return callers.flatMap(({ connection, token }) =>
     [

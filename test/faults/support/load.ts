@@ -148,7 +148,7 @@ export async function startServiceUnderLoad(
   const requests = requestsOf(await addSampleData(db, 3_000))
   const service = await startServiceProcess(t, { DATABASE_URL: login, ...environment })
   const golden = await recordOk(service.url, requests)
-  const answers = async () => {
+  const responds = async () => {
     const [first] = golden
     if (first === undefined || (await service.ready()) !== 200) return false
     return (await check(service.url, first).catch(lost)) === 'ok'
@@ -159,7 +159,7 @@ export async function startServiceUnderLoad(
     await sleep(300)
     await fault()
     const faultEnd = performance.now()
-    await until('the service is ready and answers', answers)
+    await until('the service is ready and responds', responds)
     const recoveryMs = Math.round(performance.now() - faultEnd)
     await sleep(300)
     const report = await stop()

@@ -85,8 +85,8 @@ t.test('200: the collector is down, hangs or rejects spans, and no request fails
     return result
   })
   for (const [name, service] of Object.entries(traced)) {
-    const answers = () => service.answeredAfterFailure >= 200 && logOf(service).length > 0
-    await until(`collector ${name}: a log line, and responses after it failed`, answers, 120_000)
+    const responds = () => service.answeredAfterFailure >= 200 && logOf(service).length > 0
+    await until(`collector ${name}: a log line, and responses after it failed`, responds, 120_000)
   }
   assertAllAnswered(t, await stop())
   t.equal(plain.output(), '')

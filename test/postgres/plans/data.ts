@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../../../src/postgres/tables.ts'
 import { keySql } from '../../support/rows.ts'
 
-/** Apps, each with a token, a client id and one connection that has rows of all kinds. */
+/** Each app has a token, a client id and one connection with rows of all three types. */
 const APPS = 200
 const DAYS = 60
 const ROWS_PER_DAY = 2

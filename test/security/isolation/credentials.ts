@@ -8,21 +8,21 @@ export type TokenState = 'valid' | 'expired' | 'revoked'
 
 /** A token of the service, or a JWT of the identity provider. */
 export interface CredentialPlan {
-  kind: 'own' | 'jwt'
+  type: 'own' | 'jwt'
   state: TokenState
 }
 
 export const credentialPlan: fc.Arbitrary<CredentialPlan> = fc.record({
-  kind: fc.constantFrom('own', 'jwt'),
+  type: fc.constantFrom('own', 'jwt'),
   state: fc.constantFrom('valid', 'expired', 'revoked'),
 })
 
-/** Both kinds in each state. */
-export const everyCredential = (['own', 'jwt'] as const).flatMap((kind) =>
-  (['valid', 'expired', 'revoked'] as const).map((state) => ({ kind, state })),
+/** Both types in each state. */
+export const everyCredential = (['own', 'jwt'] as const).flatMap((type) =>
+  (['valid', 'expired', 'revoked'] as const).map((state) => ({ type, state })),
 )
 
-/** Sources of both kinds of tokens. */
+/** Sources of both types of tokens. */
 export interface Sources {
   db: Kysely<Tables>
   issuer: Issuer
@@ -46,9 +46,9 @@ interface App {
 export async function issueCredential(
   { db, issuer }: Sources,
   { appId, clientId, isKnown }: App,
-  { kind, state }: CredentialPlan,
+  { type, state }: CredentialPlan,
 ): Promise<Bearer> {
-  if (kind === 'own') return { appId, state, token: await addToken(db, appId, DATES[state]) }
+  if (type === 'own') return { appId, state, token: await addToken(db, appId, DATES[state]) }
   const token = await signed(issuer, clientId, state)
   if (!isKnown && state === 'valid') return { appId: '', state: 'revoked', token }
   return { appId, state, token }

@@ -21,7 +21,7 @@ export interface DebianPostgres {
   log(): string
   /** Fast shutdown: PostgreSQL rolls back open transactions. */
   stop(): Promise<void>
-  /** Makes it hang: it accepts connections, but does not answer before it is resumed. */
+  /** Makes it hang: it accepts connections, but does not respond before it is resumed. */
   freeze(): Promise<void>
   resume(): Promise<void>
 }
@@ -110,7 +110,7 @@ async function startIn(t: Test, { folder, account }: Directory, settings: Settin
       account,
       lastSignal: 'SIGQUIT',
     })
-    await until('PostgreSQL answers', () => answers(url))
+    await until('PostgreSQL responds', () => responds(url))
   }
   const server: DebianPostgres = {
     url,
@@ -127,7 +127,7 @@ async function startIn(t: Test, { folder, account }: Directory, settings: Settin
   return server
 }
 
-const answers = (url: string) =>
+const responds = (url: string) =>
   firstValue(url, 'select').then(
     () => true,
     () => false,

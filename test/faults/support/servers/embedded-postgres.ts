@@ -13,7 +13,7 @@ import { type Program, startProgram } from '../processes/program.ts'
 
 /** PostgreSQL that a test can stop and start on the same port. It has the schema and no rows. */
 export interface EmbeddedPostgres extends TestDatabase {
-  /** Starts it and waits until it answers. */
+  /** Starts it and waits until it responds. */
   start(): Promise<void>
   /** SIGINT: fast shutdown. SIGQUIT: immediate shutdown, the next start recovers. */
   stop(signal: 'SIGINT' | 'SIGQUIT'): Promise<void>
@@ -47,7 +47,7 @@ export async function startEmbeddedPostgres(t: Test): Promise<EmbeddedPostgres> 
   const server = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`
   const start = async () => {
     await launch()
-    await until('PostgreSQL answers', () => answers(server))
+    await until('PostgreSQL responds', () => responds(server))
   }
   await start()
   const url = databaseUrl(server, (await createTemplate(server)).name)
@@ -65,7 +65,7 @@ export async function startEmbeddedPostgres(t: Test): Promise<EmbeddedPostgres> 
   }
 }
 
-const answers = (url: string) =>
+const responds = (url: string) =>
   onServer(url, 'select').then(
     () => true,
     () => false,

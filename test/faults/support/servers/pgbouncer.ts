@@ -60,12 +60,12 @@ export async function startPgBouncer(
       args: [`${folder}/pgbouncer.ini`],
       account,
     })
-    const answers = () =>
+    const responds = () =>
       firstValue(through(url), 'select true').catch(() => {
         if (program?.process.exitCode !== null) throw new Error(program?.output())
         return false
       })
-    await until('PgBouncer answers', async () => (await answers()) === true)
+    await until('PgBouncer responds', async () => (await responds()) === true)
   }
   await start()
   return {

@@ -53,7 +53,7 @@ export const startNginx: StartProxy = async (t, [one, two]) => {
     '127.0.0.1:3001': `127.0.0.1:${one}`,
     '127.0.0.1:3002': `127.0.0.1:${two}`,
     // Debian's folders belong to another user.
-    'http {': `http {${TEMPORARY.map((kind) => `${kind}_temp_path temp-${kind};`).join(' ')}`,
+    'http {': `http {${TEMPORARY.map((folder) => `${folder}_temp_path temp-${folder};`).join(' ')}`,
   }
   const filled = fillIn(example, addresses, 'nginx.conf')
   await writeFile(join(folder, 'nginx.conf'), filled)
@@ -77,7 +77,7 @@ const FIRST_CHECKS_MS = 1_500
 
 /** Waits until a request without a token gets the 401 of an instance. */
 async function untilItProxies({ process, output }: Program, url: string): Promise<Proxy> {
-  await until('an instance answers through the proxy', async () => {
+  await until('an instance responds through the proxy', async () => {
     if (process.exitCode !== null) throw new Error(output())
     return await send(url, { path: '/api/v1/queries/connections/none/assets-transfer' }).then(
       ({ status }) => status === 401,

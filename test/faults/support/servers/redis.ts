@@ -10,7 +10,7 @@ export interface TestRedis {
   client: Redis
   start(): Promise<void>
   stop(): Promise<void>
-  /** Makes it hang: it accepts connections, but does not answer before it is resumed. */
+  /** Makes it hang: it accepts connections, but does not respond before it is resumed. */
   freeze(): void
   resume(): void
 }
@@ -26,7 +26,7 @@ export async function startRedis(t: Test): Promise<TestRedis> {
   let program: Program | undefined
   const start = async () => {
     program = await startProgram(t, command)
-    await within('Redis answers', client.ping())
+    await within('Redis responds', client.ping())
   }
   await start()
   return {
