@@ -7,7 +7,7 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # No production dependency needs an install script, so npm runs none. Source maps and type declarations are two
-# fifths of the packages, and the service does not need them at run time.
+# fifths of the packages. The service does not need them.
 RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force \
  && find node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.[cm]ts' ')' -delete
 # System files that Node.js needs: its libraries, and the configuration of name and user lookups.

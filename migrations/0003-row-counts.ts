@@ -29,10 +29,10 @@ async function createCounts(db: Kysely<unknown>, table: string, period: string):
 }
 
 /**
- * Creates one function and one trigger per event. PostgreSQL plans the statements of a function once per
- * session, for the rows of its first call. Each statement must therefore have a plan that fits any number
- * of rows. No statement joins the changed rows with a table: such a plan scanned all days for one row, or a
- * million rows a million times. Sequential scans and JIT are off for the same reason.
+ * Creates one function and one trigger per event. PostgreSQL plans the statements of a function once
+ * per session, for the rows of its first call. Each statement must therefore have a plan that fits any
+ * number of rows. No statement joins the changed rows with a table. Such a plan scanned all days for
+ * one row, or a million rows a million times. Sequential scans and JIT are off for the same reason.
  */
 async function createTriggers(db: Kysely<unknown>, table: string, bodies: Bodies): Promise<void> {
   const transitions = {

@@ -2,9 +2,9 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Role of the service, with SELECT on the columns that it needs. Row-level security is defence in depth
- * behind the service's own WHERE clauses. It shows the app token with the given hash, then the connection
- * of that app with the given hash, then the rows of that connection. A statement names each of them with
- * set_config() for its transaction. One that omits a step or its WHERE clause sees no row.
+ * behind the service's own WHERE clauses. It shows the app token with the given hash, and that app's
+ * connection with the given hash. Then it shows the rows of this connection. A statement names each of
+ * them with set_config() for its transaction. One that omits a step or its WHERE clause sees no row.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   // A role belongs to the whole server. Another database's migration or an administrator may have

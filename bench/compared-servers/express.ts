@@ -2,8 +2,8 @@ import express, { type Request } from 'express'
 import pg from 'pg'
 
 /**
- * The usual way: Express and pg, with one query for the page and one for its total. It authenticates
- * nobody, and its two queries see two snapshots.
+ * The usual design: Express and pg, with one query for the page and one for its total. It authenticates
+ * no client, and its two queries see two snapshots.
  */
 pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number)
 pg.types.setTypeParser(pg.types.builtins.DATE, (day) => day)

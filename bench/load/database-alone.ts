@@ -16,7 +16,7 @@ interface Options {
 }
 
 /**
- * Measures the limit of the database: pgbench sends the service's statement, with the settings of the
+ * Measures the limit of the database. pgbench sends the service's statement with the settings of the
  * service's connections, and discards the rows.
  * @param queries pages of consecutive connections that are otherwise equal
  * @param url of the role that pgbench uses

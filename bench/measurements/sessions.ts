@@ -14,8 +14,8 @@ const numbers = Array.from({ length: CONNECTIONS }, (_, index) => index + 1)
 const LOADS = [fullPages(numbers, ROWS_EACH), dailySyncs(numbers, ROWS_EACH)]
 
 /**
- * Compares prepared with unnamed statements, directly and through PgBouncer in transaction mode, with
- * row-level security and as a role that bypasses it.
+ * Compares prepared with unnamed statements, directly and through PgBouncer in transaction mode. Also
+ * compares row-level security with a role that bypasses it.
  */
 export async function measureSessions(server: PostgresServer, options: MeasureOptions) {
   return withDatabase(server, async (database) => {

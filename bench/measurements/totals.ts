@@ -10,8 +10,8 @@ import type { PageQuery } from '../servers/targets.ts'
 const REPETITIONS = 21
 
 /**
- * Compares the service's whole statement for one row with counting the rows of the same date range, by
- * the execution times of EXPLAIN ANALYZE.
+ * Compares the service's statement for a page of one row with a count of the rows in the same range. It
+ * uses the execution times of EXPLAIN ANALYZE.
  */
 export async function measureTotals({ serviceUrl, owner }: BenchDatabase): Promise<string> {
   const client = new pg.Client({ connectionString: serviceUrl, options: SESSION })

@@ -100,8 +100,8 @@ async function openCounter(app: FastifyInstance, { config }: QuotaOptions) {
 }
 
 /**
- * Runs one call after the other. Without Redis, the plugin returns one object to all concurrent calls:
- * each would see the count of the last one, and some would get 429 too early.
+ * Runs one call after the other. Without Redis, the plugin returns one object to all concurrent calls.
+ * Each would see the count of the last call, and some would get 429 too early.
  */
 function serialized<T, R>(call: (input: T) => Promise<R>): (input: T) => Promise<R> {
   let last: Promise<unknown> = Promise.resolve()
@@ -134,8 +134,8 @@ const MAX_CALLERS = 50_000
 
 /**
  * Creates the quota of the settings. Undefined if they set none. A request counts after the database
- * has confirmed its caller, so that all tokens of an app share its quota and an unknown token counts
- * for no app. An app without a request left gets 429 before its rows are read.
+ * has confirmed its caller. All tokens of an app therefore share its quota, and an unknown token counts
+ * for no app. An app that has used up its quota gets 429 before its rows are read.
  */
 export async function configuredQuota(
   app: FastifyInstance,

@@ -61,8 +61,8 @@ export const accessLog = fp(async (app: FastifyInstance) => {
 type Logger = NonNullable<FastifyServerOptions['logger']>
 
 /**
- * Removes secrets from all log lines. Fastify's own serializers log the path of a request, and every
- * property of an error, such as the claims of a token.
+ * Removes secrets from all log lines. Fastify's own serializers log the path of a request. They also
+ * log every property of an error, such as the claims of a token.
  */
 export function redactedLogger(logger: Logger): Logger {
   return typeof logger === 'object' ? { ...logger, serializers } : logger

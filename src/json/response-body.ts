@@ -12,9 +12,8 @@ export interface Frame {
 /** Largest chunk of a streamed response, in bytes, unless one row is longer. */
 const CHUNK = 65_536
 /**
- * Size of the ring buffer that takes the chunks one after the other, in bytes. At most half of it is
- * unsent: less than two buffered chunks (the stream stops at 64 KiB), one requested ahead and one being
- * written.
+ * Size of the ring buffer of chunks, in bytes. At most half of it is unsent: less than two buffered
+ * chunks (the stream stops at 64 KiB), one requested ahead and one being written.
  */
 const RING = 8 * CHUNK
 /** Largest rows that are written at once, in bytes. A full page takes one to two milliseconds. */
@@ -22,8 +21,8 @@ const AT_ONCE = 1_048_576
 
 /**
  * Writes rows as a JSON array within its frame. Above AT_ONCE bytes of rows, it returns a stream that
- * makes chunks on demand. While a slow client reads, memory then holds the rows, and not their JSON,
- * which is two to three times as large.
+ * makes chunks on demand. While a slow client reads, memory holds the rows instead of their JSON, which
+ * is two to three times as large.
  */
 export function jsonArray(
   rows: RawRows,

@@ -20,8 +20,8 @@ export interface Verification {
 }
 
 /**
- * Counts all rows and compares them with the row counts of the triggers: per connection, and per
- * connection and month, and day. One snapshot makes this possible while other sessions write.
+ * Counts all rows and compares them with the row counts of the triggers, per connection, month and day.
+ * It uses one snapshot, so other sessions may write meanwhile.
  */
 export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification> {
   return await db

@@ -24,10 +24,9 @@ export class ServerSilent extends ServerFailed {
 }
 
 /**
- * SQLSTATEs that are caused by the state of the server, not by the statement: connection exceptions
- * (08), insufficient resources (53), operator intervention such as shutdown or cancellation (57),
- * system errors such as a disk failure (58), a lock timeout (55P03), conflicts on a standby (40001,
- * 40P01).
+ * SQLSTATEs that are caused by the state of the server, not by the statement.
+ * 08: connection exceptions. 53: insufficient resources. 57: shutdown or cancellation. 58: system
+ * errors, such as a disk failure. 55P03: lock timeout. 40001 and 40P01: conflicts on a standby.
  */
 const TRANSIENT = /^(08|53|57|58|55P03|40001|40P01)/
 

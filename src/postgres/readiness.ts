@@ -46,14 +46,14 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
     const found = await last
     const { queued, failing } = db.state().primary
     // Behind PgBouncer, a late probe usually queued behind requests. A locked table is an exception.
-    const answering = found === 'ready' || (found === 'late' && queued && !locked)
-    if (answering) return failing ? 'overwhelmed' : 'ready'
+    const isResponding = found === 'ready' || (found === 'late' && queued && !locked)
+    if (isResponding) return failing ? 'overwhelmed' : 'ready'
     return found === 'schema behind' ? found : 'unanswered'
   }
 }
 
-const serverFactsStatement = compile(
-  'server facts',
+const serverInfoStatement = compile(
+  'server info',
   sql`${build.selectNoFrom([
     sql`current_setting('server_version')`.as('version'),
     build
@@ -64,13 +64,13 @@ const serverFactsStatement = compile(
 )
 
 /** Version of the primary, such as `18.1`, and its newest migration, such as `0004-service-role`. */
-export interface ServerFacts {
+export interface ServerInfo {
   version: string
   newestMigration: string
 }
 
 /** @throws DatabaseUnavailable */
-export async function serverFacts(db: Pick<Database, 'probe'>): Promise<ServerFacts> {
-  const [version, newestMigration] = (await db.probe(serverFactsStatement, [])).shift() ?? []
+export async function serverInfo(db: Pick<Database, 'probe'>): Promise<ServerInfo> {
+  const [version, newestMigration] = (await db.probe(serverInfoStatement, [])).shift() ?? []
   return { version: String(version), newestMigration: String(newestMigration) }
 }

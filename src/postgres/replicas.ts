@@ -43,7 +43,7 @@ export function openReplica(options: ReplicaOptions): Replica {
   const { hostname, port } = new URL(options.url)
   /** Reads in flight in order of arrival, with the start time of each. */
   const inFlight = new Map<(error: Error) => void, number>()
-  let answeredAt = 0
+  let respondedAt = 0
   let unusableReason: string | undefined = 'it was not checked yet'
   let lagMs: number | undefined
 
@@ -72,7 +72,7 @@ export function openReplica(options: ReplicaOptions): Replica {
   }
   const isSilent = () => {
     const [oldest] = inFlight.values()
-    return oldest !== undefined && performance.now() - Math.max(oldest, answeredAt) > SILENT_MS
+    return oldest !== undefined && performance.now() - Math.max(oldest, respondedAt) > SILENT_MS
   }
   /** Turns failures into ServerFailed if another server may succeed. */
   const classify = (error: Error): Error => {
@@ -85,13 +85,13 @@ export function openReplica(options: ReplicaOptions): Replica {
   const read: Replica['read'] = (statement, values, reservation) =>
     new Promise((resolve, reject) => {
       inFlight.set(reject, performance.now())
-      const answered = (rows: RawRows) => {
-        answeredAt = performance.now()
+      const succeed = (rows: RawRows) => {
+        respondedAt = performance.now()
         resolve(rows)
       }
       server
         .read(statement, values, reservation)
-        .then(answered, (error) => reject(classify(error)))
+        .then(succeed, (error) => reject(classify(error)))
         .finally(() => inFlight.delete(reject))
     })
   return {

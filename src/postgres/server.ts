@@ -23,8 +23,8 @@ export interface ServerState {
 /** One PostgreSQL server. */
 export interface PostgresServer {
   /**
-   * Runs a SELECT. All reads of one request share the time for waiting, the statement timeout and one
-   * second, counted from the start of the request (`reservation.since`).
+   * Runs a SELECT. All reads of a request share one deadline: its start (`reservation.since`) plus the
+   * maximum wait, the statement timeout and one second.
    * @throws DatabaseUnavailable if no response arrives in time
    */
   read(statement: Statement, values: Parameter[], reservation?: MemoryReservation): Promise<RawRows>
@@ -55,10 +55,10 @@ export function openServer(options: ServerOptions): PostgresServer {
   const limit = createConcurrencyLimit({ ...options, places: READS_PER_CONNECTION * options.size })
   const pipeline = openPipeline(options, silentMs)
   const rate = createFailureRate()
-  const isAnswering = () => rate.answeredWithin(silentMs)
+  const isResponding = () => rate.respondedWithin(silentMs)
   /** While PgBouncer responds to other queries, its timeout means overload, not a failed server. */
   const classify = (error: unknown) =>
-    isPoolerTimeout(error) && isAnswering()
+    isPoolerTimeout(error) && isResponding()
       ? new DatabaseUnavailable('the pooler had no connection in time')
       : error
 
@@ -76,7 +76,7 @@ export function openServer(options: ServerOptions): PostgresServer {
         entered = true
         const alone = reservation?.large === true
         const rows = await pipeline.read(statement, values, { reservation, due, alone })
-        rate.answered()
+        rate.succeeded()
         return rows
       } catch (thrown) {
         const error = classify(thrown)
@@ -91,7 +91,7 @@ export function openServer(options: ServerOptions): PostgresServer {
       pipeline.probe(statement, values, { due: performance.now() + PROBE_MS }),
     state: () => {
       const { open: connections, inUse } = pipeline.connections()
-      const queued = options.pooler && isAnswering()
+      const queued = options.pooler && isResponding()
       return { connections, inUse, waiting: limit.waiting, failing: rate.failing(), queued }
     },
     close: pipeline.close,
@@ -103,9 +103,9 @@ export function openServer(options: ServerOptions): PostgresServer {
  * rejected before they reach the database are not counted.
  */
 interface FailureRate {
-  answered(): void
+  succeeded(): void
   failed(): void
-  answeredWithin(ms: number): boolean
+  respondedWithin(ms: number): boolean
   /** True after at least five failures, if fewer than one statement in ten succeeded. */
   failing(): boolean
 }
@@ -114,32 +114,32 @@ const HALF_MS = 500
 
 function createFailureRate(): FailureRate {
   let since = performance.now()
-  let answeredAt = Number.NEGATIVE_INFINITY
-  let now = { answered: 0, failed: 0 }
-  let before = { answered: 0, failed: 0 }
+  let succeededAt = Number.NEGATIVE_INFINITY
+  let now = { succeeded: 0, failed: 0 }
+  let before = { succeeded: 0, failed: 0 }
 
   const rotate = () => {
     const age = performance.now() - since
     if (age < HALF_MS) return
-    before = age < 2 * HALF_MS ? now : { answered: 0, failed: 0 }
-    now = { answered: 0, failed: 0 }
+    before = age < 2 * HALF_MS ? now : { succeeded: 0, failed: 0 }
+    now = { succeeded: 0, failed: 0 }
     since += age
   }
   return {
-    answered: () => {
+    succeeded: () => {
       rotate()
-      now.answered += 1
-      answeredAt = performance.now()
+      now.succeeded += 1
+      succeededAt = performance.now()
     },
     failed: () => {
       rotate()
       now.failed += 1
     },
-    answeredWithin: (ms) => performance.now() - answeredAt < ms,
+    respondedWithin: (ms) => performance.now() - succeededAt < ms,
     failing: () => {
       rotate()
       const failed = now.failed + before.failed
-      return failed >= 5 && failed > 9 * (now.answered + before.answered)
+      return failed >= 5 && failed > 9 * (now.succeeded + before.succeeded)
     },
   }
 }

@@ -50,9 +50,9 @@ export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
 }
 
 /**
- * Compiles a SELECT. All its values must be parameters. The name has a digest of the text: behind a
- * pooler, two releases may share a connection, and must not run each other's statements. PostgreSQL
- * truncates names to 63 bytes, so a long title is cut.
+ * Compiles a SELECT. All its values must be parameters. The name has a digest of the text, because two
+ * releases may share a connection of a pooler. Each must run its own statement. PostgreSQL truncates
+ * names to 63 bytes, so a long title is cut.
  * @param title unique among the statements of the service
  */
 export function compile(title: string, select: RawBuilder<unknown>): Statement {

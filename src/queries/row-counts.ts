@@ -27,10 +27,7 @@ export function totalOfDays(table: TransactionTable): RawBuilder<string> {
   return sql`case when c.id is not null then ${rowsOfDays(table, range)} end`
 }
 
-/**
- * Total of a range of any length: the rows of all its months, minus the days outside of the range in
- * its first and last month.
- */
+/** Total of a range of any length: the rows of all its months, minus the days outside of the range. */
 export function totalOfMonths(table: TransactionTable): RawBuilder<string> {
   const before = sql`d.effective_day >= ${firstOfMonth(from)} and d.effective_day < ${from}`
   const months = monthsOfRange(table).select(sql`coalesce(sum(m.row_count), 0)`.as('rows'))

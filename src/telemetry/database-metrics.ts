@@ -1,6 +1,6 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Database, Instrumentation } from '../postgres/database.ts'
-import { serverFacts } from '../postgres/readiness.ts'
+import { serverInfo } from '../postgres/readiness.ts'
 import type { ServerState } from '../postgres/server.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 
@@ -27,8 +27,8 @@ export function databaseMetrics(registry: Registry, db: Database): void {
       },
     })
 
-  const primaryState = cachedFor(PRIMARY_STATE_MS, () => serverFacts(db).catch(() => undefined))
-  gauge('database_up', '1 if the primary answered the last check.', [], async (set) => {
+  const primaryState = cachedFor(PRIMARY_STATE_MS, () => serverInfo(db).catch(() => undefined))
+  gauge('database_up', '1 if the primary responded to the last check.', [], async (set) => {
     set({}, (await primaryState()) === undefined ? 0 : 1)
   })
   gauge('database_info', 'Version of the primary.', ['version'], async (set) => {

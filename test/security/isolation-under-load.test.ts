@@ -18,8 +18,8 @@ import { type ServiceResponse, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 /*
- * Reads of several apps share database connections. Here reads end early in every way at the same time:
- * clients disconnect, memory is full, locks time out, and PostgreSQL connections are killed. Every
+ * Reads of several apps share database connections. In this test, reads end early in every way at once.
+ * Clients disconnect, memory is full, locks time out, and PostgreSQL connections are killed. Every
  * response must still have the caller's own rows.
  */
 

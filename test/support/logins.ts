@@ -15,8 +15,8 @@ export function openAsOwner(t: Test, url: string): Kysely<Tables> {
 }
 
 /**
- * Creates a login for one test, with the privileges and policies of investment_service: other test files
- * share that role at the same time.
+ * Creates a login for one test, with the privileges and policies of investment_service. Other test
+ * files use that role at the same time.
  * @returns its connection string
  */
 export async function loginOfService(t: Test, db: Kysely<Tables>, url: string): Promise<string> {

@@ -14,8 +14,9 @@ export interface Server {
 const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' }
 
 /**
- * Uses the server at TEST_DATABASE_URL; or starts the image of docker-compose.yml in a container, with
- * TEST_POSTGRES=container; or starts an embedded server in a temporary folder.
+ * Returns the server of the test run: the one at TEST_DATABASE_URL, if set. With
+ * TEST_POSTGRES=container, starts the image of docker-compose.yml. Otherwise starts an embedded server
+ * in a temporary folder.
  */
 export async function startPostgres(environment: NodeJS.ProcessEnv): Promise<Server> {
   const { TEST_DATABASE_URL: url, TEST_POSTGRES: mode = 'embedded' } = environment

@@ -12,8 +12,9 @@ const jobs = 2
 const timeoutSeconds = 300
 
 /**
- * Runs each file in its own process, two at a time, as children of one tap test: tap's command would
- * compile TypeScript that Node runs directly. Prints a line for each file, and the failures of a file.
+ * Runs each file in its own process, two at a time, as children of one tap test. tap's command would
+ * compile TypeScript, which Node runs directly. Prints a line for each file, and the failures of a
+ * file.
  */
 export async function runFiles(
   files: string[],

@@ -15,9 +15,9 @@ export type Account = { prefix: string[]; owner?: { uid: number; gid: number } }
 const englishMessages = ['env', 'LC_ALL=C']
 
 /**
- * Selects the account, because PostgreSQL refuses to run as root. Root uses a user namespace, in which
- * PostgreSQL sees an ordinary user while its files still belong to root; root's home may stay closed.
- * Without namespaces, as in most containers, PostgreSQL runs as the user postgres or nobody.
+ * Selects the account, because PostgreSQL does not run as root. Root uses a user namespace: PostgreSQL
+ * sees an ordinary user, while its files belong to root. Root's home may stay closed. Without
+ * namespaces, as in most containers, PostgreSQL runs as the user postgres or nobody.
  * @param owner user id of existing data
  * @throws Error with one sentence if PostgreSQL cannot run on this machine
  */
@@ -51,8 +51,8 @@ async function ordinaryUser() {
 const ACCESSIBLE_FOLDER = '/var/lib/investment-data-query-service'
 
 /**
- * Returns paths that the account can access: the given ones, or a copy of the programs and a new data
- * folder in ACCESSIBLE_FOLDER. The project may lie in a home that other users cannot enter.
+ * Returns paths that the account can access: the given ones, or new ones in ACCESSIBLE_FOLDER with a
+ * copy of the programs. The project may be in a home that other users cannot enter.
  */
 export async function accessiblePaths(
   { owner }: Account,

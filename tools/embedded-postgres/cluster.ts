@@ -81,8 +81,8 @@ function isAlive(pid: number) {
 }
 
 /**
- * Creates a folder and its parents. Not with Node's recursive mkdir: it never returns below a folder
- * that responds mkdir with ENOENT, such as /proc.
+ * Creates a folder and its parents. Node's recursive mkdir never returns below a folder that responds
+ * ENOENT to mkdir, such as /proc.
  * @param setting `dataDir` is the value of DATA_DIR, for the error message
  * @throws OperatorError if there is no such folder and it cannot be created
  */

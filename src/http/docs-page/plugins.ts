@@ -1,6 +1,6 @@
 /**
- * Plugins of Swagger UI. The page gets the source text of each function only: a function must not use
- * imports or variables of this file.
+ * Plugins of Swagger UI. The page gets only the source text of each function, so a function must not
+ * use imports or variables of this file.
  */
 
 /** Parts of Swagger UI's plugin system: React, which has no types here, and the page's components. */

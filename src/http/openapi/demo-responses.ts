@@ -19,8 +19,8 @@ export function parseExactly(text: string): unknown {
 }
 
 /**
- * Example of each operation, by its id: the end of the request's URL, for the small connection of the
- * sample data, and the file with the response. `npm run docs:renew` writes the files.
+ * Examples by operation id: the end of the request's URL, and the file with the response. They use the
+ * small connection of the sample data. `npm run docs:renew` writes the files.
  */
 export const DEMO_RESPONSES = {
   listPortfolioTransactions: {

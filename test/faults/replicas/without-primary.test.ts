@@ -8,8 +8,8 @@ import { untilReadyIs } from '../support/processes/service-process.ts'
 import { startServers } from '../support/servers/standbys.ts'
 
 /*
- * Standbys have every row, but the service must not respond from them alone: only the primary knows if a
- * token was revoked or a row has changed.
+ * Standbys have every row, but the service must not respond from them alone. Only the primary knows
+ * about revoked tokens and changed rows.
  */
 
 const servers = await startServers(t)
@@ -51,7 +51,7 @@ async function assertRefusals(t: Test): Promise<void> {
   t.equal(await service.ready(), 503)
 }
 
-/** Takes the primary away under load, and brings it back. */
+/** Stops the primary under load, and starts it again. */
 async function withoutPrimary(t: Test, leave: () => Promise<void>, back: () => Promise<void>) {
   const { refused } = await during(t, async () => {
     for (const { query } of standbys) {

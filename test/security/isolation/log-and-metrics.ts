@@ -4,9 +4,8 @@ import { until } from '../../support/until.ts'
 import type { SampleData } from './sample-data.ts'
 
 /**
- * Checks that the log has one line for each request, that the line names the caller's app only, and that
- * no line contains a token, a name or a row id.
- * @param callers app id of each request, by request id; '' without a valid credential
+ * Checks that the log has one line for each request, which names no app but the caller's. No line may
+ * contain a token, a name or a row id.
  */
 export async function checkLog(
   { log }: Service,
