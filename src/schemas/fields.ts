@@ -26,7 +26,7 @@ export function Described<T extends TSchema>(schema: T, annotations: Annotations
 }
 
 /**
- * Allows null for an unknown value (contract item 10: a field is never left out). The result is
+ * Allows null for an unknown value (contract 10: a field is never left out). The result is
  * `["string", "null"]`, which client generators turn into `string | null`. The schema needs a `type`:
  * a reference or a union has none.
  */
@@ -94,7 +94,7 @@ export const DECIMAL_RULE =
   'with a parser that supports decimals.'
 
 /**
- * An exact decimal (contract item 11): a JSON number for the client, a string of digits in this
+ * An exact decimal (contract 11): a JSON number for the client, a string of digits in this
  * program. A JavaScript number would round it.
  */
 export const Decimal = Type.Unsafe<string>({
@@ -119,7 +119,7 @@ const MONTH = '(?:0[1-9]|1[0-2])'
 const DAY = '(?:0[1-9]|[12][0-9]|3[01])'
 
 /**
- * A calendar day without a time zone, years 0001 to 9999 (contract item 3). The pattern checks the
+ * A calendar day without a time zone, years 0001 to 9999 (contract 3). The pattern checks the
  * notation and the year; the format `date` checks that the day exists.
  */
 export const CalendarDate = Type.String({
@@ -130,7 +130,7 @@ export const CalendarDate = Type.String({
   examples: ['2025-03-14'],
 })
 
-/** Definition of the date that lists filter and sort by (contract items 4 and 8). */
+/** Definition of the date that lists filter and sort by (contract 4 and 8). */
 export const EFFECTIVE_DATE =
   'the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date)'
 

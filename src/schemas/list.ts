@@ -10,7 +10,7 @@ import {
 
 /**
  * Path parameter that selects the connection (sections 4 and 5). Any string is valid: a malformed
- * token gets the same 404 as an unknown one (contract item 18).
+ * token gets the same 404 as an unknown one (contract 18).
  */
 export const ConnectionParams = Type.Object(
   {
@@ -32,7 +32,7 @@ export const DEFAULT_LIMIT = 1000
 /** Page if the request has no `page`: the first (section 8). */
 export const DEFAULT_PAGE = 0
 
-/** Largest `page` (contract item 2): the largest 32-bit integer. */
+/** Largest `page` (contract 2): the largest 32-bit integer. */
 export const MAXIMUM_PAGE = 2_147_483_647
 
 /** Digits only: no sign, blank, point or exponent. The route checks the range of the number. */
@@ -94,7 +94,7 @@ export type ListQuery = Static<ReturnType<typeof ListQuery>>
 
 /**
  * One page of a list (section 2.1). `limit` and `page` are the applied values. `totalItems` counts the
- * rows of all pages, in the same snapshot as the items (contract item 9).
+ * rows of all pages, in the same snapshot as the items (contract 9).
  */
 export function ListEnvelope<Item extends TSchema>(
   item: Named<Item>,

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { ClosedList, Component, Reference } from './fields.ts'
 
-/** Reasons to reject a query parameter (contract items 2, 3 and 5). */
+/** Reasons to reject a query parameter (contract 2, 3 and 5). */
 const ParameterErrorCode = ClosedList(
   {
     unknown_parameter: 'No parameter has this name; `detail` lists the valid names',
@@ -57,7 +57,7 @@ const UNAUTHORIZED = { status: 401, title: 'Unauthorized' } as const
 const BAD_REQUEST = { status: 400, title: 'Bad Request' } as const
 const NOT_FOUND = { status: 404, title: 'Not Found' } as const
 
-/** Every error of the API by its `code` (section 7, contract items 16 to 19). */
+/** Every error of the API by its `code` (section 7, contract 16 to 19). */
 export const ProblemCodes = {
   missing_credentials: {
     ...UNAUTHORIZED,
@@ -129,7 +129,7 @@ export type ProblemCode = keyof typeof ProblemCodes
 const problemTypes = Object.values(ProblemCodes)
 const REQUEST_ID = '6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'
 
-/** Body of every error (contract item 16), with the member names of RFC 9457. */
+/** Body of every error (contract 16), with the member names of RFC 9457. */
 export const Problem = Component(
   'Problem',
   Type.Object(

@@ -110,7 +110,7 @@ export const AssetsTransferOrder = Component(
 )
 export type AssetsTransferOrder = Static<typeof AssetsTransferOrder>
 
-/** Every completed order of a connection, newest first (section 4.3, contract items 8 and 15). */
+/** Every completed order of a connection, newest first (section 4.3, contract 8 and 15). */
 export const AssetsTransferOrderList = Component(
   'AssetsTransferOrderList',
   Type.Array(Reference(AssetsTransferOrder), {

@@ -135,7 +135,7 @@ function newToken(): string {
 }
 
 /**
- * Creates a connection of an app. The database has only the hash of its token (contract item 21).
+ * Creates a connection of an app. The database has only the hash of its token (contract 21).
  * @param parameters without `token`, a new one is generated
  * @throws OperatorError when the app does not exist, or a connection with this key exists
  */

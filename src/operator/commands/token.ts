@@ -83,7 +83,7 @@ function uuid(value: string): string {
 const PREFIX = 'idq_'
 
 /**
- * Issues a bearer token to an app. The database has only its hash (contract item 20).
+ * Issues a bearer token to an app. The database has only its hash (contract 20).
  * @param ttlSeconds undefined: the token does not expire
  * @throws OperatorError when the app does not exist
  */

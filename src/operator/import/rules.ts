@@ -119,7 +119,7 @@ const decimal: Rule = {
 
 /**
  * Writes a JSON number as an exact decimal without exponent: `1e5` as 100000; `1.50` keeps its zero.
- * @returns undefined if it has too many digits (contract item 11)
+ * @returns undefined if it has too many digits (contract 11)
  */
 export function plainDecimal(number: string): string | undefined {
   if (decimalProblem(number)) return undefined
