@@ -41,7 +41,7 @@ const Settings = Type.Object({
     default: 3_000,
     minimum: 0,
     maximum: 600_000,
-    description: 'Time after SIGTERM: not ready, but accepting requests, in ms.',
+    description: 'Time after SIGTERM in which it accepts requests but is not ready, in ms.',
   }),
   SHUTDOWN_GRACE_MS: Type.Integer({
     default: 12_000,
