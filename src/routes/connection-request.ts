@@ -53,7 +53,7 @@ export async function rejectParameters(
   errors: ParameterError[],
 ): Promise<void> {
   if (errors.length === 0) return
-  const detail = 'Query parameters cannot be used; `errors` lists each one.'
+  const detail = 'Some query parameters are invalid: `errors` lists each one.'
   await charge(options, reply, Promise.reject(new HttpError('invalid_request', detail, { errors })))
 }
 

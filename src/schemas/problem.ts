@@ -82,7 +82,7 @@ export const ProblemCodes = {
   invalid_request: {
     ...BAD_REQUEST,
     meaning: 'Query parameters are not valid; `errors` lists each error',
-    example: 'Query parameters cannot be used; `errors` lists each one.',
+    example: 'Some query parameters are invalid: `errors` lists each one.',
   },
   malformed_request: {
     ...BAD_REQUEST,
