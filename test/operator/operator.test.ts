@@ -221,7 +221,7 @@ t.test('import: names the fields that no row had', async (t) => {
   const hours = ['operationDateHour', 'originalOperationDateHour', 'valueDateHour']
   const leftOut = [...hours, 'originalValueDateHour']
   const sentence = `No row has: ${leftOut.join(', ')}. These fields are null.`
-  const count = 'Read 4 rows: 4 would be inserted, 0 updated, 0 are unchanged.'
+  const count = 'Read 4 rows: 4 would be inserted, 0 would be updated, 0 are unchanged.'
   t.equal(
     (await callWith(rows, ...into('account-transactions'), '--dry-run')).stdout,
     `${count}\n${sentence}\n`,
@@ -275,7 +275,7 @@ t.test('Rejected import: lists the problems as text and as JSON', async (t) => {
   })
   t.match(await call(...into, valid, '--dry-run'), {
     code: 0,
-    stdout: 'Read 1 row: 1 would be inserted, 0 updated, 0 are unchanged.\n',
+    stdout: 'Read 1 row: 1 would be inserted, 0 would be updated, 0 are unchanged.\n',
   })
   t.match(await call(...into, valid), {
     stdout: 'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n',

@@ -14,7 +14,7 @@ import { table } from '../output.ts'
 export function addConnectionCommands(program: Command, run: Run): void {
   const connection = program
     .command('connection')
-    .description('connections: owners of rows, requested by apps')
+    .description("connections: a user's link to a bank or broker; each belongs to one app")
   addCreate(connection, run)
   addList(connection, run)
   addDelete(connection, run)

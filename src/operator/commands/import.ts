@@ -60,7 +60,7 @@ function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {
   const { read, inserted, updated, unchanged } = counts
   const rows = `Read ${pluralize(read, 'row')}`
   const done = dryRun
-    ? `${rows}: ${inserted} would be inserted, ${updated} updated, ${unchanged} are unchanged.`
+    ? `${rows}: ${inserted} would be inserted, ${updated} would be updated, ${unchanged} are unchanged.`
     : `${rows}: ${inserted} inserted, ${updated} updated, ${unchanged} unchanged.`
   const text = [read === 0 ? 'Read 0 rows: the input has none.' : done]
   if (leftOut.length > 0) text.push(`No row has: ${leftOut.join(', ')}. These fields are null.`)
