@@ -20,8 +20,8 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
 /**
- * Reads the Authorization header (section 5). With an identity provider, verifies its tokens. All other
- * tokens are looked up as app tokens.
+ * Reads the Authorization header (section 5). With an identity provider, verifies its tokens. The
+ * database looks up all other tokens as app tokens.
  */
 export const authentication = fp(
   async (app: FastifyInstance, { verify }: { verify: IdentityProvider | undefined }) => {

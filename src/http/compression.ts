@@ -5,8 +5,8 @@ import fp from 'fastify-plugin'
 
 /**
  * Compresses responses with the cheapest encoding that the client accepts. Higher levels cost several
- * times the CPU for a few per cent (docs/performance.md). Large responses are compressed in chunks by
- * the thread pool of Node.js, which keeps the event loop free.
+ * times the CPU for a few per cent (docs/performance.md). The thread pool of Node.js compresses large
+ * responses in chunks, so the event loop stays free.
  */
 export const compression = fp(async (app: FastifyInstance) => {
   await app.register(compress, {

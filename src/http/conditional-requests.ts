@@ -3,15 +3,15 @@ import type { TSchema } from '@sinclair/typebox'
 import type { FastifyReply } from 'fastify'
 import type { ConnectionRequest, ReadResponse } from '../queries/read-response.ts'
 
-/** Digest of response schemas: it changes when a field is added, renamed or described anew. */
+/** Digest of response schemas. It changes with every field, name and description. */
 export function schemaFingerprint(...schemas: TSchema[]): string {
   return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8)
 }
 
 /**
- * Digest of a representation: the route's fields and the query. An ETag is `W/"<data version>-<digest>"`,
- * so that no other route, query or release matches it (contract 24). It does not depend
- * on the connection token, so that nobody can test guesses of a token with an ETag.
+ * Digest of a representation: the route's fields and the query. An ETag is `W/"<data
+ * version>-<digest>"`, so it matches no other route, query or release (contract 24). The digest does
+ * not contain the connection token: otherwise, an ETag would allow offline guesses.
  */
 export function representationOf(fingerprint: string, ...query: unknown[]): string {
   return hash('sha256', `${fingerprint} ${query.join(' ')}`, 'base64url').slice(0, 22)
@@ -28,7 +28,7 @@ export function knownVersions(header: string | undefined, representation: string
   return tags.map((tag) => String(tag[1])).slice(0, MAX_TAGS)
 }
 
-/** Sends 200 with the JSON, or 304 where the client has it, with the headers of contract 24. */
+/** Sends 200 with the JSON, or 304 if the client has it, with the headers of contract 24. */
 export function sendResponse(
   reply: FastifyReply,
   { representation }: ConnectionRequest,

@@ -17,7 +17,7 @@ export function headerCount({ raw: { rawHeaders } }: FastifyRequest, name: strin
 
 /**
  * Headers for responses that are data, not pages. The referrer policy protects the connection token in
- * the path. Strict-Transport-Security is left to the proxy that terminates TLS.
+ * the path. The proxy that terminates TLS sets Strict-Transport-Security.
  */
 export const SECURITY_HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -37,7 +37,7 @@ export const securityHeaders = fp(async (app: FastifyInstance) => {
   })
 })
 
-/** Ids that clients send are not used: they could be anything. */
+/** The service ignores ids that clients send, because they may not be unique. */
 export const newRequestId = (): string => randomUUID()
 
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/

@@ -64,7 +64,9 @@ const ALGORITHMS = [
 const CLOCK_TOLERANCE = 10
 
 const MAX_CACHED_TOKENS = 10_000
-/** Time for which a verified token is not verified again, in ms. A withdrawn key counts as long. */
+/**
+ * Time for which the service does not verify a token again, in ms. A withdrawn key stays valid as long.
+ */
 const CACHED_FOR_MS = 60_000
 
 export interface IdentityProviderOptions {

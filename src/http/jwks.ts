@@ -31,13 +31,13 @@ export interface SigningKeysOptions {
   retryMs?: number
   /** Timeout of a fetch, in ms. */
   timeoutMs?: number
-  /** Age after which the set is fetched again, usually in the background, in ms. */
+  /** Age after which the service fetches the set again, usually in the background, in ms. */
   refreshMs?: number
 }
 
 /** Age after which the keys are not used unless the provider confirms them. */
 const MAX_AGE_MS = 24 * 60 * 60 * 1000
-/** Time after refreshMs during which tokens are verified without waiting for the fetch. */
+/** Time after refreshMs during which the service verifies tokens without waiting for the fetch. */
 const BACKGROUND_MS = 60_000
 const MAX_SET_BYTES = 262_144
 

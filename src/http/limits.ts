@@ -18,7 +18,7 @@ export function httpLimits(config: Config) {
     // Time without progress on a connection with a request in flight. The kernel accepts large blocks,
     // so a client that reads 10 KB/s shows progress once a minute.
     connectionTimeout: config.CLIENT_STALL_MS,
-    // Requests during shutdown are served, with `Connection: close`.
+    // During shutdown, the service responds with `Connection: close`.
     return503OnClosing: false,
     // A connection token of any length gets 404. Node.js limits the whole path.
     routerOptions: { maxParamLength: MAX_HEADER_BYTES },

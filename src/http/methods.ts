@@ -8,8 +8,8 @@ const ALLOWED = ['GET', 'HEAD']
 const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT')
 
 /**
- * Sends 405 with Allow for every other method, on every route that is registered after it
- * (contract 7). It comes before authentication and before the body is read.
+ * Sends 405 with Allow for every other method, on every route that is registered after it (contract 7).
+ * The response comes before authentication, without reading the body.
  */
 export const methodNotAllowed = fp(async (app: FastifyInstance) => {
   for (const method of REJECTED) {

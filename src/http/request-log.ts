@@ -11,7 +11,7 @@ export interface RequestEnd {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Adds a listener that is called once for each request, when it ends in any way. */
+    /** Adds a listener to the end of each request: complete, failed or aborted. */
     onRequestEnd(listener: (end: RequestEnd) => void): void
   }
   interface FastifyRequest {
@@ -37,7 +37,7 @@ export const requestEnd = fp(async (app: FastifyInstance) => {
   })
 })
 
-/** Logs one line per request. The path is not logged: it contains the connection token (contract 21). */
+/** Logs one line per request, without the path, which contains the connection token (contract 21). */
 export const accessLog = fp(async (app: FastifyInstance) => {
   app.decorateRequest('appId')
   app.decorateRequest('items')

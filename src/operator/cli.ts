@@ -13,7 +13,7 @@ import { printable } from './output.ts'
 
 /** Environment and output of a call. */
 export interface Io {
-  /** DATABASE_URL, DATA_DIR and SERVICE_DATABASE_PASSWORD are read. */
+  /** The CLI reads DATABASE_URL, DATA_DIR and SERVICE_DATABASE_PASSWORD. */
   environment: NodeJS.ProcessEnv
   stdout(text: string): void
   stderr(text: string): void

@@ -31,7 +31,7 @@ export function nonEmpty(value: string): string {
   return value
 }
 
-/** Parses a name or label. It is stored as short text and shown in tables. */
+/** Parses a name or label. The database stores it as short text, and tables show it. */
 export function shortText(value: string): string {
   if (/\p{Cc}/u.test(value)) throw new InvalidArgumentError('Control characters are not allowed.')
   if ([...nonEmpty(value)].length > 255) throw new InvalidArgumentError('255 characters at most.')

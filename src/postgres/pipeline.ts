@@ -83,7 +83,10 @@ export function openPipeline(options: PipelineOptions, silentMs: number): Pipeli
   const leases = new Set<Lease>()
   const probes = new Set<Lease>()
   const waiting: Read[] = []
-  /** PgBouncer 1.18 mixes up pipelined messages of its clients: behind a pooler, each read goes alone. */
+  /**
+   * Reads in flight per connection. PgBouncer 1.18 mixes up the messages of pipelined queries, so there
+   * is one behind a pooler.
+   */
   const depth = options.pooler ? 1 : DEPTH
   let opening = 0
   let scheduled = false
@@ -157,7 +160,7 @@ export function openPipeline(options: PipelineOptions, silentMs: number): Pipeli
       if (waiting.length > 0) schedule()
     }
     if (read.due - read.sentAt < FAIR_MS) {
-      ended(new ServerFailed('the connection to the database came too late'))
+      ended(new ServerFailed('no connection to the database in time'))
       return
     }
     const send = (statement: Statement) =>

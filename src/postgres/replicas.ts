@@ -121,7 +121,7 @@ export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: 
 
   const check = async () => {
     const { reached } = await walPosition(primary).catch(() => ({ reached: undefined }))
-    // Without a response of the primary, its last known position is used.
+    // Without a response of the primary, the meter uses its last known position.
     if (reached !== undefined) meter.mark(reached)
     await Promise.all(all.map((replica) => replica.check(meter)))
     if (!closed) timer = setTimeout(check, everyMs).unref()

@@ -57,7 +57,7 @@ export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
  */
 export function compile(title: string, select: RawBuilder<unknown>): Statement {
   const { sql: text, parameters } = select.compile(offline)
-  if (parameters.length > 0) throw new Error(`${title} holds values that are no parameters`)
+  if (parameters.length > 0) throw new Error(`${title} has values that are not parameters`)
   const digest = createHash('sha256').update(text).digest('base64url').slice(0, 12)
   return { name: `${title.slice(0, 50)} ${digest}`, title, text }
 }

@@ -4,7 +4,7 @@ import { connectionKey } from './connection.ts'
 
 /*
  * Totals and page starts from the row counts of migration 0003. They sum months and days and do not
- * read rows. `c` is the connection of queries/connection.ts. If it is not found, nothing is summed.
+ * read rows. `c` is the connection of queries/connection.ts. Without it, they read no row counts.
  */
 
 /** Tables of the two paged lists. */

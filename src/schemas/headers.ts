@@ -81,8 +81,8 @@ export const OPTIONAL_HEADERS = new Set([
 ])
 
 /**
- * Request headers that the service reads, without `Authorization`. They have no pattern: an unusable
- * one is ignored and never causes a 400.
+ * Request headers that the service reads, without `Authorization`. They have no pattern: the service
+ * ignores unusable values, and never returns 400 for them.
  */
 export const RequestHeaders = Type.Object(
   {

@@ -7,7 +7,7 @@ import { DURATION_BUCKETS } from './http-metrics.ts'
 /** Maximum age of the state of the primary, in ms. */
 const PRIMARY_STATE_MS = 5_000
 
-/** Registers metrics of pools and servers. They are computed when Prometheus reads them. */
+/** Registers metrics of pools and servers. Each request of Prometheus computes them. */
 export function databaseMetrics(registry: Registry, db: Database): void {
   type Set = (labels: Record<string, string>, value: number) => void
   const gauge = (

@@ -65,7 +65,9 @@ function createMetrics(registry: Registry) {
   }
 }
 
-/** Bytes of one response: responses on the same connection are sent one after the other. */
+/**
+ * Returns the bytes sent since the last call. Responses on one connection are sent one after the other.
+ */
 function bytesSinceLastCall(): (socket: Socket) => number {
   const counted = new WeakMap<Socket, number>()
   return (socket) => {

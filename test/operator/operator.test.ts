@@ -139,12 +139,12 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
     [['token', 'issue', '--app', 'a', '--ttl', '90'], /Write a number and s, m, h, d or w/],
     [['token', 'issue', '--app', 'a', '--ttl', '0d'], /Write a number/],
     [['token', 'issue', '--app', 'a', '--ttl', '36501d'], /Write a number/],
-    [['token', 'revoke', `${id}0`], /It is a UUID/],
+    [['token', 'revoke', `${id}0`], /The id is a UUID/],
     [['connection', 'create', '--app', 'a', '--token', ''], /It must not be empty/],
     [['connection', 'delete'], /^Give the id of the connection, or its token/],
     [['connection', 'delete', '5', '--connection', 'x'], /^Give the id of the connection, or its/],
-    [['connection', 'delete', 'AbCdEfGh12'], /It is a number: `connection list/],
-    [['connection', 'delete', '9223372036854775808'], /It is a number/],
+    [['connection', 'delete', 'AbCdEfGh12'], /The id is a number: `connection list/],
+    [['connection', 'delete', '9223372036854775808'], /The id is a number/],
     [into, /^Missing required argument 'file'\./],
     [[...into, '-', '-'], /^Standard input \(-\) can be read only once\./],
     [['import', 'transfer-orders', 'f'], /^Required option '--connection <token>' not/],
@@ -165,10 +165,10 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
   await call('connection', 'create', '--app', 'taken', '--token', 'taken-token')
   const into = ['import', 'account-transactions', '--connection', 'taken-token']
   const cases: [string[], string][] = [
-    [['app', 'create', 'taken'], 'There is an app taken already.'],
+    [['app', 'create', 'taken'], 'The app taken already exists.'],
     [
       ['app', 'create', 'other', '--client-id', 'taken-id'],
-      'Another app has the client id taken-id already.',
+      'Another app already has the client id taken-id.',
     ],
     [['app', 'set-client-id', 'no', 'free-id'], 'There is no app no: `app list` shows all apps.'],
     [['token', 'list', '--app', 'no'], 'There is no app no: `app list` shows all apps.'],

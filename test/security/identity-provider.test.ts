@@ -197,7 +197,7 @@ t.test('changed client id of an app: takes effect with the next request', async 
   t.same(await statuses(), [200, 404])
   t.match(await call('other', 'client'), {
     code: 1,
-    stderr: 'Another app has the client id client already.\n',
+    stderr: 'Another app already has the client id client.\n',
   })
   t.match(await call(name, '--none'), {
     code: 0,

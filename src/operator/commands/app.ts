@@ -106,7 +106,7 @@ async function createApp(
       .executeTakeFirstOrThrow()
   } catch (error) {
     if (!isViolation(error, 'app_name_key')) throw clientIdTaken(error, clientId)
-    throw new OperatorError(`There is an app ${name} already.`)
+    throw new OperatorError(`The app ${name} already exists.`)
   }
 }
 
@@ -130,7 +130,7 @@ async function setClientId(
 
 function clientIdTaken(error: unknown, clientId: string | null | undefined): unknown {
   if (!isViolation(error, 'app_client_id_key')) return error
-  return new OperatorError(`Another app has the client id ${clientId} already.`)
+  return new OperatorError(`Another app already has the client id ${clientId}.`)
 }
 
 async function listApps(db: Kysely<Tables>) {

@@ -95,7 +95,7 @@ function idOrToken(id: string | undefined, token: string | undefined) {
 
 function connectionId(value: string): string {
   if (/^-?\d{1,19}$/.test(value) && BigInt.asIntN(64, BigInt(value)) === BigInt(value)) return value
-  throw new InvalidArgumentError('It is a number: `connection list --app NAME` shows it.')
+  throw new InvalidArgumentError('The id is a number: `connection list --app NAME` shows it.')
 }
 
 type ConnectionReference = ({ id: string } | { token: string }) & { app?: string | undefined }
@@ -126,7 +126,7 @@ export async function findConnection(db: Kysely<Tables>, reference: ConnectionRe
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-// 131 bits: too many to guess from the id or the ETag, which are derived from the token.
+// 131 bits: a person with the id or the ETag cannot guess the token.
 const TOKEN_LENGTH = 22
 
 /** Every character is equally likely and unpredictable. */

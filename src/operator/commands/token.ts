@@ -76,7 +76,7 @@ function lifetime(text: string): number {
 
 function uuid(value: string): string {
   if (new RegExp(String(Uuid.pattern)).test(value)) return value
-  throw new InvalidArgumentError('It is a UUID: `token list --app NAME` shows it.')
+  throw new InvalidArgumentError('The id is a UUID: `token list --app NAME` shows it.')
 }
 
 /** Identifies a token for secret scanners. */

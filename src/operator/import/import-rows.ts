@@ -23,8 +23,8 @@ export interface Imported {
 }
 
 /**
- * Imports all rows into a connection, or none if anything fails. An existing row, by its id, is updated
- * if it differs.
+ * Imports all rows into a connection, or none if anything fails. Updates existing rows (by their id)
+ * that differ.
  * @throws ImportRejected when rows are invalid
  * @throws OperatorError when the connection does not exist
  */

@@ -58,7 +58,7 @@ function columnOf(path: string): string {
   return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`)
 }
 
-/** Rows of one table that can be imported. */
+/** Import of rows into one table. */
 export interface ImportType {
   /** Name of one row in messages. */
   noun: string

@@ -84,7 +84,7 @@ export class RowReader {
     return true
   }
 
-  /** Most files have one order of fields: comparing with the next name is faster than a look-up. */
+  /** Most files have one order of fields. Comparing with the next name is faster than a lookup. */
   #readName(fields: Fields, next: number): Field | undefined {
     const likely = fields.inOrder[next]
     if (likely && this.#scanner.takeName(likely.quotedName)) return likely

@@ -5,7 +5,7 @@ import { describe, textOf, type Value } from './json-scanner.ts'
 
 /** Checks a value other than null for its column. */
 export interface Rule {
-  /** May set `text` of the value: it is stored instead of the bytes. */
+  /** May set `text` of the value, which the import then stores instead of the bytes. */
   accepts(value: Value): boolean
   /** Gives the reason for a rejected value. */
   explain(value: Value): string
@@ -124,7 +124,7 @@ const decimal: Rule = {
 export function plainDecimal(number: string): string | undefined {
   if (decimalProblem(number)) return undefined
   const { sign, digits, point } = dissect(number)
-  // Zero keeps only its decimal places, whatever its exponent.
+  // Zero keeps only its decimal places, for any exponent.
   const isZero = !/[1-9]/.test(digits)
   const whole = isZero ? '' : digits.slice(0, Math.max(point, 0)).padEnd(point, '0')
   const fraction = digits.slice(Math.max(point, 0)).padStart(digits.length - point, '0')

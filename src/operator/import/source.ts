@@ -66,7 +66,7 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
 /** A line in a block. */
 export interface Line {
   start: number
-  /** Reason why the line cannot be read. */
+  /** Reason why the line is unusable. */
   problem: string | undefined
 }
 

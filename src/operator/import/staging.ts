@@ -6,7 +6,7 @@ import type { ImportType } from './import-types.ts'
 import { RowReader } from './row-reader.ts'
 import { type Line, linesOf, type Source, textOnly, wholeLines } from './source.ts'
 
-/** A problem and its line number. Lines are counted across all sources. */
+/** A problem and its line number, counted across all sources. */
 interface Problem {
   line: number
   field?: string | undefined
@@ -15,8 +15,8 @@ interface Problem {
 
 /**
  * Reads all sources into the temporary table `import_row`, at the speed of PostgreSQL. The columns have
- * the domains of the real table, so PostgreSQL validates every value again. Invalid rows are reported
- * and left out; reading continues, to find other problems.
+ * the domains of the real table, so PostgreSQL validates every value again. Omits and reports invalid
+ * rows, and continues reading to find other problems.
  */
 export async function stage(
   client: pg.ClientBase,
@@ -96,7 +96,7 @@ export async function validate(client: pg.ClientBase, type: ImportType, staged: 
   throw new ImportRejected(first, total)
 }
 
-/** PostgreSQL finds duplicates: they may be gigabytes apart. */
+/** PostgreSQL finds duplicates, because they may be gigabytes apart. */
 async function findDuplicates(client: pg.ClientBase, { key }: ImportType, staged: StagedInput) {
   const { rows } = await client.query<{ line: string; first: string; total: string }>(`
     with repeated as (

@@ -56,7 +56,7 @@ export class RawRows {
     return fields
   }
 
-  /** Yields the blocks. Asking for the next one releases the memory of the one before. */
+  /** Yields the blocks. The next call releases the memory of the last block. */
   *takeBlocks(): Generator<Buffer, void, undefined> {
     for (let part = this.#parts[0]; part; part = this.#parts[0]) {
       yield part
