@@ -30,17 +30,6 @@ export interface ReadOptions {
   alone?: boolean
 }
 
-/** Connections to one server. Each carries several reads in flight (the pipeline mode of pg). */
-export interface Pipeline {
-  /** @throws DatabaseUnavailable if no response arrives before the deadline */
-  read(statement: Statement, values: Parameter[], options: ReadOptions): Promise<RawRows>
-  /** Reads on the connection that is reserved for health checks and metrics. */
-  probe(statement: Statement, values: Parameter[], options: ReadOptions): Promise<RawRows>
-  /** Number of open connections, and of those with a read in flight. */
-  connections(): { open: number; inUse: number }
-  close(): Promise<void>
-}
-
 /**
  * Maximum number of reads in flight on a connection. Reads of one turn of the event loop share a
  * packet. With fewer, waking PostgreSQL costs more than the read. With more, other processors of
@@ -78,138 +67,182 @@ interface Lease {
   discard: boolean
 }
 
-/** @param silentMs time without a completed read after which the server counts as down */
-export function openPipeline(options: PipelineOptions, silentMs: number): Pipeline {
-  const leases = new Set<Lease>()
-  const probes = new Set<Lease>()
-  const waiting: Read[] = []
-  /**
-   * Reads in flight per connection. PgBouncer 1.18 mixes up the messages of pipelined queries, so there
-   * is one behind a pooler.
-   */
-  const depth = options.pooler ? 1 : DEPTH
-  let opening = 0
-  let scheduled = false
-  let closing = false
+/** Connections to one server. Each carries several reads in flight (the pipeline mode of pg). */
+export class Pipeline {
+  readonly #options: PipelineOptions
+  readonly #silentMs: number
+  /** Maximum number of reads in flight on a connection. */
+  readonly #depth: number
+  readonly #timer: NodeJS.Timeout
+  readonly #leases = new Set<Lease>()
+  readonly #probes = new Set<Lease>()
+  readonly #waiting: Read[] = []
+  #pool: ServerPool
+  #opening = 0
+  #scheduled = false
+  #closing = false
 
-  /** Drops a connection that broke while it was idle. */
-  const onEnd = (client: pg.PoolClient) => {
-    const lease = [...leases].find((each) => each.client === client)
-    if (lease === undefined) return
-    lease.discard = true
-    releaseIfIdle(lease)
+  /** @param silentMs time without a completed read after which the server counts as down */
+  constructor(options: PipelineOptions, silentMs: number) {
+    this.#options = options
+    this.#silentMs = silentMs
+    // PgBouncer 1.18 mixes up the messages of pipelined queries.
+    this.#depth = options.pooler ? 1 : DEPTH
+    this.#pool = createPool(options, this.#onEnd)
+    this.#timer = setInterval(this.#check, CHECK_MS).unref()
   }
-  let pool = createPool(options, onEnd)
 
-  const schedule = () => {
-    if (!scheduled) setImmediate(dispatch)
-    scheduled = true
+  /** @throws DatabaseUnavailable if no response arrives before the deadline */
+  read(statement: Statement, values: Parameter[], options: ReadOptions): Promise<RawRows> {
+    return promiseRead(this.#enqueue, statement, values, options)
   }
+
+  /** Reads on the connection that is reserved for health checks and metrics. */
+  probe(statement: Statement, values: Parameter[], options: ReadOptions): Promise<RawRows> {
+    return promiseRead(this.#startProbe, statement, values, options)
+  }
+
+  /** Number of open connections, and of those with a read in flight. */
+  connections(): { open: number; inUse: number } {
+    const busy = [...this.#leases, ...this.#probes].filter(({ inFlight }) => inFlight.size > 0)
+    return { open: this.#pool.totalCount, inUse: busy.length }
+  }
+
+  close(): Promise<void> {
+    this.#closing = true
+    clearInterval(this.#timer)
+    for (const lease of [...this.#leases]) this.#releaseIfIdle(lease)
+    return this.#pool.end()
+  }
+
+  readonly #enqueue = (read: Read): void => {
+    this.#waiting.push(read)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (!this.#scheduled) setImmediate(this.#dispatch)
+    this.#scheduled = true
+  }
+
   /** Sends waiting reads in order, on an idle connection, a new one, or the least busy one. */
-  const dispatch = () => {
-    scheduled = false
-    while (waiting.length > 0) {
-      const lease = leastBusy(leases, pool, depth)
+  readonly #dispatch = (): void => {
+    this.#scheduled = false
+    while (this.#waiting.length > 0) {
+      const lease = leastBusy(this.#leases, this.#pool, this.#depth)
       const isBusy = lease === undefined || lease.inFlight.size > 0
-      if (isBusy && leases.size + opening < options.size) {
-        if (opening * depth >= waiting.length) return
-        open()
+      if (isBusy && this.#leases.size + this.#opening < this.#options.size) {
+        if (this.#opening * this.#depth >= this.#waiting.length) return
+        this.#open()
         continue
       }
-      if (lease === undefined || (isBusy && waiting[0]?.alone)) return
-      const packet = takePacket(waiting, depth)
+      if (lease === undefined || (isBusy && this.#waiting[0]?.alone)) return
+      const packet = takePacket(this.#waiting, this.#depth)
       sendTogether(lease.client, () => {
-        for (const read of packet) start(lease, read)
+        for (const read of packet) this.#start(lease, read)
       })
     }
   }
-  const open = () => {
-    const from = pool
-    opening += 1
+
+  #open(): void {
+    const from = this.#pool
+    this.#opening += 1
     from.connect((error, client) => {
-      opening -= 1
+      this.#opening -= 1
       const lease = client && leaseOf(client, from)
-      const [read] = client ? [] : waiting.splice(0, 1)
-      if (lease) leases.add(lease)
-      if (read) fail(read, new ServerFailed('no connection to the database', { cause: error }))
-      dispatch()
-      if (lease) releaseIfIdle(lease)
+      const [read] = client ? [] : this.#waiting.splice(0, 1)
+      if (lease) this.#leases.add(lease)
+      if (read) this.#fail(read, notConnected(error))
+      this.#dispatch()
+      if (lease) this.#releaseIfIdle(lease)
     })
   }
-  const startProbe = (read: Read) => {
-    const from = pool
+
+  readonly #startProbe = (read: Read): void => {
+    const from = this.#pool
     from.connect((error, client) => {
       if (client) {
         const lease = leaseOf(client, from)
-        probes.add(lease)
-        start(lease, read)
-      } else fail(read, new ServerFailed('no connection to the database', { cause: error }))
+        this.#probes.add(lease)
+        this.#start(lease, read)
+      } else this.#fail(read, notConnected(error))
     })
   }
-  const start = (lease: Lease, read: Read) => {
+
+  #start(lease: Lease, read: Read): void {
     read.sentAt = performance.now()
     if (lease.inFlight.size === 0) lease.progressAt = read.sentAt
     lease.inFlight.add(read)
     lease.alone = read.alone === true
-    const ended = (error?: Error) => {
-      lease.inFlight.delete(read)
-      lease.alone = false
-      lease.progressAt = performance.now()
-      if (error) lose(lease, read, error)
-      releaseIfIdle(lease)
-      if (waiting.length > 0) schedule()
-    }
     if (read.due - read.sentAt < FAIR_MS) {
-      ended(new ServerFailed('no connection to the database in time'))
-      return
-    }
-    const send = (statement: Statement) =>
-      sendQuery(
-        lease.client,
-        statement,
-        read.values,
-        new RawRows(read.reservation),
-        (error, rows) => {
-          if (isLostPlan(error) && statement.name !== '') {
-            lease.discard = true
-            send(unnamed(statement))
-            return
-          }
-          if (rows && !rows.refused) read.resolve(rows)
-          ended(error ?? (rows?.refused ? refusalOf(read) : undefined))
-        },
-      )
-    send(options.prepare ? read.statement : unnamed(read.statement))
+      this.#end(lease, read, new ServerFailed('no connection to the database in time'))
+    } else this.#send(lease, read, this.#options.prepare ? read.statement : unnamed(read.statement))
   }
-  const releaseIfIdle = (lease: Lease) => {
+
+  #send(lease: Lease, read: Read, statement: Statement): void {
+    const { client } = lease
+    sendQuery(client, statement, read.values, new RawRows(read.reservation), (error, rows) => {
+      if (isLostPlan(error) && statement.name !== '') {
+        lease.discard = true
+        this.#send(lease, read, unnamed(statement))
+        return
+      }
+      if (rows && !rows.refused) read.resolve(rows)
+      this.#end(lease, read, error ?? (rows?.refused ? rejectionOf(read) : undefined))
+    })
+  }
+
+  #end(lease: Lease, read: Read, error: Error | undefined): void {
+    lease.inFlight.delete(read)
+    lease.alone = false
+    lease.progressAt = performance.now()
+    if (error) this.#lose(lease, read, error)
+    this.#releaseIfIdle(lease)
+    if (this.#waiting.length > 0) this.#schedule()
+  }
+
+  #releaseIfIdle(lease: Lease): void {
     if (lease.inFlight.size > 0) return
-    const isKept = !closing && !lease.discard && lease.pool === pool && leases.has(lease)
-    if (!isKept && (leases.delete(lease) || probes.delete(lease))) {
+    const isUsable = !this.#closing && !lease.discard && lease.pool === this.#pool
+    if (isUsable && this.#leases.has(lease)) return
+    if (this.#leases.delete(lease) || this.#probes.delete(lease)) {
       lease.client.release(lease.discard)
     }
   }
+
   /** Discards the connection after a failed read, and the whole pool if the server may be down. */
-  const lose = (lease: Lease, read: Read, error: Error) => {
+  #lose(lease: Lease, read: Read, error: Error): void {
     const broken = isBroken(error)
     if (broken || error instanceof ServerFailed) lease.discard = true
     // PgBouncer may have queued a late probe for all of its time, which is shorter than silentMs.
-    const queued = options.pooler && Math.round(performance.now() - read.sentAt) < silentMs
+    const waited = Math.round(performance.now() - read.sentAt)
+    const queued = this.#options.pooler && waited < this.#silentMs
     const silent = error instanceof ServerSilent && lease.pool.receivedAt < read.sentAt && !queued
     // Replay conflicts and pooler timeouts close one connection only.
     const single = isStandbyConflict(error) || isPoolerTimeout(error)
-    if (lease.pool === pool && (silent || (broken && !single))) replacePool(silent)
-    fail(read, error)
+    if (lease.pool === this.#pool && (silent || (broken && !single))) this.#replacePool(silent)
+    this.#fail(read, error)
   }
+
   /** Replaces the pool: if one connection broke or is silent, idle ones may be dead as well. */
-  const replacePool = (silent: boolean) => {
-    const from = pool
-    pool = createPool(options, onEnd)
-    for (const lease of [...leases]) releaseIfIdle(lease)
+  #replacePool(silent: boolean): void {
+    const from = this.#pool
+    this.#pool = createPool(this.#options, this.#onEnd)
+    for (const lease of [...this.#leases]) this.#releaseIfIdle(lease)
     if (silent) from.abandon()
     else from.end().catch(() => {})
   }
+
+  /** Drops a connection that broke while it was idle. */
+  readonly #onEnd = (client: pg.PoolClient): void => {
+    const lease = [...this.#leases].find((each) => each.client === client)
+    if (lease === undefined) return
+    lease.discard = true
+    this.#releaseIfIdle(lease)
+  }
+
   /** Repeats a read once after a connection failure. Repeating a read is safe. */
-  const fail = (read: Read, error: Error) => {
+  #fail(read: Read, error: Error): void {
     const { repeat } = read
     if (repeat === undefined || !isConnectionFailure(error) || performance.now() >= read.due) {
       read.reject(asUnavailable(error))
@@ -219,44 +252,31 @@ export function openPipeline(options: PipelineOptions, silentMs: number): Pipeli
     read.alone = true
     repeat(read)
   }
-  const check = () => {
+
+  readonly #check = (): void => {
     const now = performance.now()
-    for (const lease of [...leases, ...probes]) closeOverdue(lease, silentMs)
-    for (const lease of [...leases]) {
+    for (const lease of [...this.#leases, ...this.#probes]) closeOverdue(lease, this.#silentMs)
+    for (const lease of [...this.#leases]) {
       if (lease.inFlight.size > 0 || now - lease.progressAt < KEEP_MS) continue
-      leases.delete(lease)
+      this.#leases.delete(lease)
       lease.client.release(lease.discard)
     }
   }
-  const timer = setInterval(check, CHECK_MS).unref()
-  const enqueue = (read: Read) => {
-    waiting.push(read)
-    schedule()
-  }
-  const promise = (
-    begin: (read: Read) => void,
-    statement: Statement,
-    values: Parameter[],
-    readOptions: ReadOptions,
-  ) =>
-    new Promise<RawRows>((resolve, reject) =>
-      begin({ ...readOptions, statement, values, repeat: begin, sentAt: 0, resolve, reject }),
-    )
-  return {
-    read: (...read) => promise(enqueue, ...read),
-    probe: (...read) => promise(startProbe, ...read),
-    connections: () => {
-      const busy = [...leases, ...probes].filter(({ inFlight }) => inFlight.size > 0)
-      return { open: pool.totalCount, inUse: busy.length }
-    },
-    close: () => {
-      closing = true
-      clearInterval(timer)
-      for (const lease of [...leases]) releaseIfIdle(lease)
-      return pool.end()
-    },
-  }
 }
+
+function promiseRead(
+  begin: (read: Read) => void,
+  statement: Statement,
+  values: Parameter[],
+  options: ReadOptions,
+): Promise<RawRows> {
+  return new Promise((resolve, reject) =>
+    begin({ ...options, statement, values, repeat: begin, sentAt: 0, resolve, reject }),
+  )
+}
+
+const notConnected = (cause: unknown) =>
+  new ServerFailed('no connection to the database', { cause })
 
 const leaseOf = (client: pg.PoolClient, pool: ServerPool): Lease => ({
   client,
@@ -285,7 +305,7 @@ function takePacket(waiting: Read[], depth: number): Read[] {
   return waiting.splice(0, Math.min(count, depth))
 }
 
-const refusalOf = ({ reservation }: Read) =>
+const rejectionOf = ({ reservation }: Read) =>
   new DatabaseUnavailable(reservation?.ended ? 'the client is gone' : 'responses fill the memory')
 
 /** Closes the connection if a read is overdue, or if no read has ended for `silentMs`. */

@@ -1,6 +1,6 @@
 import { type ConcurrencyOptions, createConcurrencyLimit } from './concurrency.ts'
 import { DatabaseUnavailable, isPoolerTimeout, isServerFailure } from './errors.ts'
-import { openPipeline, type PipelineOptions } from './pipeline.ts'
+import { Pipeline, type PipelineOptions } from './pipeline.ts'
 import type { MemoryReservation } from './response-memory.ts'
 import type { Parameter, Statement } from './statements.ts'
 import type { RawRows } from './wire/raw-rows.ts'
@@ -53,7 +53,7 @@ const PROBE_MS = 1_200
 export function openServer(options: ServerOptions): PostgresServer {
   const silentMs = options.statementTimeoutMs + GRACE_MS
   const limit = createConcurrencyLimit({ ...options, places: READS_PER_CONNECTION * options.size })
-  const pipeline = openPipeline(options, silentMs)
+  const pipeline = new Pipeline(options, silentMs)
   const rate = createFailureRate()
   const isResponding = () => rate.respondedWithin(silentMs)
   /** While PgBouncer responds to other queries, its timeout means overload, not a failed server. */
@@ -94,7 +94,7 @@ export function openServer(options: ServerOptions): PostgresServer {
       const queued = options.pooler && isResponding()
       return { connections, inUse, waiting: limit.waiting, failing: rate.failing(), queued }
     },
-    close: pipeline.close,
+    close: () => pipeline.close(),
   }
 }
 
