@@ -1,7 +1,6 @@
 import pg from 'pg'
 import type { Parameter, Statement } from '../statements.ts'
 import type { RawRows } from './raw-rows.ts'
-import type { WireConnection } from './row-filter.ts'
 
 /**
  * Runs a SELECT on a pipelined client and collects its rows as bytes. Other queries may be in flight on
@@ -19,7 +18,7 @@ export function sendQuery(
 }
 
 /** The parts of pg's connection that a query speaks through. */
-interface QueryConnection extends WireConnection {
+interface QueryConnection extends pg.Connection {
   /** Statements that the server has parsed, and those that were sent to be parsed, by name. */
   parsedStatements: Record<string, string | undefined>
   submittedNamedStatements: Record<string, string | undefined>
@@ -35,11 +34,10 @@ class RawQuery implements pg.Submittable {
   // pg's client reads both, to note which statements are parsed.
   readonly name: string
   readonly text: string
+  /** Receives the rows (row-filter.ts); undefined once the query has ended. */
+  rawRows: RawRows | undefined
   readonly #values: Parameter[]
-  readonly #rows: RawRows
   readonly #ended: (error: Error | undefined, rows?: RawRows) => void
-  #connection: QueryConnection | undefined
-  #hasEnded = false
 
   constructor(
     { name, text }: Statement,
@@ -49,8 +47,8 @@ class RawQuery implements pg.Submittable {
   ) {
     this.name = name
     this.text = text
+    this.rawRows = rows
     this.#values = values
-    this.#rows = rows
     this.#ended = ended
   }
 
@@ -58,8 +56,6 @@ class RawQuery implements pg.Submittable {
   submit(pgConnection: pg.Connection): void {
     const connection = pgConnection as QueryConnection
     const { name, text } = this
-    this.#connection = connection
-    connection.rowTargets.push(this.#rows)
     const { stream, parsedStatements, submittedNamedStatements } = connection
     stream.cork()
     if (name === '' || (parsedStatements[name] ?? submittedNamedStatements[name]) === undefined) {
@@ -73,38 +69,42 @@ class RawQuery implements pg.Submittable {
   }
 
   handleError(error: Error): void {
-    if (!this.#leave()) return
-    this.#rows.discard()
+    const rows = this.#end()
+    if (rows === undefined) return
+    rows.discard()
     this.#ended(error)
   }
 
   /** The server states how many rows it has sent, e.g. `SELECT 13`. */
   handleCommandComplete({ text }: { text: string }): void {
-    if (text !== `SELECT ${this.#rows.count}`) {
+    if (text !== `SELECT ${this.rawRows?.count}`) {
       this.handleError(new Error('the rows of a response did not all arrive'))
       return
     }
-    if (this.#leave()) this.#ended(undefined, this.#rows.finish())
+    const rows = this.#end()
+    if (rows) this.#ended(undefined, rows.finish())
+  }
+
+  /** Fails a query that got neither a result nor an error, such as an empty one. */
+  handleReadyForQuery(): void {
+    if (this.rawRows) this.handleError(new Error('a SELECT was expected'))
   }
 
   handleCopyInResponse(connection: QueryConnection): void {
     connection.sendCopyFail('a SELECT was expected')
   }
 
-  handleReadyForQuery(): void {}
   handleRowDescription(): void {}
   handleDataRow(): void {}
   handleEmptyQuery(): void {}
   handlePortalSuspended(): void {}
   handleCopyData(): void {}
 
-  /** Stops receiving rows. Returns false where the query has ended before. */
-  #leave(): boolean {
-    if (this.#hasEnded) return false
-    this.#hasEnded = true
-    // A query on a broken connection ends before it is submitted.
-    if (this.#connection?.rowTargets[0] === this.#rows) this.#connection.rowTargets.shift()
-    return true
+  /** Stops receiving rows. Returns undefined where the query has ended before. */
+  #end(): RawRows | undefined {
+    const rows = this.rawRows
+    this.rawRows = undefined
+    return rows
   }
 }
 

@@ -3,11 +3,11 @@ import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 import type { RawRows } from './raw-rows.ts'
 
-/** pg's connection with the private parts that this folder uses, and one field of our own. */
-export interface WireConnection extends pg.Connection {
-  /** Receivers of rows, one for each raw query in flight, in the order of the queries. */
-  rowTargets: RawRows[]
-  attachListeners(stream: Duplex | EventEmitter): void
+/** The private parts of pg's client and connection that the filter uses. */
+interface WireClient {
+  connection: pg.Connection & { attachListeners(stream: Duplex | EventEmitter): void }
+  /** The query whose response is next in the stream. */
+  _activeQuery?: { rawRows?: RawRows } | null
 }
 
 /**
@@ -17,10 +17,10 @@ export interface WireConnection extends pg.Connection {
  * are not raw.
  */
 export function filterRows(client: pg.Client): void {
-  const { connection } = client as unknown as { connection: WireConnection }
-  connection.rowTargets = []
+  const wireClient = client as unknown as WireClient
+  const { connection } = wireClient
   const attach = connection.attachListeners.bind(connection)
-  connection.attachListeners = (stream) => attach(withoutRows(stream, connection))
+  connection.attachListeners = (stream) => attach(withoutRows(stream, wireClient))
 }
 
 const DATA_ROW = 0x44
@@ -30,7 +30,7 @@ const HEADER = 5
  * Returns the stream for pg's parser, which listens for `data` and `end` only. The parser keeps parts of
  * its input, so it gets copies: all sockets read into one buffer (sockets.ts).
  */
-function withoutRows(stream: Duplex | EventEmitter, connection: WireConnection): EventEmitter {
+function withoutRows(stream: Duplex | EventEmitter, client: WireClient): EventEmitter {
   const rest = new EventEmitter()
   let carried: Buffer | undefined
   let remaining = 0
@@ -52,14 +52,15 @@ function withoutRows(stream: Duplex | EventEmitter, connection: WireConnection):
         }
         remaining = chunk.readInt32BE(at + 1) + 1
         if (remaining < HEADER) {
-          connection.stream.destroy(new Error('the server sent a message that is not PostgreSQL'))
+          const error = new Error('the server sent a message that is not PostgreSQL')
+          client.connection.stream.destroy(error)
           return
         }
-        if (chunk[at] === DATA_ROW && connection.rowTargets.length > 0) {
-          // The messages before this row may end the query before its own.
+        if (chunk[at] === DATA_ROW) {
+          // The messages before this row may end a query: pg then makes the next one active.
           pass(chunk, passed, at)
           passed = at
-          target = connection.rowTargets[0]
+          target = client._activeQuery?.rawRows
         }
         if (target) {
           remaining -= 1

@@ -1,0 +1,386 @@
+import { once } from 'node:events'
+import { glob, readFile } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import fc from 'fast-check'
+import type pg from 'pg'
+import t, { type Test } from 'tap'
+import { openDatabase } from '../../src/postgres/database.ts'
+import { isLostPlan } from '../../src/postgres/errors.ts'
+import { createPool } from '../../src/postgres/pool.ts'
+import type { Parameter } from '../../src/postgres/statements.ts'
+import { destroyConnection, sendTogether } from '../../src/postgres/wire/client.ts'
+import { sendQuery } from '../../src/postgres/wire/query.ts'
+import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
+import { createDatabase, openClient } from '../support/database.ts'
+
+/** The wire client against plain pg: the same statements have the same rows and errors. */
+
+type Rows = (string | null)[][]
+interface Query {
+  text: string
+  values: string[]
+  /** Prepares the statement under this name; empty leaves it unnamed. */
+  name: string
+  /** Sends it as a raw query, and not through pg's own query class. */
+  raw: boolean
+}
+type Result = { rows: Rows } | { error: string }
+
+const noted = `create function noted(n integer) returns text language plpgsql as
+  $$ begin raise notice 'row %', n; return repeat('n', n); end $$`
+
+const { url } = await createDatabase(t)
+const plain = await openClient(t, url)
+await plain.query(noted)
+
+const text = fc
+  .tuple(fc.string({ unit: 'binary', maxLength: 12 }), fc.constantFrom(1, 1, 1, 2, 700))
+  .map(([unit, times]) => unit.replaceAll('\0', '').repeat(times))
+const decimal = fc
+  .tuple(
+    fc.bigInt({ min: 1n - 10n ** 38n, max: 10n ** 38n - 1n }),
+    fc.bigInt({ max: 10n ** 38n - 1n, min: 0n }),
+  )
+  .map(([whole, fraction]) => `${whole}.${String(fraction).padStart(38, '0')}`)
+const usualRow = fc.record({ a: fc.option(text), b: fc.option(decimal), c: fc.option(text) })
+const longRow = fc
+  .tuple(fc.constantFrom('x', 'é', '€', '😀'), fc.integer({ min: 0, max: 75_000 }))
+  .map(([unit, times]) => ({ a: unit.repeat(times), b: null, c: '' }))
+/** Up to 2,000 rows, of a few bytes to 300 KB. */
+const table = fc.oneof(
+  fc
+    .tuple(fc.array(usualRow, { maxLength: 20 }), fc.constantFrom(1, 1, 1, 10, 100))
+    .map(([rows, times]) => Array.from({ length: times }, () => rows).flat()),
+  fc.array(fc.oneof(usualRow, longRow), { maxLength: 4 }),
+)
+const TABLE = 'select * from json_to_recordset($1::json) as row (a text, b numeric, c text)'
+
+t.test('any rows: the same fields as plain pg', async (t) => {
+  const client = await openWire(t, url)
+  await fc.assert(
+    fc.asyncProperty(table, fc.constantFrom('', 'table'), async (rows, name) => {
+      const query = { text: TABLE, values: [JSON.stringify(rows)], name, raw: true }
+      same(await run(client, query), await run(plain, { ...query, raw: false }))
+    }),
+    { numRuns: 60 },
+  )
+})
+
+t.test('no column: as many rows as plain pg', async (t) => {
+  const client = await openWire(t, url)
+  const query = { text: 'select from generate_series(1, 3)', values: [], name: '' }
+  t.same(await run(client, { ...query, raw: true }), { rows: [[], [], []] })
+  t.same(await run(plain, { ...query, raw: false }), { rows: [[], [], []] })
+})
+
+const count = fc.nat(6).map(String)
+/** Statements with a result, with notices, and with an error at parse, bind and execution time. */
+const statement = fc.oneof(
+  table.map((rows) => ({ text: TABLE, values: [JSON.stringify(rows.slice(0, 50))] })),
+  fc.record({
+    text: fc.constantFrom(
+      'select n, repeat(chr(96 + n), n * n) from generate_series(1, $1::integer) as n',
+      'select noted(n) from generate_series(1, $1::integer) as n',
+      'select n, 12 / (4 - n) from generate_series(1, $1::integer) as n',
+      'select n, noted(12 / (4 - n)) from generate_series(1, $1::integer) as n',
+    ),
+    values: fc.tuple(count),
+  }),
+  fc.record({
+    text: fc.constantFrom('select n from generate_series(1, 5) as n', 'select null', 'select 1/0'),
+    values: fc.constant<string[]>([]),
+  }),
+  fc.record({
+    text: fc.constantFrom('select $1::integer', 'select $1::date'),
+    values: fc.tuple(fc.constant('not this')),
+  }),
+  fc.record({
+    text: fc.constantFrom('select $1::text from no_such_table', 'selec $1'),
+    values: fc.tuple(fc.constant('')),
+  }),
+)
+/** A name belongs to one statement, and one that cannot be parsed leaves no prepared statement. */
+const nameOf = (text: string, named: boolean) =>
+  named && !/no_such_table|^selec /.test(text) ? text.slice(0, 63) : ''
+const query: fc.Arbitrary<Query> = fc
+  .tuple(statement, fc.boolean(), fc.boolean())
+  .map(([{ text, values }, named, raw]) => ({ text, values, name: nameOf(text, named), raw }))
+const pipeline = fc.array(query, { minLength: 1, maxLength: 12 })
+
+t.test('raw and plain queries in one pipeline: each gets what it gets alone', async (t) => {
+  const client = await openWire(t, url)
+  await fc.assert(
+    fc.asyncProperty(pipeline, (queries) => compare(client, queries)),
+    { numRuns: 100 },
+  )
+})
+
+t.test('a stream in pieces of any size: the same results', async (t) => {
+  const proxy = await startProxy(t)
+  const client = await openWire(t, proxy.url)
+  const sizes = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 20 })
+  await fc.assert(
+    fc.asyncProperty(pipeline, sizes, fc.constantFrom(1, 1, 40, 2_000), (queries, some, factor) => {
+      const usual = queries.filter(({ values }) => (values[0] ?? '').length < 500 * factor)
+      proxy.sizes = some.map((size) => size * factor)
+      return compare(client, usual)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+t.test('a stream byte by byte: the same results', async (t) => {
+  const proxy = await startProxy(t)
+  const client = await openWire(t, proxy.url)
+  proxy.sizes = [1]
+  const texts = [
+    'select n, repeat(chr(96 + n), n * n) from generate_series(1, 6) as n',
+    'select noted(n) from generate_series(1, 6) as n',
+    'select 12 / (4 - n) from generate_series(1, 6) as n',
+    'select null, 1',
+  ]
+  const queries = texts.flatMap((text) =>
+    [true, false, true].map((raw) => ({ text, values: [], name: '', raw })),
+  )
+  await compare(client, queries)
+})
+
+t.test('a connection cut at any byte: a query fails or has all its rows', async (t) => {
+  const proxy = await startProxy(t)
+  const sent = Array.from({ length: 3 }, (_, n) => ({
+    text: 'select n, repeat(chr(96 + n), 20 * n) from generate_series(1, 4) as n',
+    values: [],
+    name: n === 0 ? '' : 'rows',
+    raw: true,
+  }))
+  const expected = await run(plain, { ...(sent[0] as Query), name: '', raw: false })
+  const whole = await openWire(t, proxy.url)
+  proxy.cutAfter(Number.POSITIVE_INFINITY)
+  await Promise.all(sent.map((query) => run(whole, query)))
+  const total = proxy.forwarded()
+  await fc.assert(
+    fc.asyncProperty(fc.nat(total - 1), async (bytes) => {
+      proxy.cutAfter(Number.POSITIVE_INFINITY)
+      const client = await openWire(t, proxy.url)
+      proxy.cutAfter(bytes)
+      const results = await Promise.all(sent.map((query) => run(client, query)))
+      for (const result of results) if ('rows' in result) same(result, expected)
+      // The last message is ReadyForQuery, of six bytes: without it, the rows are complete.
+      if (bytes < total - 6) t.hasProp(results.at(-1) as Result, 'error')
+      t.hasProp(await run(client, sent[0] as Query), 'error')
+    }),
+    { numRuns: 80, examples: [[0], [total - 7], [total - 6]] },
+  )
+})
+
+t.test('a broken connection: queries in flight and later ones fail once', async (t) => {
+  const client = await openWire(t, url)
+  let ends = 0
+  const ended = new Promise<Error | undefined>((resolve) => {
+    const values: Parameter[] = []
+    const sleep = { name: '', title: '', text: 'select pg_sleep(30)' }
+    sendQuery(client, sleep, values, new RawRows(), (error) => {
+      ends += 1
+      resolve(error)
+    })
+  })
+  destroyConnection(client, new Error('closed by the test'))
+  t.match(await ended, { message: 'closed by the test' })
+  const later = await run(client, { text: 'select 1', values: [], name: '', raw: true })
+  t.match(later, { error: /not queryable/ })
+  t.equal(ends, 1)
+})
+
+t.test('no SELECT: the query fails, the others do not', async (t) => {
+  const client = await openWire(t, url)
+  const raw = (text: string) => ({ text, values: [], name: '', raw: true })
+  const texts = [
+    '',
+    'set work_mem = 64',
+    'copy pg_class to stdout',
+    'copy account_transaction from stdin',
+    'copy account_transaction from stdin',
+  ]
+  const queries = texts.flatMap((text) => [raw(text), raw('select 1')])
+  const results = await together(client, queries)
+  for (const [n, result] of results.entries()) {
+    if (n % 2 === 1) t.same(result, { rows: [['1']] }, `behind ${texts[(n - 1) / 2]}`)
+    else t.hasProp(result, 'error', `${texts[n / 2]}`)
+  }
+})
+
+const OWN_PROCESS = {
+  name: 'own process',
+  title: 'own process',
+  text: 'select pg_backend_pid()::text',
+}
+
+t.test('a lost prepared statement: sendQuery reports it, and runs it unnamed', async (t) => {
+  const client = await openWire(t, url)
+  const named = { ...OWN_PROCESS, values: [], raw: true }
+  const first = await run(client, named)
+  await client.query('deallocate all')
+  const lost = await new Promise<Error | undefined>((resolve) =>
+    sendQuery(client, OWN_PROCESS, [], new RawRows(), resolve),
+  )
+  t.ok(isLostPlan(lost), 'error 26000')
+  t.same(await run(client, { ...named, name: '' }), first)
+})
+
+t.test('a lost prepared statement: the pipeline repeats it unnamed, then reconnects', async (t) => {
+  await plain.query(`create function lose_statements() returns void language plpgsql as
+    $$ begin execute 'deallocate all'; end $$`)
+  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
+  const db = openDatabase({ url, size: 1, ...options })
+  t.teardown(() => db.close())
+  const ownProcess = async () => (await db.read(OWN_PROCESS, [])).shift()
+  const first = await ownProcess()
+  await db.read({ name: '', title: '', text: 'select lose_statements()' }, [])
+  t.same(await ownProcess(), first)
+  t.notSame(await ownProcess(), first)
+})
+
+t.test('private parts of pg: only src/postgres/wire names them', async (t) => {
+  const names =
+    /attachListeners|parsedStatements|submittedNamedStatements|_(active|queue|sent)Query|_queryQueue|connection\)?\??\.stream/i
+  const found: string[] = []
+  for await (const file of glob('{src,bench,tools,test,migrations,seeds}/**/*.ts', {
+    exclude: ['**/node_modules/**'],
+  })) {
+    if (names.test(await readFile(file, 'utf8'))) found.push(file)
+  }
+  const outside = found.filter((file) => !file.startsWith('src/postgres/wire/'))
+  t.same(outside, ['test/postgres/wire.test.ts'])
+})
+
+/** Checks that a pipeline has the results and notices that plain pg has, one query after the other. */
+async function compare(client: pg.ClientBase, queries: Query[]): Promise<void> {
+  const notices = collectNotices(client)
+  const results = await together(client, queries)
+  const plainNotices = collectNotices(plain)
+  const expected: Result[] = []
+  for (const query of queries) expected.push(await run(plain, { ...query, raw: false }))
+  same(results, expected)
+  same(notices(), plainNotices())
+}
+
+function collectNotices(client: pg.ClientBase): () => (string | undefined)[] {
+  const notices: (string | undefined)[] = []
+  const listener = ({ message }: { message: string | undefined }) => notices.push(message)
+  client.on('notice', listener)
+  return () => {
+    client.off('notice', listener)
+    return notices
+  }
+}
+
+function same(result: unknown, expected: unknown): void {
+  const [a, b] = [JSON.stringify(result), JSON.stringify(expected)]
+  if (a !== b) throw new Error(`${a.slice(0, 1_000)}\ninstead of ${b.slice(0, 1_000)}`)
+}
+
+function together(client: pg.ClientBase, queries: Query[]): Promise<Result[]> {
+  let results: Promise<Result>[] = []
+  sendTogether(client, () => {
+    results = queries.map((query) => run(client, query))
+  })
+  return Promise.all(results)
+}
+
+function run(client: pg.ClientBase, { raw, ...query }: Query): Promise<Result> {
+  const rows = raw ? rawRows(client, query) : plainRows(client, query)
+  return rows.then(
+    (rows) => ({ rows }),
+    (error: Error & { code?: string }) => ({ error: `${error.code} ${error.message}` }),
+  )
+}
+
+function rawRows(client: pg.ClientBase, query: Omit<Query, 'raw'>): Promise<Rows> {
+  return new Promise((resolve, reject) =>
+    sendQuery(
+      client,
+      { ...query, title: query.name },
+      query.values,
+      new RawRows(),
+      (error, rows) => {
+        if (rows === undefined) reject(error)
+        else resolve(Array.from({ length: rows.count }, () => rows.shift() as Rows[number]))
+      },
+    ),
+  )
+}
+
+async function plainRows(
+  client: pg.ClientBase,
+  { text, values, name }: Omit<Query, 'raw'>,
+): Promise<Rows> {
+  const types = { getTypeParser: () => (field: string) => field }
+  const config = { text, values, types: types as pg.CustomTypesConfig, rowMode: 'array' as const }
+  const { rows } = await client.query<(string | null)[]>({ ...config, ...(name ? { name } : {}) })
+  return rows
+}
+
+/** Takes a client of the service's pool, closed at teardown. */
+async function openWire(t: Test, url: string): Promise<pg.PoolClient> {
+  const options = { size: 1, waitMs: 5_000, statementTimeoutMs: 20_000, pooler: false }
+  const pool = createPool({ url, ...options })
+  const client = await pool.connect()
+  t.teardown(() => {
+    client.release(true)
+    return pool.end()
+  })
+  return client
+}
+
+/** Starts a proxy that cuts the stream of the server into pieces, or off. Closed at teardown. */
+async function startProxy(t: Test) {
+  const target = new URL(url)
+  const proxy = {
+    /** Sizes of the pieces in bytes, used in turn; empty for whatever the server sends at once. */
+    sizes: [] as number[],
+    url: '',
+    /** Breaks the connection after these bytes of the server, counted from now. */
+    cutAfter: (bytes: number) => {
+      left = bytes
+      forwarded = 0
+    },
+    forwarded: () => forwarded,
+  }
+  let left = Number.POSITIVE_INFINITY
+  let forwarded = 0
+  let piece = 0
+  const forward = async (client: Socket, upstream: Socket) => {
+    for await (const chunk of upstream as AsyncIterable<Buffer>) {
+      for (let at = 0; at < chunk.length; piece += 1) {
+        const { sizes } = proxy
+        const size = sizes[piece % sizes.length] ?? chunk.length
+        const part = chunk.subarray(at, at + Math.min(size, left))
+        at += part.length
+        forwarded += part.length
+        left -= part.length
+        client.write(part)
+        if (left === 0) return
+        // The client reads each piece by itself.
+        if (sizes.length > 0) await new Promise(setImmediate)
+      }
+    }
+  }
+  const server = createServer({ noDelay: true }, (client) => {
+    const upstream = connect(Number(target.port), target.hostname)
+    client.on('error', () => {}).on('close', () => upstream.destroy())
+    upstream.on('error', () => {})
+    client.pipe(upstream)
+    // The client may close first.
+    forward(client, upstream)
+      .catch(() => {})
+      .finally(() => client.end())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as { port: number }
+  const through = new URL(url)
+  through.host = `127.0.0.1:${port}`
+  proxy.url = through.href
+  return proxy
+}
