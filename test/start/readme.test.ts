@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process'
 import { globSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { t } from 'tap'
 import { seed } from '../../seeds/seed.ts'
 import { settings } from '../../src/config.ts'
+import { importTypes } from '../../src/operator/import/import-types.ts'
 import { startService } from '../support/service.ts'
 
 const read = (name: string) => readFile(new URL(`../../${name}`, import.meta.url), 'utf8')
@@ -56,6 +58,55 @@ t.test('README.md: each curl command returns the JSON that follows it', async (t
     found += 1
   }
   t.equal(found, 3, 'one command an endpoint')
+})
+
+/** Returns the first block of shell commands in README.md that starts with this text. */
+async function commands(start: string): Promise<string> {
+  const blocks = [...(await read('README.md')).matchAll(/^```sh\n(.*?)^```/gms)]
+  return blocks.map(([, block = '']) => block).find((block) => block.startsWith(start)) ?? ''
+}
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** Runs commands with `npm run operator --` and curl as a reader does, in a folder of their own. */
+async function runCommands(text: string, folder: string, env: Record<string, string> = {}) {
+  const main = join(ROOT, 'src/operator/main.ts')
+  const prelude = `
+    npm() { shift 3; '${process.execPath}' '${main}' "$@"; }
+    curl() { command curl -s "$@"; }
+    set -e
+  `
+  const options = { cwd: folder, env: { ...process.env, ...env } }
+  return (await promisify(execFile)('bash', ['-c', prelude + text], options)).stdout
+}
+
+t.test('README.md: the commands of an import create, import and read a row', async (t) => {
+  const service = await startService(t)
+  const folder = await mkdtemp(join(tmpdir(), 'readme-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const env = { DATABASE_URL: service.databaseUrl }
+  const created = await runCommands(await commands('npm run operator -- app create'), folder, env)
+  const [, appToken = ''] = /^(idq_\S+)$/m.exec(created) ?? []
+  const [, connectionToken = ''] = /^([A-Za-z0-9]{22})$/m.exec(created) ?? []
+  const text = (await commands('APP_TOKEN='))
+    .replace('APP_TOKEN=…', `APP_TOKEN=${appToken}`)
+    .replace('CONNECTION_TOKEN=…', `CONNECTION_TOKEN=${connectionToken}`)
+    .replace('http://127.0.0.1:3000', service.url)
+  const [line = ''] = /^\{.*\}$/m.exec(text) ?? []
+  const printed = await runCommands(text, folder, env)
+  t.match(printed, 'Read 1 row: 1 inserted, 0 updated, 0 unchanged.')
+  const response = JSON.parse(printed.slice(printed.indexOf('{')))
+  t.match(response, { items: [JSON.parse(line)], totalItems: 1 })
+})
+
+t.test('README.md: the table of imports has the required fields', async (t) => {
+  const text = await read('README.md')
+  for (const [name, { fields, oneOf }] of Object.entries(importTypes)) {
+    const required = fields.inOrder.filter(({ absent }) => absent === undefined)
+    const names = required.map(({ path }) => `\`${path}\``)
+    if (oneOf.length > 0) names.push(oneOf.map(({ path }) => `\`${path}\``).join(' or '))
+    t.ok(text.includes(`| \`${name}\` | ${names.join(', ')} |`), `${name}: ${names.join(', ')}`)
+  }
 })
 
 t.test(
