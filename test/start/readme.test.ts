@@ -60,6 +60,21 @@ t.test('README.md: each curl command returns the JSON that follows it', async (t
   t.equal(found, 3, 'one command an endpoint')
 })
 
+t.test('README.md: the walk of a request names functions of the files', async (t) => {
+  const [, diagram = ''] = /^```mermaid\n(.*?)^```/ms.exec(await read('README.md')) ?? []
+  const steps = [...diagram.matchAll(/([\w/-]+\.ts): (\w+)\(\)/g)]
+  t.ok(steps.length >= 15, `${steps.length} steps`)
+  for (const [step, file = '', name = ''] of steps) {
+    const paths = globSync(`{.,src/**}/${file}`)
+    const sources = await Promise.all(paths.map((path) => readFile(path, 'utf8')))
+    const defined = new RegExp(`function ${name}\\b|const ${name}\\b|^ +${name}\\(`, 'm')
+    t.ok(
+      sources.some((source) => defined.test(source)),
+      step,
+    )
+  }
+})
+
 /** Returns the first block of shell commands in README.md that starts with this text. */
 async function commands(start: string): Promise<string> {
   const blocks = [...(await read('README.md')).matchAll(/^```sh\n(.*?)^```/gms)]
@@ -107,6 +122,12 @@ t.test('README.md: the table of imports has the required fields', async (t) => {
     if (oneOf.length > 0) names.push(oneOf.map(({ path }) => `\`${path}\``).join(' or '))
     t.ok(text.includes(`| \`${name}\` | ${names.join(', ')} |`), `${name}: ${names.join(', ')}`)
   }
+})
+
+t.test('README.md: the command for the page statement prints it', async (t) => {
+  const command = await commands('npm exec -- node')
+  const { stdout } = await promisify(execFile)('bash', ['-c', command], { cwd: ROOT })
+  t.match(stdout, /^\s*with lookup as materialized \(.*\border by t\.effective_day desc/s)
 })
 
 t.test(
