@@ -1,0 +1,295 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { TObject, TSchema } from '@sinclair/typebox'
+import fc from 'fast-check'
+import type pg from 'pg'
+import t from 'tap'
+import { jsonArray } from '../../src/json/response-body.ts'
+import { compileRowWriter } from '../../src/json/row-writer.ts'
+import { createPool } from '../../src/postgres/pool.ts'
+import { type MemoryReservation, ResponseMemory } from '../../src/postgres/response-memory.ts'
+import { sendQuery } from '../../src/postgres/wire/query.ts'
+import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
+import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
+import { PortfolioTransaction } from '../../src/schemas/portfolio-transaction.ts'
+import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
+import { createDatabase, openClient } from '../support/database.ts'
+import { parseExact } from '../support/exact-json.ts'
+
+/** Rows as bytes become JSON: the same items as those built from the values of plain pg. */
+
+type Row = Record<string, string | boolean | null>
+type Field = string | null
+
+const { url } = await createDatabase(t)
+const plain = await openClient(t, url)
+const pool = createPool({ url, size: 1, waitMs: 5_000, statementTimeoutMs: 20_000, pooler: false })
+const client = await pool.connect()
+t.teardown(() => {
+  client.release(true)
+  return pool.end()
+})
+
+const schemas: Record<string, TObject> = {
+  PortfolioTransaction,
+  AccountTransaction,
+  AssetsTransferOrder,
+}
+/** Columns of the lookup, which the writer skips. */
+const SKIPPED = 2
+const FRAME = { opening: '{"items":[', closing: '],"limit":1000}' }
+
+const CONTROLS = Array.from({ length: 31 }, (_, code) => String.fromCharCode(code + 1)).join('')
+const awkward = fc.constantFrom(
+  CONTROLS,
+  '"',
+  '\\',
+  '\\"',
+  '\\u0041',
+  '\u007f\u0080\u009f',
+  '\u2028\u2029\ufeff\ufffe\uffff',
+  'é€😀e\u0301',
+  '</script>',
+  'null',
+  '',
+)
+const text = fc.oneof(
+  awkward,
+  fc.string({ unit: 'binary', maxLength: 40 }).map((any) => any.replaceAll('\0', '')),
+)
+const digits = fc.bigInt({ min: 0n, max: 10n ** 38n - 1n }).map(String)
+const decimal = fc
+  .tuple(fc.constantFrom('', '-'), digits, fc.option(digits, { nil: '' }))
+  .map(([sign, whole, fraction]) => `${sign}${whole}${fraction && `.${fraction}`}`)
+const day = fc
+  .date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
+  .map((date) => date.toISOString().slice(0, 10))
+
+const typesOf = (schema: TSchema) => [schema.type].flat()
+const isNullable = (schema: TSchema) => typesOf(schema).includes('null')
+
+function arbitraryOf(schema: TSchema): fc.Arbitrary<string | boolean> {
+  if (schema.enum) return fc.constantFrom(...schema.enum)
+  if (schema.format === 'uuid') return fc.uuid()
+  if (schema.format === 'date') return day
+  if (schema.format === 'decimal') return decimal
+  return typesOf(schema).includes('boolean') ? fc.boolean() : text
+}
+
+/** The columns of a row by their names, such as `marketer.cif`. A member is null with its object. */
+function rowOf(item: TObject, withNulls = true): fc.Arbitrary<Row> {
+  const members = Object.entries<TSchema>(item.properties).map(([name, schema]) => {
+    const columns: fc.Arbitrary<Row> = schema.properties
+      ? fc.record(prefixed(name, schema.properties))
+      : fc.record({ [name]: arbitraryOf(schema) })
+    const nulls = { [name]: null }
+    return withNulls && isNullable(schema) ? fc.oneof(fc.constant(nulls), columns) : columns
+  })
+  return fc.tuple(...members).map((parts) => Object.assign({}, ...parts))
+}
+
+const prefixed = (name: string, properties: Record<string, TSchema>) =>
+  Object.fromEntries(
+    Object.entries(properties).map(([member, schema]) => [
+      `${name}.${member}`,
+      arbitraryOf(schema),
+    ]),
+  )
+
+/** A SELECT of rows that are given as JSON, with the types of the service's columns. */
+function selectOf(item: TObject): string {
+  const columns = Object.entries<TSchema>(item.properties).flatMap(([name, schema]) =>
+    schema.properties
+      ? Object.entries<TSchema>(schema.properties).map(([member, inner]) => ({
+          name: `${name}.${member}`,
+          schema: inner,
+        }))
+      : [{ name, schema }],
+  )
+  const types = columns.map(({ name, schema }) => `"${name}" ${columnType(schema)}`)
+  const lookup = Array.from({ length: SKIPPED }, (_, n) => (n === 0 ? 'null' : `'skipped'`))
+  return `select ${lookup.join(', ')}, row.* from json_to_recordset($1::json) as row (${types.join(', ')})`
+}
+
+function columnType(schema: TSchema): string {
+  if (schema.format === 'decimal') return 'numeric'
+  if (schema.format === 'uuid' || schema.format === 'date') return schema.format
+  return typesOf(schema).includes('boolean') ? 'boolean' : 'text'
+}
+
+async function readRaw(item: TObject, rows: Row[], reservation?: MemoryReservation) {
+  return new Promise<RawRows>((resolve, reject) =>
+    sendQuery(
+      client,
+      { name: '', title: '', text: selectOf(item) },
+      [JSON.stringify(rows)],
+      new RawRows(reservation),
+      (error, found) => (found ? resolve(found) : reject(error)),
+    ),
+  )
+}
+
+/** The items that the response must have. A number is its digits. */
+async function readPlain(item: TObject, rows: Row[]): Promise<unknown[]> {
+  const types = { getTypeParser: () => (field: string) => field }
+  const query = { text: selectOf(item), values: [JSON.stringify(rows)], rowMode: 'array' as const }
+  const result = await plain.query<Field[]>({ ...query, types: types as pg.CustomTypesConfig })
+  return result.rows.map((fields) => itemOf(item, fields.slice(SKIPPED)))
+}
+
+/** Takes the fields of the row from the front, in the order of the schema. */
+function itemOf(item: TObject, fields: Field[]): unknown {
+  const members = Object.entries<TSchema>(item.properties).map(([name, schema]) => {
+    if (schema.properties === undefined) return [name, valueFrom(schema, fields.shift())]
+    const isNull = fields[0] === null
+    const inner = itemOf(schema as TObject, fields)
+    return [name, isNull ? null : inner]
+  })
+  return Object.fromEntries(members)
+}
+
+function valueFrom(schema: TSchema, field: Field | undefined): unknown {
+  if (field === null || field === undefined) return null
+  if (schema.format === 'decimal') return { digits: field }
+  return typesOf(schema).includes('boolean') ? field === 't' : field
+}
+
+const memory = new ResponseMemory(2 ** 26)
+
+/** Writes rows as a response, and reads it at the pace of `pause`, as a socket would. */
+async function write(
+  item: TObject,
+  rows: Row[],
+  reservation = memory.reserve(rows.length, performance.now()),
+  pause: () => Promise<unknown> | undefined = () => undefined,
+): Promise<string> {
+  const raw = await readRaw(item, rows, reservation)
+  const writer = compileRowWriter(item, SKIPPED)
+  const body = jsonArray(raw, writer, FRAME, reservation)
+  const chunks: Buffer[] = []
+  if (Buffer.isBuffer(body)) chunks.push(Buffer.from(body))
+  else {
+    for await (const chunk of body) {
+      await pause()
+      chunks.push(Buffer.from(chunk))
+    }
+  }
+  reservation.end(true)
+  return Buffer.concat(chunks).toString()
+}
+
+function sameItems(json: string, expected: unknown[]): void {
+  const body = parseExact(json)
+  if (body.limit?.digits !== '1000') throw new Error('the frame is not as given')
+  if (body.items.length !== expected.length) throw new Error(`${body.items.length} items`)
+  for (const [n, item] of body.items.entries()) {
+    // As text, so that the order of the fields counts as well.
+    const [a, b] = [JSON.stringify(item), JSON.stringify(expected[n])]
+    if (a !== b) throw new Error(`${a}\ninstead of ${b}`)
+  }
+}
+
+for (const [name, item] of Object.entries(schemas)) {
+  t.test(`${name}: any row is written as plain pg reads it`, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(rowOf(item), { maxLength: 30 }), async (rows) =>
+        sameItems(await write(item, rows), await readPlain(item, rows)),
+      ),
+      { numRuns: 60 },
+    )
+  })
+
+  t.test(`${name}: every field alone is null, and every field alone is not`, async (t) => {
+    const [full] = fc.sample(rowOf(item, false), 1) as [Row]
+    const nullable = Object.entries<TSchema>(item.properties).filter(([, schema]) =>
+      isNullable(schema),
+    )
+    const without = (names: string[]) =>
+      Object.fromEntries(
+        Object.entries(full).filter(([column]) => !names.includes(column.split('.')[0] as string)),
+      )
+    const names = nullable.map(([field]) => field)
+    const rows = [
+      full,
+      without(names),
+      ...names.map((field) => without([field])),
+      ...names.map((field) => without(names.filter((other) => other !== field))),
+    ]
+    sameItems(await write(item, rows), await readPlain(item, rows))
+    t.equal(rows.length, 2 + 2 * names.length)
+  })
+}
+
+t.test('every ASCII character: the same text, and escaped where JSON demands it', async (t) => {
+  const [row] = fc.sample(rowOf(AccountTransaction), 1) as [Row]
+  const ascii = Array.from({ length: 127 }, (_, code) => String.fromCharCode(code + 1))
+  const rows = ascii.map((description) => ({ ...row, description }))
+  const json = await write(AccountTransaction, rows)
+  sameItems(json, await readPlain(AccountTransaction, rows))
+  for (const character of json) if (character < ' ') t.fail('a control character is not escaped')
+  t.match(json, '"description":"\u007f"')
+})
+
+t.test('more sets of null columns than templates are kept: each row has its own', async () => {
+  const rows = fc.sample(rowOf(PortfolioTransaction), 1_500)
+  const sets = new Set(
+    rows.map((row) =>
+      Object.keys(row)
+        .filter((name) => row[name] === null)
+        .join(),
+    ),
+  )
+  t.ok(sets.size > 1_000, `${sets.size} sets`)
+  // The second half repeats the sets of the first, whose templates are gone.
+  const twice = [...rows, ...rows]
+  sameItems(await write(PortfolioTransaction, twice), await readPlain(PortfolioTransaction, twice))
+})
+
+/** Rows of any length around the sizes of a chunk (64 KiB) and of the ring (eight chunks). */
+const longRows = fc
+  .array(
+    fc.tuple(
+      fc.constantFrom('x', '\u0001', 'é', '"'),
+      fc.oneof(fc.nat(200), fc.integer({ min: 9_000, max: 12_000 }), fc.nat(140_000)),
+      fc.integer({ min: 1, max: 12 }),
+    ),
+    { minLength: 1, maxLength: 25 },
+  )
+  .map((parts) =>
+    parts.flatMap(([unit, length, times]) =>
+      Array.from({ length: times }, (_, n) => ({ ...fixed, description: unit.repeat(length) + n })),
+    ),
+  )
+const [fixed] = fc.sample(rowOf(AccountTransaction), 1) as [Row]
+
+t.test('long texts: the same items as one buffer, in chunks and in a ring of chunks', async () => {
+  await fc.assert(
+    fc.asyncProperty(longRows, fc.boolean(), fc.boolean(), async (rows, direct, slow) => {
+      const reservation = memory.reserve(rows.length, performance.now())
+      reservation.direct = direct
+      const json = await write(
+        AccountTransaction,
+        rows,
+        reservation,
+        slow ? () => nextTurn() : undefined,
+      )
+      sameItems(json, await readPlain(AccountTransaction, rows))
+    }),
+    { numRuns: 40 },
+  )
+  t.equal(memory.used, 0)
+})
+
+t.test('a small memory: rows are rejected as a whole, and the memory is free again', async (t) => {
+  const small = new ResponseMemory(300_000)
+  const rows = Array.from({ length: 50 }, () => ({ ...fixed, description: 'x'.repeat(9_000) }))
+  const expected = await readPlain(AccountTransaction, rows)
+  const rejected = small.reserve(rows.length, performance.now())
+  const raw = await readRaw(AccountTransaction, rows, rejected)
+  t.match(raw, { refused: true })
+  rejected.end(true)
+  t.equal(small.used, 0)
+  const few = rows.slice(0, 20)
+  const reservation = small.reserve(few.length, performance.now())
+  sameItems(await write(AccountTransaction, few, reservation), expected.slice(0, 20))
+  t.equal(small.used, 0)
+})
