@@ -187,8 +187,8 @@ export class Pipeline {
         this.#send(lease, read, unnamed(statement))
         return
       }
-      if (rows && !rows.refused) read.resolve(rows)
-      this.#end(lease, read, error ?? (rows?.refused ? rejectionOf(read) : undefined))
+      if (rows && !rows.overLimit) read.resolve(rows)
+      this.#end(lease, read, error ?? (rows?.overLimit ? rejectionOf(read) : undefined))
     })
   }
 

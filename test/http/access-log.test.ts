@@ -38,9 +38,9 @@ t.test('each request: one line with its fields', async (t) => {
     ['/nowhere', {}, { status: 404, errorCode: 'route_not_found' }],
     ['/%ff', {}, { status: 400, errorCode: 'malformed_request' }],
   ] as const
-  for (const [path, asking, fields] of cases) {
+  for (const [path, options, fields] of cases) {
     const before = service.log.length
-    const response = await service.get(path, { token, ...asking })
+    const response = await service.get(path, { token, ...options })
     const [line, ...more] = await lines(before)
     t.match(line, { ...fields, requestId: response.headers.get('x-request-id') }, path)
     t.same(more, [])

@@ -21,9 +21,9 @@ t.test('every error: the same members in the same order (contract 16)', async (t
     t.strictSame(Object.keys(response.json()), members)
     t.equal(response.headers.get('cache-control'), 'no-store', 'errors are not cached')
   }
-  const refused = await get(`${connection.orders}?x`, { token })
-  t.strictSame(Object.keys(refused.json()), [...members, 'errors'])
-  t.strictSame(Object.keys(refused.json().errors[0]), ['parameter', 'code', 'detail'])
+  const rejected = await get(`${connection.orders}?x`, { token })
+  t.strictSame(Object.keys(rejected.json()), [...members, 'errors'])
+  t.strictSame(Object.keys(rejected.json().errors[0]), ['parameter', 'code', 'detail'])
 })
 
 t.test('400 malformed_request: a path that cannot be decoded (contract 7)', async (t) => {

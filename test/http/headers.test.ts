@@ -26,8 +26,8 @@ const requests = [
 
 t.test('X-Request-ID: new in every response of any status (contract 22)', async (t) => {
   const seen = new Set<string>()
-  for (const [path, asking] of [...requests, ...requests]) {
-    const id = String((await get(path, asking)).headers.get('x-request-id'))
+  for (const [path, options] of [...requests, ...requests]) {
+    const id = String((await get(path, options)).headers.get('x-request-id'))
     t.match(id, UUID, path.replace(connection.token, ':token'))
     seen.add(id)
   }
@@ -43,9 +43,9 @@ t.test('X-Request-ID in the request: ignored (contract 22)', async (t) => {
 })
 
 t.test('X-Client-Trace-ID: returned in every response (contract 22)', async (t) => {
-  for (const [path, asking] of requests) {
-    const headers = { ...('headers' in asking ? asking.headers : {}), 'x-client-trace-id': 'a-1' }
-    const response = await get(path, { ...asking, headers })
+  for (const [path, options] of requests) {
+    const headers = { ...('headers' in options ? options.headers : {}), 'x-client-trace-id': 'a-1' }
+    const response = await get(path, { ...options, headers })
     t.equal(response.headers.get('x-client-trace-id'), 'a-1', path)
   }
 })

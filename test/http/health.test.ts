@@ -21,7 +21,7 @@ async function becomes(status: number): Promise<ServiceResponse> {
 
 t.test('200: live and ready without a token', async (t) => {
   for (const path of ['/health/live', '/health/ready']) {
-    for (const asking of [{}, { token: 'x' }]) t.equal((await get(path, asking)).status, 200)
+    for (const options of [{}, { token: 'x' }]) t.equal((await get(path, options)).status, 200)
   }
 })
 

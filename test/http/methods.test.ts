@@ -26,8 +26,8 @@ t.test('405 with Allow: every method but GET and HEAD (contract 7)', async (t) =
 t.test('405: with any credentials, parameters and connection (contract 1, 7)', async (t) => {
   const unknown = connection.orders.replace(connection.token, 'nobody-has-this')
   for (const path of [...endpoints, unknown, `${connection.orders}?limit=x`]) {
-    for (const asking of [{}, { token }, { token: 'x' }, { headers: { authorization: 'x' } }]) {
-      const response = await get(path, { ...asking, method: 'POST' })
+    for (const options of [{}, { token }, { token: 'x' }, { headers: { authorization: 'x' } }]) {
+      const response = await get(path, { ...options, method: 'POST' })
       isProblem(t, response, 'method_not_allowed')
       t.equal(response.headers.get('www-authenticate'), null)
     }
@@ -39,7 +39,7 @@ t.test('405: without reading the body (contract 7)', async (t) => {
   const bodies = [
     'Content-Type: application/json\r\nContent-Length: 3\r\n\r\n{x}',
     'Content-Type: \xff\r\nContent-Length: 1\r\n\r\nx',
-    // The rest is never sent.
+    // The client never sends the rest.
     'Content-Length: 1000000000\r\n\r\nx',
     'Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n',
   ]
@@ -58,20 +58,20 @@ t.test('404: another method of an unknown path (contract 7)', async (t) => {
 
 t.test('HEAD: the response of GET without the body (contract 7)', async (t) => {
   const noCredentials = endpoints.map((path) => [path, {}] as const)
-  const faulty = endpoints.map((path) => [`${path}?x=1`, { token }] as const)
-  const fine = [...endpoints, '/health/live', '/nothing'].map((path) => [path, { token }] as const)
+  const invalid = endpoints.map((path) => [`${path}?x=1`, { token }] as const)
+  const valid = [...endpoints, '/health/live', '/nothing'].map((path) => [path, { token }] as const)
   const headers = { 'if-none-match': '*' }
   const unmodified = endpoints.map((path) => [path, { token, headers }] as const)
-  for (const [path, asking] of [...fine, ...faulty, ...noCredentials, ...unmodified]) {
-    const full = await get(path, asking)
-    const head = await get(path, { ...asking, method: 'HEAD' })
+  for (const [path, options] of [...valid, ...invalid, ...noCredentials, ...unmodified]) {
+    const full = await get(path, options)
+    const head = await get(path, { ...options, method: 'HEAD' })
     t.equal(head.status, full.status)
     t.equal(head.text, '')
-    // fetch closes its connection after HEAD.
-    const told = ({ headers }: typeof full) =>
+    // fetch() closes its connection after HEAD.
+    const headersOf = ({ headers }: typeof full) =>
       [...headers].filter(
         ([name]) => !['x-request-id', 'date', 'connection', 'keep-alive'].includes(name),
       )
-    t.strictSame(told(head), told(full), path.replace(connection.token, ':token'))
+    t.strictSame(headersOf(head), headersOf(full), path.replace(connection.token, ':token'))
   }
 })

@@ -23,9 +23,9 @@ t.test('401: comes before 400 and 404 (contract 1)', async (t) => {
 })
 
 t.test('401: the same for an existing and an unknown connection (contract 1)', async (t) => {
-  for (const asking of [{}, { token: 'x' }, { token: revoked }, { token: expired }]) {
+  for (const options of [{}, { token: 'x' }, { token: revoked }, { token: expired }]) {
     for (const [i, path] of mine.entries()) {
-      const [here, there] = [await get(path, asking), await get(String(unknown[i]), asking)]
+      const [here, there] = [await get(path, options), await get(String(unknown[i]), options)]
       const same = (text: string) => text.replace(/"requestId":"[^"]+"/, '')
       t.equal(same(here.text), same(there.text))
     }

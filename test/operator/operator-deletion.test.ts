@@ -129,7 +129,7 @@ t.test('401: deleted app; its connections go only with --with-connections', asyn
       `The app ending still has 2 connections with ${IN_WORDS}; nothing was deleted. ` +
       '--with-connections deletes them, too.\n',
   })
-  await isWhole(t, customer, 'refused, it stays as it was')
+  await isWhole(t, customer, 'after the error, all data is unchanged')
 
   const args = ['app', 'delete', 'ending', '--with-connections', '--json']
   t.same((await operator(args, { env: { DATABASE_URL } })).json(), {
@@ -197,7 +197,7 @@ t.test('Missing app or connection: an error, and nothing is deleted', async (t) 
 
 t.test('Failed deletion: rolled back', async (t) => {
   const customer = await addCustomer('half')
-  await afterDeletion(t, ['connection', 'app'], "raise exception 'refused'")
+  await afterDeletion(t, ['connection', 'app'], "raise exception 'rejected'")
   t.match(await call('connection', 'delete', customer.connection.id), { code: 1 })
   await isWhole(t, customer, 'the connection')
   t.match(await call('app', 'delete', 'half', '--with-connections'), { code: 1 })

@@ -77,8 +77,8 @@ t.test('SERVICE_DATABASE_PASSWORD: the role of the service can log in', async (t
   )
   const salt = Buffer.from(String(stored?.rolpassword).split(/[:$]/)[2] ?? '', 'base64')
   t.equal(stored?.rolpassword, scramVerifier(SERVICE_DATABASE_PASSWORD, salt))
-  const refused = await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: 'größe' })
-  t.match(refused, { code: 1, stderr: /^SERVICE_DATABASE_PASSWORD must be printable ASCII/ })
+  const rejected = await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: 'größe' })
+  t.match(rejected, { code: 1, stderr: /^SERVICE_DATABASE_PASSWORD must be printable ASCII/ })
 })
 
 t.test('Password verifier: the example of RFC 7677', (t) => {

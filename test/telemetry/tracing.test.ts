@@ -65,7 +65,7 @@ await addPortfolioTransactions(service.db, connection, {}, {})
 
 let serial = 0
 /** Sends a request that belongs to a trace of the client. */
-async function askTraced(path: string, bearer = token) {
+async function requestTraced(path: string, bearer = token) {
   serial += 1
   const traceId = serial.toString(16).padStart(32, 'a')
   const parent = 'b7ad6b7169203331'
@@ -74,7 +74,7 @@ async function askTraced(path: string, bearer = token) {
 }
 
 t.test('request: a server span that continues the trace of the client', async (t) => {
-  const { traceId, parent, response } = await askTraced(`${connection.portfolio}?limit=1`)
+  const { traceId, parent, response } = await requestTraced(`${connection.portfolio}?limit=1`)
   t.equal(response.status, 200)
   const spans = await collector.trace(traceId, 2)
   const server = spans.find(({ kind }) => kind === 2)
@@ -94,7 +94,7 @@ t.test('request: a server span that continues the trace of the client', async (t
 })
 
 t.test('database read: a client span within the span of its request', async (t) => {
-  const { traceId } = await askTraced(connection.portfolio)
+  const { traceId } = await requestTraced(connection.portfolio)
   const spans = await collector.trace(traceId, 2)
   const server = spans.find(({ kind }) => kind === 2)
   const read = spans.find(({ kind }) => kind === 3)
@@ -106,8 +106,10 @@ t.test('database read: a client span within the span of its request', async (t) 
 })
 
 t.test('concurrent requests: each read is within the span of its request', async (t) => {
-  const asked = await Promise.all(Array.from({ length: 20 }, () => askTraced(connection.account)))
-  for (const { traceId } of asked) {
+  const requests = await Promise.all(
+    Array.from({ length: 20 }, () => requestTraced(connection.account)),
+  )
+  for (const { traceId } of requests) {
     const spans = await collector.trace(traceId, 2)
     const server = spans.find(({ kind }) => kind === 2)
     t.equal(spans.find(({ kind }) => kind === 3)?.parentSpanId, server?.spanId)
@@ -116,18 +118,18 @@ t.test('concurrent requests: each read is within the span of its request', async
 })
 
 t.test('401 and 404: not marked as failed', async (t) => {
-  const refused = await askTraced(connection.portfolio, 'unknown')
-  const [server] = (await collector.trace(refused.traceId, 2)).filter(({ kind }) => kind === 2)
+  const rejected = await requestTraced(connection.portfolio, 'unknown')
+  const [server] = (await collector.trace(rejected.traceId, 2)).filter(({ kind }) => kind === 2)
   t.equal(attributes(server)['http.response.status_code'], 401)
   t.notOk(server?.status.code)
-  const nowhere = await askTraced('/nowhere/secret')
+  const nowhere = await requestTraced('/nowhere/secret')
   t.equal((await collector.trace(nowhere.traceId, 1))[0]?.name, 'GET')
 })
 
 t.test('exported spans: no token, parameter or path', async (t) => {
-  await askTraced(`${connection.orders}?from=2021-03-04`)
-  const health = await askTraced('/health/live')
-  const { traceId } = await askTraced(connection.orders)
+  await requestTraced(`${connection.orders}?from=2021-03-04`)
+  const health = await requestTraced('/health/live')
+  const { traceId } = await requestTraced(connection.orders)
   await collector.trace(traceId, 2)
   t.ok(collector.bodies.every((body) => body.startsWith('POST /v1/traces\n')))
   for (const secret of [token, connection.token, '2021-03-04', 'limit=1', '/nowhere']) {

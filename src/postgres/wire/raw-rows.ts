@@ -12,7 +12,7 @@ export class RawRows {
   count = 0
   byteLength = 0
   /** True when the reservation had no memory left: then no row is kept. */
-  refused = false
+  overLimit = false
   readonly #reservation: MemoryReservation | undefined
   /** The filled parts of blocks, and the blocks as they were taken. */
   readonly #parts: Buffer[] = []
@@ -29,11 +29,11 @@ export class RawRows {
   begin(length: number): void {
     this.count += 1
     this.byteLength += length
-    if (this.#end + length > this.#block.length && !this.refused) this.#grow(length)
+    if (this.#end + length > this.#block.length && !this.overLimit) this.#grow(length)
   }
 
   append(chunk: Buffer, start: number, end: number): void {
-    if (!this.refused) this.#end += chunk.copy(this.#block, this.#end, start, end)
+    if (!this.overLimit) this.#end += chunk.copy(this.#block, this.#end, start, end)
   }
 
   /** Ends the input: the last row has arrived. */
@@ -86,7 +86,7 @@ export class RawRows {
     const block = this.#reservation ? this.#reservation.take(size) : Buffer.allocUnsafe(size)
     if (block === undefined) {
       this.discard()
-      this.refused = true
+      this.overLimit = true
       return
     }
     this.#blocks.push(block)

@@ -39,8 +39,8 @@ t.test('Standby as DATABASE_URL: the responses are those of the primary', async 
   t.same(await record(onStandby.url, demoRequests), expected)
   t.same(new Set(expected.map(({ status }) => status)), new Set([200, 400, 404]))
   for (const token of ['wrong', undefined]) {
-    const asking = token === undefined ? {} : { token }
-    t.equal((await onStandby.get(String(demoRequests[0]?.path), asking)).status, 401)
+    const options = token === undefined ? {} : { token }
+    t.equal((await onStandby.get(String(demoRequests[0]?.path), options)).status, 401)
   }
 })
 

@@ -27,7 +27,7 @@ const CONNECTIONS = `select count(*)::int from pg_stat_activity where usename = 
 const ROWS = 'select count(*)::int from portfolio_transaction'
 
 /** Asserts that each type of request gets 503 although the standbys respond. */
-async function assertRefusals(t: Test): Promise<void> {
+async function assertUnavailable(t: Test): Promise<void> {
   await untilReadyIs(service, 503)
   for (const { query } of standbys) {
     t.equal(await query('select pg_is_in_recovery()'), true, 'the standby responds')
@@ -53,15 +53,15 @@ async function assertRefusals(t: Test): Promise<void> {
 
 /** Stops the primary under load, and starts it again. */
 async function withoutPrimary(t: Test, leave: () => Promise<void>, back: () => Promise<void>) {
-  const { refused } = await during(t, async () => {
+  const { unavailable } = await during(t, async () => {
     for (const { query } of standbys) {
       const isUsed = async () => Number(await query(CONNECTIONS)) > 0
       await until('the service reads from the standby', isUsed)
     }
     await leave()
-    await assertRefusals(t).finally(back)
+    await assertUnavailable(t).finally(back)
   })
-  t.ok(refused > 0)
+  t.ok(unavailable > 0)
 }
 
 t.test('503: the primary is down, and only the standbys respond', (t) =>

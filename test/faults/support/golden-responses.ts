@@ -29,7 +29,7 @@ export interface GoldenResponse extends TestRequest {
 }
 
 /** Result of one request: the golden response, a correct 503, or an error. */
-export type Result = 'ok' | 'refused' | `error: ${string}`
+export type Result = 'ok' | 'unavailable' | `error: ${string}`
 
 export interface SendOptions {
   headers?: Record<string, string>
@@ -79,21 +79,21 @@ export async function check(
   options?: SendOptions,
 ): Promise<Result> {
   const response = await send(url, golden, options)
-  if (response.status === 503) return checkRefusal(response.headers, await response.text())
+  if (response.status === 503) return checkUnavailable(response.headers, await response.text())
   const { digest, bytes, start } = await digestOf(response)
   if (response.status === golden.status && digest === golden.digest) return 'ok'
   return `error: ${golden.path}: ${response.status}, ${bytes} of ${golden.bytes} bytes: ${start}`
 }
 
 /** A 503 must have Retry-After and the standard error body. */
-function checkRefusal(headers: Headers, text: string): Result {
+function checkUnavailable(headers: Headers, text: string): Result {
   const { code, requestId } = JSON.parse(text) as Problem
   const correct =
     code === 'service_unavailable' &&
     requestId === headers.get('x-request-id') &&
     /^application\/json/.test(headers.get('content-type') ?? '') &&
     /^[1-9][0-9]*$/.test(headers.get('retry-after') ?? '')
-  return correct ? 'refused' : `error: not the standard 503: ${text}`
+  return correct ? 'unavailable' : `error: not the standard 503: ${text}`
 }
 
 /** ETag in the format of the golden one, with a version that the list never had. */

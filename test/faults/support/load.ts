@@ -23,13 +23,13 @@ export interface LoadReport {
   sent: number
   ok: number
   /** Correct responses with status 503. */
-  refused: number
+  unavailable: number
   /** Wrong responses, broken connections and requests that exceeded their limit. */
   errors: string[]
   slowestMs: number
   /** Mean durations of the responses, for diagnostics only. */
   okMs: number
-  refusedMs: number
+  unavailableMs: number
 }
 
 export interface Clients {
@@ -48,8 +48,8 @@ export function startLoad(
   { clients, pauseMs = 0 }: Clients,
   sendOnce: (client: number) => Promise<Result>,
 ): () => Promise<LoadReport> {
-  const durations = { ok: 0, refused: 0 }
-  const report = { sent: 0, ok: 0, refused: 0, errors: [] as string[], slowestMs: 0 }
+  const durations = { ok: 0, unavailable: 0 }
+  const report = { sent: 0, ok: 0, unavailable: 0, errors: [] as string[], slowestMs: 0 }
   let stopped = false
   const runClient = async (client: number) => {
     while (!stopped) {
@@ -58,7 +58,7 @@ export function startLoad(
       const result = await sendOnce(client).catch(lost)
       const ms = performance.now() - start
       report.slowestMs = Math.max(report.slowestMs, ms)
-      if (result === 'ok' || result === 'refused') {
+      if (result === 'ok' || result === 'unavailable') {
         report[result] += 1
         durations[result] += ms
       } else report.errors.push(result)
@@ -69,8 +69,12 @@ export function startLoad(
   const stop = async () => {
     stopped = true
     await within('the clients have stopped', all, 180_000)
-    const { ok, refused } = report
-    return { ...report, okMs: durations.ok / ok, refusedMs: durations.refused / refused }
+    const { ok, unavailable } = report
+    return {
+      ...report,
+      okMs: durations.ok / ok,
+      unavailableMs: durations.unavailable / unavailable,
+    }
   }
   t.teardown(stop)
   return stop
@@ -103,20 +107,20 @@ export function startGoldenLoad(t: Test, options: GoldenLoad): () => Promise<Loa
 
 /** Asserts that each response was the golden one or a correct 503, and prints the figures. */
 export function assertNoErrors(t: Test, report: LoadReport, note = ''): void {
-  const { sent, ok, refused, errors, slowestMs } = report
+  const { sent, ok, unavailable, errors, slowestMs } = report
   process.stderr.write(
-    `${t.name}: ${sent} sent, ${ok} ok, ${refused} refused (503), ${errors.length} errors, ` +
+    `${t.name}: ${sent} sent, ${ok} ok, ${unavailable} with 503, ${errors.length} errors, ` +
       `slowest ${Math.round(slowestMs)} ms${note}\n`,
   )
   t.same(errors.slice(0, 3), [], `errors of ${sent} requests`)
-  t.equal(ok + refused, sent)
+  t.equal(ok + unavailable, sent)
   t.ok(ok > 0)
 }
 
 /** Asserts that each response was the golden one. */
 export function assertAllAnswered(t: Test, report: LoadReport): void {
   assertNoErrors(t, report)
-  t.equal(report.refused, 0, 'refused requests')
+  t.equal(report.unavailable, 0, 'requests with 503')
 }
 
 export interface ServiceUnderLoad {
