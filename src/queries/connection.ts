@@ -10,7 +10,7 @@ import {
 } from './caller.ts'
 
 /** $3 of every statement: the connection key. It restricts every table that has rows of connections. */
-export const connectionKey = parameter<string>(3, 'bigint')
+export const keyParameter = parameter<string>(3, 'bigint')
 
 /** First row of every response: app, connection, data version and number of rows. */
 export interface Lookup {
@@ -50,7 +50,7 @@ export function connectionOfApp(method: AuthMethod) {
     (eb) =>
       eb
         .selectFrom('connection as c')
-        .where('c.id', '=', connectionKey)
+        .where('c.id', '=', keyParameter)
         .whereRef('c.app_id', '=', 'caller.app_id')
         .where('c.token_hash', '=', sql<Buffer>`decode(caller.connection_hash, 'hex')`)
         .where('caller.expired', '=', sql.lit(false))

@@ -3,7 +3,7 @@ import { type Expression, type RawBuilder, type SelectQueryBuilder, sql } from '
 import type { ColumnMap } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import type { AuthMethod } from './caller.ts'
-import { connectionKey, connectionOfApp, type LookupColumns, lookupColumns } from './connection.ts'
+import { connectionOfApp, keyParameter, type LookupColumns, lookupColumns } from './connection.ts'
 import {
   type ConnectionRequest,
   type ReadResponse,
@@ -76,7 +76,7 @@ const firstPage = (total: (table: TransactionTable) => RawBuilder<string>): Page
   rows: (rows, table) =>
     inOrder(rows, table)
       .where(sql<boolean>`
-        t.connection_id = ${connectionKey} and lookup.connection_id is not null
+        t.connection_id = ${keyParameter} and lookup.connection_id is not null
         and t.effective_day >= ${from} and t.effective_day <= ${to}`)
       .limit(limit),
 })
@@ -95,7 +95,7 @@ const laterPage: Page = {
   rows: (rows, table) =>
     inOrder(rows, table)
       .where(sql<boolean>`
-        t.connection_id = ${connectionKey} and lookup.connection_id is not null
+        t.connection_id = ${keyParameter} and lookup.connection_id is not null
         and t.effective_day >= ${from} and t.effective_day <= lookup.newest_day`)
       .limit(limit)
       .offset(sql<number>`lookup.skipped`),

@@ -1,6 +1,6 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import { build, firstOfMonth, parameter } from '../postgres/statements.ts'
-import { connectionKey } from './connection.ts'
+import { keyParameter } from './connection.ts'
 
 /*
  * Totals and page starts from the row counts of migration 0003. They sum months and days and do not
@@ -99,14 +99,14 @@ function rowsOfDays(table: TransactionTable, range: RawBuilder<unknown>) {
 function daysOf(table: TransactionTable) {
   return build
     .selectFrom(`${table}_day as d` as 'portfolio_transaction_day as d')
-    .where(sql<boolean>`d.connection_id = ${connectionKey} and c.id is not null`)
+    .where(sql<boolean>`d.connection_id = ${keyParameter} and c.id is not null`)
 }
 
 function monthsOfRange(table: TransactionTable) {
   return build
     .selectFrom(`${table}_month as m` as 'portfolio_transaction_month as m')
     .where(sql<boolean>`
-      m.connection_id = ${connectionKey} and c.id is not null
+      m.connection_id = ${keyParameter} and c.id is not null
       and m.first_day >= ${firstOfMonth(from)} and m.first_day <= ${to}`)
 }
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import { build } from '../postgres/statements.ts'
 import { AssetsTransferOrder } from '../schemas/transfer-order.ts'
-import { connectionKey, connectionOfApp, lookupColumns } from './connection.ts'
+import { connectionOfApp, keyParameter, lookupColumns } from './connection.ts'
 import {
   type ConnectionRequest,
   type ReadResponse,
@@ -18,7 +18,7 @@ export const transferOrderQuery = responseQuery({
   rows: build
     .selectFrom('assets_transfer_order as t')
     .where(sql<boolean>`
-      t.connection_id = ${connectionKey} and lookup.connection_id is not null`)
+      t.connection_id = ${keyParameter} and lookup.connection_id is not null`)
     .where('t.completed_at', 'is not', null)
     .orderBy('t.completed_at', 'desc')
     .orderBy('t.id', 'desc')
