@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
 import { knownVersions } from '../http/conditional-requests.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Quota } from '../http/quota.ts'
@@ -41,6 +41,29 @@ export function connectionRequest(
     knownVersions: knownVersions(request.headers['if-none-match'], representation),
     reservation,
   }
+}
+
+/** Rules of the parameters, in words. Transfer orders have no parameters. */
+export type ParameterRules = Record<string, string>
+
+/** Lists the errors of the schema validation, one per parameter. */
+export function schemaErrors(request: FastifyRequest, rules: ParameterRules): ParameterError[] {
+  const found: FastifySchemaValidationError[] = request.validationError?.validation ?? []
+  const errors = found.map((each) => schemaError(each, rules))
+  return [...new Map(errors.map((error) => [error.parameter, error])).values()]
+}
+
+function schemaError(found: FastifySchemaValidationError, rules: ParameterRules): ParameterError {
+  if (found.keyword === 'additionalProperties') {
+    const parameter = String(found.params.additionalProperty)
+    const names = Object.keys(rules)
+    const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
+    return { parameter, code: 'unknown_parameter', detail: `There is no such parameter. ${known}` }
+  }
+  const parameter = found.instancePath.slice(1)
+  return found.keyword === 'type'
+    ? { parameter, code: 'repeated_parameter', detail: `${parameter} may be given only once.` }
+    : { parameter, code: 'invalid_format', detail: String(rules[parameter]) }
 }
 
 /**

@@ -1,10 +1,16 @@
-import type { FastifyReply, FastifySchemaValidationError } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { representationOf, sendResponse } from '../http/conditional-requests.ts'
 import type { ListRequest } from '../queries/list-page.ts'
 import type { ReadResponse } from '../queries/read-response.ts'
 import { DEFAULT_LIMIT, DEFAULT_PAGE, type ListQuery, MAXIMUM_PAGE } from '../schemas/list.ts'
 import type { ParameterError, ParameterErrorCode } from '../schemas/problem.ts'
-import { connectionRequest, type RouteOptions, rejectParameters } from './connection-request.ts'
+import {
+  connectionRequest,
+  type ParameterRules,
+  type RouteOptions,
+  rejectParameters,
+  schemaErrors,
+} from './connection-request.ts'
 
 /**
  * Creates the request for a page from the query parameters.
@@ -16,9 +22,8 @@ export async function listRequest(
   reply: FastifyReply,
   fingerprint: string,
 ): Promise<ListRequest> {
+  await rejectParameters(options, reply, listErrors(reply.request, options.maximumLimit))
   const query = reply.request.query as ListQuery
-  const invalid = reply.request.validationError?.validation ?? []
-  await rejectParameters(options, reply, listErrors(query, invalid, options.maximumLimit))
   const { from, to } = query
   const limit = Number(query.limit ?? DEFAULT_LIMIT)
   const page = Number(query.page ?? DEFAULT_PAGE)
@@ -56,9 +61,6 @@ function pageLinks({ from, to, limit, page }: ListRequest, totalItems: number): 
     .join(', ')
 }
 
-/** Rules of the parameters, in words. Transfer orders have no parameters. */
-type ParameterRules = Record<string, string>
-
 function listRules(maximumLimit: number): ParameterRules {
   return {
     from: 'from must be a day that exists, as YYYY-MM-DD.',
@@ -68,36 +70,11 @@ function listRules(maximumLimit: number): ParameterRules {
   }
 }
 
-/** Lists the errors of the schema validation, one per parameter. */
-export function schemaErrors(
-  found: FastifySchemaValidationError[],
-  rules: ParameterRules,
-): ParameterError[] {
-  const errors = found.map((each) => schemaError(each, rules))
-  return [...new Map(errors.map((error) => [error.parameter, error])).values()]
-}
-
-function schemaError(found: FastifySchemaValidationError, rules: ParameterRules): ParameterError {
-  if (found.keyword === 'additionalProperties') {
-    const parameter = String(found.params.additionalProperty)
-    const names = Object.keys(rules)
-    const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
-    return { parameter, code: 'unknown_parameter', detail: `There is no such parameter. ${known}` }
-  }
-  const parameter = found.instancePath.slice(1)
-  return found.keyword === 'type'
-    ? { parameter, code: 'repeated_parameter', detail: `${parameter} may be given only once.` }
-    : { parameter, code: 'invalid_format', detail: String(rules[parameter]) }
-}
-
 /** Lists all invalid parameters of a list: errors of the schema, then of the values. */
-function listErrors(
-  query: ListQuery,
-  found: FastifySchemaValidationError[],
-  maximumLimit: number,
-): ParameterError[] {
+function listErrors(request: FastifyRequest, maximumLimit: number): ParameterError[] {
+  const query = request.query as ListQuery
   const rules = listRules(maximumLimit)
-  const errors = schemaErrors(found, rules)
+  const errors = schemaErrors(request, rules)
   const number = (name: 'limit' | 'page') => {
     const value = errors.some(({ parameter }) => parameter === name) ? undefined : query[name]
     return value === undefined ? Number.NaN : Number(value)

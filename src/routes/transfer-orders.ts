@@ -8,9 +8,9 @@ import {
   connectionRequest,
   type RouteOptions,
   rejectParameters,
+  schemaErrors,
 } from './connection-request.ts'
 import { connectionSchema } from './operation.ts'
-import { schemaErrors } from './paging.ts'
 
 /** Route of the completed assets transfer orders of a connection (section 4.3). */
 export async function transferOrders(app: FastifyInstance, options: RouteOptions): Promise<void> {
@@ -26,8 +26,7 @@ export async function transferOrders(app: FastifyInstance, options: RouteOptions
   })
   const path = '/connections/:token/assets-transfer'
   app.get(path, { schema, attachValidation: true }, async (_request, reply) => {
-    const invalid = reply.request.validationError?.validation ?? []
-    await rejectParameters(options, reply, schemaErrors(invalid, {}))
+    await rejectParameters(options, reply, schemaErrors(reply.request, {}))
     // The number of orders is unknown before the read, but small.
     const request = connectionRequest(options, reply, representation, 0)
     const response = await charge(options, reply, listTransferOrders(options.db, request))
