@@ -45,12 +45,6 @@ const WINDOW_SECONDS = 60
 /** Apps that an instance without Redis counts. The least recently used one is dropped. */
 const MAX_APPS = 10_000
 
-interface Count {
-  exceeded: boolean
-  remaining: number
-  windowEndsInMs: number
-}
-
 /** Time without counting after a failure of Redis, in ms. */
 const PAUSE_MS = 2_000
 /** Time during which a further failure is not logged, in ms. */
@@ -77,16 +71,15 @@ async function openCounter(app: FastifyInstance, { config }: QuotaOptions) {
   const uncounted = app.metrics && uncountedRequests(app.metrics)
   let pausedUntil = 0
   let quietUntil = 0
-  return async (request: FastifyRequest): Promise<Count | undefined> => {
+  return async (request: FastifyRequest) => {
     if (Date.now() < pausedUntil) {
       uncounted?.inc()
       return undefined
     }
     try {
       const count = await increment(request)
-      if (count.isAllowed) return undefined
-      const { isExceeded: exceeded, remaining, ttl: windowEndsInMs } = count
-      return { exceeded, remaining, windowEndsInMs }
+      // A copy at once: without Redis, the plugin writes the next count into the same object.
+      return count.isAllowed ? undefined : { ...count }
     } catch (err) {
       uncounted?.inc()
       pausedUntil = Date.now() + PAUSE_MS
@@ -165,11 +158,11 @@ export async function configuredQuota(
       setPolicy(reply, perMinute)
       const state = await count(request)
       if (state === undefined) return
-      if (state.exceeded) {
-        exhaustedUntil.set(request.appId, Date.now() + state.windowEndsInMs)
-        throw tooManyRequests(reply, perMinute, state.windowEndsInMs)
+      if (state.isExceeded) {
+        exhaustedUntil.set(request.appId, Date.now() + state.ttl)
+        throw tooManyRequests(reply, perMinute, state.ttl)
       }
-      setRest(reply, state.remaining, state.windowEndsInMs)
+      setRest(reply, state.remaining, state.ttl)
     },
   }
 }
