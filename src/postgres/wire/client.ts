@@ -2,7 +2,7 @@ import pg from 'pg'
 import { filterRows } from './row-filter.ts'
 import { createSockets } from './sockets.ts'
 
-/** Options of a pool whose clients pipeline queries and can run raw ones (query.ts). */
+/** Options of a pool whose clients pipeline queries and run raw ones (query.ts). */
 export function wireOptions(): pg.PoolConfig & { pipeline: true } {
   return { stream: createSockets(), Client: WireClient, pipeline: true }
 }
@@ -25,7 +25,7 @@ export function sendTogether(client: pg.ClientBase, send: () => void): void {
   }
 }
 
-/** Calls back whenever the server sends anything on this connection. */
+/** Calls the listener when the server sends anything on this connection. */
 export function onReceived(client: pg.ClientBase, listener: () => void): void {
   connectionOf(client).stream.on('data', listener)
 }

@@ -4,8 +4,9 @@ import type { RawRows } from './raw-rows.ts'
 
 /**
  * Runs a SELECT on a pipelined client and collects its rows as bytes. Other queries may be in flight on
- * the same client: each ends with its own Sync, so it is its own transaction and fails alone.
- * @param ended called once, with the rows, or with a pg.DatabaseError or the error of a broken connection
+ * the same client. Each ends with its own Sync, so it is a separate transaction and fails alone.
+ * @param ended called once, with the rows, or with a pg.DatabaseError or the error of a broken
+ *   connection
  */
 export function sendQuery(
   client: pg.ClientBase,
@@ -17,7 +18,7 @@ export function sendQuery(
   client.query(new RawQuery(statement, values, rows, ended))
 }
 
-/** The parts of pg's connection that a query speaks through. */
+/** Parts of pg's connection that a query uses. */
 interface QueryConnection extends pg.Connection {
   /** Statements that the server has parsed, and those that were sent to be parsed, by name. */
   parsedStatements: Record<string, string | undefined>
@@ -29,9 +30,9 @@ interface QueryConnection extends pg.Connection {
   sendCopyFail(reason: string): void
 }
 
-/** A query in the shape that pg's client drives, which leaves its rows as bytes. */
+/** Query for pg's client that leaves its rows as bytes. */
 class RawQuery implements pg.Submittable {
-  // pg's client reads both, to note which statements are parsed.
+  // pg's client records by both which statements are parsed.
   readonly name: string
   readonly text: string
   /** Receives the rows (row-filter.ts); undefined once the query has ended. */
@@ -75,7 +76,7 @@ class RawQuery implements pg.Submittable {
     this.#ended(error)
   }
 
-  /** The server states how many rows it has sent, e.g. `SELECT 13`. */
+  /** The server sends the number of its rows, such as `SELECT 13`. */
   handleCommandComplete({ text }: { text: string }): void {
     if (text !== `SELECT ${this.rawRows?.count}`) {
       this.handleError(new Error('the rows of a response did not all arrive'))
@@ -100,7 +101,7 @@ class RawQuery implements pg.Submittable {
   handlePortalSuspended(): void {}
   handleCopyData(): void {}
 
-  /** Stops receiving rows. Returns undefined where the query has ended before. */
+  /** Stops receiving rows. Returns undefined if the query has ended before. */
   #end(): RawRows | undefined {
     const rows = this.rawRows
     this.rawRows = undefined
@@ -108,6 +109,6 @@ class RawQuery implements pg.Submittable {
   }
 }
 
-// A pipelined client rejects any class but pg's own, as pg-cursor and the like keep a portal open.
-// This one does not. Every method of pg's class that the client calls is replaced above.
+// A pipelined client accepts only pg's own query class, because pg-cursor and similar classes keep a
+// portal open. RawQuery does not. It replaces every method of pg's class that the client calls.
 Object.setPrototypeOf(RawQuery.prototype, pg.Query.prototype)

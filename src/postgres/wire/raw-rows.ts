@@ -3,18 +3,18 @@ import type { MemoryReservation } from '../response-memory.ts'
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Rows as PostgreSQL sent them. Each row is a DataRow message without its type byte: an int32 length
- * (which includes itself), an int16 field count, and per field an int32 length (-1 is null) with as many
- * bytes of text. Blocks hold whole rows, at a third of the size of their JSON. No value becomes a
- * JavaScript string or number.
+ * Rows as PostgreSQL sent them: DataRow messages without the type byte. A row has an int32 length
+ * (which includes itself), an int16 field count, and its fields. A field has an int32 length (-1 is
+ * null) and its bytes of text. Blocks have whole rows, at a third of the size of their JSON. No value
+ * becomes a JavaScript string or number.
  */
 export class RawRows {
   count = 0
   byteLength = 0
-  /** True when the reservation had no memory left: then no row is kept. */
+  /** True if the reservation had no memory left. RawRows then keeps no row. */
   overLimit = false
   readonly #reservation: MemoryReservation | undefined
-  /** The filled parts of blocks, and the blocks as they were taken. */
+  /** Filled parts of blocks, and the whole blocks. */
   readonly #parts: Buffer[] = []
   readonly #blocks: Buffer[] = []
   #block: Buffer = NOTHING
@@ -64,7 +64,7 @@ export class RawRows {
     }
   }
 
-  /** Drops all rows. Their blocks are not reused: a caller may still hold one. */
+  /** Drops all rows. The pool does not reuse their blocks, because a caller may still use one. */
   discard(): void {
     for (const { length } of this.#blocks) this.#reservation?.release(length)
     this.#parts.length = 0
@@ -99,7 +99,7 @@ export class RawRows {
   }
 }
 
-// In bytes. The first block holds a daily sync of a dozen rows; a full page grows from there.
+// In bytes. The first block has room for a daily sync of a dozen rows. For a full page, blocks grow.
 const FIRST_BLOCK = 4_096
 const LAST_BLOCK = 65_536
 

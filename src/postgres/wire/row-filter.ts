@@ -11,10 +11,9 @@ interface WireClient {
 }
 
 /**
- * Lets raw queries receive rows as bytes. pg makes a string of every field, which costs more for a full
- * page than all other work of the service (docs/performance.md). The filter takes DataRow messages out
- * of the stream before pg's parser sees it. All other messages pass, and so do the rows of queries that
- * are not raw.
+ * Lets raw queries receive rows as bytes. pg makes a string of every field. For a full page, this costs
+ * more than all other work of the service (docs/performance.md). The filter takes DataRow messages of
+ * raw queries out of the stream before pg's parser. All other messages and rows pass.
  */
 export function filterRows(client: pg.Client): void {
   const wireClient = client as unknown as WireClient

@@ -4,10 +4,9 @@ import { type LookupFunction, Socket, type SocketConnectOpts } from 'node:net'
 type LookupCallback = Parameters<LookupFunction>[2]
 
 /**
- * Makes sockets that share one read buffer and one DNS lookup. Listeners must copy what they keep.
- *
- * A lookup that nobody awaits still occupies one of the few threads that also compress responses: with
- * a silent name server, every attempt to connect would add one.
+ * Creates sockets that share one read buffer and one DNS lookup. Listeners must copy what they keep.
+ * Each lookup occupies one of the few threads that also compress responses, even if no caller waits for
+ * it. With a silent name server, every attempt to connect would occupy another thread.
  */
 export function createSockets(): () => Socket {
   const buffer = Buffer.allocUnsafeSlow(262_144)
