@@ -60,12 +60,12 @@ export function signingKeys(options: SigningKeysOptions): SigningKeys {
     const now = Date.now()
     const age = now - source.fetchedAt()
     if (age <= refreshMs) return
-    const triedLately = now - source.triedAt() <= BACKGROUND_MS
+    const triedRecently = now - source.triedAt() <= BACKGROUND_MS
     const reload = remote.reload()
     const settled = reload.catch(() => {})
     if (age > MAX_AGE_MS) await reload
     // After hours without a token, the provider may have withdrawn a key.
-    else if (age > refreshMs + BACKGROUND_MS && !triedLately) await settled
+    else if (age > refreshMs + BACKGROUND_MS && !triedRecently) await settled
   }
   const find: JWTVerifyGetKey = async (header, token) => {
     await refresh()

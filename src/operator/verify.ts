@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { firstOfMonth } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 
 /** A wrong row count. */
@@ -57,10 +58,11 @@ function totals(table: string): RawBuilder<Difference> {
 }
 
 function counts(table: string, period: 'month' | 'day') {
+  const day = sql<string>`effective_day`
   const [column, ofDay, format] =
     period === 'month'
-      ? ['first_day', 'effective_day - (extract(day from effective_day)::integer - 1)', 'YYYY-MM']
-      : ['effective_day', 'effective_day', 'YYYY-MM-DD']
+      ? (['first_day', firstOfMonth(day), 'YYYY-MM'] as const)
+      : (['effective_day', day, 'YYYY-MM-DD'] as const)
   return sql<Difference>`
     select connection_id as "connectionId", ${sql.lit(table)} as "table",
       to_char(period, ${sql.lit(format)}) as period,
@@ -69,7 +71,7 @@ function counts(table: string, period: 'month' | 'day') {
       select connection_id, ${sql.ref(column)} as period, row_count
       from ${sql.table(`${table}_${period}`)}) b
     full join (
-      select connection_id, ${sql.raw(ofDay)} as period, count(*) as counted
+      select connection_id, ${ofDay} as period, count(*) as counted
       from ${sql.table(table)} group by 1, 2) n using (connection_id, period)
     where coalesce(b.row_count, 0) <> coalesce(n.counted, 0)
     order by connection_id, period`
