@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { keyOf } from '../data/data-set.ts'
 import { captureStatement, SESSION } from '../data/statement.ts'
 import type { PageQuery } from '../servers/targets.ts'
 
@@ -54,11 +55,23 @@ function scriptOf(statement: string, queries: PageQuery[]): string {
   const hash = (name: string, number: string) =>
     `sha256(convert_to('${name}-' || (${number})::text, 'UTF8'))`
   const connectionHash = hash('connection', ':n::int')
-  const key = `('x' || encode(substr(${connectionHash}, 1, 8), 'hex'))::bit(64)::bigint`
   const text = statement
     .replaceAll(/\$1(?!\d)/g, hash('app', ':n % 10'))
     .replaceAll(/\$2(?!\d)/g, connectionHash)
-    .replaceAll(/\$3(?!\d)/g, key)
+    .replaceAll(/\$3(?!\d)/g, ':key')
     .replaceAll(/\$(\d+)/g, ':p$1')
-  return `\\set n random(${queries[0]?.connection}, ${queries.at(-1)?.connection})\n${text};\n`
+  const numbers = queries.map(({ connection }) => connection)
+  const [first = 0, last = first] = [numbers.at(0), numbers.at(-1)]
+  return `\\set n random(${first}, ${last})\n\\set key ${keyOfNumber(first, last)}\n${text};\n`
+}
+
+/**
+ * Returns a pgbench expression for the key of connection :n, as a binary search. pgbench cannot compute
+ * a SHA-256, and in SQL it would cost more than the statement.
+ */
+function keyOfNumber(first: number, last: number): string {
+  if (first === last) return keyOf(first)
+  const middle = Math.floor((first + last) / 2)
+  const [low, high] = [keyOfNumber(first, middle), keyOfNumber(middle + 1, last)]
+  return `case when :n <= ${middle} then ${low} else ${high} end`
 }
