@@ -192,6 +192,10 @@ function fill(
 const LETTER_T = 0x74
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+/** JSON escapes by byte: of control characters, the quote and the backslash. */
+const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, byte) =>
+  Buffer.from(JSON.stringify(String.fromCharCode(byte)).slice(1, -1)),
+)
 
 /**
  * Copies up to 30 bytes in a loop, which is faster than a call into the runtime. Most values are
@@ -215,7 +219,11 @@ function writeEscaped(
   for (let i = from; i < end; i += 1) {
     const byte = source[i] as number
     if (byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH) target[at++] = byte
-    else at += target.write(JSON.stringify(String.fromCharCode(byte)).slice(1, -1), at)
+    else {
+      const escaped = ESCAPES[byte] as Buffer
+      target.set(escaped, at)
+      at += escaped.length
+    }
   }
   return at
 }

@@ -38,6 +38,8 @@ export interface ReadOptions {
 const DEPTH = 8
 /** Minimum time that a server must have for a response before it counts as silent, in ms. */
 const FAIR_MS = 100
+/** Two connections that break within this time replace the pool, in ms. */
+const REPEATED_MS = 1_000
 /** Interval of the checks for overdue reads, in ms. */
 const CHECK_MS = 100
 /** Idle time after which a connection returns to the pool, in ms. */
@@ -79,6 +81,8 @@ export class Pipeline {
   readonly #waiting: Read[] = []
   #pool: ServerPool
   #opening = 0
+  /** Time at which a connection broke last. */
+  #brokenAt = Number.NEGATIVE_INFINITY
   #scheduled = false
   #closing = false
 
@@ -131,8 +135,9 @@ export class Pipeline {
     while (this.#waiting.length > 0) {
       const lease = leastBusy(this.#leases, this.#pool, this.#depth)
       const isBusy = lease === undefined || lease.inFlight.size > 0
+      // Connections that are opening serve the reads that wait.
+      if (isBusy && this.#opening * this.#depth >= this.#waiting.length) return
       if (isBusy && this.#leases.size + this.#opening < this.#options.size) {
-        if (this.#opening * this.#depth >= this.#waiting.length) return
         this.#open()
         continue
       }
@@ -212,21 +217,25 @@ export class Pipeline {
 
   /** Discards the connection after a failed read, and the whole pool if the server may be down. */
   #lose(lease: Lease, read: Read, error: Error): void {
-    const broken = isBroken(error)
-    if (broken || error instanceof ServerFailed) lease.discard = true
+    // All reads in flight on a broken connection fail; the first one counts.
+    const broken = isBroken(error) && !lease.discard
+    if (isBroken(error) || error instanceof ServerFailed) lease.discard = true
     // PgBouncer may have queued a late probe for all of its time, which is shorter than silentMs.
     const waited = Math.round(performance.now() - read.sentAt)
     const queued = this.#options.pooler && waited < this.#silentMs
     const silent = error instanceof ServerSilent && lease.pool.receivedAt < read.sentAt && !queued
     // Replay conflicts and pooler timeouts close one connection only.
     const single = isStandbyConflict(error) || isPoolerTimeout(error)
-    if (lease.pool === this.#pool && (silent || (broken && !single))) this.#replacePool(silent)
+    const again = broken && !single && performance.now() - this.#brokenAt < REPEATED_MS
+    if (broken && !single) this.#brokenAt = performance.now()
+    if (lease.pool === this.#pool && (silent || again)) this.#replacePool(silent)
     this.#fail(read, error)
   }
 
-  /** Replaces the pool: if one connection broke or is silent, idle ones may be dead as well. */
+  /** Replaces the pool: if two connections broke or one is silent, idle ones may be dead as well. */
   #replacePool(silent: boolean): void {
     const from = this.#pool
+    this.#brokenAt = Number.NEGATIVE_INFINITY
     this.#pool = createPool(this.#options, this.#onEnd)
     for (const lease of [...this.#leases]) this.#releaseIfIdle(lease)
     if (silent) from.abandon()

@@ -11,6 +11,13 @@ const kill = {
   title: 'kill',
   text: `select case when $1::text = 'it' then pg_terminate_backend(pg_backend_pid())::text else $1 end`,
 }
+const killOnce = {
+  name: 'kill once',
+  title: 'kill once',
+  // Ends its own connection while there are three: the second attempt finds fewer.
+  text: `select case when count(*) >= 3 then pg_terminate_backend(pg_backend_pid())::text end
+    from pg_stat_activity where datname = current_database() and application_name ^@ 'investment'`,
+}
 const sleep = { name: 'sleep', title: 'sleep', text: 'select pg_sleep($1::float8)::text || $1' }
 const setting = {
   name: 'setting',
@@ -73,6 +80,19 @@ t.test('read that is too slow: later reads get their rows', async (t) => {
   const results = await Promise.allSettled(['0', '30', '0.1', '0'].map((s) => read(sleep, [s])))
   t.match(results[1], { reason: { name: 'DatabaseUnavailable' } })
   for (const n of [0, 2, 3]) t.equal(results[n]?.status, 'fulfilled')
+})
+
+t.test('one connection breaks: the idle ones stay, and serve the next reads', async (t) => {
+  const { read, db } = await open(t, { size: 3 })
+  const reads: Promise<unknown>[] = []
+  for (let n = 0; n < 3; n += 1) {
+    reads.push(read(sleep, ['1.5']))
+    await until('the read is in flight', () => db.state().primary.inUse === n + 1)
+  }
+  await Promise.all(reads)
+  t.equal(db.state().primary.connections, 3)
+  t.same(await read(killOnce, []), [null], 'repeated on another connection')
+  t.equal(db.state().primary.connections, 2)
 })
 
 t.test('reads on one connection: each is a separate transaction', async (t) => {
