@@ -8,6 +8,7 @@ import pg from 'pg'
 import { t } from 'tap'
 import { seed } from '../../seeds/seed.ts'
 import { settings } from '../../src/config.ts'
+import { SHOWN_PROBLEMS } from '../../src/operator/errors.ts'
 import { importTypes } from '../../src/operator/import/import-types.ts'
 import { startService } from '../support/service.ts'
 
@@ -114,15 +115,19 @@ t.test('README.md: the commands of an import create, import and read a row', asy
   t.match(response, { items: [JSON.parse(line)], totalItems: 1 })
 })
 
-t.test('README.md: the table of imports has the required fields', async (t) => {
-  const text = await read('README.md')
-  for (const [name, { fields, oneOf }] of Object.entries(importTypes)) {
-    const required = fields.inOrder.filter(({ absent }) => absent === undefined)
-    const names = required.map(({ path }) => `\`${path}\``)
-    if (oneOf.length > 0) names.push(oneOf.map(({ path }) => `\`${path}\``).join(' or '))
-    t.ok(text.includes(`| \`${name}\` | ${names.join(', ')} |`), `${name}: ${names.join(', ')}`)
-  }
-})
+t.test(
+  'README.md: the import has the true required fields and number of shown errors',
+  async (t) => {
+    const text = await read('README.md')
+    t.match(text, `the first ${SHOWN_PROBLEMS}, and their total number`)
+    for (const [name, { fields, oneOf }] of Object.entries(importTypes)) {
+      const required = fields.inOrder.filter(({ absent }) => absent === undefined)
+      const names = required.map(({ path }) => `\`${path}\``)
+      if (oneOf.length > 0) names.push(oneOf.map(({ path }) => `\`${path}\``).join(' or '))
+      t.ok(text.includes(`| \`${name}\` | ${names.join(', ')} |`), `${name}: ${names.join(', ')}`)
+    }
+  },
+)
 
 t.test('README.md: the command for the page statement prints it', async (t) => {
   const command = await commands('npm exec -- node')
