@@ -8,7 +8,7 @@ export interface Load {
   title: string
   /** Requests in flight at any time. */
   clients: number
-  /** Requests to a target; undefined where it lacks the feature. */
+  /** Requests to a target; undefined if it does not have the feature. */
   requests(target: Target): WireRequest[] | undefined | Promise<WireRequest[] | undefined>
   /** Queries of a list, with which the responses can be compared. */
   queries?: PageQuery[]
@@ -80,7 +80,7 @@ function orderRequests(target: Target): WireRequest[] {
   return small.map((id) => wireRequest(target.orders(id), target.headers(id)))
 }
 
-/** Conditional requests; undefined where responses have no ETag. */
+/** Conditional requests; undefined if responses have no ETag. */
 async function unmodifiedRequests(target: Target): Promise<WireRequest[] | undefined> {
   const requests: WireRequest[] = []
   for (const connection of small) {

@@ -36,7 +36,7 @@ export async function measure(
   return series.filter(({ samples }) => samples.length > 0)
 }
 
-/** Median of one figure over the rounds; undefined where it was not measured. */
+/** Median of one figure over the rounds; undefined if it was not measured. */
 export function medianOf(samples: Sample[], name: keyof Sample): number | undefined {
   const values = samples.map((sample) => sample[name]).filter((value) => value !== undefined)
   return values.length === 0 ? undefined : median(values)

@@ -9,7 +9,7 @@ import { freePort } from '../../tools/embedded-postgres/free-port.ts'
 /** BENCH_PGBOUNCER is the path of another version than Debian's. */
 const program = process.env.BENCH_PGBOUNCER ?? 'pgbouncer'
 
-/** Starts PgBouncer in transaction mode; undefined where it is not installed. */
+/** Starts PgBouncer in transaction mode; undefined if it is not installed. */
 export async function startPgBouncer(target: string) {
   const version = await versionOf(program)
   if (version === undefined) return undefined

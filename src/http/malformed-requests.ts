@@ -7,8 +7,8 @@ import { headerCount, newRequestId, SECURITY_HEADERS, setRequestIdentity } from 
 import { wrongMethod } from './methods.ts'
 
 /**
- * Handles requests that Node.js would reject without the common error body: no Host header (needs
- * `requireHostHeader: false`), an unknown expectation, or CONNECT.
+ * Handles requests that Node.js would reject without the common error body. They have no Host header
+ * (needs `requireHostHeader: false`), an unknown expectation, or the method CONNECT.
  */
 export const malformedRequests = fp(async (app: FastifyInstance) => {
   app.addHook('onRequest', async (request) => {

@@ -12,8 +12,8 @@ export interface Frame {
 /** Largest chunk of a streamed response, in bytes, unless one row is longer. */
 const CHUNK = 65_536
 /**
- * Size of the ring buffer of chunks, in bytes. At most half of it is unsent: less than two buffered
- * chunks (the stream stops at 64 KiB), one requested ahead and one being written.
+ * Size of the ring buffer of chunks, in bytes. At most half of it is unsent. The stream buffers less
+ * than two chunks (it stops at 64 KiB). One chunk is requested ahead, and one is being written.
  */
 const RING = 8 * CHUNK
 /** Largest rows that are written at once, in bytes. A full page takes one to two milliseconds. */
@@ -21,8 +21,8 @@ const AT_ONCE = 1_048_576
 
 /**
  * Writes rows as a JSON array within its frame. Above AT_ONCE bytes of rows, it returns a stream that
- * makes chunks on demand. While a slow client reads, memory holds the rows instead of their JSON, which
- * is two to three times as large.
+ * makes chunks on demand. While a slow client reads, memory holds the rows. Their JSON is two to three
+ * times as large.
  */
 export function jsonArray(
   rows: RawRows,
@@ -46,10 +46,7 @@ export function jsonArray(
   return whole
 }
 
-/**
- * Yields chunks in turns. Stops when the response has ended, because another response then uses its
- * memory.
- */
+/** Yields chunks in turns. Stops when the response has ended: another one then uses its memory. */
 async function* scheduled<T>(
   chunks: Iterator<T>,
   reservation: MemoryReservation,
@@ -68,7 +65,7 @@ type Allocate = (atLeast: number, before: number) => Buffer
 
 const fresh = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))
 
-/** Allocates chunks one after the other. At the end of the block, it starts again at the beginning. */
+/** Allocates chunks one after the other, and starts again at the end of the block. */
 function ring(block: Buffer): Allocate {
   let start = 0
   let inRing = false

@@ -197,10 +197,7 @@ const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, byte) =>
   Buffer.from(JSON.stringify(String.fromCharCode(byte)).slice(1, -1)),
 )
 
-/**
- * Copies up to 30 bytes in a loop, which is faster than a call into the runtime. Most values are
- * shorter.
- */
+/** Copies up to 30 bytes in a loop, which is faster than a native call. Most values are shorter. */
 function copy(source: Buffer, from: number, end: number, target: Buffer, begin: number): number {
   if (end - from > 30) return begin + source.copy(target, begin, from, end)
   let at = begin

@@ -23,8 +23,8 @@ export interface ServerState {
 /** One PostgreSQL server. */
 export interface PostgresServer {
   /**
-   * Runs a SELECT. All reads of a request share one deadline: its start (`reservation.since`) plus the
-   * maximum wait, the statement timeout and one second.
+   * Runs a SELECT. All reads of a request share a deadline. It is `reservation.since` plus the maximum
+   * wait, the statement timeout and one second.
    * @throws DatabaseUnavailable if no response arrives in time
    */
   read(statement: Statement, values: Parameter[], reservation?: MemoryReservation): Promise<RawRows>

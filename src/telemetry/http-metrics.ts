@@ -65,9 +65,7 @@ function createMetrics(registry: Registry) {
   }
 }
 
-/**
- * Returns the bytes sent since the last call. Responses on one connection are sent one after the other.
- */
+/** Returns the bytes sent since the last call: on a connection, responses follow one another. */
 function bytesSinceLastCall(): (socket: Socket) => number {
   const counted = new WeakMap<Socket, number>()
   return (socket) => {

@@ -51,8 +51,8 @@ async function ordinaryUser() {
 const ACCESSIBLE_FOLDER = '/var/lib/investment-data-query-service'
 
 /**
- * Returns paths that the account can access: the given ones, or new ones in ACCESSIBLE_FOLDER with a
- * copy of the programs. The project may be in a home that other users cannot enter.
+ * Returns paths that the account can access: the given ones, or new ones in ACCESSIBLE_FOLDER. The
+ * programs are copied there. The project may be in a home that other users cannot enter.
  */
 export async function accessiblePaths(
   { owner }: Account,

@@ -54,7 +54,7 @@ const WORDS: [Buffer, Value['type']][] = [
 /**
  * Reads a line of JSON (RFC 8259) token by token, without creating strings. JSON.parse rounds numbers
  * and hides duplicate members. A library that does neither (lossless-json) reached 0.6 of the speed.
- * Every method except `start` and `atEnd` throws NotJson where the line is not JSON.
+ * Every method except `start` and `atEnd` throws NotJson if the line is not JSON.
  */
 export class JsonScanner {
   /** The last value. The scanner reuses this object. */

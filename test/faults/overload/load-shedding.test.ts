@@ -100,7 +100,7 @@ t.test('Connections beyond MAX_SOCKETS: closed at once, and accepted again later
   const idle = Array.from({ length: 5 }, () => connect(service.port, '127.0.0.1'))
   const connected = Promise.all(idle.map((socket) => once(socket, 'connect')))
   await within('the clients have connected', connected)
-  // The connections of the health check at the start may have to close first.
+  // The service may first have to close the connections of the health check at the start.
   const isClosed = async () => {
     const next = connect(service.port, '127.0.0.1')
     next.on('error', () => {}).resume()
