@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import t from 'tap'
 import { addCaller, addConnection, addTransferOrders, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -177,4 +178,27 @@ t.test('304: a change was rolled back (contract 24)', async (t) => {
   await t.rejects(undone, { message: 'undone' })
   const headers = { 'if-none-match': String(before.headers.get('etag')) }
   t.equal((await get(connection.portfolio, { token, headers })).status, 304)
+})
+
+t.test('ETag: it does not depend on the connection token or the path (contract 24)', async (t) => {
+  const { appId, token, connection } = await filled()
+  const other = await addConnection(db, appId, `another token ${connection.token}`)
+  const state = { data_version: '7', changed_at: '2025-03-14T15:42:07.123456Z' }
+  for (const { id } of [connection, other]) {
+    await sql`update connection set data_version = ${state.data_version}::bigint,
+      changed_at = ${state.changed_at}::timestamptz where id = ${id}::bigint`.execute(db)
+  }
+  const etagOf = async (path: string) => (await get(path, { token })).headers.get('etag')
+  t.equal(await etagOf(connection.portfolio), await etagOf(other.portfolio))
+  t.equal(await etagOf(`${connection.orders}`), await etagOf(`${other.orders}?`))
+  t.not(await etagOf(connection.portfolio), await etagOf(connection.account))
+  t.match(await etagOf(connection.portfolio), /^W\/"7\.1741966927123456-/)
+  t.equal(
+    await etagOf(`${connection.account}?limit=5`),
+    await etagOf(`${other.account}?page=0&limit=5`),
+  )
+  t.not(
+    await etagOf(`${connection.account}?limit=5`),
+    await etagOf(`${connection.account}?limit=6`),
+  )
 })
