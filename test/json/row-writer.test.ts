@@ -285,7 +285,7 @@ t.test('a small memory: rows are rejected as a whole, and the memory is free aga
   const expected = await readPlain(AccountTransaction, rows)
   const rejected = small.reserve(rows.length, performance.now())
   const raw = await readRaw(AccountTransaction, rows, rejected)
-  t.match(raw, { refused: true })
+  t.match(raw, { overLimit: true })
   rejected.end(true)
   t.equal(small.used, 0)
   const few = rows.slice(0, 20)
