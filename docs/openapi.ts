@@ -693,7 +693,7 @@ export interface components {
             requestId: string;
             /**
              * Errors
-             * @description Every error of the query parameters; only with `invalid_request`.
+             * @description Errors of the query parameters, 20 at most; only with `invalid_request`. With more errors, `detail` has their number.
              */
             errors?: components["schemas"]["ParameterFault"][];
         };

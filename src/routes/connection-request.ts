@@ -7,7 +7,7 @@ import { connectionKey, tokenHash } from '../postgres/tokens.ts'
 import { ConnectionNotFound, confirmCaller } from '../queries/caller.ts'
 import type { ConnectionRequest, ReadResponse } from '../queries/read-response.ts'
 import type { ConnectionParams } from '../schemas/list.ts'
-import type { ParameterError } from '../schemas/problem.ts'
+import { MAX_PARAMETER_ERRORS, type ParameterError } from '../schemas/problem.ts'
 
 export interface RouteOptions {
   db: Database
@@ -76,8 +76,12 @@ export async function rejectParameters(
   errors: ParameterError[],
 ): Promise<void> {
   if (errors.length === 0) return
-  const detail = 'Some query parameters are invalid: `errors` lists each one.'
-  await charge(options, reply, Promise.reject(new HttpError('invalid_request', detail, { errors })))
+  const listed = errors.slice(0, MAX_PARAMETER_ERRORS)
+  const which =
+    errors.length > listed.length ? `the first ${listed.length} of ${errors.length}` : 'each one'
+  const detail = `Some query parameters are invalid: \`errors\` lists ${which}.`
+  const error = new HttpError('invalid_request', detail, { errors: listed })
+  await charge(options, reply, Promise.reject(error))
 }
 
 /**

@@ -19,6 +19,9 @@ const ParameterErrorCode = ClosedList(
 )
 export type ParameterErrorCode = Static<typeof ParameterErrorCode>
 
+/** Errors that a 400 lists. A request of 15 KB may have 3,700, and would get a response of 473 KB. */
+export const MAX_PARAMETER_ERRORS = 20
+
 /** One error of one query parameter in a 400. Generated clients know it as `ParameterFault`. */
 export const ParameterError = Component(
   'ParameterFault',
@@ -165,8 +168,11 @@ export const Problem = Component(
       errors: Type.Optional(
         Type.Array(Reference(ParameterError), {
           minItems: 1,
+          maxItems: MAX_PARAMETER_ERRORS,
           title: 'Errors',
-          description: 'Every error of the query parameters; only with `invalid_request`.',
+          description:
+            `Errors of the query parameters, ${MAX_PARAMETER_ERRORS} at most; only with ` +
+            '`invalid_request`. With more errors, `detail` has their number.',
         }),
       ),
     },

@@ -136,6 +136,15 @@ for (const list of listNames) {
   })
 }
 
+t.test('400: more than 20 errors: the first 20 and their number (contract 5)', async (t) => {
+  const names = Array.from({ length: 3_000 }, (_, n) => `a${n.toString(36)}`)
+  const { status, text, json } = await get(`${connection.portfolio}?${names.join('&')}`, { token })
+  t.equal(status, 400)
+  t.equal(json().errors.length, 20)
+  t.match(json().detail, '`errors` lists the first 20 of 3000.')
+  t.ok(text.length < 4_000)
+})
+
 t.test('400: MAX_LIMIT sets the largest limit, and the error names it (contract 2)', async (t) => {
   const other = await startService(t, { environment: { MAX_LIMIT: '2500' } })
   const caller = await addCaller(other.db)
