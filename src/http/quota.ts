@@ -145,7 +145,7 @@ export async function configuredQuota(
     const until = exhaustedUntil.get(appOf.get(cacheKeyOf(request.caller))) ?? 0
     if (until <= Date.now()) return
     // The cached app only selects the requests to confirm first.
-    request.appId = await confirmCaller(db, request.caller)
+    request.appId = await confirmCaller(db, request.caller, performance.now() - reply.elapsedTime)
     const milliseconds = (exhaustedUntil.get(request.appId) ?? 0) - Date.now()
     if (milliseconds > 0) throw tooManyRequests(reply, perMinute, milliseconds)
   })

@@ -155,9 +155,10 @@ export class Pipeline {
     from.connect((error, client) => {
       this.#opening -= 1
       const lease = client && leaseOf(client, from)
-      const [read] = client ? [] : this.#waiting.splice(0, 1)
+      // Without this connection, the reads that it was opened for fail.
+      const failed = client ? [] : this.#waiting.splice(0, this.#depth)
       if (lease) this.#leases.add(lease)
-      if (read) this.#fail(read, notConnected(error))
+      for (const read of failed) this.#fail(read, notConnected(error))
       this.#dispatch()
       if (lease) this.#releaseIfIdle(lease)
     })
@@ -264,6 +265,10 @@ export class Pipeline {
 
   readonly #check = (): void => {
     const now = performance.now()
+    for (const read of this.#waiting.filter(({ due }) => due <= now)) {
+      this.#waiting.splice(this.#waiting.indexOf(read), 1)
+      this.#fail(read, notConnected(undefined))
+    }
     for (const lease of [...this.#leases, ...this.#probes]) closeOverdue(lease, this.#silentMs)
     for (const lease of [...this.#leases]) {
       if (lease.inFlight.size > 0 || now - lease.progressAt < KEEP_MS) continue

@@ -82,7 +82,7 @@ export function openReplica(options: ReplicaOptions): Replica {
     set('it does not respond')
     return new ServerFailed(error.message, { cause: error.cause })
   }
-  const read: Replica['read'] = (statement, values, reservation) =>
+  const read: Replica['read'] = (...query) =>
     new Promise((resolve, reject) => {
       inFlight.set(reject, performance.now())
       const succeed = (rows: RawRows) => {
@@ -90,7 +90,7 @@ export function openReplica(options: ReplicaOptions): Replica {
         resolve(rows)
       }
       server
-        .read(statement, values, reservation)
+        .read(...query)
         .then(succeed, (error) => reject(classify(error)))
         .finally(() => inFlight.delete(reject))
     })

@@ -23,11 +23,17 @@ export interface ServerState {
 /** One PostgreSQL server. */
 export interface PostgresServer {
   /**
-   * Runs a SELECT. All reads of a request share a deadline. It is `reservation.since` plus the maximum
+   * Runs a SELECT. All reads of a request share a deadline: the start of the request plus the maximum
    * wait, the statement timeout and one second.
+   * @param since start of the request, on performance.now()'s clock
    * @throws DatabaseUnavailable if no response arrives in time
    */
-  read(statement: Statement, values: Parameter[], reservation?: MemoryReservation): Promise<RawRows>
+  read(
+    statement: Statement,
+    values: Parameter[],
+    reservation?: MemoryReservation,
+    since?: number,
+  ): Promise<RawRows>
   /** Runs a statement of a health check or metric on a reserved connection, without a queue. */
   probe(statement: Statement, values: Parameter[]): Promise<RawRows>
   state(): ServerState
@@ -63,16 +69,16 @@ export function openServer(options: ServerOptions): PostgresServer {
       : error
 
   return {
-    read: async (statement, values, reservation) => {
+    read: async (statement, values, reservation, since = reservation?.since) => {
       if (reservation?.ended) throw new DatabaseUnavailable('the client is gone')
       if (reservation?.setAside() === false) {
         throw new DatabaseUnavailable('responses fill the memory')
       }
-      const since = reservation?.since ?? performance.now()
-      const due = since + options.waitMs + silentMs
+      const start = since ?? performance.now()
+      const due = start + options.waitMs + silentMs
       let entered = false
       try {
-        await limit.enter(reservation, since + options.waitMs - performance.now())
+        await limit.enter(reservation, start + options.waitMs - performance.now())
         entered = true
         const alone = reservation?.large === true
         const rows = await pipeline.read(statement, values, { reservation, due, alone })

@@ -106,11 +106,13 @@ export const callerStatements: Record<AuthMethod, Statement> = forEachAuthMethod
 /**
  * Authenticates the caller of a request that fails for another reason. Unknown callers get 401 first
  * (contract 1).
+ * @param since start of the request, on performance.now()'s clock
  * @returns the id of the app
  * @throws InvalidToken or ExpiredToken
  */
-export async function confirmCaller(db: Database, caller: Caller): Promise<string> {
-  const rows = await db.read(callerStatements[authMethodOf(caller)], [callerParameter(caller)])
+export async function confirmCaller(db: Database, caller: Caller, since: number): Promise<string> {
+  const statement = callerStatements[authMethodOf(caller)]
+  const rows = await db.read(statement, [callerParameter(caller)], undefined, since)
   const [appId, expired] = rows.shift() ?? []
   if (typeof appId !== 'string') throw new InvalidToken()
   if (expired === 't') throw new ExpiredToken()

@@ -94,7 +94,8 @@ export async function readResponse(
   const { caller, reservation, knownVersions } = request
   const keys = [callerParameter(caller), request.tokenHash, request.connectionKey]
   const method = authMethodOf(caller)
-  const readLookup = async () => takeLookup(await db.read(lookupStatements[method], keys))
+  const readLookup = async () =>
+    takeLookup(await db.read(lookupStatements[method], keys, undefined, reservation.since))
 
   const known = knownVersions.length > 0 ? await readLookup() : undefined
   if (known && (knownVersions.includes(known.version) || knownVersions.includes('*'))) {

@@ -100,7 +100,10 @@ export async function charge(
     // A request also counts if its client disconnected early, because the database did the work.
     const unknown = error instanceof HttpError || (quota !== undefined && raw.destroyed)
     if (!unknown) throw error
-    return { error, appId: await confirmCaller(db, request.caller) }
+    return {
+      error,
+      appId: await confirmCaller(db, request.caller, performance.now() - reply.elapsedTime),
+    }
   })
   request.appId = 'meta' in result ? result.meta.appId : result.appId
   await quota?.charge(reply)
