@@ -38,12 +38,10 @@ export const authentication = fp(
 
 function bearerToken(request: FastifyRequest): string {
   const { authorization } = request.headers
-  if (authorization === undefined) {
-    throw unauthorized('missing_credentials', 'Send the header "Authorization: Bearer <token>".')
-  }
+  if (authorization === undefined) throw unauthorized('missing_credentials')
   const token = BEARER.exec(authorization)?.[1]
   if (token === undefined || headerCount(request, 'authorization') > 1) {
-    throw unauthorized('malformed_credentials', 'Authorization must be "Bearer" and one token.')
+    throw unauthorized('malformed_credentials')
   }
   return token
 }

@@ -28,13 +28,14 @@ export class HttpError extends Error {
 
   constructor(
     code: ProblemCode,
-    detail: string,
-    extra: { headers?: Record<string, string>; errors?: ParameterError[] } = {},
+    detail: string = ProblemCodes[code].detail,
+    headers: Record<string, string> = {},
+    errors?: ParameterError[],
   ) {
     super(detail)
     this.code = code
-    this.headers = extra.headers ?? {}
-    this.errors = extra.errors
+    this.headers = headers
+    this.errors = errors
   }
 }
 
@@ -56,7 +57,7 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
     return sendError(request, reply, httpError)
   })
   app.setNotFoundHandler((request, reply) =>
-    sendError(request, reply, new HttpError('route_not_found', 'This path does not exist.')),
+    sendError(request, reply, new HttpError('route_not_found')),
   )
 })
 
@@ -89,39 +90,28 @@ function unavailableReason(error: Error): FastifyRequest['unavailableReason'] {
 
 function toHttpError(error: FastifyError): HttpError {
   if (error instanceof HttpError) return error
-  if (error instanceof InvalidToken) {
-    return unauthorized('invalid_token', 'The bearer token is unknown or revoked.')
-  }
-  if (error instanceof ExpiredToken) {
-    return unauthorized('expired_token', 'The bearer token has expired.')
-  }
-  if (error instanceof ConnectionNotFound) {
-    return new HttpError('connection_not_found', 'This app has no connection with this token.')
-  }
+  if (error instanceof InvalidToken) return unauthorized('invalid_token')
+  if (error instanceof ExpiredToken) return unauthorized('expired_token')
+  if (error instanceof ConnectionNotFound) return new HttpError('connection_not_found')
   if (error instanceof DatabaseUnavailable || error instanceof IdentityProviderUnavailable) {
     return serviceUnavailable()
   }
   // Errors of Fastify itself, such as a path that cannot be decoded.
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
-    return new HttpError('malformed_request', 'The request cannot be read.')
+    return new HttpError('malformed_request')
   }
-  return new HttpError(
-    'internal_error',
-    'The service failed. Report the requestId to its operator.',
-  )
+  return new HttpError('internal_error')
 }
 
-export function serviceUnavailable(
-  detail = 'The service is unavailable. Try again soon.',
-): HttpError {
-  return new HttpError('service_unavailable', detail, { headers: { 'retry-after': '1' } })
+export function serviceUnavailable(detail?: string): HttpError {
+  return new HttpError('service_unavailable', detail, { 'retry-after': '1' })
 }
 
 const REALM = 'Bearer realm="investment data"'
 
 /** Creates a 401. The challenge has an error only for a rejected token (RFC 6750, section 3.1). */
-export function unauthorized(code: ProblemCode, detail: string): HttpError {
+export function unauthorized(code: ProblemCode): HttpError {
   const rejected = code === 'invalid_token' || code === 'expired_token'
   const challenge = rejected ? `${REALM}, error="invalid_token"` : REALM
-  return new HttpError(code, detail, { headers: { 'www-authenticate': challenge } })
+  return new HttpError(code, undefined, { 'www-authenticate': challenge })
 }

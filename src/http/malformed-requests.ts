@@ -14,7 +14,7 @@ export const malformedRequests = fp(async (app: FastifyInstance) => {
   app.addHook('onRequest', async (request) => {
     // RFC 9112, section 3.2: exactly one Host header since HTTP/1.1.
     if (request.raw.httpVersion !== '1.0' && headerCount(request, 'host') !== 1) {
-      throw malformed('The request must have one Host header.')
+      throw new HttpError('malformed_request', 'The request must have one Host header.')
     }
   })
   // RFC 9110, section 10.1.1: a server may ignore an expectation.
@@ -31,7 +31,7 @@ export const malformedRequests = fp(async (app: FastifyInstance) => {
 export function rejectPath(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
   setRequestIdentity(request, reply)
   reply.headers(SECURITY_HEADERS)
-  sendError(request, reply, malformed())
+  sendError(request, reply, new HttpError('malformed_request'))
   const { method, errorCode } = request
   request.log.info({ method, status: reply.statusCode, errorCode }, 'request')
 }
@@ -43,11 +43,7 @@ export function rejectConnection(
   socket: Duplex,
 ): void {
   if (error.code === 'ECONNRESET' || !socket.writable || isResponding(socket)) socket.destroy()
-  else endConnection(this.log, socket, malformed())
-}
-
-function malformed(detail = 'The request cannot be read.'): HttpError {
-  return new HttpError('malformed_request', detail)
+  else endConnection(this.log, socket, new HttpError('malformed_request'))
 }
 
 /** True if an error body would end up in the middle of a response. */

@@ -28,8 +28,7 @@ export const methodNotAllowed = fp(async (app: FastifyInstance) => {
 })
 
 export function wrongMethod(): HttpError {
-  const detail = `Only ${ALLOWED.join(' and ')} are supported.`
-  return new HttpError('method_not_allowed', detail, { headers: { allow: ALLOWED.join(', ') } })
+  return new HttpError('method_not_allowed', undefined, { allow: ALLOWED.join(', ') })
 }
 
 /**

@@ -45,9 +45,7 @@ export const overload = fp(async (app: FastifyInstance, { config }: { config: Co
 
 class EventLoopDelayed extends HttpError {
   constructor() {
-    const { code, message, headers } = serviceUnavailable(
-      'The service is overloaded. Try again soon.',
-    )
-    super(code, message, { headers })
+    const { code, headers } = serviceUnavailable()
+    super(code, 'The service is overloaded. Try again soon.', headers)
   }
 }

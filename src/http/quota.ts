@@ -185,7 +185,6 @@ function setRest(reply: FastifyReply, remaining: number, milliseconds: number): 
 function tooManyRequests(reply: FastifyReply, perMinute: number, milliseconds: number): HttpError {
   setPolicy(reply, perMinute)
   const retryAfter = String(setRest(reply, 0, milliseconds))
-  return new HttpError('too_many_requests', `An app may send ${perMinute} requests a minute.`, {
-    headers: { 'retry-after': retryAfter },
-  })
+  const detail = `An app may send ${perMinute} requests a minute.`
+  return new HttpError('too_many_requests', detail, { 'retry-after': retryAfter })
 }

@@ -40,20 +40,11 @@ export interface PostgresServer {
   close(): Promise<void>
 }
 
-/**
- * Average number of reads in flight per connection. Further reads would only wait in PostgreSQL's
- * sockets.
- */
+/** Average number of reads in flight per connection. More would only wait in PostgreSQL's sockets. */
 const READS_PER_CONNECTION = 2
-/**
- * Time after the statement timeout at which the server counts as down, in ms. PostgreSQL cancels slow
- * statements itself.
- */
+/** Time after the statement timeout at which the server counts as down, in ms. */
 const GRACE_MS = 1_000
-/**
- * Maximum duration of a probe, in ms. It is a little above lock_timeout, so that a late probe does not
- * delay the next one.
- */
+/** Maximum duration of a probe, in ms: a little above lock_timeout. */
 const PROBE_MS = 1_200
 
 export function openServer(options: ServerOptions): PostgresServer {

@@ -77,10 +77,9 @@ export async function rejectParameters(
 ): Promise<void> {
   if (errors.length === 0) return
   const listed = errors.slice(0, MAX_PARAMETER_ERRORS)
-  const which =
-    errors.length > listed.length ? `the first ${listed.length} of ${errors.length}` : 'each one'
-  const detail = `Some query parameters are invalid: \`errors\` lists ${which}.`
-  const error = new HttpError('invalid_request', detail, { errors: listed })
+  const some = `Some query parameters are invalid: \`errors\` lists the first ${listed.length} of ${errors.length}.`
+  const detail = errors.length > listed.length ? some : undefined
+  const error = new HttpError('invalid_request', detail, {}, listed)
   await charge(options, reply, Promise.reject(error))
 }
 

@@ -52,8 +52,8 @@ interface ProblemType {
   readonly status: number
   readonly title: string
   readonly meaning: string
-  /** Text of `detail` in the example. The service must send the same text. */
-  readonly example: string
+  /** Text of `detail`, unless the error has a more exact one. */
+  readonly detail: string
 }
 
 const UNAUTHORIZED = { status: 401, title: 'Unauthorized' } as const
@@ -65,66 +65,66 @@ export const ProblemCodes = {
   missing_credentials: {
     ...UNAUTHORIZED,
     meaning: 'The request has no `Authorization` header',
-    example: 'Send the header "Authorization: Bearer <token>".',
+    detail: 'Send the header "Authorization: Bearer <token>".',
   },
   malformed_credentials: {
     ...UNAUTHORIZED,
     meaning: 'The `Authorization` header is not `Bearer` and one token',
-    example: 'Authorization must be "Bearer" and one token.',
+    detail: 'Authorization must be "Bearer" and one token.',
   },
   invalid_token: {
     ...UNAUTHORIZED,
     meaning: 'The bearer token is unknown or revoked',
-    example: 'The bearer token is unknown or revoked.',
+    detail: 'The bearer token is unknown or revoked.',
   },
   expired_token: {
     ...UNAUTHORIZED,
     meaning: 'The bearer token was valid and has expired',
-    example: 'The bearer token has expired.',
+    detail: 'The bearer token has expired.',
   },
   invalid_request: {
     ...BAD_REQUEST,
     meaning: 'Query parameters are not valid; `errors` lists each error',
-    example: 'Some query parameters are invalid: `errors` lists each one.',
+    detail: 'Some query parameters are invalid: `errors` lists each one.',
   },
   malformed_request: {
     ...BAD_REQUEST,
     meaning: 'The service cannot read the request, for example because its URL does not decode',
-    example: 'The request cannot be read.',
+    detail: 'The request cannot be read.',
   },
   connection_not_found: {
     ...NOT_FOUND,
     meaning: 'The calling app has no connection with this token',
-    example: 'This app has no connection with this token.',
+    detail: 'This app has no connection with this token.',
   },
   route_not_found: {
     ...NOT_FOUND,
     meaning: 'The service has no such path',
-    example: 'This path does not exist.',
+    detail: 'This path does not exist.',
   },
   method_not_allowed: {
     status: 405,
     title: 'Method Not Allowed',
     meaning: 'The path is read-only; `Allow` lists its methods',
-    example: 'Only GET and HEAD are supported.',
+    detail: 'Only GET and HEAD are supported.',
   },
   too_many_requests: {
     status: 429,
     title: 'Too Many Requests',
     meaning: 'The app has used up its quota; wait for `Retry-After`',
-    example: 'An app may send 60 requests a minute.',
+    detail: 'An app may send 60 requests a minute.',
   },
   internal_error: {
     status: 500,
     title: 'Internal Server Error',
     meaning: 'The service failed; its log has the cause under `requestId`',
-    example: 'The service failed. Report the requestId to its operator.',
+    detail: 'The service failed. Report the requestId to its operator.',
   },
   service_unavailable: {
     status: 503,
     title: 'Service Unavailable',
     meaning: 'The service is overloaded or has no database; wait for `Retry-After`',
-    example: 'The service is unavailable. Try again soon.',
+    detail: 'The service is unavailable. Try again soon.',
   },
 } as const satisfies Record<string, ProblemType>
 export type ProblemCode = keyof typeof ProblemCodes
@@ -209,8 +209,8 @@ export function problemExamples(status: number) {
   )
   return Object.fromEntries(
     shown.map((code) => {
-      const { title, example } = ProblemCodes[code]
-      const problem = { status, code, title, detail: example, requestId: REQUEST_ID }
+      const { title, detail } = ProblemCodes[code]
+      const problem = { status, code, title, detail, requestId: REQUEST_ID }
       const value = code === 'invalid_request' ? { ...problem, errors } : problem
       return [code, { summary: code, value }]
     }),
