@@ -4,7 +4,7 @@
 --   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/partitions.sql
 --
 -- Names, keys, indexes, triggers, policies and rights do not change. The number of partitions cannot be changed
--- later. Each partition makes requests slower (docs/performance.md, "Partitions"), so use as few as possible.
+-- later. Partitions cost requests little (docs/performance.md, "Partitions").
 
 set partitions.count = 4;
 

@@ -142,7 +142,7 @@ export class Pipeline {
         continue
       }
       if (lease === undefined || (isBusy && this.#waiting[0]?.alone)) return
-      const packet = takePacket(this.#waiting, this.#depth)
+      const packet = takePacket(this.#waiting, this.#depth - lease.inFlight.size)
       sendTogether(lease.client, () => {
         for (const read of packet) this.#start(lease, read)
       })

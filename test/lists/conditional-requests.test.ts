@@ -130,7 +130,7 @@ for (const endpoint of endpoints) {
   )
 }
 
-t.test('304: only for the URL of the ETag (contract 24)', async (t) => {
+t.test('304: only for the route, query and version of the ETag (contract 24)', async (t) => {
   const { appId, token, connection } = await filled()
   const empty = await addConnection(db, appId)
   const addresses = [
