@@ -177,12 +177,15 @@ export class Pipeline {
 
   #start(lease: Lease, read: Read): void {
     read.sentAt = performance.now()
+    if (read.due - read.sentAt < FAIR_MS) {
+      this.#fail(read, new ServerFailed('no connection to the database in time'))
+      this.#releaseIfIdle(lease)
+      return
+    }
     if (lease.inFlight.size === 0) lease.progressAt = read.sentAt
     lease.inFlight.add(read)
     lease.alone = read.alone === true
-    if (read.due - read.sentAt < FAIR_MS) {
-      this.#end(lease, read, new ServerFailed('no connection to the database in time'))
-    } else this.#send(lease, read, this.#options.prepare ? read.statement : unnamed(read.statement))
+    this.#send(lease, read, this.#options.prepare ? read.statement : unnamed(read.statement))
   }
 
   #send(lease: Lease, read: Read, statement: Statement): void {

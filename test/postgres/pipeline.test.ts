@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
+import { Pipeline } from '../../src/postgres/pipeline.ts'
 import type { Parameter } from '../../src/postgres/statements.ts'
 import { createDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
@@ -80,6 +81,19 @@ t.test('read that is too slow: later reads get their rows', async (t) => {
   const results = await Promise.allSettled(['0', '30', '0.1', '0'].map((s) => read(sleep, [s])))
   t.match(results[1], { reason: { name: 'DatabaseUnavailable' } })
   for (const n of [0, 2, 3]) t.equal(results[n]?.status, 'fulfilled')
+})
+
+t.test('read whose deadline is too near: it fails, and its connection stays', async (t) => {
+  const { url } = await createDatabase(t)
+  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
+  const pipeline = new Pipeline({ url, size: 1, ...options }, 6_000)
+  t.teardown(() => pipeline.close())
+  const statement = { name: 'pid', title: 'pid', text: 'select pg_backend_pid()' }
+  const pid = async (ms: number) =>
+    (await pipeline.read(statement, [], { due: performance.now() + ms })).shift()
+  const before = await pid(5_000)
+  await t.rejects(pid(50), { name: 'ServerFailed', message: /in time/ })
+  t.same(await pid(5_000), before)
 })
 
 t.test('one connection breaks: the idle ones stay, and serve the next reads', async (t) => {
