@@ -50,7 +50,7 @@ module.exports = {
       to: { pathNot: [schemas, '^node_modules/@sinclair/typebox/'] },
     },
     layer('operator-error', operatorError),
-    layer('config', config, operatorError, schemas),
+    layer('config', config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
     layer('postgres', postgres, schemas),
     layer('json', json, wire, '^src/postgres/response-memory[.]ts$', schemas),
     layer('queries', queries, json, postgres, schemas),

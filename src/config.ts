@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import { OperatorError } from './operator-error.ts'
+import { serverUrlProblem } from './postgres/server-urls.ts'
 
-const optional = (description: string, pattern = '') =>
-  Type.Optional(Type.String({ description, pattern }))
+const optional = (description: string) => Type.Optional(Type.String({ description }))
 
 /** Settings by the name of their environment variable, with units, limits and defaults. */
 const Settings = Type.Object({
@@ -15,10 +15,12 @@ const Settings = Type.Object({
     maximum: 65_535,
     description: 'Port to listen on.',
   }),
-  LOG_LEVEL: Type.Union(
-    ['fatal', 'error', 'warn', 'info', 'debug', 'silent'].map((level) => Type.Literal(level)),
-    { default: 'info', description: 'Lowest level that is logged.' },
-  ),
+  LOG_LEVEL: Type.Unsafe<string>({
+    type: 'string',
+    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
+    default: 'info',
+    description: 'Lowest level that is logged.',
+  }),
   MAX_LIMIT: Type.Integer({
     default: 10_000,
     minimum: 1_000,
@@ -53,7 +55,6 @@ const Settings = Type.Object({
   // Database
   DATABASE_URL: optional(
     'PostgreSQL to use. If unset: the embedded one in DATA_DIR (development).',
-    '^postgres(ql)?://',
   ),
   DATA_DIR: Type.String({
     default: '.data',
@@ -88,7 +89,6 @@ const Settings = Type.Object({
   }),
   DATABASE_REPLICA_URL: optional(
     'Standbys to read from: URLs, or hosts within one URL, separated by commas.',
-    '^postgres(ql)?://',
   ),
   REPLICA_MAX_LAG_MS: Type.Integer({
     default: 5_000,
@@ -132,10 +132,7 @@ const Settings = Type.Object({
   // Authentication and quota
   AUTH_ISSUER: optional('Identity provider whose access tokens are accepted: their `iss`.'),
   AUTH_AUDIENCE: optional('Audience that these tokens need: their `aud`.'),
-  AUTH_JWKS_URL: optional(
-    'URL of the keys of the identity provider: https, or this machine.',
-    '^https?://',
-  ),
+  AUTH_JWKS_URL: optional('URL of the keys of the identity provider: https, or this machine.'),
   AUTH_CLIENT_ID_CLAIM: optional(
     'Claim with the client id of the app. If unset: `client_id`, else `azp`.',
   ),
@@ -145,10 +142,7 @@ const Settings = Type.Object({
     maximum: 10_000_000,
     description: 'Maximum requests of an app per minute. 0: no limit.',
   }),
-  REDIS_URL: optional(
-    'Redis that counts these requests. If unset: each instance counts its own.',
-    '^rediss?://',
-  ),
+  REDIS_URL: optional('Redis that counts these requests. If unset: each instance counts its own.'),
 
   // Metrics and traces. OpenTelemetry's SDK reads these and all other OTEL_ variables itself.
   METRICS_PORT: Type.Optional(
@@ -195,13 +189,55 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   try {
     config = envSchema<Config>({ schema: Settings, data, env: false, dotenv: false })
   } catch (error) {
-    const found = (error as { errors?: { instancePath: string; message: string }[] }).errors
+    const found = (error as { errors?: SettingError[] }).errors
     if (found === undefined) throw error
-    errors.push(...found.map(({ instancePath, message }) => `${instancePath.slice(1)} ${message}`))
+    errors.push(...found.map(describe))
   }
-  errors.push(...identityProviderErrors(data))
+  errors.push(...databaseErrors(data), ...urlErrors(data), ...identityProviderErrors(data))
   if (config === undefined || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
   return config
+}
+
+interface SettingError {
+  instancePath: string
+  message: string
+  params: { allowedValues?: string[] }
+}
+
+function describe({ instancePath, message, params: { allowedValues } }: SettingError): string {
+  const reason = allowedValues ? `must be one of ${allowedValues.join(', ')}` : message
+  return `${instancePath.slice(1)} ${reason}`
+}
+
+// No message contains a URL, because URLs may contain passwords.
+
+function databaseErrors(data: NodeJS.ProcessEnv): string[] {
+  return ['DATABASE_URL', 'DATABASE_REPLICA_URL'].flatMap((name) => {
+    const problem = data[name] && serverUrlProblem(data[name])
+    return problem ? [`${name} ${problem}`] : []
+  })
+}
+
+const TRACE_EXPORTERS = ['otlp', 'zipkin', 'console']
+
+function urlErrors(data: NodeJS.ProcessEnv): string[] {
+  const errors: string[] = []
+  const check = (name: string, protocol: RegExp, example: string) => {
+    const url = URL.parse(data[name] ?? example)
+    if (!url || !protocol.test(url.protocol)) errors.push(`${name} must be a URL like ${example}`)
+  }
+  check('REDIS_URL', /^rediss?:$/, 'redis://HOST:6379')
+  // The exporter for gRPC also accepts HOST:4317.
+  const protocol = data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL
+  const scheme = protocol === 'grpc' ? /./ : /^https?:$/
+  check('OTEL_EXPORTER_OTLP_ENDPOINT', scheme, 'http://HOST:4318')
+  check('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', scheme, 'http://HOST:4318/v1/traces')
+  // The SDK accepts a list.
+  const exporters = data.OTEL_TRACES_EXPORTER?.split(',').map((name) => name.trim()) ?? []
+  if (exporters.some((name) => ![...TRACE_EXPORTERS, 'none'].includes(name))) {
+    errors.push(`OTEL_TRACES_EXPORTER must be one of ${TRACE_EXPORTERS.join(', ')}, none`)
+  }
+  return errors
 }
 
 /** Checks settings that depend on each other. */
@@ -213,18 +249,20 @@ function identityProviderErrors(data: NodeJS.ProcessEnv): string[] {
   if (present !== undefined && missing.length > 0) {
     errors.push(`${missing.join(' and ')} must be set too, because ${present} is set`)
   }
-  const url = data.AUTH_JWKS_URL
-  if (url !== undefined && !isTrustworthy(url)) {
+  const { AUTH_JWKS_URL: jwksUrl } = data
+  const url = jwksUrl === undefined ? undefined : URL.parse(jwksUrl)
+  if (url === null || (url && !isTrustworthy(url))) {
     errors.push('AUTH_JWKS_URL must be an https URL, or a URL of this machine')
+  } else if (url?.username || url?.password) {
+    errors.push('AUTH_JWKS_URL must have no user and no password: fetch() rejects them')
   }
   return errors
 }
 
 /** An attacker on the network can replace keys that are sent over plain HTTP. */
-function isTrustworthy(address: string): boolean {
-  const url = URL.parse(address)
-  if (url?.protocol === 'https:') return true
-  return url !== null && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)
+function isTrustworthy({ protocol, hostname }: URL): boolean {
+  if (protocol === 'https:') return true
+  return protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 /** True if a setting turns traces on and none turns them off. */

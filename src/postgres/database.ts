@@ -1,6 +1,7 @@
 import { openReplica, type Replica, type ReplicaState, watchReplicas } from './replicas.ts'
 import { type MemoryReservation, ResponseMemory } from './response-memory.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
+import { serverUrls } from './server-urls.ts'
 
 /** Databases of the service: a primary, and replicas if the settings name any. */
 export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
@@ -49,7 +50,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   const server = { ...options, queue, largePlaces: Math.ceil(options.size * LARGE_SHARE) }
   const primary = openServer(server)
   let listener: (replica: ReplicaState) => void = () => {}
-  const all = serverUrls(options.replicaUrl).map((url) =>
+  const all = serverUrls(options.replicaUrl ?? '').map((url) =>
     openReplica({
       ...server,
       url,
@@ -78,20 +79,6 @@ export function openDatabase(options: DatabaseOptions): Database {
       await Promise.all([primary, ...all].map((each) => each.close()))
     },
   }
-}
-
-const SEVERAL_HOSTS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]+)(.*)$/
-
-/**
- * Splits a list of URLs. Each may name several hosts in the notation of libpq:
- * `postgres://user@one:5432,two:5433/database`.
- */
-function serverUrls(list: string | undefined): string[] {
-  if (list === undefined) return []
-  return list.split(/,(?=postgres(?:ql)?:\/\/)/).flatMap((url) => {
-    const [, before = '', hosts = '', after = ''] = SEVERAL_HOSTS.exec(url) ?? []
-    return hosts.split(',').map((host) => before + host + after)
-  })
 }
 
 /** Wraps a read, for example to measure or trace it. Calls `run` once and returns its result. */

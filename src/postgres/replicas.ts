@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { withDeadline } from './deadline.ts'
 import { DatabaseUnavailable, isSchemaBehind, isStandbyConflict, ServerFailed } from './errors.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
+import { serverName } from './server-urls.ts'
 import { build, compile } from './statements.ts'
 import type { RawRows } from './wire/raw-rows.ts'
 
@@ -40,7 +41,7 @@ const CHECK_MS = 1_000
 
 export function openReplica(options: ReplicaOptions): Replica {
   const server = openServer(options)
-  const { hostname, port } = new URL(options.url)
+  const name = serverName(options.url)
   /** Reads in flight in order of arrival, with the start time of each. */
   const inFlight = new Map<(error: Error) => void, number>()
   let respondedAt = 0
@@ -48,7 +49,7 @@ export function openReplica(options: ReplicaOptions): Replica {
   let lagMs: number | undefined
 
   const state = () => ({
-    name: `${hostname}:${port || 5432}`,
+    name,
     unusableReason,
     lagMs,
     ...server.state(),

@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { readConfig } from '../../src/config.ts'
 
 const provider = {
@@ -29,4 +29,93 @@ t.test('several invalid settings: one error lists all', async (t) => {
   t.throws(() => readConfig({ PORT: '-1', AUTH_ISSUER: 'x', AUTH_JWKS_URL: 'http://a.example' }), {
     message: /PORT.*\n.*AUTH_AUDIENCE must be set.*\n.*AUTH_JWKS_URL must be an https/,
   })
+})
+
+const PASSWORD = 'S3cret'
+
+/** Returns the lines of the error, which must have no password. */
+function errorsOf(t: Test, environment: Record<string, string>): string[] {
+  try {
+    readConfig(environment)
+  } catch (error) {
+    const { message, stack } = error as Error
+    t.notMatch(stack, PASSWORD, Object.keys(environment).join())
+    return message.split('\n')
+  }
+  return []
+}
+
+t.test('DATABASE_URL and DATABASE_REPLICA_URL that pg cannot use: one sentence', async (t) => {
+  const login = `postgres://service:${PASSWORD}`
+  const invalid = [
+    `${login}@127.0.0.1:99999/db`,
+    `${login}@127.0.0.1:0/db`,
+    `${login}@[::1:5432/db`,
+    `${login}@db.example:notaport/db`,
+    `${login}@one.example,two.example:99999/db`,
+    `${login}@one.example/db,${login}@two.example:99999/db`,
+    `${login}/2@db.example/db`,
+    `postgres:///db?user=service&password=${PASSWORD}&host=one.example,two.example`,
+    `mysql://service:${PASSWORD}@db.example/db`,
+    `db.example password=${PASSWORD}`,
+  ]
+  for (const name of ['DATABASE_URL', 'DATABASE_REPLICA_URL']) {
+    for (const url of invalid) {
+      const start = `${name} must be a URL like postgres://USER:PASSWORD@HOST:5432/DATABASE`
+      const errors = errorsOf(t, { [name]: url })
+      t.match(errors, [start], url)
+      t.equal(errors.length, 1)
+    }
+    t.match(errorsOf(t, { [name]: `${login}@db.example/db?sslrootcert=/none/ca.pem` }), [
+      `${name} names a file that cannot be read: ENOENT`,
+    ])
+    t.same(errorsOf(t, { [name]: `${login}@db.example/db?target_session_attrs=standby` }), [
+      `${name} has target_session_attrs=standby: use one of read-write, primary, any`,
+    ])
+  }
+  const valid = [
+    `${login}@db.example/db?sslmode=verify-full&target_session_attrs=any`,
+    `${login}@one.example,[::1]:5433,10.0.0.1:5434/db?target_session_attrs=read-write`,
+    `${login}%2F2@db.example:5432/db`,
+    'postgres:///db',
+    'postgres://service@/db?host=/var/run/postgresql',
+    'postgres://%2Fvar%2Frun%2Fpostgresql/db',
+  ]
+  for (const url of valid) t.same(errorsOf(t, { DATABASE_URL: url }), [], url)
+})
+
+t.test('other URLs that cannot be used: one sentence', async (t) => {
+  const cases = {
+    REDIS_URL: [`redis://:${PASSWORD}@db.example:99999`, `http://:${PASSWORD}@db.example`],
+    OTEL_EXPORTER_OTLP_ENDPOINT: [`http://u:${PASSWORD}@otel.example:99999`, 'otel.example:4318'],
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: [`http://u:${PASSWORD}@`, '/v1/traces'],
+  }
+  for (const [name, urls] of Object.entries(cases)) {
+    for (const url of urls) {
+      const errors = errorsOf(t, { [name]: url })
+      t.match(errors, [`${name} must be a URL like`], url)
+      t.equal(errors.length, 1)
+    }
+  }
+  const jwks = { ...provider, AUTH_JWKS_URL: `https://user:${PASSWORD}@id.example/keys` }
+  t.same(errorsOf(t, jwks), [
+    'AUTH_JWKS_URL must have no user and no password: fetch() rejects them',
+  ])
+  const grpc = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
+  t.same(errorsOf(t, { ...grpc, OTEL_EXPORTER_OTLP_ENDPOINT: 'otel.example:4317' }), [])
+  t.same(errorsOf(t, { REDIS_URL: `rediss://:${PASSWORD}@db.example` }), [])
+})
+
+t.test('a value outside of a list: one sentence with the allowed values', async (t) => {
+  t.same(errorsOf(t, { LOG_LEVEL: 'loud' }), [
+    'LOG_LEVEL must be one of fatal, error, warn, info, debug, silent',
+  ])
+  for (const value of ['jaeger', 'otlp,jaeger', 'OTLP']) {
+    t.same(errorsOf(t, { OTEL_TRACES_EXPORTER: value }), [
+      'OTEL_TRACES_EXPORTER must be one of otlp, zipkin, console, none',
+    ])
+  }
+  for (const value of ['otlp', 'otlp, console', 'zipkin', 'none']) {
+    t.same(errorsOf(t, { OTEL_TRACES_EXPORTER: value }), [], value)
+  }
 })

@@ -48,6 +48,18 @@ t.test('HOST or PORT cannot be used: one sentence and exit code 1', async (t) =>
   })
 })
 
+t.test(
+  'DATABASE_URL cannot be used: one sentence without its password and exit code 1',
+  async (t) => {
+    const DATABASE_URL = 'postgres://service:S3cret@127.0.0.1:99999/db'
+    const stderr =
+      'DATABASE_URL must be a URL like postgres://USER:PASSWORD@HOST:5432/DATABASE, ' +
+      'with / in a password as %2F\n'
+    t.same(await start({ DATABASE_URL }), { stderr, code: 1 })
+    t.match(await operator(['app', 'list'], { env: { DATABASE_URL } }), { stderr, code: 1 })
+  },
+)
+
 t.test('embedded PostgreSQL cannot start: one sentence and exit code 1', async (t) => {
   const file = join(folder, 'file')
   await writeFile(file, '')

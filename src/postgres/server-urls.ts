@@ -1,0 +1,48 @@
+import pg from 'pg'
+
+const SEVERAL_HOSTS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]+)(.*)$/
+
+/**
+ * Splits a list of URLs. Each may name several hosts in the notation of libpq:
+ * `postgres://user@one:5432,two:5433/database`.
+ * @returns one URL per host; none for an empty list
+ */
+export function serverUrls(list: string): string[] {
+  if (list === '') return []
+  return list.split(/,(?=postgres(?:ql)?:\/\/)/).flatMap((url) => {
+    const [, before = url, hosts = '', after = ''] = SEVERAL_HOSTS.exec(url) ?? []
+    return hosts.split(',').map((host) => before + host + after)
+  })
+}
+
+/** Returns `host:port` of a URL with one host. */
+export function serverName(url: string): string {
+  const { host, port } = new pg.Client(url)
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+const TARGETS = ['read-write', 'primary', 'any']
+
+/** Returns `target_session_attrs` of libpq. */
+const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list)?.[1]
+
+/** Explains why pg cannot use a list of URLs, in words that follow the name of the setting. */
+export function serverUrlProblem(list: string): string | undefined {
+  if (!/^postgres(ql)?:\/\//.test(list)) return EXAMPLE
+  for (const url of serverUrls(list)) {
+    try {
+      const { host, port } = new pg.Client(url)
+      if (!(port > 0 && port < 65_536) || host.includes(',')) return EXAMPLE
+    } catch (error) {
+      // pg reads the files of sslrootcert, sslcert and sslkey.
+      const { syscall, message } = error as NodeJS.ErrnoException
+      return syscall === undefined ? EXAMPLE : `names a file that cannot be read: ${message}`
+    }
+  }
+  const target = targetOf(list)
+  if (target === undefined || TARGETS.includes(target)) return undefined
+  return `has target_session_attrs=${target}: use one of ${TARGETS.join(', ')}`
+}
+
+const EXAMPLE =
+  'must be a URL like postgres://USER:PASSWORD@HOST:5432/DATABASE, with / in a password as %2F'
