@@ -14,6 +14,10 @@ async function start(config: Config): Promise<void> {
       ? await import('../tools/embedded-postgres/demo.ts').catch(withoutEmbedded)
       : undefined
   const demo = await development?.startDemo(config.DATA_DIR)
+  void demo?.killed.then((sentence) => {
+    process.stderr.write(`${sentence}\n`)
+    process.exit(1)
+  })
   const db = openDatabase(databaseOptions(config, config.DATABASE_URL ?? demo?.url ?? ''))
   const logger = { level: config.LOG_LEVEL, stream: logDestination() }
   const app = await buildApp({ config, db, logger })

@@ -90,19 +90,23 @@ t.test('Read-only session: one sentence', async (t) => {
   t.match(stderr, /^The database is read-only/)
 })
 
-t.test('No DATABASE_URL: the embedded database, running or not', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'operator-test-'))
-  t.teardown(() => rm(folder, { recursive: true }))
-  const call = (...args: string[]) => operator(args, { env: { DATA_DIR: folder } })
-  t.match(await call('app', 'list'), { code: 1, stderr: /outdated/ })
-  t.match(await call('migrate'), { code: 0 })
-  t.equal(await findRunning(folder), undefined, 'it was stopped afterwards')
-  const running = await startEmbedded(folder)
-  t.match(await call('app', 'create', 'first'), { code: 0 })
-  t.equal(await findRunning(folder), running.url, 'it still runs')
-  await running.stop()
-  t.match((await call('app', 'list', '--json')).json(), { items: [{ name: 'first' }] })
-})
+t.test(
+  'No DATABASE_URL: the embedded database, running or not, and three commands at once',
+  async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'operator-test-'))
+    t.teardown(() => rm(folder, { recursive: true }))
+    const call = (...args: string[]) => operator(args, { env: { DATA_DIR: folder } })
+    t.match(await call('app', 'list'), { code: 1, stderr: /outdated/ })
+    t.match(await call('migrate'), { code: 0 })
+    t.equal(await findRunning(folder), undefined, 'it was stopped afterwards')
+    const running = await startEmbedded(folder)
+    t.match(await call('app', 'create', 'first'), { code: 0 })
+    t.equal(await findRunning(folder), running.url, 'it still runs')
+    await running.stop()
+    const lists = await Promise.all([1, 2, 3].map(() => call('app', 'list', '--json')))
+    for (const list of lists) t.match(list.json(), { items: [{ name: 'first' }] }, list.stderr)
+  },
+)
 
 function changed(
   url: string,

@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { EmbeddedDatabaseInUse, startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { findRunning } from '../../tools/embedded-postgres/running.ts'
+import { withEmbedded } from '../../tools/embedded-postgres/shared.ts'
 import { until } from '../support/until.ts'
 
 t.test('second start: the data of the first, on another port', async (t) => {
@@ -73,6 +74,47 @@ t.test('database that stops during the check: no uncaught error', async (t) => {
   const { port } = server.address() as AddressInfo
   await writeFile(join(folder, 'postgres/data/postmaster.pid'), `1\n\n\n${port}\n`)
   await t.resolves(findRunning(folder))
+})
+
+t.test('two users at once: the one that started the database waits for the other', async (t) => {
+  const folder = await temporaryFolder(t)
+  const notices: string[] = []
+  const use = () => {
+    const [entered, left] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()]
+    const done = withEmbedded(
+      folder,
+      (url) => {
+        entered.resolve(url)
+        return left.promise
+      },
+      (sentence) => notices.push(sentence),
+    )
+    return { entered: entered.promise, leave: left.resolve, done }
+  }
+  const first = use()
+  const url = await first.entered
+  const second = use()
+  t.equal(await second.entered, url)
+  first.leave()
+  await until('the first user waits', async () => notices.length > 0)
+  t.match(notices, [/^Another process uses the embedded database/])
+  t.same(await query(url, 'select 1 as one'), [{ one: 1 }], 'the second user still has it')
+  second.leave()
+  await Promise.all([first.done, second.done])
+  t.equal(await findRunning(folder), undefined, 'it is stopped at the end')
+})
+
+t.test('other address of this machine: PostgreSQL does not listen there', async (t) => {
+  const running = await startEmbedded(await temporaryFolder(t))
+  t.teardown(() => running.stop())
+  const { port } = new URL(running.url)
+  const others = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+  for (const host of ['127.0.0.2', '::1', ...others.map(({ address }) => address)]) {
+    if (host === '127.0.0.1') continue
+    const socket = connect(Number(port), host)
+    t.teardown(() => socket.destroy())
+    await t.rejects(once(socket, 'connect'), host)
+  }
 })
 
 async function temporaryFolder(t: Test) {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -15,8 +15,8 @@ const { url } = await createDatabase(t)
 const folder = await mkdtemp(join(tmpdir(), 'start-'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
 
-/** Starts the service like `npm start` and waits until it ends. */
-async function start(environment: Record<string, string>) {
+/** Starts the service like `npm start` and waits until it ends. `onStart` runs when it listens. */
+async function start(environment: Record<string, string>, onStart = async () => {}) {
   const server = resolve(import.meta.dirname, '../../src/server.ts')
   const { DATABASE_URL: _, ...around } = process.env
   const env = { ...around, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', ...environment }
@@ -24,6 +24,7 @@ async function start(environment: Record<string, string>) {
     env,
     timeout: 20_000,
   })
+  child.stdout.once('data', onStart)
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
   return { stderr, code }
 }
@@ -81,7 +82,18 @@ t.test('embedded PostgreSQL cannot start: one sentence and exit code 1', async (
   const running = await startEmbedded(join(folder, 'data', 'within'))
   t.teardown(() => running.stop())
   t.same(await start({ DATA_DIR: join(folder, 'data', 'within') }), {
-    stderr: `The embedded database in ${join(folder, 'data', 'within')} is in use: another process has started it.\n`,
+    stderr: `The embedded database in ${join(folder, 'data', 'within')} is in use: process ${process.pid} has started it.\n`,
     code: 1,
   })
+})
+
+t.test('embedded PostgreSQL is killed: one sentence and exit code 1', async (t) => {
+  const dataDir = join(folder, 'killed')
+  const { stderr, code } = await start({ DATA_DIR: dataDir }, async () => {
+    const lock = await readFile(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8')
+    process.kill(Number.parseInt(lock, 10), 'SIGKILL')
+  })
+  t.equal(code, 1)
+  t.match(stderr, /^The embedded PostgreSQL was killed: start again \(.*log\)\.\n$/)
+  t.match(await operator(['migrate'], { env: { DATA_DIR: dataDir } }), { code: 0 })
 })

@@ -5,14 +5,13 @@ import { DEMO } from '../../seeds/sample-data.ts'
 import { seed } from '../../seeds/seed.ts'
 import { migrateToLatest } from '../../src/postgres/migrations.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { startEmbedded } from './embedded.ts'
+import { type EmbeddedDatabase, startEmbedded } from './embedded.ts'
 
-/** An embedded database with the sample data. It stops with this process. */
-export interface Demo {
-  /** Connection string of the role investment_service. */
-  url: string
-  stop(): Promise<void>
-}
+/**
+ * An embedded database with the sample data. It stops with this process. `url` is the connection string
+ * of the role investment_service.
+ */
+export type Demo = EmbeddedDatabase
 
 /**
  * Starts the embedded PostgreSQL, migrates its schema, and adds the sample data if it has no app.
@@ -25,7 +24,7 @@ export async function startDemo(dataDir: string): Promise<Demo> {
     const url = new URL(embedded.url)
     url.username = 'investment_service'
     url.password = password
-    return { url: url.href, stop: embedded.stop }
+    return { ...embedded, url: url.href }
   } catch (error) {
     await embedded.stop()
     throw error
@@ -36,6 +35,8 @@ export async function startDemo(dataDir: string): Promise<Demo> {
 async function prepare(url: string): Promise<string> {
   const pool = new pg.Pool({ connectionString: url })
   pool.on('error', () => {})
+  // A checked-out connection reports here that it broke between two statements.
+  pool.on('connect', (client) => client.on('error', () => {}))
   try {
     const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
     await migrateToLatest(db)

@@ -6,13 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../src/operator-error.ts'
 import { type Cluster, openCluster } from './cluster.ts'
 import { freePort } from './free-port.ts'
-import { dropStaleLock, findRunning, isReady, urlFrom } from './running.ts'
+import { dropStaleLock, findRunning, isReady, STARTER, starterOf, urlFrom } from './running.ts'
 
 export type EmbeddedDatabase = {
   /** Connection string with its password, for this machine only. */
   url: string
   /** Shuts down: open transactions are rolled back, and committed data is on disk. */
   stop(): Promise<void>
+  /** Resolves with a sentence if the server ends without a call of `stop`, e.g. by SIGKILL. */
+  killed: Promise<string>
 }
 
 export type EmbeddedOptions = {
@@ -24,8 +26,8 @@ export type EmbeddedOptions = {
 export class EmbeddedDatabaseInUse extends OperatorError {
   // Private, because loggers print the fields of an error, and the URL has a password.
   readonly #url: string
-  constructor(dataDir: string, url: string) {
-    super(`The embedded database in ${dataDir} is in use: another process has started it.`)
+  constructor(dataDir: string, url: string, starter: string) {
+    super(`The embedded database in ${dataDir} is in use: ${starter} has started it.`)
     this.name = 'EmbeddedDatabaseInUse'
     this.#url = url
   }
@@ -48,11 +50,11 @@ export async function startEmbedded(
   const deadline = Date.now() + 15_000
   for (;;) {
     const running = await findRunning(folder)
-    if (running) throw new EmbeddedDatabaseInUse(folder, running)
+    if (running) throw new EmbeddedDatabaseInUse(folder, running, await starterOf(cluster.folder))
     const { started, error } = await tryStart(cluster, options.settings ?? {})
     if (started) return started
     // An earlier server may still be shutting down, or another program may have taken the port.
-    const isTemporary = /lock file .* already exists|could not bind/.test(error)
+    const isTemporary = /lock file .* already exists|could not bind|still in use/.test(error)
     if (!isTemporary || Date.now() > deadline)
       throw new Error(`PostgreSQL did not start on ${folder}: ${error}`)
     await sleep(100)
@@ -70,11 +72,19 @@ async function tryStart(cluster: Cluster, settings: Record<string, string>): Pro
   const watchdog = await spawnServer(cluster, log, { ...settings, port: String(port) })
   while (isRunning(watchdog)) {
     const url = (await isReady(folder, port)) ? await urlFrom(folder) : undefined
-    if (url) return { started: { url, stop: () => stopServer(watchdog) }, error: '' }
+    if (url) {
+      const killed = whenKilled(
+        watchdog,
+        `The embedded PostgreSQL was killed: start again (${log}).`,
+      )
+      return { started: { url, stop: () => stopServer(watchdog), killed }, error: '' }
+    }
     await sleep(10)
   }
   const output = (await readFile(log)).subarray(logStart).toString()
-  return { error: /FATAL: +(.*)/.exec(output)?.[1] ?? `see ${log}` }
+  // Another server that is shutting down writes to the same log.
+  const errors = Array.from(output.matchAll(/FATAL: +(.*)/g), ([, message]) => message)
+  return { error: errors.join('; ') || `see ${log}` }
 }
 
 /**
@@ -96,7 +106,9 @@ async function spawnServer(
   log: string,
   settings: Record<string, string>,
 ): Promise<ChildProcess> {
-  const all = { listen_addresses: '127.0.0.1', unix_socket_directories: '', ...settings }
+  const cluster_name = `${STARTER} ${process.pid}`
+  const sockets = { listen_addresses: '127.0.0.1', unix_socket_directories: '' }
+  const all = { ...sockets, cluster_name, ...settings }
   const flags = Object.entries(all).map(([name, value]) => `--${name}=${value}`)
   const server = [...account.prefix, binaries.postgres, '-D', join(folder, 'data'), ...flags]
   const output = await open(log, 'a')
@@ -110,6 +122,14 @@ async function spawnServer(
   await once(watchdog, 'spawn')
   await output.close()
   return watchdog
+}
+
+function whenKilled(watchdog: ChildProcess, sentence: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  watchdog.once('exit', () => {
+    if (!watchdog.stdin?.writableEnded) resolve(sentence)
+  })
+  return promise
 }
 
 async function stopServer(watchdog: ChildProcess) {

@@ -20,6 +20,16 @@ export async function urlFrom(folder: string): Promise<string | undefined> {
   return `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`
 }
 
+/** Name of the server in `ps`, before the id of the process that has started it. */
+export const STARTER = 'started by process'
+
+/** Names the process that has started the server. PostgreSQL records its own command line. */
+export async function starterOf(folder: string): Promise<string> {
+  const command = await readFile(join(folder, 'data/postmaster.opts'), 'utf8').catch(() => '')
+  const [, pid] = new RegExp(`${STARTER} (\\d+)`).exec(command) ?? []
+  return pid ? `process ${pid}` : 'another process'
+}
+
 /** Returns true if the lock file belongs to the server on `port`, and that server is ready. */
 export async function isReady(folder: string, port: number): Promise<boolean> {
   const lines = await lockFile(folder)
