@@ -19,12 +19,14 @@ async function start(config: Config): Promise<void> {
     process.exit(1)
   })
   const db = openDatabase(databaseOptions(config, config.DATABASE_URL ?? demo?.url ?? ''))
-  const logger = { level: config.LOG_LEVEL, stream: logDestination() }
-  const app = await buildApp({ config, db, logger })
+  const stream = logDestination()
+  const app = await buildApp({ config, db, logger: { level: config.LOG_LEVEL, stream } })
+  stream.reportDrops(app)
   logReplicas(app, db)
   const close = async () => {
     await db.close()
     await demo?.stop()
+    await stream.end()
   }
   closeOnSignal(app, config, close)
   try {

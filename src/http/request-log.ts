@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import { type DestinationStream, pino } from 'pino'
+import type { DestinationStream } from 'pino'
 
 export interface RequestEnd {
   request: FastifyRequest
@@ -11,6 +12,8 @@ export interface RequestEnd {
 
 declare module 'fastify' {
   interface FastifyInstance {
+    /** Returns the number of log lines that could not be written. */
+    droppedLogLines: () => number
     /** Adds a listener to the end of each request: complete, failed or aborted. */
     onRequestEnd(listener: (end: RequestEnd) => void): void
   }
@@ -39,6 +42,7 @@ export const requestEnd = fp(async (app: FastifyInstance) => {
 
 /** Logs one line per request, without the path, which contains the connection token (contract 21). */
 export const accessLog = fp(async (app: FastifyInstance) => {
+  app.decorate('droppedLogLines', () => 0)
   app.decorateRequest('appId')
   app.decorateRequest('items')
   app.decorateRequest('traceId')
@@ -88,23 +92,66 @@ function serializeError(error: unknown, depth = 0): LoggedError {
   return { type, message, code, stack, ...nested }
 }
 
+/** Characters that may wait for the reader of the log. Further lines are dropped. */
+const MAX_WAITING = 2 ** 20
+/** Time in which the last lines are written on shutdown, in ms. */
+const LAST_LINES_MS = 1_000
+
+export interface LogDestination extends DestinationStream {
+  /** Counts dropped lines in the metrics. Logs a warning when lines can be written again. */
+  reportDrops(app: FastifyInstance): void
+  /** Resolves when all lines are written, after LAST_LINES_MS at the latest. */
+  end(): Promise<void>
+}
+
 /**
  * Writes the log lines of one tick of the event loop to standard output at once. Under load, writing
- * each line alone costs a tenth of the shortest request. Remaining lines are written on exit.
+ * each line alone costs a tenth of the shortest request. If the reader stops or the disk is full, lines
+ * are dropped. Node.js writes to pipes and sockets asynchronously, so the process never waits for them.
  */
-export function logDestination(): DestinationStream {
-  const output = pino.destination({ fd: 1, sync: true })
-  let lines = ''
-  const flush = () => {
-    if (lines === '') return
-    output.write(lines)
-    lines = ''
+export function logDestination(): LogDestination {
+  const { stdout } = process
+  let text = ''
+  let lines = 0
+  let dropped = 0
+  let reported = 0
+  let afterError = false
+  let report = (_lines: number) => {}
+  const written = (lines: number, error: Error | null | undefined) => {
+    if (error) dropped += lines
+    else if (reported < dropped && stdout.writableLength === 0) {
+      report(dropped - reported)
+      reported = dropped
+    }
+    afterError = Boolean(error)
   }
+  const flush = () => {
+    if (lines === 0) return
+    const batch = { text, lines }
+    text = ''
+    lines = 0
+    if (stdout.writableLength > MAX_WAITING) dropped += batch.lines
+    // A full disk may have cut the line before.
+    else
+      stdout.write(`${afterError ? '\n' : ''}${batch.text}`, (error) => written(batch.lines, error))
+  }
+  // written() handles the errors. This listener prevents that they end the process.
+  stdout.on('error', () => {})
   process.on('exit', flush)
   return {
     write: (line) => {
-      if (lines === '') setImmediate(flush)
-      lines += line
+      if (lines === 0) setImmediate(flush)
+      text += line
+      lines += 1
+    },
+    reportDrops: (app) => {
+      app.droppedLogLines = () => dropped
+      report = (lines) => app.log.warn({ lines }, 'log lines were dropped')
+    },
+    end: async () => {
+      flush()
+      const allWritten = new Promise((resolve) => stdout.write('', resolve))
+      await Promise.race([allWritten, sleep(LAST_LINES_MS)])
     },
   }
 }

@@ -44,6 +44,15 @@ export function httpMetrics(app: FastifyInstance, registry: Registry): void {
       this.set(app.inFlight.requests)
     },
   })
+  new Counter({
+    name: 'log_lines_dropped_total',
+    help: 'Log lines that could not be written.',
+    registers: [registry],
+    collect() {
+      this.reset()
+      this.inc(app.droppedLogLines())
+    },
+  })
 }
 
 function createMetrics(registry: Registry) {

@@ -13,6 +13,8 @@ export interface ProgramOptions {
   /** For programs that refuse to run as root. */
   account?: Account
   environment?: Record<string, string>
+  /** File descriptor for its standard output, which is otherwise part of output(). */
+  stdout?: number | undefined
   /** Signal at the end of the test and of this process. */
   lastSignal?: NodeJS.Signals
 }
@@ -33,13 +35,13 @@ export interface Program {
  */
 export async function startProgram(t: Test, options: ProgramOptions): Promise<Program> {
   const { command, args, account = { prefix: [] }, environment = {} } = options
-  const { lastSignal = 'SIGKILL' } = options
+  const { stdout = 'pipe', lastSignal = 'SIGKILL' } = options
   // The kernel ends it with this process, even if this process is killed.
   const setpriv = ['setpriv', '--pdeathsig', lastSignal.slice(3), '--']
   const line = [...account.prefix, ...setpriv, command, ...args]
   const [first = command, ...rest] = line
   const child = spawn(first, rest, {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', stdout, 'pipe'],
     env: { PATH: `${process.env.PATH}:/usr/sbin`, ...environment },
     ...account.owner,
   })
@@ -47,8 +49,8 @@ export async function startProgram(t: Test, options: ProgramOptions): Promise<Pr
   const listen = (chunk: Buffer) => {
     output = (output + chunk).slice(-KEPT_CHARACTERS)
   }
-  child.stdout.on('data', listen)
-  child.stderr.on('data', listen)
+  child.stdout?.on('data', listen)
+  child.stderr?.on('data', listen)
   const exited = once(child, 'exit')
   const ended = async () => {
     await within(`${command} has ended`, exited)

@@ -20,10 +20,11 @@ export async function startServiceProcess(
   t: Test,
   environment: Record<string, string>,
   release?: string,
+  stdout?: number,
 ): Promise<ServiceProcess> {
   const port = Number(environment.PORT ?? (await freePort()))
   const settings = { LOG_LEVEL: 'warn', PORT: String(port), ...environment }
-  const program = await launchService(t, settings, release)
+  const program = await launchService(t, settings, release, stdout)
   const url = `http://127.0.0.1:${port}`
   await until('the service is live', async () => {
     if (program.process.exitCode !== null) throw new Error(program.output())
@@ -37,9 +38,11 @@ export function launchService(
   t: Test,
   environment: Record<string, string>,
   release = thisRelease,
+  stdout?: number,
 ): Promise<Program> {
   const args = ['--disable-warning=ExperimentalWarning', join(release, 'src/server.ts')]
-  return startProgram(t, { command: process.execPath, package: 'nodejs', args, environment })
+  const options = { command: process.execPath, package: 'nodejs', args, environment, stdout }
+  return startProgram(t, options)
 }
 
 /** Waits until /health/ready of a service has this status. */
