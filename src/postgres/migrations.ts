@@ -37,8 +37,8 @@ export async function missingFrom(applied: ReadonlySet<unknown>): Promise<string
   return (await known).filter((name) => !applied.has(name))
 }
 
-/** Reads no row, but waits for table locks as a request does. */
-const untouched = sql.join(
+/** True if the tables exist and the service may read them. Unlike a SELECT, it waits for no lock. */
+const readable = sql.join(
   [
     'app_token',
     'connection',
@@ -49,7 +49,7 @@ const untouched = sql.join(
     'account_transaction_day',
     'account_transaction_month',
     'assets_transfer_order',
-  ].map((table) => sql<boolean>`not exists (select from ${sql.id(table)} limit 0)`),
+  ].map((table) => sql<boolean>`has_any_column_privilege(${sql.lit(table)}, 'select')`),
   sql` and `,
 )
 
@@ -58,13 +58,13 @@ const applied = compile(
   sql`${build
     .selectFrom('kysely_migration')
     .select('name')
-    .where(sql<boolean>`${untouched}`)
+    .where(sql<boolean>`${readable}`)
     .orderBy('name')}`,
 )
 
 /**
  * Returns the names of the missing migrations.
- * @throws DatabaseUnavailable, also while a table of the service is locked
+ * @throws DatabaseUnavailable
  */
 export async function missingMigrations(db: Pick<Database, 'probe'>): Promise<string[]> {
   const rows = await db.probe(applied, []).catch((error) => {

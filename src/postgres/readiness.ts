@@ -23,16 +23,12 @@ type Probe = Exclude<Readiness, 'overwhelmed'> | 'late'
  */
 export function readinessOf(db: Database): () => Promise<Readiness> {
   let last: Promise<Probe> | undefined
-  /** True if the last finished probe found a locked table. */
-  let locked = false
   const probe = async (): Promise<Probe> => {
     try {
       const missing = await missingMigrations(db)
-      locked = false
       return missing.length > 0 ? 'schema behind' : 'ready'
     } catch (error) {
-      locked = isLocked(error)
-      return isPoolerTimeout(error) ? 'late' : 'unanswered'
+      return isPoolerTimeout(error) || isLocked(error) ? 'late' : 'unanswered'
     }
   }
   return async () => {
@@ -44,9 +40,9 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
       last.finally(() => setTimeout(forget, FRESH_MS).unref())
     }
     const found = await last
-    const { queued, failing } = db.state().primary
-    // Behind PgBouncer, a late probe usually queued behind requests. A locked table is an exception.
-    const isResponding = found === 'ready' || (found === 'late' && queued && !locked)
+    const { responding, failing } = db.state().primary
+    // The probe may wait for a lock, or queue behind requests in PgBouncer.
+    const isResponding = found === 'ready' || (found === 'late' && responding)
     if (isResponding) return failing ? 'overwhelmed' : 'ready'
     return found === 'schema behind' ? found : 'unanswered'
   }

@@ -1,5 +1,5 @@
 import { type ConcurrencyOptions, createConcurrencyLimit } from './concurrency.ts'
-import { DatabaseUnavailable, isPoolerTimeout, isServerFailure } from './errors.ts'
+import { DatabaseUnavailable, isLocked, isPoolerTimeout, isServerFailure } from './errors.ts'
 import { Pipeline, type PipelineOptions } from './pipeline.ts'
 import type { MemoryReservation } from './response-memory.ts'
 import type { Parameter, Statement } from './statements.ts'
@@ -16,8 +16,8 @@ export interface ServerState {
   waiting: number
   /** True if the server responded to almost no statement of the last second. */
   failing: boolean
-  /** True behind PgBouncer while it responds: health checks may queue behind requests. */
-  queued: boolean
+  /** True if the server responded to a request recently, even if it does not to health checks. */
+  responding: boolean
 }
 
 /** One PostgreSQL server. */
@@ -46,16 +46,20 @@ const READS_PER_CONNECTION = 2
 const GRACE_MS = 1_000
 /** Maximum duration of a probe, in ms: a little above lock_timeout. */
 const PROBE_MS = 1_200
+/** Time after a response during which the server counts as responding, in ms. */
+const RESPONDING_MS = 1_000
 
 export function openServer(options: ServerOptions): PostgresServer {
   const silentMs = options.statementTimeoutMs + GRACE_MS
   const limit = createConcurrencyLimit({ ...options, places: READS_PER_CONNECTION * options.size })
   const pipeline = new Pipeline(options, silentMs)
   const rate = createFailureRate()
-  const isResponding = () => rate.respondedWithin(silentMs)
+  const locks = createLockBreaker()
+  // Behind PgBouncer, a health check may queue behind requests for all of this time.
+  const respondingMs = options.pooler ? silentMs : RESPONDING_MS
   /** While PgBouncer responds to other queries, its timeout means overload, not a failed server. */
   const classify = (error: unknown) =>
-    isPoolerTimeout(error) && isResponding()
+    isPoolerTimeout(error) && rate.respondedWithin(silentMs)
       ? new DatabaseUnavailable('the pooler had no connection in time')
       : error
 
@@ -71,8 +75,10 @@ export function openServer(options: ServerOptions): PostgresServer {
       try {
         await limit.enter(reservation, start + options.waitMs - performance.now())
         entered = true
-        const alone = reservation?.large === true
-        const rows = await pipeline.read(statement, values, { reservation, due, alone })
+        const rows = await locks.run(statement, (trial) => {
+          const alone = trial || reservation?.large === true
+          return pipeline.read(statement, values, { reservation, due, alone })
+        })
         rate.succeeded()
         return rows
       } catch (thrown) {
@@ -88,10 +94,44 @@ export function openServer(options: ServerOptions): PostgresServer {
       pipeline.probe(statement, values, { due: performance.now() + PROBE_MS }),
     state: () => {
       const { open: connections, inUse } = pipeline.connections()
-      const queued = options.pooler && isResponding()
-      return { connections, inUse, waiting: limit.waiting, failing: rate.failing(), queued }
+      const responding = rate.respondedWithin(respondingMs)
+      return { connections, inUse, waiting: limit.waiting, failing: rate.failing(), responding }
     },
     close: () => pipeline.close(),
+  }
+}
+
+interface LockBreaker {
+  /**
+   * Runs a read, or rejects it if its last result was a lock timeout and another read is the trial.
+   * @throws DatabaseUnavailable
+   */
+  run(statement: Statement, read: (trial: boolean) => Promise<RawRows>): Promise<RawRows>
+}
+
+/**
+ * Rejects statements on locked tables at once, so that their reads do not occupy all connections. One
+ * read at a time is the trial: it waits for its lock on a connection alone, and ends the rejection.
+ */
+function createLockBreaker(): LockBreaker {
+  const locked = new Set<string>()
+  let trying = false
+  return {
+    async run({ name }, read) {
+      const trial = locked.has(name)
+      if (trial && trying) throw new DatabaseUnavailable('a table of the statement is locked')
+      trying ||= trial
+      try {
+        const rows = await read(trial)
+        locked.delete(name)
+        return rows
+      } catch (error) {
+        if (isLocked(error)) locked.add(name)
+        throw error
+      } finally {
+        if (trial) trying = false
+      }
+    },
   }
 }
 

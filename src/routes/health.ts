@@ -27,7 +27,7 @@ export async function health(app: FastifyInstance, { db }: { db: Database }): Pr
 }
 
 const NOT_READY: Record<Exclude<Readiness, 'ready'>, string> = {
-  unanswered: 'The database does not respond, or a table is locked.',
+  unanswered: 'The database does not respond.',
   'schema behind': 'The schema of the database is outdated: run `npm run operator -- migrate`.',
-  overwhelmed: 'Almost all statements of the last second failed.',
+  overwhelmed: 'Almost all statements of the last seconds failed.',
 }

@@ -18,22 +18,41 @@ async function statusOf({ service, golden }: ServiceUnderLoad, part: string): Pr
   return status
 }
 
-t.test('503: the table is locked; requests for other tables get 200', async (t) => {
+t.test('503: a table is locked; requests for other tables get 200, and it is ready', async (t) => {
   const loaded = await startServiceUnderLoad(t, { db, login })
-  const { service, during } = loaded
-  for (const table of ['portfolio_transaction', 'app_token']) {
-    const { unavailable } = await during(t, () =>
-      withLockedTable(db, table, async () => {
-        await untilReadyIs(service, 503)
-        await sleep(3_000)
-        t.equal(await service.ready(), 503, 'not ready while the lock is held')
-        t.equal(await statusOf(loaded, '/portfolios/'), 503)
-        // Each list needs the token of the app.
-        t.equal(await statusOf(loaded, '/accounts/'), table === 'app_token' ? 503 : 200)
-      }),
-    )
-    t.ok(unavailable > 0)
-  }
+  const others: number[] = []
+  const readiness = new Set<number>()
+  const { unavailable } = await loaded.during(t, () =>
+    withLockedTable(db, 'portfolio_transaction', async () => {
+      for (let turn = 0; turn < 10; turn += 1) {
+        others.push(
+          await statusOf(loaded, '/accounts/'),
+          await statusOf(loaded, '/assets-transfer'),
+        )
+        readiness.add(await loaded.service.ready())
+        await sleep(500)
+      }
+      t.equal(await statusOf(loaded, '/portfolios/'), 503)
+    }),
+  )
+  t.same(new Set(others), new Set([200]))
+  t.same([...readiness], [200])
+  t.ok(unavailable > 0)
+})
+
+t.test('503: the table of the tokens is locked; the service is not ready', async (t) => {
+  const loaded = await startServiceUnderLoad(t, { db, login })
+  const { unavailable } = await loaded.during(t, () =>
+    withLockedTable(db, 'app_token', async () => {
+      await untilReadyIs(loaded.service, 503)
+      await sleep(3_000)
+      t.equal(await loaded.service.ready(), 503, 'not ready while the lock is held')
+      for (const path of ['/portfolios/', '/accounts/', '/assets-transfer']) {
+        t.equal(await statusOf(loaded, path), 503)
+      }
+    }),
+  )
+  t.ok(unavailable > 0)
 })
 
 t.test('503: a column is missing; requests for other tables get 200', async (t) => {

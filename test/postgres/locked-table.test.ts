@@ -1,0 +1,43 @@
+import { sql } from 'kysely'
+import t from 'tap'
+import { openDatabase } from '../../src/postgres/database.ts'
+import { createDatabase } from '../support/database.ts'
+import { openAsOwner } from '../support/logins.ts'
+
+const { url } = await createDatabase(t)
+const owner = openAsOwner(t, url)
+// A fifth of statementTimeoutMs is the lock timeout.
+const limits = { size: 4, waitMs: 5_000, statementTimeoutMs: 1_000, pooler: false, prepare: true }
+const db = openDatabase({ url, ...limits })
+t.teardown(() => db.close())
+
+const locked = { name: 'locked', title: 'locked', text: 'select count(*) from app' }
+const other = { name: 'other', title: 'other', text: 'select count(*) from connection' }
+
+t.test('DatabaseUnavailable: at most one read at a time waits for a locked table', async (t) => {
+  const errors = new Set<string>()
+  let rejected = 0
+  let mostInUse = 0
+  let isLocked = true
+  const readLocked = async () => {
+    while (isLocked) {
+      const result = await db.read(locked, []).catch((error) => String(error.name))
+      errors.add(typeof result === 'string' ? result : 'none')
+      rejected += 1
+      mostInUse = Math.max(mostInUse, db.state().primary.inUse)
+      await new Promise(setImmediate)
+    }
+  }
+  await owner.transaction().execute(async (holder) => {
+    await sql`lock table app in access exclusive mode`.execute(holder)
+    await t.rejects(db.read(locked, []), { cause: { code: '55P03' } })
+    const readers = Promise.all(Array.from({ length: 20 }, readLocked))
+    for (let n = 0; n < 100; n += 1) t.equal((await db.read(other, [])).count, 1)
+    isLocked = false
+    await readers
+  })
+  t.same([...errors], ['DatabaseUnavailable'])
+  t.ok(rejected > 100, `${rejected} reads rejected`)
+  t.ok(mostInUse <= 2, `${mostInUse} connections: one waits, one serves the other reads`)
+  t.equal((await db.read(locked, [])).count, 1, 'the table is unlocked')
+})
