@@ -1,0 +1,185 @@
+/**
+ * Runs `npm run test:mutants`: puts small faults into the code, one at a time, and reports those that no
+ * test notices. Names of files or folders limit it: `npm run test:mutants -- src/queries`.
+ * MUTANT_JOBS sets the number of faults that are tried at the same time.
+ */
+import { glob, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { startPostgres } from '../support/postgres.ts'
+import { createTemplate } from '../support/template.ts'
+import { equivalent } from './equivalent.ts'
+import { type Mutant, mutantsOf } from './mutators.ts'
+import { type Copy, type Coverage, copyProject, readCoverage } from './workplace.ts'
+
+const GOAL = 0.9
+const named = process.argv.slice(2)
+const jobs = Number(process.env.MUTANT_JOBS ?? 2)
+
+/** These tests take long, and what they test is outside of the three folders. */
+const slow =
+  /^test\/(import|operator|start|faults|json)\/|memory-reuse|under-load|row-counts|partitions|pipeline|wire/
+
+interface Task extends Mutant {
+  file: string
+  code: string
+  line: number
+  /** The changed lines, before and after: `<before> -> <after>`. equivalent.ts has it. */
+  change: string
+}
+
+type Status = 'killed' | 'timeout' | 'survived' | 'uncovered' | 'does not compile' | 'equivalent'
+
+async function tasksOf(file: string): Promise<Task[]> {
+  const code = await readFile(file, 'utf8')
+  return mutantsOf(code).map((mutant) => {
+    const { start, end, text } = mutant
+    const first = code.lastIndexOf('\n', start - 1) + 1
+    const last = code.indexOf('\n', end)
+    const lines = (between: string) => code.slice(first, start) + between + code.slice(end, last)
+    const short = (text: string) => text.trim().replaceAll(/\s+/g, ' ').slice(0, 160)
+    const change = `${short(lines(code.slice(start, end)))} -> ${short(lines(text))}`
+    return { ...mutant, file, code, line: code.slice(0, start).split('\n').length, change }
+  })
+}
+
+const apply = (code: string, { start, end, text }: Mutant) =>
+  code.slice(0, start) + text + code.slice(end)
+
+const isNamed = ({ file, line }: Task) =>
+  named.length === 0 ||
+  named.some((name) => `${file}:${line}:`.startsWith(name.replace(/(:\d+)$/, '$1:')))
+
+interface Outcome {
+  status: Status
+  /** The test file that failed, and its first failure; or the reason of an equivalent mutant. */
+  by?: string
+}
+
+interface TestFile {
+  name: string
+  ms: number
+  coverage: Coverage
+}
+
+/** Runs every test file once without a mutant: it must pass, and shows the code that it runs. */
+async function runWithoutMutant(names: string[]): Promise<TestFile[]> {
+  const tests: TestFile[] = []
+  await onEachCopy(names, async (copy, name) => {
+    const folder = join(copy.folder, 'v8-coverage')
+    const { result, ms, output } = await copy.runTest(name, 300_000, { NODE_V8_COVERAGE: folder })
+    if (result !== 'passed') throw new Error(`${name} ${result} without a mutant:\n${output}`)
+    tests.push({ name, ms, coverage: await readCoverage(folder, copy.folder) })
+    await rm(folder, { recursive: true, force: true })
+    print('passed', ms, name)
+  })
+  return tests
+}
+
+const print = (result: string, ms: number, ...rest: string[]) =>
+  console.log(`${result.padEnd(9)} ${(ms / 1000).toFixed(1).padStart(5)} s `, ...rest)
+
+/** Works on the items in order, one at a time in each copy. */
+async function onEachCopy<Item>(
+  items: Iterable<Item>,
+  work: (copy: Copy, item: Item) => Promise<void>,
+) {
+  const queue = Iterator.from(items)
+  await Promise.all(
+    copies.map(async (copy) => {
+      for (let next = queue.next(); !next.done && !interrupted; next = queue.next())
+        await work(copy, next.value)
+    }),
+  )
+}
+
+/** Test files that killed mutants of a source file. They are tried first. */
+const killers = new Map<string, Map<TestFile, number>>()
+
+async function tryMutant(copy: Copy, task: Task, tests: TestFile[]): Promise<Outcome> {
+  const covering = tests.filter(({ coverage }) => coverage.get(task.file)?.[task.start] === 1)
+  if (covering.length === 0) return { status: 'uncovered' }
+  const kills = killers.get(task.file) ?? new Map<TestFile, number>()
+  killers.set(task.file, kills)
+  const order = (test: TestFile) => (1 + (kills.get(test) ?? 0)) / test.ms
+  covering.sort((a, b) => order(b) - order(a))
+  await copy.write(task.file, apply(task.code, task))
+  try {
+    for (const test of covering) {
+      const { result, output } = await copy.runTest(test.name, 10_000 + 3 * test.ms)
+      if (result === 'passed') continue
+      kills.set(test, (kills.get(test) ?? 0) + 1)
+      const failure = /(?<=not ok \d+ - ).+|.*Error.*/.exec(output)?.[0]
+      const status = result === 'timeout' ? 'timeout' : 'killed'
+      return { status, by: `${test.name}: ${failure}` }
+    }
+    const compiled = await copy.runTest('node_modules/typescript/bin/tsc', 120_000)
+    return { status: compiled.result === 'passed' ? 'survived' : 'does not compile' }
+  } finally {
+    await copy.write(task.file, task.code)
+  }
+}
+
+const folders = ['src/queries', 'src/http', 'src/schemas']
+const files: string[] = []
+for await (const file of glob(folders.map((folder) => `${folder}/**/*.ts`))) files.push(file)
+const tasks = (await Promise.all(files.sort().map(tasksOf))).flat().filter(isNamed)
+const names: string[] = []
+for await (const name of glob('test/**/*.test.ts')) if (!slow.test(name)) names.push(name)
+
+const started = performance.now()
+let interrupted = false
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.on(signal, () => {
+    interrupted = true
+  })
+const server = await startPostgres(process.env)
+const template = await createTemplate(server.url)
+const env = { ...process.env, TEST_SERVER_URL: server.url, TEST_TEMPLATE: template.name }
+const copies = await Promise.all(Array.from({ length: jobs }, () => copyProject(env)))
+const results: { task: Task; status: Status }[] = []
+try {
+  const tests = await runWithoutMutant(names.sort())
+  await onEachCopy(tasks, async (copy, task) => {
+    const start = performance.now()
+    const reason = equivalent[task.file]?.[task.change]
+    const { status, by = '' }: Outcome = reason
+      ? { status: 'equivalent', by: reason }
+      : await tryMutant(copy, task, tests)
+    results.push({ task, status })
+    print(status, performance.now() - start, `${task.file}:${task.line} `, task.change, ` [${by}]`)
+  })
+} finally {
+  await Promise.all(copies.map((copy) => copy.remove()))
+  await template.drop()
+  await server.stop()
+}
+
+const count = (folder: string, ...counted: Status[]) =>
+  results.filter(({ task, status }) => task.file.startsWith(folder) && counted.includes(status))
+    .length
+const score = (folder: string) => {
+  const noticed = count(folder, 'killed', 'timeout')
+  return noticed / (noticed + count(folder, 'survived', 'uncovered'))
+}
+const columns: Status[] = [
+  'killed',
+  'timeout',
+  'survived',
+  'uncovered',
+  'does not compile',
+  'equivalent',
+]
+console.log(`| folder | ${columns.join(' | ')} | score |`)
+for (const folder of [...folders, 'src']) {
+  const cells = columns.map((status) => count(folder, status))
+  console.log(`| ${folder} | ${cells.join(' | ')} | ${(100 * score(folder)).toFixed(1)} % |`)
+}
+console.log(`${((performance.now() - started) / 60_000).toFixed(1)} minutes`)
+const unknown = files.flatMap((file) =>
+  Object.keys(equivalent[file] ?? {}).filter(
+    (line) => !results.some(({ task }) => task.file === file && task.change === line),
+  ),
+)
+if (named.length === 0 && unknown.length > 0)
+  console.log('equivalent.ts: no such mutants:', unknown)
+process.exitCode = score('src') >= GOAL && (named.length > 0 || unknown.length === 0) ? 0 : 1
