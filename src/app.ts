@@ -11,7 +11,7 @@ import { httpLimits } from './http/limits.ts'
 import { malformedRequests, rejectConnection, rejectPath } from './http/malformed-requests.ts'
 import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi } from './http/openapi/openapi.ts'
-import { inFlight, overload } from './http/overload.ts'
+import { overload } from './http/overload.ts'
 import { configuredQuota } from './http/quota.ts'
 import { accessLog, redactedLogger, requestEnd } from './http/request-log.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
@@ -36,6 +36,7 @@ export async function buildApp({
   db: database,
   logger = false,
 }: AppOptions): Promise<FastifyInstance> {
+  const inFlight = { requests: 0 }
   const app = fastify({
     logger: redactedLogger(logger),
     genReqId: newRequestId,
@@ -47,7 +48,7 @@ export async function buildApp({
     }),
     frameworkErrors: rejectPath,
     clientErrorHandler: rejectConnection,
-    ...httpLimits(config),
+    ...httpLimits(config, inFlight),
     ajv: {
       customOptions: {
         allErrors: true,
@@ -58,7 +59,7 @@ export async function buildApp({
       },
     },
   })
-  app.server.maxConnections = config.MAX_SOCKETS
+  app.decorate('inFlight', inFlight)
   app.decorate('draining', false)
   for (const component of components) app.addSchema(component)
   const registry = config.METRICS_PORT === undefined ? undefined : new Registry()
@@ -69,7 +70,6 @@ export async function buildApp({
     ...(traces ? [traces.traceRead] : []),
   ])
 
-  await app.register(inFlight)
   await app.register(errorHandler)
   await app.register(requestIdentity)
   await app.register(securityHeaders)
@@ -78,9 +78,9 @@ export async function buildApp({
   await app.register(metrics, { config, db, registry })
   if (traces) await app.register(traces.plugin)
   await app.register(compression)
+  await app.register(malformedRequests)
   await app.register(methodNotAllowed)
   await app.register(headRequests)
-  await app.register(malformedRequests)
   await app.register(openapi)
   await app.register(docsPage)
   await app.register(health, { prefix: '/health', db })

@@ -1,38 +1,89 @@
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Config } from '../config.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Requests whose response has not ended. */
+    inFlight: InFlight
+  }
+}
+
+interface InFlight {
+  requests: number
+}
 
 /**
  * Limits of the HTTP server. docs/operations.md gives the reasons. The limits of requests in flight are
  * in overload.ts, those of memory and database connections in src/postgres.
+ * @param inFlight counts the requests in flight
  */
-export function httpLimits(config: Config) {
+export function httpLimits(config: Config, inFlight: InFlight) {
   return {
     // In bytes. No route reads a body.
     bodyLimit: 1_024,
-    // Time for a complete request, in ms.
-    requestTimeout: config.REQUEST_TIMEOUT_MS,
-    // Load balancers usually close idle connections after 60 s. They must close first: otherwise they
-    // may send a request on a connection that the service is closing.
-    keepAliveTimeout: 72_000,
-    // Unlimited.
-    maxRequestsPerSocket: 0,
-    // Time without progress on a connection with a request in flight. The kernel accepts large blocks,
-    // so a client that reads 10 KB/s shows progress once a minute.
-    connectionTimeout: config.CLIENT_STALL_MS,
     // During shutdown, the service responds with `Connection: close`.
     return503OnClosing: false,
     // A connection token of any length gets 404. Node.js limits the whole path.
     routerOptions: { maxParamLength: MAX_HEADER_BYTES },
-    http: {
-      maxHeaderSize: MAX_HEADER_BYTES,
-      // On a new connection, counted from its start.
-      headersTimeout: config.REQUEST_TIMEOUT_MS,
-      // Interval at which Node.js checks both timeouts, in ms.
-      connectionsCheckingInterval: 1_000,
-      // malformed-requests.ts checks it, to send the common error body.
-      requireHostHeader: false,
-    },
+    serverFactory: (handler: RequestListener) =>
+      createLimitedServer(config, limitPipelining(handler, inFlight)),
   }
 }
 
 /** Request line and all headers together. */
 const MAX_HEADER_BYTES = 16_384
+/** Requests in flight on one client connection. Usual clients send one after the other. */
+const MAX_PIPELINED = 10
+
+function createLimitedServer(config: Config, handler: RequestListener): Server {
+  const server = createServer(
+    {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      // Time for a complete request, in ms.
+      requestTimeout: config.REQUEST_TIMEOUT_MS,
+      // On a new connection, counted from its start.
+      headersTimeout: config.REQUEST_TIMEOUT_MS,
+      // Interval at which Node.js checks both timeouts, in ms.
+      connectionsCheckingInterval: 1_000,
+      // Load balancers usually close idle connections after 60 s. They must close first: otherwise they
+      // may send a request on a connection that the service is closing.
+      keepAliveTimeout: 72_000,
+      // malformed-requests.ts checks it, to send the common error body.
+      requireHostHeader: false,
+    },
+    handler,
+  )
+  // Time without progress on a connection with a request in flight. The kernel accepts large blocks, so
+  // a client that reads 10 KB/s shows progress once a minute.
+  server.setTimeout(config.CLIENT_STALL_MS)
+  server.maxConnections = config.MAX_SOCKETS
+  return server
+}
+
+/**
+ * Counts the requests in flight, and closes a connection with more than MAX_PIPELINED of them. Node.js
+ * stops reading when a client does not, but only after all requests of a chunk: 64 KB have 2,000.
+ */
+function limitPipelining(handler: RequestListener, inFlight: InFlight): RequestListener {
+  const pipelined = new WeakMap<Socket, number>()
+  const countOf = (socket: Socket) => pipelined.get(socket) ?? 0
+  function leave(this: ServerResponse) {
+    inFlight.requests -= 1
+    pipelined.set(this.req.socket, countOf(this.req.socket) - 1)
+  }
+  return (request, response) => {
+    const { socket } = request
+    // Node.js still parses the rest of the chunk.
+    if (socket.destroyed) return
+    const count = countOf(socket)
+    if (count >= MAX_PIPELINED) {
+      socket.destroy()
+      return
+    }
+    pipelined.set(socket, count + 1)
+    inFlight.requests += 1
+    response.once('close', leave)
+    handler(request, response)
+  }
+}

@@ -4,22 +4,17 @@ import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import { HttpError, serviceUnavailable } from './errors.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Requests whose response has not ended. */
-    inFlight: { requests: number }
-  }
-}
-
-/** Counts the requests in flight of all routes that are registered after it. */
-export const inFlight = fp(async (app: FastifyInstance) => {
-  const count = { requests: 0 }
+/** Rejects requests to the routes of a scope, before any work, while `maximum` are in flight there. */
+export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maximum: number }) => {
+  let requests = 0
   const leave = () => {
-    count.requests -= 1
+    requests -= 1
   }
-  app.decorate('inFlight', count)
   app.addHook('onRequest', (_request, reply, next) => {
-    count.requests += 1
+    if (requests >= maximum) {
+      return next(serviceUnavailable('Too many requests are in flight. Try again soon.'))
+    }
+    requests += 1
     reply.raw.once('close', leave)
     next()
   })
@@ -31,10 +26,7 @@ export const inFlight = fp(async (app: FastifyInstance) => {
  */
 export const overload = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
   const { MAX_REQUESTS, MAX_EVENT_LOOP_DELAY_MS } = config
-  app.addHook('onRequest', (_request, _reply, next) => {
-    if (app.inFlight.requests <= MAX_REQUESTS) return next()
-    next(serviceUnavailable('Too many requests are in flight. Try again soon.'))
-  })
+  await app.register(requestLimit, { maximum: MAX_REQUESTS })
   if (MAX_EVENT_LOOP_DELAY_MS === 0) return
   await app.register(underPressure, {
     maxEventLoopDelay: MAX_EVENT_LOOP_DELAY_MS,

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -32,8 +31,11 @@ export async function sendRaw({ port, bytes, responses = 1 }: Sent) {
   let closed = false
   // A server that has responded may reset the connection when more bytes arrive.
   socket.on('error', () => {})
-  const end = once(socket, 'close').then(() => {
-    closed = true
+  const end = new Promise<void>((resolve) => {
+    socket.once('close', () => {
+      closed = true
+      resolve()
+    })
   })
   const enough = new Promise<void>((resolve) => {
     socket.on('data', (chunk) => {
