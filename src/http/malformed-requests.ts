@@ -4,14 +4,22 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest }
 import fp from 'fastify-plugin'
 import { errorBody, HttpError, sendError } from './errors.ts'
 import { headerCount, newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
-import { wrongMethod } from './methods.ts'
+import { ALLOWED, wrongMethod } from './methods.ts'
 
 /**
- * Handles requests that Node.js would reject without the common error body. They have no Host header
- * (needs `requireHostHeader: false`), an unknown expectation, or the method CONNECT.
+ * Rejects a body, and handles requests that Node.js would reject without the common error body. They
+ * have no Host header (needs `requireHostHeader: false`), an unknown expectation, or the method CONNECT.
  */
 export const malformedRequests = fp(async (app: FastifyInstance) => {
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', async (request, reply) => {
+    if (hasBody(request)) {
+      // Otherwise, Node.js would read the whole body to reach the next request.
+      reply.header('connection', 'close')
+      // RFC 9110, section 9.3.1: a body of GET may hide a second request from a proxy.
+      if (ALLOWED.includes(request.method)) {
+        throw new HttpError('malformed_request', 'The request must not have a body.')
+      }
+    }
     // RFC 9112, section 3.2: exactly one Host header since HTTP/1.1.
     if (request.raw.httpVersion !== '1.0' && headerCount(request, 'host') !== 1) {
       throw new HttpError('malformed_request', 'The request must have one Host header.')
@@ -26,6 +34,12 @@ export const malformedRequests = fp(async (app: FastifyInstance) => {
     endConnection(app.log, socket, wrongMethod())
   })
 })
+
+/** RFC 9112, section 6.3. */
+function hasBody({ headers }: FastifyRequest): boolean {
+  const length = headers['content-length']
+  return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined
+}
 
 /** Handles a path that the router cannot decode. No hook runs for such a request. */
 export function rejectPath(_error: Error, request: FastifyRequest, reply: FastifyReply): void {

@@ -3,7 +3,7 @@ import type { FastifyInstance, onSendHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { HttpError } from './errors.ts'
 
-const ALLOWED = ['GET', 'HEAD']
+export const ALLOWED = ['GET', 'HEAD']
 // CONNECT never reaches a route: malformed-requests.ts rejects it.
 const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT')
 

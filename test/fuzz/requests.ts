@@ -51,7 +51,7 @@ function request(operation: Operation, credentials: Credentials): fc.Arbitrary<R
         bytes: `${head.join('\r\n')}\r\n\r\n${body.text}`,
         method,
         operationId: leadsTo(operation, path.text) ? operation.id : undefined,
-        valid: valid && method === 'GET',
+        valid: valid && method === 'GET' && body.text === '',
         // Then the end of the body is unclear.
         malformed: headers.some(({ text }) => text.startsWith('Transfer-Encoding')),
       }

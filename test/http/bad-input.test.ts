@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { badRequests } from '../support/bad-requests.ts'
 import { isProblem } from '../support/problem.ts'
-import { sendRaw } from '../support/raw-http.ts'
+import { type RawResponse, sendRaw } from '../support/raw-http.ts'
 import { addAccountTransactions, addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
@@ -72,13 +72,28 @@ t.test('disconnect in the middle of a request: no effect on others', async (t) =
 t.test('pipelined requests: responses in the same order (RFC 9112)', async (t) => {
   const unknown = good.replace(connection.token, 'nobody-has-this')
   const stranger = good.replace(token, 'x')
-  const post = good.replace('GET', 'POST').replace('\r\n\r\n', '\r\nContent-Length: 3\r\n\r\nGET')
+  const post = good.replace('GET', 'POST')
   const bytes = [good, unknown, stranger, post, good].join('')
   const { responses } = await sendRaw({ port, bytes, responses: 5 })
   t.strictSame(
     responses.map(({ status }) => status),
     [200, 404, 401, 405, 200],
   )
+})
+
+t.test('a body: the response, then the connection is closed without reading it', async (t) => {
+  const codes = { GET: 'malformed_request', HEAD: undefined, POST: 'method_not_allowed' } as const
+  const lengths = ['Content-Length: 20000000', 'Transfer-Encoding: chunked']
+  for (const [method, code] of Object.entries(codes)) {
+    for (const length of lengths) {
+      const head = good.replace('GET', method).replace('\r\n\r\n', `\r\n${length}\r\n\r\n`)
+      // The client waits for more responses than it can get.
+      const { responses, closed } = await sendRaw({ port, bytes: [head, good], responses: 2 })
+      t.equal(responses.length, code ? 1 : 0, `${method} with ${length}`)
+      if (code) isProblem(t, responses[0] as RawResponse, code)
+      t.ok(closed)
+    }
+  }
 })
 
 t.test('garbage after a valid request: its response is not corrupted', async (t) => {

@@ -175,13 +175,17 @@ function bodies(caller: Caller): Cases {
   const withFields = (fields: string) => get(caller, caller.connection.orders, fields)
   const chunked = withFields('Transfer-Encoding: chunked\r\n')
   return {
-    'a body': [`${withFields('Content-Length: 5\r\n')}hello`, 200],
+    'an empty body': [withFields('Content-Length: 0\r\n'), 200],
+    'a body': [`${withFields('Content-Length: 5\r\n')}hello`, 'malformed_request'],
     'a body of JSON': [
       `${withFields('Content-Type: application/json\r\nContent-Length: 1\r\n')}{`,
-      200,
+      'malformed_request',
     ],
-    'a chunked body': [`${chunked}5\r\nhello\r\n0\r\n\r\n`, 200],
-    'a body that is announced and does not come': [withFields('Content-Length: 1000000\r\n'), 200],
+    'a chunked body': [`${chunked}5\r\nhello\r\n0\r\n\r\n`, 'malformed_request'],
+    'a body that is announced and does not come': [
+      withFields('Content-Length: 1000000\r\n'),
+      'malformed_request',
+    ],
     'a chunk that is none': [`${chunked}zz\r\nhello\r\n`, 'malformed_request'],
     'a length that is none': [withFields('Content-Length: -5\r\n'), 'malformed_request'],
     'two lengths': [withFields('Content-Length: 1\r\nContent-Length: 2\r\n'), 'malformed_request'],
