@@ -1,8 +1,8 @@
-import underPressure from '@fastify/under-pressure'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
-import { HttpError, serviceUnavailable } from './errors.ts'
+import { serviceUnavailable } from './errors.ts'
 
 /** Rejects requests to the routes of a scope, before any work, while `maximum` are in flight there. */
 export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maximum: number }) => {
@@ -25,19 +25,37 @@ export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maxim
  * requests then stay fast.
  */
 export const overload = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
-  const { MAX_REQUESTS, MAX_EVENT_LOOP_DELAY_MS } = config
-  await app.register(requestLimit, { maximum: MAX_REQUESTS })
-  if (MAX_EVENT_LOOP_DELAY_MS === 0) return
-  await app.register(underPressure, {
-    maxEventLoopDelay: MAX_EVENT_LOOP_DELAY_MS,
-    sampleInterval: 500,
-    customError: EventLoopDelayed,
+  await app.register(requestLimit, { maximum: config.MAX_REQUESTS })
+  if (config.MAX_EVENT_LOOP_DELAY_MS === 0) return
+  const isDelayed = watchEventLoop(app, config.MAX_EVENT_LOOP_DELAY_MS)
+  app.addHook('onRequest', (_request, _reply, next) => {
+    if (!isDelayed()) return next()
+    next(serviceUnavailable('The service is overloaded. Try again soon.'))
   })
 })
 
-class EventLoopDelayed extends HttpError {
-  constructor() {
-    const { code, headers } = serviceUnavailable()
-    super(code, 'The service is overloaded. Try again soon.', headers)
-  }
+/** In ms. */
+const RESOLUTION = 10
+const SAMPLE = 500
+
+/**
+ * Measures the mean delay of the event loop twice a second. One long task delays one sample only, so
+ * the loop counts as delayed after two samples. @fastify/under-pressure judges a single one. It also
+ * reads the memory of the process, which throws EMFILE in a timer when no file can be opened.
+ */
+function watchEventLoop(app: FastifyInstance, maximum: number): () => boolean {
+  const delays = monitorEventLoopDelay({ resolution: RESOLUTION })
+  delays.enable()
+  let delayedSamples = 0
+  const timer = setInterval(() => {
+    // No delay was recorded yet: the next sample contains it.
+    if (delays.count === 0) return
+    delayedSamples = delays.mean / 1e6 - RESOLUTION > maximum ? delayedSamples + 1 : 0
+    delays.reset()
+  }, SAMPLE).unref()
+  app.addHook('onClose', async () => {
+    clearInterval(timer)
+    delays.disable()
+  })
+  return () => delayedSamples >= 2
 }

@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { isProblem } from '../../support/problem.ts'
 import { until } from '../../support/until.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { addSampleData, recordOk, requestsOf, sendAndRead } from '../support/golden-responses.ts'
+import { assertNoErrors, startGoldenLoad } from '../support/load.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
 
 const { db, login } = await openTestDatabase(t)
@@ -33,4 +35,25 @@ t.test('503: the event loop is late; the service stays live and recovers', async
   service.process.kill('SIGWINCH')
   await until('the service responds again', responds)
   t.same(await recordOk(service.url, requests), golden)
+})
+
+t.test('200: after a single stall of the process', async (t) => {
+  const service = await startServiceProcess(t, {
+    DATABASE_URL: login,
+    MAX_EVENT_LOOP_DELAY_MS: '100',
+  })
+  const golden = await recordOk(service.url, requests)
+  for (const stall of [1, 2]) {
+    // The delays of the start are in earlier samples.
+    await sleep(1_500)
+    service.process.kill('SIGSTOP')
+    // Longer than the limit multiplied by the delays of one sample.
+    await sleep(5_500)
+    service.process.kill('SIGCONT')
+    const stop = startGoldenLoad(t, { url: service.url, golden, clients: 1 })
+    await sleep(700)
+    const report = await stop()
+    assertNoErrors(t, report)
+    t.equal(report.unavailable, 0, `stall ${stall}: ${report.sent} sent`)
+  }
 })
