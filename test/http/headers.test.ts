@@ -71,3 +71,18 @@ t.test(
     t.equal(await echo('a\r\nX-Client-Trace-ID: b'), undefined, 'a repeated header is ignored')
   },
 )
+
+t.test('CORS: no response allows another origin', async (t) => {
+  const preflight = { 'access-control-request-method': 'GET' }
+  for (const [path, options] of requests) {
+    for (const method of ['GET', 'OPTIONS']) {
+      const headers = { origin: 'https://example.org', ...(method === 'OPTIONS' ? preflight : {}) }
+      const response = await get(path, { ...options, method, headers })
+      const names = [...response.headers.keys()].filter((name) =>
+        name.startsWith('access-control-'),
+      )
+      t.strictSame(names, [], `${method} ${path.replace(connection.token, ':token')}`)
+      if (method === 'OPTIONS') t.notOk(response.status < 400)
+    }
+  }
+})
