@@ -48,7 +48,7 @@ async function createTriggers(db: Kysely<unknown>, table: string, bodies: Bodies
       .raw(`
         create function ${name}() returns trigger language plpgsql security definer
           set search_path = pg_catalog, public, pg_temp set enable_seqscan = off set jit = off
-        as $$ declare n record; begin ${bodies[event]} return null; end $$`)
+        as $$ declare n record; at timestamptz; begin ${bodies[event]} return null; end $$`)
       .execute(db)
     // A role with EXECUTE could use it as a trigger on its own table and write any row count.
     await sql.raw(`revoke execute on function ${name}() from public`).execute(db)
@@ -60,10 +60,6 @@ async function createTriggers(db: Kysely<unknown>, table: string, bodies: Bodies
   }
 }
 
-const newVersion = `
-  data_version = data_version + 1,
-  changed_at = greatest(clock_timestamp(), changed_at + interval '1 microsecond')`
-
 /**
  * Updates the totals and versions in `connection`, before the other row counts and in the order of ids.
  * Writers of one connection then wait for each other, and statements over several connections cannot deadlock.
@@ -72,7 +68,10 @@ function updateConnections(changes: string, column?: string): string {
   const count = column ? `${column} = ${column} + n.delta,` : ''
   return `
     for n in select connection_id, sum(delta) as delta from (${changes}) c group by 1 order by 1 loop
-      update connection set ${count} ${newVersion} where id = n.connection_id;
+      select changed_at into at from connection where id = n.connection_id for no key update;
+      at := greatest(clock_timestamp(), at + interval '1 microsecond');
+      update connection set ${count} data_version = data_version + 1, changed_at = at
+        where id = n.connection_id;
     end loop;`
 }
 
@@ -90,11 +89,13 @@ const firstOfMonth = 'effective_day - (extract(day from effective_day)::integer 
 /** Adds in the order of periods, so that PostgreSQL stores those of a connection next to each other. */
 function addRows({ table, period, of }: CountTable, changes: string): string {
   return `
-    insert into ${table} as t (connection_id, ${period}, row_count)
-      select connection_id, ${of}, sum(delta) from (${changes}) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2
-      on conflict (connection_id, ${period})
-      do update set row_count = t.row_count + excluded.row_count;`
+    for n in select connection_id, ${of} as period, sum(delta) as gained from (${changes}) c
+        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
+      insert into ${table} as t (connection_id, ${period}, row_count)
+        values (n.connection_id, n.period, n.gained)
+        on conflict (connection_id, ${period})
+        do update set row_count = t.row_count + excluded.row_count;
+    end loop;`
 }
 
 function subtractRows({ table, period, of }: CountTable, changes: string): string {
@@ -133,7 +134,8 @@ function transactionCounts(noun: string): Bodies {
 function updateAllConnections(count: string, where: string): string {
   return `
     perform 1 from connection ${where} order by id for no key update;
-    update connection set ${count} ${newVersion} ${where};`
+    update connection set ${count} data_version = data_version + 1,
+      changed_at = greatest(clock_timestamp(), changed_at + interval '1 microsecond') ${where};`
 }
 
 const minus = 'select connection_id, -1 as delta from old_rows'

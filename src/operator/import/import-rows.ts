@@ -68,6 +68,6 @@ async function importInTransaction(
   if (rowCount === 0) throw new OperatorError('The connection does not exist any more.')
   if (name === 'transfer-orders') await fillCompletion(client, type, connectionId)
   const counts = await countChanges(client, type, connectionId)
-  if (!dryRun && counts.inserted + counts.updated > 0) await merge(client, type, connectionId)
+  if (!dryRun) await merge(client, type, connectionId, counts)
   return { counts, leftOut: staged.leftOut() }
 }

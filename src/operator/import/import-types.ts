@@ -51,6 +51,13 @@ function fieldsOf(schema: TSchema, columns: string[], prefix = ''): Fields {
   return { prefix, inOrder: [...byName.values()], byName }
 }
 
+function decimalsOf(schema: TSchema, prefix = ''): string[] {
+  return Object.entries<TSchema>(schema.properties).flatMap(([name, property]) => {
+    if (property.properties) return decimalsOf(property, `${prefix}${name}.`)
+    return property.format === 'decimal' ? [columnOf(`${prefix}${name}`)] : []
+  })
+}
+
 /** Maps `operationDateDay` to operation_date_day, and `marketer.cif` to marketer_cif. */
 function columnOf(path: string): string {
   // The columns of this object have no prefix.
@@ -65,6 +72,8 @@ export interface ImportType {
   table: string
   fields: Fields
   columns: string[]
+  /** Columns of decimals. */
+  decimals: string[]
   /** Identifies a row within its connection. */
   key: { field: string; column: string }
   /** At least one of these fields must have a value, unless the list is empty. */
@@ -83,6 +92,7 @@ function define(schema: TObject, { key, oneOf, ...names }: Definition): ImportTy
     ...names,
     fields,
     columns,
+    decimals: decimalsOf(schema),
     key: { field: key, column: columnOf(key) },
     oneOf: fields.inOrder.filter(({ path }) => oneOf.includes(path)),
   }

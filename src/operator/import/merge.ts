@@ -29,27 +29,43 @@ export async function countChanges(
 }
 
 /**
- * Inserts new rows and updates those that differ, in one statement: the triggers that keep the row
- * counts run once. Equal rows are not written.
+ * Inserts new rows, and updates those that differ. Equal rows are not written. Citus supports neither
+ * MERGE from a temporary table, nor UPDATE with one.
  */
-export async function merge(client: pg.ClientBase, type: ImportType, connectionId: string) {
+export async function merge(
+  client: pg.ClientBase,
+  type: ImportType,
+  connectionId: string,
+  { inserted, updated }: ImportCounts,
+) {
   const columns = type.columns.join(', ')
+  const insert = (rows: string) => `insert into ${type.table} (connection_id, ${columns})
+    select $1::bigint, ${columnsOf('i', type)}
+    from import_row i left join ${type.table} t on ${isSameRow(type)} where ${rows}`
+  const isNew = 't.connection_id is null'
+  if (inserted > 0) await client.query(insert(isNew), [connectionId])
+  if (updated === 0) return
+  const changes = type.columns.map((column) => `${column} = excluded.${column}`)
   await client.query(
-    `merge into ${type.table} t using import_row i on ${isSameRow(type)}
-     when matched and ${differs(type)} then update set (${columns}) = row (${columnsOf('i', type)})
-     when not matched then
-       insert (connection_id, ${columns}) values ($1::bigint, ${columnsOf('i', type)})`,
+    `${insert(`not ${isNew} and ${differs(type)}`)}
+     on conflict (connection_id, ${type.key.column}) do update set ${changes.join(', ')}`,
     [connectionId],
   )
 }
 
 /** Completes an order without `completedAt` now, unless it has a time of completion already. */
 export async function fillCompletion(client: pg.ClientBase, type: ImportType, id: string) {
+  // A temporary table: Citus does not join an UPDATE of a temporary table with a distributed one.
+  await client.query(
+    `create temporary table completion on commit drop as
+     select id, completed_at from ${type.table}
+     where connection_id = $1::bigint and completed_at is not null`,
+    [id],
+  )
   await client.query(
     `update import_row i set completed_at = coalesce(
-       (select t.completed_at from ${type.table} t where ${isSameRow(type)}), now())
+       (select t.completed_at from completion t where t.id = i.id), now())
      where i.completed_at = '${COMPLETION_ABSENT}'`,
-    [id],
   )
 }
 
@@ -57,9 +73,13 @@ function isSameRow({ key }: ImportType): string {
   return `t.connection_id = $1::bigint and t.${key.column} = i.${key.column}`
 }
 
-/** Compares stored bytes, because every digit counts: 1.0 equals 1.00 with `=`, but not with `*<>`. */
-function differs(type: ImportType): string {
-  return `row(${columnsOf('t', type)})::record *<> row(${columnsOf('i', type)})::record`
+/** Compares every digit: 1.0 equals 1.00 with `=`, but has another scale. */
+function differs({ columns, decimals }: ImportType): string {
+  const pairs = [
+    ...columns.map((column) => [`t.${column}`, `i.${column}`]),
+    ...decimals.map((column) => [`scale(t.${column})`, `scale(i.${column})`]),
+  ]
+  return `(${pairs.map((pair) => pair.join(' is distinct from ')).join(' or ')})`
 }
 
 function columnsOf(alias: string, { columns }: ImportType): string {

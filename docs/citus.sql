@@ -1,0 +1,49 @@
+-- Distributes the tables over the workers of a Citus cluster by connection, for a database that outgrows one
+-- machine (docs/operations.md, "Citus"). Run it on a migrated database without rows, on the coordinator, as the
+-- role that migrated it:
+--
+--   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/citus.sql
+--
+-- Names, keys, indexes, triggers, policies and rights do not change.
+
+set citus.shard_count = 32;
+-- The triggers write only rows of the same connection, so all their tables are on the same worker.
+set citus.enable_unsafe_triggers = on;
+
+select create_reference_table('app');
+select create_reference_table('app_token');
+
+do $$
+declare
+  filled boolean;
+  name text;
+  again text[];
+  step text;
+begin
+  select exists (select from connection) into filled;
+  if filled then
+    raise exception 'table connection already has rows';
+  end if;
+  -- Citus distributes a table before the table that it references, so the foreign keys are created again.
+  select array_agg(format('alter table %s add constraint %I %s', conrelid::regclass, conname,
+      pg_get_constraintdef(oid))) into again
+    from pg_constraint where contype = 'f' and confrelid = 'connection'::regclass;
+  for step in select format('alter table %s drop constraint %I', conrelid::regclass, conname)
+      from pg_constraint where contype = 'f' and confrelid = 'connection'::regclass loop
+    execute step;
+  end loop;
+  perform create_distributed_table('connection', 'id');
+  foreach name in array array['portfolio_transaction', 'portfolio_transaction_day',
+      'portfolio_transaction_month', 'account_transaction', 'account_transaction_day',
+      'account_transaction_month', 'assets_transfer_order'] loop
+    perform create_distributed_table(name, 'connection_id', colocate_with => 'connection');
+  end loop;
+  foreach step in array again loop
+    execute step;
+  end loop;
+end $$;
+
+-- Citus cannot plan a statement generically: it has to know the connection.
+do $$ begin
+  execute format('alter role investment_service in database %I set plan_cache_mode = auto', current_database());
+end $$;
