@@ -4,7 +4,7 @@ import { type Config, readConfig, withoutEmbedded } from './config.ts'
 import { logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
-import { missingMigrations } from './postgres/migrations.ts'
+import { missingMigrations, RightDenied } from './postgres/migrations.ts'
 import { closeOnSignal } from './shutdown.ts'
 
 /** Opens the database and the application, then listens. */
@@ -50,10 +50,11 @@ function logReplicas(app: FastifyInstance, db: Database): void {
 /**
  * Checks the schema before the service listens. The operator must fix an outdated schema. If the
  * database is unreachable, the service starts and becomes ready when the database responds.
- * @throws OperatorError if the schema is outdated
+ * @throws OperatorError if the schema is outdated, or PostgreSQL denies the service a right
  */
 async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
   const missing = await missingMigrations(db).catch((error: Error) => {
+    if (error instanceof RightDenied) throw new OperatorError(error.message)
     const cause = error.cause instanceof Error ? error.cause.message : undefined
     app.log.warn({ reason: error.message, cause }, 'started without the database: not ready yet')
     return []

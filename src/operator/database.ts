@@ -55,7 +55,11 @@ export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
 
 async function appliedMigrations(db: Kysely<Tables>): Promise<Set<string>> {
   try {
-    const rows = await db.selectFrom('kysely_migration').select('name').execute()
+    const rows = await db
+      .withSchema('public')
+      .selectFrom('kysely_migration')
+      .select('name')
+      .execute()
     return new Set(rows.map(({ name }) => name))
   } catch (error) {
     const undefinedTable = '42P01'

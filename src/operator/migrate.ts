@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { migrateOnce } from '../postgres/migrations.ts'
+import { isMigrating, lockMigrations, migrateOnce } from '../postgres/migrations.ts'
 import { PLANNER_SETTINGS } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 
@@ -31,50 +31,107 @@ const SETTINGS = {
   ...PLANNER_SETTINGS,
 }
 
-/** Advisory lock. Nothing else uses this number. */
-const LOCK = 7_310_452
-
 /**
- * Configures the role of the service in this database.
+ * Gives the role of the service its settings and rights in this database, and takes away rights of PUBLIC
+ * that it does not need.
  * @param password allows login with this password; absent: the login does not change
+ * @param onNotice receives the statements that would take away further rights
  * @throws OperatorError with statements for an administrator, if the operator's role lacks the privilege
  */
-export async function configureServiceRole(db: Kysely<Tables>, password: string | undefined) {
+export async function configureServiceRole(
+  db: Kysely<Tables>,
+  password: string | undefined,
+  onNotice: (sentence: string) => void,
+): Promise<void> {
   if (password !== undefined && !/^[ -~]+$/.test(password)) {
     throw new OperatorError('SERVICE_DATABASE_PASSWORD must be printable ASCII.')
   }
-  const statements = await statementsFor(db, password)
-  try {
-    await db.transaction().execute(async (transaction) => {
-      // Two concurrent runs would update the same row of the catalogue, and the second would fail.
-      await sql`select pg_advisory_xact_lock(${sql.lit(LOCK)})`.execute(transaction)
-      for (const statement of statements) await sql.raw(statement).execute(transaction)
-    })
-  } catch (error) {
-    if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
+  const login =
+    password && `alter role investment_service login password '${scramVerifier(password)}'`
+  const { needed, excess } = await withRetries(onNotice, () =>
+    db.transaction().execute(async (transaction) => {
+      await lockMigrations(transaction)
+      const before = await statementsFor(transaction)
+      const own = before.isShared ? [] : before.excess
+      for (const statement of [...before.needed, ...own]) await attempt(transaction, statement)
+      const isDenied = login && !(await attempt(transaction, login))
+      // Without the privilege, PostgreSQL may only warn.
+      const { needed, excess } = await statementsFor(transaction)
+      return { needed: isDenied ? [...needed, login] : needed, excess }
+    }),
+  )
+  if (needed.length > 0) {
     throw new OperatorError(
       'The schema is up to date, but this role may not configure the role of the service. ' +
-        `An administrator must run these statements:\n${statements.join(';\n')};`,
+        `An administrator must run these statements:\n${needed.join(';\n')};`,
+    )
+  }
+  if (excess.length > 0) {
+    onNotice(
+      'The role of the service can still create temporary tables or large objects. An administrator can ' +
+        `run these statements, which apply to all roles in this database:\n${excess.join(';\n')};`,
     )
   }
 }
 
-async function statementsFor(db: Kysely<Tables>, password: string | undefined): Promise<string[]> {
-  const { rows } = await sql<{ name: string; set: string[] }>`
-    select quote_ident(datname) as name, coalesce(setconfig, '{}') as set
-    from pg_database left join pg_db_role_setting
-      on setdatabase = pg_database.oid and setrole = 'investment_service'::regrole
-    where datname = current_database()`.execute(db)
-  const { name: database, set = [] } = rows[0] ?? {}
-  // An administrator may have applied some settings already.
-  const settings = Object.entries(SETTINGS)
-    .filter(([name, value]) => !set.includes(`${name}=${value}`))
-    .map(
-      ([name, value]) =>
-        `alter role investment_service in database ${database} set ${name} = '${value}'`,
-    )
-  if (password === undefined) return settings
-  return [...settings, `alter role investment_service login password '${scramVerifier(password)}'`]
+/** Runs a statement. @returns false if the privilege for it is missing */
+async function attempt(transaction: Kysely<Tables>, statement: string): Promise<boolean> {
+  await sql`savepoint attempt`.execute(transaction)
+  try {
+    await sql.raw(statement).execute(transaction)
+    return true
+  } catch (error) {
+    if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
+    await sql`rollback to attempt`.execute(transaction)
+    return false
+  }
+}
+
+interface Statements {
+  /** Grant what the service needs. An administrator may have granted some of it already. */
+  needed: string[]
+  /** Take away what the service does not need. The role has these rights as a member of PUBLIC. */
+  excess: string[]
+  /** True if the database has tables of another owner, whose applications may use these rights. */
+  isShared: boolean
+}
+
+async function statementsFor(db: Kysely<Tables>): Promise<Statements> {
+  const settings = sql.join(
+    Object.entries(SETTINGS).map(([name, value]) => sql`(${name}, ${value})`),
+  )
+  const { rows } = await sql<Statements>`
+    select
+      array(
+        select format('grant connect on database %I to investment_service', current_database())
+          where not has_database_privilege('investment_service', current_database(), 'connect')
+        union all select 'grant usage on schema public to investment_service'
+          where not has_schema_privilege('investment_service', 'public', 'usage')
+        union all
+        select format('alter role investment_service in database %I set %s = %L',
+            current_database(), name, value)
+          from (values ${settings}) as setting (name, value)
+          where not exists (
+            select from pg_db_role_setting join pg_database d on d.oid = setdatabase
+            where datname = current_database() and setrole = 'investment_service'::regrole
+              and name || '=' || value = any(setconfig))
+      ) as needed,
+      array(
+        select format('revoke temporary on database %I from public', current_database())
+          where has_database_privilege('investment_service', current_database(), 'temporary')
+        union all
+        select format('revoke execute on function %s from public', oid::regprocedure) from pg_proc
+          where pronamespace = 'pg_catalog'::regnamespace
+            and proname in ('lo_creat', 'lo_create', 'lo_from_bytea')
+            and has_function_privilege('investment_service', oid, 'execute')
+      ) as excess,
+      exists (
+        select from pg_class
+        where relkind in ('r', 'p') and relpersistence <> 't' and oid >= 16384
+          and relowner <> (
+            select relowner from pg_class where oid = 'public.kysely_migration'::regclass)
+      ) as "isShared"`.execute(db)
+  return rows[0] ?? { needed: [], excess: [], isShared: false }
 }
 
 const ATTEMPTS = 30
@@ -85,27 +142,31 @@ const PAUSE_MS = 1_000
 /**
  * Runs the missing migrations in order. All statements queue behind one that waits for a lock. A
  * migration therefore stops waiting soon, lets them pass, and tries again later.
- * @param onWait receives a sentence for each new attempt
+ * @param onNotice receives a sentence for each new attempt
  * @returns the names of the migrations that ran
  * @throws OperatorError with a statement for an administrator, if the operator's role lacks the
  *   privilege
  */
-export async function migrate(db: Kysely<Tables>, onWait: (sentence: string) => void) {
-  return await db.connection().execute(async (session) => {
-    await sql`set lock_timeout = ${sql.lit(LOCK_TIMEOUT_MS)}`.execute(session)
-    const applied: string[] = []
-    for (;;) {
-      const name = await migrateWithRetries(session, onWait)
-      if (name === undefined) return applied
-      applied.push(name)
-    }
-  })
+export async function migrate(
+  db: Kysely<Tables>,
+  onNotice: (sentence: string) => void,
+): Promise<string[]> {
+  if (await isMigrating(db)) onNotice('Another `migrate` is running; waiting for its end.')
+  const applied: string[] = []
+  for (;;) {
+    const name = await withRetries(onNotice, () => migrateOnce(db, LOCK_TIMEOUT_MS))
+    if (name === undefined) return applied
+    applied.push(name)
+  }
 }
 
-async function migrateWithRetries(session: Kysely<Tables>, onWait: (sentence: string) => void) {
+async function withRetries<T>(
+  onNotice: (sentence: string) => void,
+  work: () => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await migrateOnce(session)
+      return await work()
     } catch (error) {
       if (error instanceof pg.DatabaseError && error.message.includes('denied to create role')) {
         throw new OperatorError(
@@ -113,8 +174,11 @@ async function migrateWithRetries(session: Kysely<Tables>, onWait: (sentence: st
             'administrator must run `create role investment_service;`. Then try again.',
         )
       }
-      if (!hasCode(error, LOCK_NOT_AVAILABLE) || attempt === ATTEMPTS) throw error
-      onWait(`Another session holds a lock that a migration needs; trying again (${attempt}).`)
+      const isLocked = hasCode(error, LOCK_NOT_AVAILABLE)
+      if (attempt === ATTEMPTS || !(isLocked || isConcurrentUpdate(error))) throw error
+      if (isLocked) {
+        onNotice(`Another session holds a lock that a migration needs; trying again (${attempt}).`)
+      }
       await sleep(PAUSE_MS)
     }
   }
@@ -125,4 +189,9 @@ const LOCK_NOT_AVAILABLE = '55P03'
 
 function hasCode(error: unknown, sqlState: string): boolean {
   return error instanceof pg.DatabaseError && error.code === sqlState
+}
+
+/** True if `migrate` in another database of the server changed the role at the same moment. */
+function isConcurrentUpdate(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.message === 'tuple concurrently updated'
 }

@@ -47,6 +47,11 @@ export function isSchemaBehind(error: unknown): boolean {
   return error instanceof pg.DatabaseError && SCHEMA_BEHIND.test(error.code ?? '')
 }
 
+/** True if the role lacks a privilege. */
+export function isDenied(error: unknown): error is pg.DatabaseError {
+  return error instanceof pg.DatabaseError && error.code === '42501'
+}
+
 /**
  * True if the connection is unusable. After a severity above ERROR, the server closes the connection.
  * pg reports a broken socket as a plain Error.

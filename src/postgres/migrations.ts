@@ -1,10 +1,10 @@
 import * as fs from 'node:fs/promises'
 import * as path from 'node:path'
-import { type Kysely, sql } from 'kysely'
-import { FileMigrationProvider, Migrator } from 'kysely/migration'
+import { type Kysely, type QueryExecutorProvider, sql } from 'kysely'
+import { FileMigrationProvider, type Migration } from 'kysely/migration'
 import type { Database } from './database.ts'
-import { DatabaseUnavailable, isSchemaBehind } from './errors.ts'
-import { build, compile } from './statements.ts'
+import { DatabaseUnavailable, isDenied, isSchemaBehind } from './errors.ts'
+import { compile } from './statements.ts'
 
 const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
 const provider = new FileMigrationProvider({ fs, path, migrationFolder })
@@ -12,12 +12,56 @@ const provider = new FileMigrationProvider({ fs, path, migrationFolder })
 /**
  * Applies the first missing migration in its own transaction, so that its locks end before the next
  * migration. Concurrent runs wait for each other.
+ * @param lockTimeoutMs maximum wait for each lock of the migration; 0: no limit
  * @returns its name, such as `0001-apps-and-connections`; undefined if none is missing
  */
-export async function migrateOnce<T>(db: Kysely<T>): Promise<string | undefined> {
-  const { error, results = [] } = await new Migrator({ db, provider }).migrateUp()
-  if (error) throw error
-  return results[0]?.migrationName
+export async function migrateOnce<T>(
+  db: Kysely<T>,
+  lockTimeoutMs = 0,
+): Promise<string | undefined> {
+  await createMigrationTable(db)
+  return await db.transaction().execute(async (transaction) => {
+    await lockMigrations(transaction)
+    await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(transaction)
+    const { rows } = await sql<{ name: string }>`
+      select name from public.kysely_migration`.execute(transaction)
+    const [name] = await missingFrom(new Set(rows.map((row) => row.name)))
+    if (name === undefined) return undefined
+    await (await migrations())[name]?.up(transaction)
+    const now = new Date().toISOString()
+    await sql`insert into public.kysely_migration values (${name}, ${now})`.execute(transaction)
+    return name
+  })
+}
+
+/**
+ * Waits until no other run migrates or configures this database. Readers pass. Kysely's Migrator takes an
+ * advisory lock, which every role may hold. The service's role has no right to this lock.
+ */
+export async function lockMigrations(transaction: QueryExecutorProvider): Promise<void> {
+  await sql`set local lock_timeout = 0`.execute(transaction)
+  await sql`lock table public.kysely_migration in share row exclusive mode`.execute(transaction)
+}
+
+/** True if another session holds the lock of lockMigrations(). */
+export async function isMigrating(db: QueryExecutorProvider): Promise<boolean> {
+  const { rows } = await sql`
+    select from pg_locks
+    where relation = to_regclass('public.kysely_migration') and mode = 'ShareRowExclusiveLock'
+      and database = (select oid from pg_database where datname = current_database())`.execute(db)
+  return rows.length > 0
+}
+
+/** Creates the table as Kysely does. */
+async function createMigrationTable(db: QueryExecutorProvider): Promise<void> {
+  await sql`
+    create table if not exists public.kysely_migration
+      (name varchar(255) primary key, timestamp varchar(255) not null)`
+    .execute(db)
+    // A concurrent run created it at the same moment.
+    .catch((error) => {
+      if (error.code !== '23505') throw error
+    })
 }
 
 /** Applies all missing migrations in order. If one fails, the earlier ones stay. */
@@ -25,54 +69,77 @@ export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {
   while (await migrateOnce(db)) {}
 }
 
-let known: Promise<string[]> | undefined
+let known: Promise<Record<string, Migration>> | undefined
 
-/**
- * Returns the migrations of this release that are not among the applied ones, in order. It reads the
- * files once, because an upgrade may replace them while this process runs. It ignores unknown
- * migrations: during an upgrade, the old release runs on the new schema.
- */
-export async function missingFrom(applied: ReadonlySet<unknown>): Promise<string[]> {
-  known ??= provider.getMigrations().then((migrations) => Object.keys(migrations).sort())
-  return (await known).filter((name) => !applied.has(name))
+/** Reads the files once, because an upgrade may replace them while this process runs. */
+function migrations(): Promise<Record<string, Migration>> {
+  known ??= provider.getMigrations()
+  return known
 }
 
-/** True if the tables exist and the service may read them. Unlike a SELECT, it waits for no lock. */
-const readable = sql.join(
-  [
-    'app_token',
-    'connection',
-    'portfolio_transaction',
-    'portfolio_transaction_day',
-    'portfolio_transaction_month',
-    'account_transaction',
-    'account_transaction_day',
-    'account_transaction_month',
-    'assets_transfer_order',
-  ].map((table) => sql<boolean>`has_any_column_privilege(${sql.lit(table)}, 'select')`),
-  sql` and `,
-)
+/**
+ * Returns the migrations of this release that are not among the applied ones, in order. It ignores
+ * unknown migrations: during an upgrade, the old release runs on the new schema.
+ */
+export async function missingFrom(applied: ReadonlySet<unknown>): Promise<string[]> {
+  const names = Object.keys(await migrations()).sort()
+  return names.filter((name) => !applied.has(name))
+}
 
+const TABLES = [
+  'app_token',
+  'connection',
+  'portfolio_transaction',
+  'portfolio_transaction_day',
+  'portfolio_transaction_month',
+  'account_transaction',
+  'account_transaction_day',
+  'account_transaction_month',
+  'assets_transfer_order',
+]
+
+// Fails if a table is missing. With the name of the schema, PostgreSQL tells a denied schema from a
+// missing table. Unlike a SELECT, has_any_column_privilege() waits for no lock.
 const applied = compile(
   'applied migrations',
-  sql`${build
-    .selectFrom('kysely_migration')
-    .select('name')
-    .where(sql<boolean>`${readable}`)
-    .orderBy('name')}`,
+  sql`
+    select name, (
+      select min(name) from unnest(${sql.lit(`{${TABLES}}`)}::text[]) as expected (name)
+      where not has_any_column_privilege('public.' || name, 'select')
+    ) as denied
+    from public.kysely_migration order by name`,
 )
+
+/** PostgreSQL denies the role of the service a right that it needs. */
+export class RightDenied extends DatabaseUnavailable {
+  override name = 'RightDenied'
+
+  constructor(reason: string, options?: ErrorOptions) {
+    super(
+      `PostgreSQL denies the service a right that it needs (${reason}). ` +
+        'Run `npm run operator -- migrate` as the owner of the database.',
+      options,
+    )
+  }
+}
 
 /**
  * Returns the names of the missing migrations.
- * @throws DatabaseUnavailable
+ * @throws DatabaseUnavailable, for example RightDenied
  */
 export async function missingMigrations(db: Pick<Database, 'probe'>): Promise<string[]> {
   const rows = await db.probe(applied, []).catch((error) => {
-    // The tables do not exist, or the role has no privileges on them.
-    if (error instanceof DatabaseUnavailable && isSchemaBehind(error.cause)) return undefined
+    const cause = error instanceof DatabaseUnavailable ? error.cause : undefined
+    if (isDenied(cause)) throw new RightDenied(cause.message, { cause })
+    // A table does not exist.
+    if (isSchemaBehind(cause)) return undefined
     throw error
   })
   const names = new Set<unknown>()
-  for (let row = rows?.shift(); row; row = rows?.shift()) names.add(row[0])
+  for (let row = rows?.shift(); row; row = rows?.shift()) {
+    const [name, denied] = row
+    if (denied !== null) throw new RightDenied(`permission denied for table ${denied}`)
+    names.add(name)
+  }
   return missingFrom(names)
 }

@@ -2,11 +2,11 @@ import { sql } from 'kysely'
 import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import { isLocked, isPoolerTimeout } from './errors.ts'
-import { missingMigrations } from './migrations.ts'
+import { missingMigrations, RightDenied } from './migrations.ts'
 import { build, compile } from './statements.ts'
 
 /** State of the database. Requests succeed only when it is `ready`. */
-export type Readiness = 'ready' | 'unanswered' | 'schema behind' | 'overwhelmed'
+export type Readiness = 'ready' | 'unanswered' | 'schema behind' | 'denied' | 'overwhelmed'
 
 /** Orchestrators usually wait one second for a health check. */
 const WITHIN_MS = 900
@@ -28,6 +28,7 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
       const missing = await missingMigrations(db)
       return missing.length > 0 ? 'schema behind' : 'ready'
     } catch (error) {
+      if (error instanceof RightDenied) return 'denied'
       return isPoolerTimeout(error) || isLocked(error) ? 'late' : 'unanswered'
     }
   }
@@ -44,7 +45,7 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
     // The probe may wait for a lock, or queue behind requests in PgBouncer.
     const isResponding = found === 'ready' || (found === 'late' && responding)
     if (isResponding) return failing ? 'overwhelmed' : 'ready'
-    return found === 'schema behind' ? found : 'unanswered'
+    return found === 'late' ? 'unanswered' : found
   }
 }
 

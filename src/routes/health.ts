@@ -29,5 +29,6 @@ export async function health(app: FastifyInstance, { db }: { db: Database }): Pr
 const NOT_READY: Record<Exclude<Readiness, 'ready'>, string> = {
   unanswered: 'The database does not respond.',
   'schema behind': 'The schema of the database is outdated: run `npm run operator -- migrate`.',
+  denied: 'PostgreSQL denies the service a right that it needs: see the log of PostgreSQL.',
   overwhelmed: 'Almost all statements of the last seconds failed.',
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import t from 'tap'
 import { duringOutage } from '../support/outage.ts'
 import { isProblem } from '../support/problem.ts'
@@ -32,6 +33,17 @@ t.test('outdated schema: ready is 503, live is 200', async (t) => {
   t.match(behind.headers.get('retry-after'), /^[0-9]+$/)
   t.equal((await get('/health/live')).status, 200)
   await newest.restore()
+  t.equal((await becomes(200)).status, 200, 'ready again without a restart')
+})
+
+t.test('denied right: ready is 503 and names the cause', async (t) => {
+  await sql`revoke usage on schema public from public`.execute(db)
+  t.match((await becomes(503)).json(), { detail: /^PostgreSQL denies the service a right/ })
+  await sql`grant usage on schema public to public`.execute(db)
+  t.equal((await becomes(200)).status, 200)
+  await sql`revoke select on account_transaction from investment_service`.execute(db)
+  t.match((await becomes(503)).json(), { detail: /^PostgreSQL denies the service a right/ })
+  await sql`grant select on account_transaction to investment_service`.execute(db)
   t.equal((await becomes(200)).status, 200, 'ready again without a restart')
 })
 

@@ -7,8 +7,12 @@ import { FileMigrationProvider, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { scramVerifier } from '../../src/operator/migrate.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openClient } from '../support/database.ts'
+import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { addCaller } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
 import { databaseUrl, onServer } from '../support/template.ts'
+import { until } from '../support/until.ts'
 import { operatorHere } from './operator-process.ts'
 
 const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
@@ -130,6 +134,116 @@ t.test('Role without the privilege: statements for an administrator', async (t) 
   const again = await operatorHere(['migrate'], { DATABASE_URL: own })
   t.match(again, { code: 0, stdout: 'The schema is up to date.\n' }, 'no statements are left')
 })
+
+t.test('Database without rights of PUBLIC: the service gets those that it needs', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await closeToPublic(url)
+  t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), { code: 0, stderr: '' })
+  const service = await startService(t, { databaseUrl: url })
+  t.equal((await service.get('/health/ready')).status, 200)
+  const { connection, token } = await addCaller(service.db)
+  t.equal((await service.get(connection.portfolio, { token })).status, 200)
+})
+
+t.test('Owner without superuser: a notice names the rights that it may not revoke', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const own = await newOwner(t, url)
+  await closeToPublic(url)
+  await onServer(url, `grant temporary on database ${nameOf(url)} to public`)
+  const { code, stdout, stderr } = await operatorHere(['migrate'], { DATABASE_URL: own })
+  t.match(stdout, /^Applied 0001/)
+  t.equal(code, 0, stderr)
+  t.match(stderr, /^The role of the service can still create temporary tables or large objects\./)
+  t.notMatch(stderr, 'temporary on database', 'the owner revoked this right')
+  await onServer(url, stderr.slice(stderr.indexOf('\n') + 1))
+  const again = await operatorHere(['migrate'], { DATABASE_URL: own })
+  t.match(again, { code: 0, stderr: '', stdout: 'The schema is up to date.\n' })
+})
+
+t.test('Database with tables of another owner: rights of PUBLIC stay', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const own = await newOwner(t, url)
+  await onServer(url, 'create schema other_application create table of_another_owner ()')
+  const shared = await operatorHere(['migrate'], { DATABASE_URL: own })
+  t.equal(shared.code, 0)
+  t.match(shared.stderr, `revoke temporary on database ${nameOf(url)} from public;`)
+  const right = `has_database_privilege('investment_service', current_database(), 'temporary')`
+  t.same(await query(url, `select ${right} as temporary`), [{ temporary: true }])
+  await onServer(url, 'drop schema other_application cascade')
+  await operatorHere(['migrate'], { DATABASE_URL: own })
+  t.same(await query(url, `select ${right} as temporary`), [{ temporary: false }])
+})
+
+t.test('Another run in progress: migrate waits for its end', async (t) => {
+  const { url } = await createDatabase(t)
+  const other = await openClient(t, url)
+  await other.query('begin; lock table kysely_migration in share row exclusive mode')
+  let ended = false
+  const migrating = operatorHere(['migrate'], { DATABASE_URL: url }).finally(() => {
+    ended = true
+  })
+  // Longer than lock_timeout of a migration.
+  await sleep(1_500)
+  t.notOk(ended)
+  await other.query('rollback')
+  t.match(await migrating, {
+    code: 0,
+    stdout: 'The schema is up to date.\n',
+    stderr: 'Another `migrate` is running; waiting for its end.\n',
+  })
+})
+
+t.test('Locks of the service: migrate does not wait for them', async (t) => {
+  const { url } = await createDatabase(t)
+  const service = await openClient(t, await loginOfService(t, openAsOwner(t, url), url))
+  // The first is the lock of Kysely's Migrator.
+  for (const lock of ['3853314791062309107', '7310452']) {
+    await service.query('select pg_advisory_lock($1)', [lock])
+  }
+  await service.query('begin')
+  await service.query('select name from kysely_migration')
+  t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), { code: 0, stderr: '' })
+  const lock = 'lock table kysely_migration in share row exclusive mode'
+  await t.rejects(service.query(lock), { code: '42501' })
+})
+
+t.test('Role changed at the same moment from another database: migrate tries again', async (t) => {
+  const { url } = await createDatabase(t)
+  t.teardown(() => onServer(url, 'alter role investment_service nologin password null'))
+  const other = await openClient(t, (await createDatabase(t)).url)
+  await other.query('begin; alter role investment_service nologin')
+  const env = { DATABASE_URL: url, SERVICE_DATABASE_PASSWORD: 'secret' }
+  const migrating = operatorHere(['migrate'], env)
+  const waiting = `select from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`
+  const isWaiting = async () => (await query(url, waiting)).length > 0
+  await until('migrate waits for the role', isWaiting)
+  await other.query('commit')
+  t.match(await migrating, { code: 0, stderr: '' })
+})
+
+const nameOf = (url: string) => new URL(url).pathname.slice(1)
+
+/** Revokes what PUBLIC has in a new database. */
+async function closeToPublic(url: string) {
+  await onServer(url, `revoke all on database ${nameOf(url)} from public`)
+  await onServer(url, 'revoke all on schema public from public')
+}
+
+/** Creates an owner of a database, who may configure the role of the service. */
+async function newOwner(t: Test, url: string): Promise<string> {
+  const role = `owner_${randomBytes(4).toString('hex')}`
+  await onServer(url, `create role ${role} login createrole password 'secret'`)
+  t.teardown(async () => {
+    await onServer(url, `reassign owned by ${role} to postgres`)
+    await onServer(url, `revoke investment_service from ${role}`)
+    await onServer(url, `drop owned by ${role}`)
+    await onServer(url, `drop role ${role}`)
+  })
+  await onServer(url, `grant investment_service to ${role} with admin option`)
+  await onServer(url, `alter database ${nameOf(url)} owner to ${role}`)
+  return Object.assign(new URL(url), { username: role, password: 'secret' }).href
+}
 
 /** Creates a database without a schema. */
 async function emptyDatabase(t: Test): Promise<{ url: string }> {

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { operatorHere } from '../operator/operator-process.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 
@@ -90,6 +91,21 @@ t.test('every readable table: row-level security is on', async (t) => {
   t.same(rows, [{ relname: 'kysely_migration' }])
 })
 
+t.test('42501: temporary tables and large objects', async (t) => {
+  const { service } = await connections(t)
+  await service.query('set session characteristics as transaction read write')
+  for (const statement of [
+    'create temporary table mine ()',
+    'select 1 into temporary mine',
+    'select lo_creat(-1)',
+    'select lo_create(0)',
+    `select lo_from_bytea(0, 'mine')`,
+    `select lo_import('/etc/hostname')`,
+  ]) {
+    await t.rejects(service.query(statement), { code: '42501' }, statement)
+  }
+})
+
 t.test('42501: writes in a connection that was made writable', async (t) => {
   const { service } = await connections(t)
   await service.query('set session characteristics as transaction read write')
@@ -109,6 +125,7 @@ t.test('42501: writes in a connection that was made writable', async (t) => {
 
 t.test('42501: triggers with the functions of the row counts', async (t) => {
   const { owner, service } = await connections(t)
+  await owner.query(`grant temporary on database ${owner.database} to investment_service`)
   const { rows } = await owner.query<{ name: string; settings: string[] }>(`
     select proname as name, proconfig as settings from pg_proc
     where pronamespace = 'public'::regnamespace and prosecdef`)
@@ -125,6 +142,7 @@ t.test('42501: triggers with the functions of the row counts', async (t) => {
 
 async function connections(t: Test) {
   const { url } = await createDatabase(t)
+  t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), { code: 0 })
   const db = openAsOwner(t, url)
   const service = await openClient(t, await loginOfService(t, db, url))
   return { service, owner: await openClient(t, url) }

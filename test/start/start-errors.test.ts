@@ -10,6 +10,8 @@ import t from 'tap'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { operator } from '../operator/operator-process.ts'
 import { createDatabase } from '../support/database.ts'
+import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { onServer } from '../support/template.ts'
 
 const { url } = await createDatabase(t)
 const folder = await mkdtemp(join(tmpdir(), 'start-'))
@@ -60,6 +62,23 @@ t.test(
     t.match(await operator(['app', 'list'], { env: { DATABASE_URL } }), { stderr, code: 1 })
   },
 )
+
+t.test('denied right: one sentence with the message of PostgreSQL, and exit code 1', async (t) => {
+  const { url } = await createDatabase(t)
+  const DATABASE_URL = await loginOfService(t, openAsOwner(t, url), url)
+  const name = new URL(url).pathname.slice(1)
+  const expectDenied = async (message: string) =>
+    t.same(await start({ DATABASE_URL }), {
+      stderr:
+        `PostgreSQL denies the service a right that it needs (${message}). ` +
+        'Run `npm run operator -- migrate` as the owner of the database.\n',
+      code: 1,
+    })
+  await onServer(url, 'revoke usage on schema public from public')
+  await expectDenied('permission denied for schema public')
+  await onServer(url, `revoke connect on database ${name} from public`)
+  await expectDenied(`permission denied for database "${name}"`)
+})
 
 t.test('embedded PostgreSQL cannot start: one sentence and exit code 1', async (t) => {
   const file = join(folder, 'file')

@@ -22,7 +22,7 @@ export function addMaintenanceCommands(
       run(
         async ({ db }, notice) => {
           const applied = await migrate(db, notice)
-          await configureServiceRole(db, servicePassword)
+          await configureServiceRole(db, servicePassword, notice)
           const done = `Applied ${applied.join(', ')}.`
           return {
             json: { applied },
