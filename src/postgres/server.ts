@@ -14,7 +14,7 @@ export interface ServerState {
   inUse: number
   /** Number of requests that wait for a place. */
   waiting: number
-  /** True if the server responded to almost no statement of the last second. */
+  /** True if the server responded to almost no statement of the last seconds. */
   failing: boolean
   /** True if the server responded to a request recently, even if it does not to health checks. */
   responding: boolean
@@ -143,17 +143,26 @@ interface FailureRate {
   succeeded(): void
   failed(): void
   respondedWithin(ms: number): boolean
-  /** True after at least five failures, if fewer than one statement in ten succeeded. */
+  /**
+   * True after at least five failures, if fewer than one statement in ten succeeded. With fewer requests:
+   * true after three failures in two seconds or more, without a success between.
+   */
   failing(): boolean
 }
 
 const HALF_MS = 500
+/** Minimum duration of a streak of failures, in ms. */
+const STREAK_MS = 2_000
+/** Time after which a streak of failures ends without a success, in ms. */
+const STREAK_END_MS = 5_000
 
 function createFailureRate(): FailureRate {
   let since = performance.now()
   let succeededAt = Number.NEGATIVE_INFINITY
   let now = { succeeded: 0, failed: 0 }
   let before = { succeeded: 0, failed: 0 }
+  /** Times of the failures since the last success: of the first and the last one. */
+  let streak = { failures: 0, first: 0, last: 0 }
 
   const rotate = () => {
     const age = performance.now() - since
@@ -167,16 +176,25 @@ function createFailureRate(): FailureRate {
       rotate()
       now.succeeded += 1
       succeededAt = performance.now()
+      streak.failures = 0
     },
     failed: () => {
       rotate()
       now.failed += 1
+      const last = performance.now()
+      const goesOn = streak.failures > 0 && last - streak.last < STREAK_END_MS
+      streak = goesOn
+        ? { ...streak, failures: streak.failures + 1, last }
+        : { failures: 1, first: last, last }
     },
     respondedWithin: (ms) => performance.now() - succeededAt < ms,
     failing: () => {
       rotate()
       const failed = now.failed + before.failed
-      return failed >= 5 && failed > 9 * (now.succeeded + before.succeeded)
+      if (failed >= 5 && failed > 9 * (now.succeeded + before.succeeded)) return true
+      const { failures, first, last } = streak
+      const isLong = failures >= 3 && last - first >= STREAK_MS
+      return isLong && performance.now() - last < STREAK_END_MS
     },
   }
 }
