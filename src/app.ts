@@ -90,8 +90,8 @@ export async function buildApp({
 
 async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
   await app.register(overload, { config })
-  await app.register(authentication, { verify: configuredProvider(config, app) })
-  const quota = await configuredQuota(app, { db, config })
+  await app.register(authentication, { db, config, verify: configuredProvider(config, app) })
+  const quota = await configuredQuota(app, config)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   await app.register(portfolioTransactions, options)
   await app.register(accountTransactions, options)

@@ -1,14 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Redis } from 'ioredis'
 import { Counter, type Registry } from 'prom-client'
 import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
-import type { Database } from '../postgres/database.ts'
-import { type Caller, confirmCaller } from '../queries/caller.ts'
+import type { Tenant } from '../postgres/concurrency.ts'
+import { withDeadline } from '../postgres/deadline.ts'
 import { HttpError } from './errors.ts'
 
+/** Maximum wait for Redis at the start, in ms. */
+const CONNECT_TIMEOUT_MS = 1_000
 /** Maximum wait of a request for Redis, in ms. Then it passes without being counted. */
 const COMMAND_TIMEOUT_MS = 500
 
@@ -19,7 +20,7 @@ const COMMAND_TIMEOUT_MS = 500
 async function connectRedis(url: string): Promise<Redis> {
   const redis = new Redis(url, {
     lazyConnect: true,
-    connectTimeout: 1_000,
+    connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
     // Closes a connection to a server that is gone.
     socketTimeout: 2_000,
@@ -31,14 +32,15 @@ async function connectRedis(url: string): Promise<Redis> {
   })
   // The command in flight reports a lost connection.
   redis.on('error', () => {})
-  await Promise.race([redis.connect().catch(() => {}), sleep(1_000, undefined, { ref: false })])
+  await withDeadline(
+    redis.connect().catch(() => {}),
+    CONNECT_TIMEOUT_MS,
+    () => {},
+  )
   return redis
 }
 
-interface QuotaOptions {
-  db: Database
-  config: Pick<Config, 'RATE_LIMIT_PER_MINUTE' | 'REDIS_URL'>
-}
+type QuotaConfig = Pick<Config, 'RATE_LIMIT_PER_MINUTE' | 'REDIS_URL'>
 
 const WINDOW_SECONDS = 60
 
@@ -54,7 +56,7 @@ const QUIET_MS = 60_000
  * Counts the requests of `request.appId` in windows that begin with the first one.
  * @returns a function that resolves with undefined while Redis is unavailable
  */
-async function openCounter(app: FastifyInstance, { config }: QuotaOptions) {
+async function openCounter(app: FastifyInstance, config: QuotaConfig) {
   const { RATE_LIMIT_PER_MINUTE: perMinute, REDIS_URL: redisUrl } = config
   const redis = redisUrl === undefined ? undefined : await connectRedis(redisUrl)
   app.addHook('onClose', async () => redis?.disconnect())
@@ -122,9 +124,6 @@ export interface Quota {
   charge(reply: FastifyReply): Promise<void>
 }
 
-/** Callers whose app is cached. The oldest one is dropped. */
-const MAX_CALLERS = 50_000
-
 /**
  * Creates the quota of the settings. Undefined if they set none. A request counts after the database
  * has confirmed its caller. All tokens of an app therefore share its quota, and an unknown token counts
@@ -132,29 +131,26 @@ const MAX_CALLERS = 50_000
  */
 export async function configuredQuota(
   app: FastifyInstance,
-  options: QuotaOptions,
+  config: QuotaConfig,
 ): Promise<Quota | undefined> {
-  const { db, config } = options
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   if (perMinute === 0) return undefined
-  const count = await openCounter(app, options)
-  const appOf = new FifoMap<string>(MAX_CALLERS)
+  const count = await openCounter(app, config)
   const exhaustedUntil = new FifoMap<number>(MAX_APPS)
+  const exhaustedMs = ({ appId }: Tenant) => (exhaustedUntil.get(appId) ?? 0) - Date.now()
 
   app.addHook('onRequest', async (request, reply) => {
-    const until = exhaustedUntil.get(appOf.get(cacheKeyOf(request.caller))) ?? 0
-    if (until <= Date.now()) return
-    // The cached app only selects the requests to confirm first.
-    request.appId = await confirmCaller(db, request.caller, performance.now() - reply.elapsedTime)
-    const milliseconds = (exhaustedUntil.get(request.appId) ?? 0) - Date.now()
+    if (exhaustedMs(request.tenant) <= 0) return
+    // The remembered app only selects the requests to confirm first.
+    request.tenant = await app.confirm(reply)
+    request.appId = request.tenant.appId
+    const milliseconds = exhaustedMs(request.tenant)
     if (milliseconds > 0) throw tooManyRequests(reply, perMinute, milliseconds)
   })
 
   return {
     async charge(reply) {
       const { request } = reply
-      const key = cacheKeyOf(request.caller)
-      if (appOf.get(key) !== request.appId) appOf.set(key, String(request.appId))
       setPolicy(reply, perMinute)
       const state = await count(request)
       if (state === undefined) return
@@ -165,10 +161,6 @@ export async function configuredQuota(
       setRest(reply, state.remaining, state.ttl)
     },
   }
-}
-
-function cacheKeyOf(caller: Caller): string {
-  return 'tokenHash' in caller ? caller.tokenHash.toString('base64') : `client ${caller.clientId}`
 }
 
 function setPolicy(reply: FastifyReply, perMinute: number): void {

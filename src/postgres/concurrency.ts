@@ -1,12 +1,45 @@
 import { DatabaseUnavailable } from './errors.ts'
-import type { MemoryReservation } from './response-memory.ts'
+
+/** Tenants share the service fairly: apps, and client addresses of unconfirmed callers. */
+export class Tenant {
+  /** Undefined for callers that the database has not confirmed: their reads use few places. */
+  readonly appId: string | undefined
+  /** Requests in flight. */
+  requests = 0
+  /** Bytes of responses in flight. */
+  bytes = 0
+
+  constructor(appId: string | undefined) {
+    this.appId = appId
+  }
+}
+
+/**
+ * Decides if a tenant may take more of a limited resource. It must leave free a third of what it has: one
+ * tenant takes at most three quarters, two take three sevenths each, and a new one always finds room
+ * (the dynamic thresholds of Choudhury and Hahne, 1998). A tenant that has nothing may take all.
+ * @param has what the tenant has now
+ * @param free what nobody has now
+ */
+export function mayTake(more: number, has: number, free: number): boolean {
+  return has === 0 ? more <= free : has + more <= 3 * (free - more)
+}
+
+/** A read that needs a place. */
+export interface Entrant {
+  tenant: Tenant
+  /** True for a large read. */
+  large?: boolean
+  /** True if no client waits for the response any more. */
+  ended?: boolean
+}
 
 export interface ConcurrencyOptions {
   /** Maximum number of reads in flight. */
   places: number
   /** Maximum number of large reads in flight. The other places are for small requests. */
   largePlaces: number
-  /** Maximum number of waiting reads, for each of the two sizes. */
+  /** Maximum number of waiting reads in each queue: small, large, and of unconfirmed callers. */
   queue: number
 }
 
@@ -18,75 +51,146 @@ export interface ConcurrencyLimit {
    * @param waitMs maximum wait
    * @throws DatabaseUnavailable if no place becomes free in time
    */
-  enter(reservation: MemoryReservation | undefined, waitMs: number): Promise<void> | undefined
-  leave(reservation: MemoryReservation | undefined): void
+  enter(entrant: Entrant, waitMs: number): Promise<void> | undefined
+  leave(entrant: Entrant): void
 }
 
 interface Waiter {
-  reservation: MemoryReservation | undefined
+  entrant: Entrant
   since: number
   timer: NodeJS.Timeout
   admit(): void
   reject(reason: string): void
 }
 
-/** Admits reads in the order of arrival. Large requests use only `largePlaces` of the places. */
+/** Part of the places that reads of unconfirmed callers may use at once. */
+const UNCONFIRMED_SHARE = 0.1
+
+/**
+ * Admits reads. Large reads and those of unconfirmed callers use only a part of the places. In each queue,
+ * tenants take turns, so a tenant with few reads does not wait for all reads of another one.
+ */
 export function createConcurrencyLimit(options: ConcurrencyOptions): ConcurrencyLimit {
   const { places, largePlaces, queue } = options
-  const waiting = { small: [] as Waiter[], large: [] as Waiter[] }
+  const small = new Queue(places)
+  const large = new Queue(largePlaces)
+  const unconfirmed = new Queue(Math.ceil(places * UNCONFIRMED_SHARE))
+  const queues = [small, large, unconfirmed]
   let inFlight = 0
-  let largeInFlight = 0
 
-  const count = (reservation: MemoryReservation | undefined, step: 1 | -1) => {
-    inFlight += step
-    if (reservation?.large) largeInFlight += step
+  const queueOf = (entrant: Entrant) => {
+    if (entrant.tenant.appId === undefined) return unconfirmed
+    return entrant.large ? large : small
   }
-  const lineOf = (reservation: MemoryReservation | undefined) =>
-    reservation?.large ? waiting.large : waiting.small
-  const wait = (reservation: MemoryReservation | undefined, waitMs: number) =>
+  const count = (entrant: Entrant, step: 1 | -1) => {
+    inFlight += step
+    queueOf(entrant).inFlight += step
+  }
+  const wait = (entrant: Entrant, waitMs: number) =>
     new Promise<void>((resolve, fail) => {
-      const line = lineOf(reservation)
-      const reject = (reason: string) => fail(new DatabaseUnavailable(reason))
-      const timer = setTimeout(() => {
-        line.splice(line.indexOf(waiter), 1)
-        reject('no database connection became free in time')
-      }, waitMs)
-      const waiter = { reservation, since: performance.now(), timer, admit: resolve, reject }
-      line.push(waiter)
+      const line = queueOf(entrant)
+      const reject = (reason: string) => {
+        clearTimeout(timer)
+        line.remove(waiter)
+        fail(new DatabaseUnavailable(reason))
+      }
+      const timer = setTimeout(reject, waitMs, 'no database connection became free in time')
+      const waiter = { entrant, since: performance.now(), timer, admit: resolve, reject }
+      line.add(waiter)
     })
   const next = (): Waiter | undefined => {
-    const [small] = waiting.small
-    const large = largeInFlight < largePlaces ? waiting.large[0] : undefined
-    if (large && (!small || large.since < small.since)) return waiting.large.shift()
-    return waiting.small.shift()
+    let oldest: Waiter | undefined
+    for (const line of queues) {
+      const first = line.length > 0 && line.inFlight < line.places ? line.first() : undefined
+      if (first && (oldest === undefined || first.since < oldest.since)) oldest = first
+    }
+    return oldest
+  }
+  const admit = (waiter: Waiter) => {
+    clearTimeout(waiter.timer)
+    queueOf(waiter.entrant).take(waiter)
+    count(waiter.entrant, 1)
+    waiter.admit()
   }
 
   return {
     get waiting() {
-      return waiting.small.length + waiting.large.length
+      return queues.reduce((sum, { length }) => sum + length, 0)
     },
-    enter(reservation, waitMs) {
+    enter(entrant, waitMs) {
       if (waitMs <= 0) throw new DatabaseUnavailable('no time is left for another read')
-      const free = inFlight < places && (!reservation?.large || largeInFlight < largePlaces)
-      if (!free && lineOf(reservation).length >= queue) {
+      const line = queueOf(entrant)
+      if (inFlight < places && line.inFlight < line.places) {
+        count(entrant, 1)
+        return undefined
+      }
+      if (line.length >= queue && !line.makeRoom(entrant.tenant)) {
         throw new DatabaseUnavailable('too many requests wait for the database')
       }
-      if (!free) return wait(reservation, waitMs)
-      count(reservation, 1)
-      return undefined
+      return wait(entrant, waitMs)
     },
-    leave(reservation) {
-      count(reservation, -1)
-      for (let waiter = next(); waiter; waiter = next()) {
-        clearTimeout(waiter.timer)
-        if (waiter.reservation?.ended) {
-          waiter.reject('the client is gone')
-          continue
-        }
-        count(waiter.reservation, 1)
-        waiter.admit()
-        return
+    leave(entrant) {
+      count(entrant, -1)
+      while (inFlight < places) {
+        const waiter = next()
+        if (waiter === undefined) return
+        if (waiter.entrant.ended) waiter.reject('the client is gone')
+        else admit(waiter)
       }
     },
+  }
+}
+
+/** Waiting reads by tenant. The tenant of the first one has waited longest for its turn. */
+class Queue {
+  /** Maximum number of these reads in flight. */
+  readonly places: number
+  inFlight = 0
+  length = 0
+  readonly #waiting = new Map<Tenant, Waiter[]>()
+
+  constructor(places: number) {
+    this.places = places
+  }
+
+  add(waiter: Waiter): void {
+    const { tenant } = waiter.entrant
+    const waiters = this.#waiting.get(tenant)
+    if (waiters) waiters.push(waiter)
+    else this.#waiting.set(tenant, [waiter])
+    this.length += 1
+  }
+
+  first(): Waiter | undefined {
+    const [waiters] = this.#waiting.values()
+    return waiters?.[0]
+  }
+
+  remove(waiter: Waiter): Waiter[] {
+    const { tenant } = waiter.entrant
+    const waiters = this.#waiting.get(tenant) ?? []
+    waiters.splice(waiters.indexOf(waiter), 1)
+    if (waiters.length === 0) this.#waiting.delete(tenant)
+    this.length -= 1
+    return waiters
+  }
+
+  /** Removes a waiter that gets its turn. The other tenants come next. */
+  take(waiter: Waiter): void {
+    const { tenant } = waiter.entrant
+    const others = this.remove(waiter)
+    if (others.length === 0) return
+    this.#waiting.delete(tenant)
+    this.#waiting.set(tenant, others)
+  }
+
+  /** Rejects the newest read of the tenant that has the most. @returns false if no other has more */
+  makeRoom(tenant: Tenant): boolean {
+    const own = this.#waiting.get(tenant) ?? []
+    let most = own
+    for (const waiters of this.#waiting.values()) if (waiters.length > most.length) most = waiters
+    if (most.length <= own.length + 1) return false
+    most.at(-1)?.reject('too many requests wait for the database')
+    return true
   }
 }

@@ -1,3 +1,4 @@
+import type { Tenant } from './concurrency.ts'
 import { openReplica, type Replica, type ReplicaState, watchReplicas } from './replicas.ts'
 import { type MemoryReservation, ResponseMemory } from './response-memory.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
@@ -13,8 +14,9 @@ export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
    * Reserves memory for a response. The caller must end the reservation.
    * @param rows maximum number of rows in the response
    * @param since start of the request, on performance.now()'s clock
+   * @param tenant app of the request
    */
-  reserve(rows: number, since: number): MemoryReservation
+  reserve(rows: number, since: number, tenant?: Tenant): MemoryReservation
   state(): DatabaseState
   /** Calls the listener with each replica now, and after each change of its state. */
   onReplicaChange(listener: (replica: ReplicaState) => void): void
@@ -63,7 +65,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     read: primary.read,
     probe: primary.probe,
     replica: replicas.nearest,
-    reserve: (rows, since) => memory.reserve(rows, since),
+    reserve: (rows, since, tenant) => memory.reserve(rows, since, tenant),
     state: () => ({
       primary: primary.state(),
       replicas: all.map((replica) => replica.state()),

@@ -1,3 +1,4 @@
+import { type Entrant, mayTake, Tenant } from './concurrency.ts'
 import { FairScheduler } from './fair-scheduler.ts'
 
 // In bytes. Smaller buffers are cheap to allocate. Larger ones are rare.
@@ -53,9 +54,10 @@ export class ResponseMemory {
    * Reserves memory for a response. The caller must end the reservation.
    * @param rows maximum number of rows in the response
    * @param since start of the request, on performance.now()'s clock
+   * @param tenant app of the request
    */
-  reserve(rows: number, since: number): MemoryReservation {
-    const reservation = new MemoryReservation(this, rows, since)
+  reserve(rows: number, since: number, tenant = new Tenant('')): MemoryReservation {
+    const reservation = new MemoryReservation(this, rows, since, tenant)
     if (!reservation.large) this.scheduler.noteSmallRequest()
     return reservation
   }
@@ -67,11 +69,12 @@ const SMALL_ROWS = 1_000
 const USUAL_ROW = 512
 
 /** Memory of one request, until the response is sent or the client has disconnected. */
-export class MemoryReservation {
+export class MemoryReservation implements Entrant {
   /** True for a large request, which must leave room for small ones. */
   readonly large: boolean
   /** Start of the request, on performance.now()'s clock. All its reads share one deadline. */
   readonly since: number
+  readonly tenant: Tenant
   /** True if no client waits for the response any more. */
   ended = false
   /** True if the response is sent uncompressed, without a stream that keeps chunks. */
@@ -82,8 +85,9 @@ export class MemoryReservation {
   #setAside = 0
   #json: Buffer | undefined
 
-  constructor(memory: ResponseMemory, rows: number, since = performance.now()) {
+  constructor(memory: ResponseMemory, rows: number, since: number, tenant: Tenant) {
     this.since = since
+    this.tenant = tenant
     this.#memory = memory
     this.#rows = rows
     this.large = rows > SMALL_ROWS
@@ -95,28 +99,28 @@ export class MemoryReservation {
    * @returns false if there is no room
    */
   setAside(): boolean {
-    if (!this.large) return this.#memory.used < this.#room
+    if (!this.large) return this.#fits(1)
     const expected = Math.min(this.#rows * USUAL_ROW, this.#room / 4)
     const missing = Math.max(0, expected - this.#bytes - this.#setAside)
-    if (this.#memory.used + missing > this.#room) return false
-    this.#memory.used += missing
+    if (!this.#fits(missing)) return false
+    this.#use(missing)
     this.#setAside += missing
     return true
   }
 
   /** Releases the memory that was set aside and not taken. */
   releaseSetAside(): void {
-    this.#memory.used -= this.#setAside
+    this.#use(-this.#setAside)
     this.#setAside = 0
   }
 
-  /** Takes memory for rows. @returns undefined above the limit, and then takes nothing */
+  /** Takes memory for rows. @returns undefined above the limits, and then takes nothing */
   take(bytes: number): Buffer | undefined {
     const more = Math.max(0, bytes - this.#setAside)
-    if (this.ended || this.#memory.used + more > this.#room) return undefined
+    if (this.ended || !this.#fits(more)) return undefined
     const fromSetAside = Math.min(bytes, this.#setAside)
     this.#setAside -= fromSetAside
-    this.#memory.used -= fromSetAside
+    this.#use(-fromSetAside)
     const block = this.#memory.buffers.take(bytes)
     this.#count(block.length)
     return block
@@ -146,7 +150,7 @@ export class MemoryReservation {
   /** Subtracts bytes that are not in use any more, without reusing them. */
   release(bytes: number): void {
     const released = Math.min(bytes, this.#bytes)
-    this.#memory.used -= released
+    this.#use(-released)
     this.#bytes -= released
   }
 
@@ -176,7 +180,17 @@ export class MemoryReservation {
 
   #count(bytes: number): void {
     if (this.ended) return
-    this.#memory.used += bytes
+    this.#use(bytes)
     this.#bytes += bytes
+  }
+
+  /** True if the app may take more memory: what the others need stays free. */
+  #fits(more: number): boolean {
+    return mayTake(more, this.tenant.bytes, this.#room - this.#memory.used)
+  }
+
+  #use(bytes: number): void {
+    this.#memory.used += bytes
+    this.tenant.bytes += bytes
   }
 }

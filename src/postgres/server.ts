@@ -1,4 +1,4 @@
-import { type ConcurrencyOptions, createConcurrencyLimit } from './concurrency.ts'
+import { type ConcurrencyOptions, createConcurrencyLimit, Tenant } from './concurrency.ts'
 import { DatabaseUnavailable, isLocked, isPoolerTimeout, isServerFailure } from './errors.ts'
 import { Pipeline, type PipelineOptions } from './pipeline.ts'
 import type { MemoryReservation } from './response-memory.ts'
@@ -20,19 +20,26 @@ export interface ServerState {
   responding: boolean
 }
 
+/** Request that reads. */
+export interface ReadingRequest {
+  /** Start, on performance.now()'s clock. */
+  since: number
+  tenant: Tenant
+}
+
 /** One PostgreSQL server. */
 export interface PostgresServer {
   /**
    * Runs a SELECT. All reads of a request share a deadline: the start of the request plus the maximum
    * wait, the statement timeout and one second.
-   * @param since start of the request, on performance.now()'s clock
+   * @param request of the read; by default, that of the reservation
    * @throws DatabaseUnavailable if no response arrives in time
    */
   read(
     statement: Statement,
     values: Parameter[],
     reservation?: MemoryReservation,
-    since?: number,
+    request?: ReadingRequest,
   ): Promise<RawRows>
   /** Runs a statement of a health check or metric on a reserved connection, without a queue. */
   probe(statement: Statement, values: Parameter[]): Promise<RawRows>
@@ -57,6 +64,7 @@ export function openServer(options: ServerOptions): PostgresServer {
   const locks = createLockBreaker()
   // Behind PgBouncer, a health check may queue behind requests for all of this time.
   const respondingMs = options.pooler ? silentMs : RESPONDING_MS
+  const service = new Tenant('')
   /** While PgBouncer responds to other queries, its timeout means overload, not a failed server. */
   const classify = (error: unknown) =>
     isPoolerTimeout(error) && rate.respondedWithin(silentMs)
@@ -64,16 +72,17 @@ export function openServer(options: ServerOptions): PostgresServer {
       : error
 
   return {
-    read: async (statement, values, reservation, since = reservation?.since) => {
+    read: async (statement, values, reservation, request = reservation) => {
       if (reservation?.ended) throw new DatabaseUnavailable('the client is gone')
       if (reservation?.setAside() === false) {
         throw new DatabaseUnavailable('responses fill the memory')
       }
-      const start = since ?? performance.now()
+      const start = request?.since ?? performance.now()
+      const entrant = reservation ?? { tenant: request?.tenant ?? service }
       const due = start + options.waitMs + silentMs
       let entered = false
       try {
-        await limit.enter(reservation, start + options.waitMs - performance.now())
+        await limit.enter(entrant, start + options.waitMs - performance.now())
         entered = true
         const rows = await locks.run(statement, (trial) => {
           const alone = trial || reservation?.large === true
@@ -87,7 +96,7 @@ export function openServer(options: ServerOptions): PostgresServer {
         throw error
       } finally {
         reservation?.releaseSetAside()
-        if (entered) limit.leave(reservation)
+        if (entered) limit.leave(entrant)
       }
     },
     probe: (statement, values) =>

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
+import type { ReadingRequest } from '../postgres/server.ts'
 import { build, compile, parameter, type Statement } from '../postgres/statements.ts'
 
 /** The app token is unknown or revoked, or no app has the client id. */
@@ -38,6 +39,11 @@ export function authMethodOf(caller: Caller): AuthMethod {
 /** Calls `make` for each authentication method. */
 export function forEachAuthMethod<T>(make: (method: AuthMethod) => T): Record<AuthMethod, T> {
   return { tokenHash: make('tokenHash'), clientId: make('clientId') }
+}
+
+/** Key for a cache of callers. */
+export function callerKey(caller: Caller): string {
+  return 'tokenHash' in caller ? caller.tokenHash.toString('latin1') : `client ${caller.clientId}`
 }
 
 /** Value of $1 of every statement. */
@@ -104,15 +110,17 @@ export const callerStatements: Record<AuthMethod, Statement> = forEachAuthMethod
 )
 
 /**
- * Authenticates the caller of a request that fails for another reason. Unknown callers get 401 first
- * (contract 1).
- * @param since start of the request, on performance.now()'s clock
+ * Authenticates the caller of a request without reading its data.
  * @returns the id of the app
  * @throws InvalidToken or ExpiredToken
  */
-export async function confirmCaller(db: Database, caller: Caller, since: number): Promise<string> {
+export async function confirmCaller(
+  db: Database,
+  caller: Caller,
+  request: ReadingRequest,
+): Promise<string> {
   const statement = callerStatements[authMethodOf(caller)]
-  const rows = await db.read(statement, [callerParameter(caller)], undefined, since)
+  const rows = await db.read(statement, [callerParameter(caller)], undefined, request)
   const [appId, expired] = rows.shift() ?? []
   if (typeof appId !== 'string') throw new InvalidToken()
   if (expired === 't') throw new ExpiredToken()

@@ -95,7 +95,7 @@ export async function readResponse(
   const keys = [callerParameter(caller), request.tokenHash, request.connectionKey]
   const method = authMethodOf(caller)
   const readLookup = async () =>
-    takeLookup(await db.read(lookupStatements[method], keys, undefined, reservation.since))
+    takeLookup(await db.read(lookupStatements[method], keys, undefined, reservation))
 
   const known = knownVersions.length > 0 ? await readLookup() : undefined
   if (known && (knownVersions.includes(known.version) || knownVersions.includes('*'))) {

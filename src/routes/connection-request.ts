@@ -29,7 +29,7 @@ export function connectionRequest(
   rows: number,
 ): ConnectionRequest {
   const hash = tokenHash((request.params as ConnectionParams).token)
-  const reservation = db.reserve(rows, performance.now() - elapsedTime)
+  const reservation = db.reserve(rows, performance.now() - elapsedTime, request.tenant)
   reservation.direct = request.headers['accept-encoding'] === undefined
   if (raw.destroyed) reservation.end(false)
   else raw.once('close', () => reservation.end(raw.writableFinished))
@@ -99,12 +99,13 @@ export async function charge(
     // A request also counts if its client disconnected early, because the database did the work.
     const unknown = error instanceof HttpError || (quota !== undefined && raw.destroyed)
     if (!unknown) throw error
-    return {
-      error,
-      appId: await confirmCaller(db, request.caller, performance.now() - reply.elapsedTime),
-    }
+    const { caller, tenant } = request
+    const since = performance.now() - reply.elapsedTime
+    return { error, appId: await confirmCaller(db, caller, { since, tenant }) }
   })
-  request.appId = 'meta' in result ? result.meta.appId : result.appId
+  const appId = 'meta' in result ? result.meta.appId : result.appId
+  request.appId = appId
+  if (request.tenant.appId !== appId) request.server.remember(request.caller, appId)
   await quota?.charge(reply)
   if ('error' in result) throw result.error
   return result
