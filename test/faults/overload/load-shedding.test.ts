@@ -3,13 +3,13 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { isProblem } from '../../support/problem.ts'
+import { addCaller, addPortfolioTransactions } from '../../support/rows.ts'
 import { until } from '../../support/until.ts'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
 import { openTestDatabase } from '../support/database.ts'
 import {
   addSampleData,
   check,
-  type GoldenResponse,
   recordOk,
   requestsOf,
   send,
@@ -75,18 +75,21 @@ t.test('503: a request beyond MAX_REQUESTS gets 503 before the others end', asyn
     STATEMENT_TIMEOUT_MS: '60000',
     MAX_REQUESTS: '5',
   })
-  const portfolio = requests[0] ?? { path: '' }
-  const [golden] = (await recordOk(service.url, [portfolio])) as [GoldenResponse]
+  // One app alone may not have all requests in flight.
+  const callers = await Promise.all(Array.from({ length: 5 }, () => addCaller(db)))
+  for (const { connection } of callers) await addPortfolioTransactions(db, connection, {})
+  const own = callers.map(({ token, connection }) => ({ path: connection.portfolio, token }))
+  const golden = await recordOk(service.url, own)
   let ended = 0
   let earlier: Promise<string>[] = []
   await withBlockedStatements(t, db, async () => {
-    earlier = Array.from({ length: 5 }, () =>
-      check(service.url, golden, { limitMs: 90_000 }).finally(() => {
+    earlier = golden.map((each) =>
+      check(service.url, each, { limitMs: 90_000 }).finally(() => {
         ended += 1
       }),
     )
     // A request without a token gets 401 as long as there is room.
-    const next = () => sendAndRead(service.url, { path: portfolio.path })
+    const next = () => sendAndRead(service.url, { path: String(own[0]?.path) })
     await until('the sixth request gets 503', async () => (await next()).status === 503)
     isProblem(t, await next(), 'service_unavailable')
     t.equal(ended, 0, 'the earlier requests are still in progress')
