@@ -54,7 +54,7 @@ const Settings = Type.Object({
 
   // Database
   DATABASE_URL: optional(
-    'PostgreSQL to use. If unset: the embedded one in DATA_DIR (development).',
+    'PostgreSQL to use, one or more hosts. If unset: the embedded one in DATA_DIR.',
   ),
   DATA_DIR: Type.String({
     default: '.data',

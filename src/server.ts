@@ -22,7 +22,7 @@ async function start(config: Config): Promise<void> {
   const stream = logDestination()
   const app = await buildApp({ config, db, logger: { level: config.LOG_LEVEL, stream } })
   stream.reportDrops(app)
-  logReplicas(app, db)
+  logServers(app, db)
   const close = async () => {
     await db.close()
     await demo?.stop()
@@ -40,7 +40,8 @@ async function start(config: Config): Promise<void> {
   }
 }
 
-function logReplicas(app: FastifyInstance, db: Database): void {
+function logServers(app: FastifyInstance, db: Database): void {
+  db.onFailover((server) => app.log.warn({ server }, 'the primary has changed'))
   db.onReplicaChange(({ name, unusableReason: reason, lagMs }) => {
     if (reason === undefined) app.log.info({ replica: name, lagMs }, 'replica is used')
     else app.log.warn({ replica: name, lagMs, reason }, 'replica is excluded')

@@ -3,6 +3,8 @@ import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
 import { missingFrom } from '../postgres/migrations.ts'
+import { findServer } from '../postgres/pool.ts'
+import { serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'
 
 /** Writable database of the operator. */
@@ -12,21 +14,24 @@ export interface OperatorDatabase {
   pool: pg.Pool
 }
 
+const CONNECT_MS = 10_000
+
 /** Opens the database at a URL, and closes its connections after `use`. */
 export async function withDatabase<T>(
   url: string,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
+  const connectionString = await primaryOf(url)
   const sockets: Socket[] = []
   const pool = new pg.Pool({
-    connectionString: url,
+    connectionString,
     stream: () => {
       const socket = new Socket()
       sockets.push(socket)
       return socket
     },
     max: 2,
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
     application_name: 'investment-data-operator',
   })
@@ -40,6 +45,20 @@ export async function withDatabase<T>(
     // Without a password, pg leaves its socket open until PostgreSQL's authentication_timeout (60 s).
     for (const socket of sockets) socket.destroy()
   }
+}
+
+/**
+ * Returns the URL of the primary, if a URL names several hosts.
+ * @throws OperatorError if none of them accepts connections as a primary
+ */
+async function primaryOf(url: string): Promise<string> {
+  const urls = serverUrls(url)
+  if (urls.length === 1) return url
+  const limits = { size: 1, waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS, pooler: false }
+  return await findServer({ url, ...limits }, urls).catch(({ errors }: AggregateError) => {
+    const reasons = errors.map(({ message }: Error) => message).join('; ')
+    throw new OperatorError(`No server in DATABASE_URL is a primary that responds (${reasons}).`)
+  })
 }
 
 /** @throws OperatorError when migrations are missing */

@@ -2,7 +2,7 @@ import type { Tenant } from './concurrency.ts'
 import { openReplica, type Replica, type ReplicaState, watchReplicas } from './replicas.ts'
 import { type MemoryReservation, ResponseMemory } from './response-memory.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
-import { serverUrls } from './server-urls.ts'
+import { allowsStandby, serverUrls } from './server-urls.ts'
 
 /** Databases of the service: a primary, and replicas if the settings name any. */
 export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
@@ -20,6 +20,10 @@ export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
   state(): DatabaseState
   /** Calls the listener with each replica now, and after each change of its state. */
   onReplicaChange(listener: (replica: ReplicaState) => void): void
+  /** Calls the listener with `host:port` after each failover to another server of DATABASE_URL. */
+  onFailover(listener: (server: string) => void): void
+  /** True if the primary may be a standby: DATABASE_URL allows it. */
+  allowsStandby: boolean
   close(): Promise<void>
 }
 
@@ -32,7 +36,8 @@ export interface DatabaseState {
   responseBytesLimit: number
 }
 
-export interface DatabaseOptions extends Omit<ServerOptions, 'queue' | 'largePlaces'> {
+export interface DatabaseOptions
+  extends Omit<ServerOptions, 'queue' | 'largePlaces' | 'standby' | 'onFailover'> {
   /** Maximum number of requests that wait for a place. */
   queue?: number
   /** Maximum bytes of responses in flight. */
@@ -50,12 +55,14 @@ export function openDatabase(options: DatabaseOptions): Database {
   const { queue = 200, responseBytes = 288 * 2 ** 20, replicaMaxLagMs = 5_000 } = options
   const memory = new ResponseMemory(responseBytes)
   const server = { ...options, queue, largePlaces: Math.ceil(options.size * LARGE_SHARE) }
-  const primary = openServer(server)
+  let failoverListener: (server: string) => void = () => {}
+  const primary = openServer({ ...server, onFailover: (name) => failoverListener(name) })
   let listener: (replica: ReplicaState) => void = () => {}
   const all = serverUrls(options.replicaUrl ?? '').map((url) =>
     openReplica({
       ...server,
       url,
+      standby: true,
       maxLagMs: replicaMaxLagMs,
       onChange: (state) => listener(state),
     }),
@@ -72,6 +79,10 @@ export function openDatabase(options: DatabaseOptions): Database {
       responseBytes: memory.used,
       responseBytesLimit: memory.limit,
     }),
+    allowsStandby: allowsStandby(options.url),
+    onFailover: (callback) => {
+      failoverListener = callback
+    },
     onReplicaChange: (callback) => {
       listener = callback
       for (const replica of all) callback(replica.state())

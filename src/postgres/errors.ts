@@ -23,6 +23,11 @@ export class ServerSilent extends ServerFailed {
   override name = 'ServerSilent'
 }
 
+/** The server is a standby, whose data may be old. */
+export class ServerIsStandby extends ServerFailed {
+  override name = 'ServerIsStandby'
+}
+
 /**
  * SQLSTATEs that are caused by the state of the server, not by the statement.
  * 08: connection exceptions. 53: insufficient resources. 57: shutdown or cancellation. 58: system
@@ -70,6 +75,13 @@ export function isPoolerTimeout(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isPoolerTimeout(error.cause)
   if (!(error instanceof pg.DatabaseError)) return false
   return error.code === '08P01' && error.message === 'query_wait_timeout'
+}
+
+/** True if there was no connection because the server is a standby. */
+export function isStandby(error: unknown): boolean {
+  return (
+    error instanceof ServerIsStandby || (error instanceof ServerFailed && isStandby(error.cause))
+  )
 }
 
 /** True if a table was locked for longer than lock_timeout. */

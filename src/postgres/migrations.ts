@@ -3,7 +3,7 @@ import * as path from 'node:path'
 import { type Kysely, type QueryExecutorProvider, sql } from 'kysely'
 import { FileMigrationProvider, type Migration } from 'kysely/migration'
 import type { Database } from './database.ts'
-import { DatabaseUnavailable, isDenied, isSchemaBehind } from './errors.ts'
+import { DatabaseUnavailable, isDenied, isSchemaBehind, ServerIsStandby } from './errors.ts'
 import { compile } from './statements.ts'
 
 const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
@@ -103,7 +103,7 @@ const TABLES = [
 const applied = compile(
   'applied migrations',
   sql`
-    select name, (
+    select name, pg_is_in_recovery(), (
       select min(name) from unnest(${sql.lit(`{${TABLES}}`)}::text[]) as expected (name)
       where not has_any_column_privilege('public.' || name, 'select')
     ) as denied
@@ -125,9 +125,11 @@ export class RightDenied extends DatabaseUnavailable {
 
 /**
  * Returns the names of the missing migrations.
- * @throws DatabaseUnavailable, for example RightDenied
+ * @throws DatabaseUnavailable, for example RightDenied or ServerIsStandby
  */
-export async function missingMigrations(db: Pick<Database, 'probe'>): Promise<string[]> {
+export async function missingMigrations(
+  db: Pick<Database, 'probe' | 'allowsStandby'>,
+): Promise<string[]> {
   const rows = await db.probe(applied, []).catch((error) => {
     const cause = error instanceof DatabaseUnavailable ? error.cause : undefined
     if (isDenied(cause)) throw new RightDenied(cause.message, { cause })
@@ -137,7 +139,9 @@ export async function missingMigrations(db: Pick<Database, 'probe'>): Promise<st
   })
   const names = new Set<unknown>()
   for (let row = rows?.shift(); row; row = rows?.shift()) {
-    const [name, denied] = row
+    const [name, standby, denied] = row
+    // Without a pooler, a standby rejects the connection (pool.ts).
+    if (standby === 't' && !db.allowsStandby) throw new ServerIsStandby('the server is a standby')
     if (denied !== null) throw new RightDenied(`permission denied for table ${denied}`)
     names.add(name)
   }

@@ -10,8 +10,9 @@ import {
   ServerFailed,
   ServerSilent,
 } from './errors.ts'
-import { createPool, type PoolOptions, type ServerPool } from './pool.ts'
+import { createPool, findServer, type PoolOptions, type ServerPool } from './pool.ts'
 import type { MemoryReservation } from './response-memory.ts'
+import { serverName, serverUrls } from './server-urls.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
 import { destroyConnection, sendTogether } from './wire/client.ts'
 import { sendQuery } from './wire/query.ts'
@@ -20,6 +21,8 @@ import { RawRows } from './wire/raw-rows.ts'
 export interface PipelineOptions extends PoolOptions {
   /** False if the pooler does not support prepared statements (PgBouncer before 1.21). */
   prepare: boolean
+  /** Called with `host:port` after a failover to another server of the URL. */
+  onFailover?: ((server: string) => void) | undefined
 }
 
 export interface ReadOptions {
@@ -79,6 +82,9 @@ export class Pipeline {
   readonly #leases = new Set<Lease>()
   readonly #probes = new Set<Lease>()
   readonly #waiting: Read[] = []
+  /** URLs of the servers that may be used; the first one is in use. */
+  #urls: string[]
+  #search: Promise<void> | undefined
   #pool: ServerPool
   #opening = 0
   /** Time at which a connection broke last. */
@@ -92,7 +98,8 @@ export class Pipeline {
     this.#silentMs = silentMs
     // PgBouncer 1.18 mixes up the messages of pipelined queries.
     this.#depth = options.pooler ? 1 : DEPTH
-    this.#pool = createPool(options, this.#onEnd)
+    this.#urls = serverUrls(options.url)
+    this.#pool = this.#createPool()
     this.#timer = setInterval(this.#check, CHECK_MS).unref()
   }
 
@@ -150,13 +157,11 @@ export class Pipeline {
   }
 
   #open(): void {
-    const from = this.#pool
     this.#opening += 1
-    from.connect((error, client) => {
+    this.#connect((error, lease) => {
       this.#opening -= 1
-      const lease = client && leaseOf(client, from)
       // Without this connection, the reads that it was opened for fail.
-      const failed = client ? [] : this.#waiting.splice(0, this.#depth)
+      const failed = lease ? [] : this.#waiting.splice(0, this.#depth)
       if (lease) this.#leases.add(lease)
       for (const read of failed) this.#fail(read, notConnected(error))
       this.#dispatch()
@@ -165,14 +170,43 @@ export class Pipeline {
   }
 
   readonly #startProbe = (read: Read): void => {
-    const from = this.#pool
-    from.connect((error, client) => {
-      if (client) {
-        const lease = leaseOf(client, from)
+    this.#connect((error, lease) => {
+      if (lease) {
         this.#probes.add(lease)
         this.#start(lease, read)
       } else this.#fail(read, notConnected(error))
     })
+  }
+
+  /** Connects to the server in use. If that fails, connects to another server of the URL. */
+  #connect(done: (error: unknown, lease: Lease | undefined) => void, again = true): void {
+    const from = this.#pool
+    from.connect((error, client) => {
+      if (client || !again || this.#urls.length < 2) done(error, client && leaseOf(client, from))
+      else this.#failOver(from).then(() => this.#connect(done, false))
+    })
+  }
+
+  /** Replaces the pool if another server accepts connections. All callers share one search. */
+  async #failOver(from: ServerPool): Promise<void> {
+    if (from !== this.#pool) return
+    const [, ...others] = this.#urls
+    const use = (url: string) => {
+      this.#urls = [url, ...this.#urls.filter((each) => each !== url)]
+      this.#replacePool(false)
+      this.#options.onFailover?.(serverName(url))
+    }
+    this.#search ??= findServer(this.#options, others)
+      .then(use, () => {})
+      .finally(() => {
+        this.#search = undefined
+      })
+    await this.#search
+  }
+
+  #createPool(): ServerPool {
+    const [url = ''] = this.#urls
+    return createPool({ ...this.#options, url }, this.#onEnd)
   }
 
   #start(lease: Lease, read: Read): void {
@@ -240,7 +274,7 @@ export class Pipeline {
   #replacePool(silent: boolean): void {
     const from = this.#pool
     this.#brokenAt = Number.NEGATIVE_INFINITY
-    this.#pool = createPool(this.#options, this.#onEnd)
+    this.#pool = this.#createPool()
     for (const lease of [...this.#leases]) this.#releaseIfIdle(lease)
     if (silent) from.abandon()
     else from.end().catch(() => {})

@@ -1,10 +1,14 @@
 import pg from 'pg'
+import { ServerIsStandby } from './errors.ts'
+import { allowsStandby, serverName } from './server-urls.ts'
 import { PLANNER_SETTINGS } from './statements.ts'
-import { destroyConnection, onReceived, wireOptions } from './wire/client.ts'
+import { destroyConnection, isOnStandby, onReceived, wireOptions } from './wire/client.ts'
 
 export interface PoolOptions {
-  /** postgres://user:password@host:port/database */
+  /** postgres://user:password@host:port/database, with several hosts as in libpq */
   url: string
+  /** True if the server may be a standby. By default, the URL decides (target_session_attrs). */
+  standby?: boolean
   /** Maximum connections for requests. Health checks and metrics use one more. */
   size: number
   /** Maximum wait of a request for a connection, in ms. */
@@ -28,6 +32,7 @@ const CONNECT_MS = 2_000
 
 /**
  * Creates a pool of read-only connections that keep the plan of a prepared statement.
+ * @param options the URL must have one host
  * @param onEnd called after a connection has ended
  */
 export function createPool(
@@ -42,8 +47,15 @@ export function createPool(
     ...PLANNER_SETTINGS,
   }
   const startup = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
+  // PgBouncer reports the state of the first server that it connected to, even after a failover.
+  const standby = options.standby ?? (options.pooler || allowsStandby(options.url))
   const config = {
     connectionString: options.url,
+    // If this throws, connect() fails.
+    onConnect: (client: pg.ClientBase) => {
+      if (standby || !isOnStandby(client)) return
+      throw new ServerIsStandby(`${serverName(options.url)} is a standby`)
+    },
     max: options.size + 1,
     connectionTimeoutMillis: Math.min(options.waitMs, CONNECT_MS),
     idleTimeoutMillis: IDLE_MS,
@@ -54,6 +66,22 @@ export function createPool(
     ...wireOptions(),
   }
   return new ServerPool(config, onEnd)
+}
+
+/**
+ * Finds a server that accepts connections. It tries all at once, because one of them may be silent.
+ * @returns its URL
+ * @throws AggregateError with the errors of all servers
+ */
+export function findServer(options: PoolOptions, urls: string[]): Promise<string> {
+  const test = async (url: string) => {
+    const pool = createPool({ ...options, url })
+    const client = await pool.connect()
+    client.release()
+    await pool.end()
+    return url
+  }
+  return Promise.any(urls.map(test))
 }
 
 /** Pool that records the time at which its server last sent anything. */

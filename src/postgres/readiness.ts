@@ -1,12 +1,18 @@
 import { sql } from 'kysely'
 import type { Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
-import { isLocked, isPoolerTimeout } from './errors.ts'
+import { isLocked, isPoolerTimeout, isStandby } from './errors.ts'
 import { missingMigrations, RightDenied } from './migrations.ts'
 import { build, compile } from './statements.ts'
 
 /** State of the database. Requests succeed only when it is `ready`. */
-export type Readiness = 'ready' | 'unanswered' | 'schema behind' | 'denied' | 'overwhelmed'
+export type Readiness =
+  | 'ready'
+  | 'unanswered'
+  | 'standby'
+  | 'schema behind'
+  | 'denied'
+  | 'overwhelmed'
 
 /** Orchestrators usually wait one second for a health check. */
 const WITHIN_MS = 900
@@ -29,6 +35,7 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
       return missing.length > 0 ? 'schema behind' : 'ready'
     } catch (error) {
       if (error instanceof RightDenied) return 'denied'
+      if (isStandby(error)) return 'standby'
       return isPoolerTimeout(error) || isLocked(error) ? 'late' : 'unanswered'
     }
   }
@@ -53,6 +60,7 @@ const serverInfoStatement = compile(
   'server info',
   sql`${build.selectNoFrom([
     sql`current_setting('server_version')`.as('version'),
+    sql`pg_is_in_recovery()`.as('standby'),
     build
       .selectFrom('kysely_migration')
       .select((eb) => eb.fn.max('name').as('name'))
@@ -63,11 +71,12 @@ const serverInfoStatement = compile(
 /** Version of the primary, such as `18.1`, and its newest migration, such as `0004-service-role`. */
 export interface ServerInfo {
   version: string
+  standby: boolean
   newestMigration: string
 }
 
 /** @throws DatabaseUnavailable */
 export async function serverInfo(db: Pick<Database, 'probe'>): Promise<ServerInfo> {
-  const [version, newestMigration] = (await db.probe(serverInfoStatement, [])).shift() ?? []
-  return { version: String(version), newestMigration: String(newestMigration) }
+  const [version, standby, newest] = (await db.probe(serverInfoStatement, [])).shift() ?? []
+  return { version: String(version), standby: standby === 't', newestMigration: String(newest) }
 }

@@ -26,6 +26,9 @@ const TARGETS = ['read-write', 'primary', 'any']
 /** Returns `target_session_attrs` of libpq. */
 const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list)?.[1]
 
+/** True if a URL allows a standby. libpq allows one by default, the service does not. */
+export const allowsStandby = (list: string): boolean => targetOf(list) === 'any'
+
 /** Explains why pg cannot use a list of URLs, in words that follow the name of the setting. */
 export function serverUrlProblem(list: string): string | undefined {
   if (!/^postgres(ql)?:\/\//.test(list)) return EXAMPLE

@@ -16,11 +16,17 @@ declare module 'fastify' {
  */
 export async function health(app: FastifyInstance, { db }: { db: Database }): Promise<void> {
   const readiness = readinessOf(db)
+  let last: Readiness = 'ready'
   const quiet = { logLevel: 'silent', schema: { hide: true } } as const
   app.get('/live', quiet, async () => ({ status: 'live' }))
   app.get('/ready', quiet, async () => {
     if (app.draining) throw serviceUnavailable('The service is shutting down.')
     const found = await readiness()
+    if (found !== last) {
+      if (found === 'ready') app.log.info('ready')
+      else app.log.warn({ reason: NOT_READY[found] }, 'not ready')
+      last = found
+    }
     if (found !== 'ready') throw serviceUnavailable(NOT_READY[found])
     return { status: 'ready', waitingRequests: db.state().primary.waiting }
   })
@@ -28,6 +34,7 @@ export async function health(app: FastifyInstance, { db }: { db: Database }): Pr
 
 const NOT_READY: Record<Exclude<Readiness, 'ready'>, string> = {
   unanswered: 'The database does not respond.',
+  standby: 'The database is a standby: its data may be old.',
   'schema behind': 'The schema of the database is outdated: run `npm run operator -- migrate`.',
   denied: 'PostgreSQL denies the service a right that it needs: see the log of PostgreSQL.',
   overwhelmed: 'Almost all statements of the last seconds failed.',

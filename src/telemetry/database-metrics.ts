@@ -1,6 +1,7 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Database, Instrumentation } from '../postgres/database.ts'
-import { serverInfo } from '../postgres/readiness.ts'
+import { isStandby } from '../postgres/errors.ts'
+import { type ServerInfo, serverInfo } from '../postgres/readiness.ts'
 import type { ServerState } from '../postgres/server.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 
@@ -27,17 +28,22 @@ export function databaseMetrics(registry: Registry, db: Database): void {
       },
     })
 
-  const primaryState = cachedFor(PRIMARY_STATE_MS, () => serverInfo(db).catch(() => undefined))
+  const primaryState = cachedFor(PRIMARY_STATE_MS, () =>
+    serverInfo(db).catch((error): Partial<ServerInfo> => ({ standby: isStandby(error) })),
+  )
   gauge('database_up', '1 if the primary responded to the last check.', [], async (set) => {
-    set({}, (await primaryState()) === undefined ? 0 : 1)
+    set({}, Number((await primaryState()).version !== undefined))
+  })
+  gauge('database_standby', '1 if the last check found a standby.', [], async (set) => {
+    set({}, Number((await primaryState()).standby))
   })
   gauge('database_info', 'Version of the primary.', ['version'], async (set) => {
-    const state = await primaryState()
-    if (state) set({ version: state.version }, 1)
+    const { version } = await primaryState()
+    if (version !== undefined) set({ version }, 1)
   })
   gauge('schema_info', 'Newest migration.', ['newest'], async (set) => {
-    const state = await primaryState()
-    if (state) set({ newest: state.newestMigration }, 1)
+    const { newestMigration: newest } = await primaryState()
+    if (newest !== undefined) set({ newest }, 1)
   })
   gauge('database_connections', 'Open connections.', ['server', 'state'], (set) => {
     for (const { server, inUse, connections } of servers(db)) {

@@ -8,10 +8,20 @@ export function wireOptions(): pg.PoolConfig & { pipeline: true } {
 }
 
 class WireClient extends pg.Client {
+  standby = false
+
   constructor(config?: string | pg.ClientConfig) {
     super(config)
     filterRows(this)
+    connectionOf(this).on('parameterStatus', ({ parameterName, parameterValue }) => {
+      if (parameterName === 'in_hot_standby') this.standby = parameterValue === 'on'
+    })
   }
+}
+
+/** True if the server has reported that it is a standby (PostgreSQL 14 and later). */
+export function isOnStandby(client: pg.ClientBase): boolean {
+  return client instanceof WireClient && client.standby
 }
 
 /** Sends the queries of `send` in one packet. */

@@ -31,7 +31,7 @@ t.test('Standby as DATABASE_URL: the responses are those of the primary', async 
   const onPrimary = await startService(t, { databaseUrl: primary.url })
   const onStandby = await startService(t, {
     databaseUrl: primary.url,
-    environment: { DATABASE_URL: servers.login(one) },
+    environment: { DATABASE_URL: `${servers.login(one)}?target_session_attrs=any` },
   })
   await untilCaughtUp()
   t.equal((await onStandby.get('/health/ready')).status, 200)

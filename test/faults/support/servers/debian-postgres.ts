@@ -21,6 +21,8 @@ export interface DebianPostgres {
   log(): string
   /** Fast shutdown: PostgreSQL rolls back open transactions. */
   stop(): Promise<void>
+  /** Restarts it as a standby of another server, which was its standby. */
+  follow(primary: DebianPostgres): Promise<void>
   /** Makes it hang: it accepts connections, but does not respond before it is resumed. */
   freeze(): Promise<void>
   resume(): Promise<void>
@@ -119,6 +121,12 @@ async function startIn(t: Test, { folder, account }: Directory, settings: Settin
     log: () => program?.output() ?? '',
     stop: async () => {
       await program?.end('SIGINT')
+    },
+    follow: async (primary) => {
+      await server.stop()
+      all.primary_conninfo = `${primary.url}?application_name=standby`
+      await writeFile(`${folder}/data/standby.signal`, '')
+      await start()
     },
     freeze: () => signalAll(program, 'SIGSTOP'),
     resume: () => signalAll(program, 'SIGCONT'),
