@@ -48,6 +48,23 @@ t.test('denied right: ready is 503 and names the cause', async (t) => {
   t.equal((await becomes(200)).status, 200, 'ready again without a restart')
 })
 
+t.test('failing statements: ready is 503, although the health check succeeds', async (t) => {
+  const { connection, token } = await addCaller(db)
+  await sql`alter table app_token rename revoked_at to renamed`.execute(db)
+  const deadline = Date.now() + 10_000
+  let ready: ServiceResponse
+  do {
+    t.equal((await get(connection.orders, { token })).status, 503)
+    ready = await get('/health/ready')
+  } while (ready.status !== 503 && Date.now() < deadline)
+  t.match(ready.json(), {
+    status: 503,
+    detail: /^Almost all statements of the last seconds? failed/,
+  })
+  await sql`alter table app_token rename renamed to revoked_at`.execute(db)
+  t.equal((await becomes(200)).status, 200, 'ready again without a restart')
+})
+
 t.test('schema of a later release: ready is 200', async (t) => {
   const future = { name: '9999-of-a-later-release', timestamp: '2099-01-01T00:00:00Z' }
   await db.insertInto('kysely_migration').values(future).execute()

@@ -1,9 +1,22 @@
+import { Type } from '@sinclair/typebox'
 import { sql } from 'kysely'
 import t from 'tap'
+import { representationOf, schemaFingerprint } from '../../src/http/conditional-requests.ts'
+import {
+  AccountTransaction,
+  AccountTransactionList,
+} from '../../src/schemas/account-transaction.ts'
+import {
+  PortfolioTransaction,
+  PortfolioTransactionList,
+} from '../../src/schemas/portfolio-transaction.ts'
+import { AssetsTransferOrder, AssetsTransferOrderList } from '../../src/schemas/transfer-order.ts'
 import { addCaller, addConnection, addTransferOrders, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
 const { db, get } = await startService(t)
+/** from, to, limit and page of a request without parameters. */
+const PAGE = [undefined, undefined, 1_000, 0]
 const endpoints = ['portfolio', 'account', 'orders'] as const
 
 async function filled() {
@@ -201,4 +214,23 @@ t.test('ETag: it does not depend on the connection token or the path (contract 2
     await etagOf(`${connection.account}?limit=5`),
     await etagOf(`${connection.account}?limit=6`),
   )
+})
+
+t.test('ETag: it depends on every field of the response schema (contract 24)', async (t) => {
+  const { token, connection } = await filled()
+  const digests = {
+    portfolio: [schemaFingerprint(PortfolioTransaction, PortfolioTransactionList), ...PAGE],
+    account: [schemaFingerprint(AccountTransaction, AccountTransactionList), ...PAGE],
+    orders: [schemaFingerprint(AssetsTransferOrder, AssetsTransferOrderList)],
+  }
+  for (const endpoint of endpoints) {
+    const [fingerprint = '', ...query] = digests[endpoint]
+    const etag = (await get(connection[endpoint], { token })).headers.get('etag')
+    const representation = representationOf(String(fingerprint), ...query)
+    t.equal(String(etag).slice(-1 - representation.length), `${representation}"`, endpoint)
+  }
+  const more = Type.Object({ ...AccountTransaction.properties, added: Type.String() })
+  const renamed = Type.Object({ ...AccountTransaction.properties, type: Type.String() })
+  const schemas = [AccountTransaction, more, renamed, PortfolioTransaction, AssetsTransferOrder]
+  t.equal(new Set(schemas.map((schema) => schemaFingerprint(schema))).size, schemas.length)
 })

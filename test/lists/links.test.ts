@@ -40,6 +40,8 @@ for (const list of listNames) {
   t.test(`${list}: the next links lead through every row once (contract 23)`, async (t) => {
     const { token, connection } = await addCaller(db)
     const ids = await lists[list].add(db, connection, ...Array.from({ length: 7 }, () => ({})))
+    const outside = ['1999-12-31', '2031-01-01'].map((day) => ({ operation_date_day: day }))
+    await lists[list].add(db, connection, ...outside)
     const seen: string[] = []
     const query = '?limit=3&from=2000-01-01&to=2030-12-31'
     for (let next: string | undefined = url + connection[list] + query; next; ) {

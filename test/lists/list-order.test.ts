@@ -1,9 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { addCaller, listNames, lists } from '../support/rows.ts'
+import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
+import { LOOKUP_COLUMNS } from '../../src/queries/connection.ts'
+import { openClient } from '../support/database.ts'
+import {
+  addAccountTransactions,
+  addCaller,
+  addPortfolioTransactions,
+  addTransferOrders,
+  listNames,
+  lists,
+} from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { statements } from '../support/statements.ts'
 
-const { db, get } = await startService(t)
+const { db, get, databaseUrl } = await startService(t)
 
 for (const list of listNames) {
   const { add, id, idColumn } = lists[list]
@@ -107,3 +118,28 @@ for (const list of listNames) {
     for (const limit of [1, 2, 7, 22, 23]) t.strictSame(await walk(limit), whole, `limit=${limit}`)
   })
 }
+
+t.test('order without the indexes: the statements alone make it (contract 8)', async (t) => {
+  const { token, connection } = await addCaller(db)
+  const rows = Array.from({ length: 40 }, () => ({}))
+  const ids: Record<string, string[]> = {
+    portfolio_transaction: await addPortfolioTransactions(db, connection, ...rows),
+    account_transaction: await addAccountTransactions(db, connection, ...rows),
+    assets_transfer_order: await addTransferOrders(db, connection, ...rows),
+  }
+  const hash = tokenHash(connection.token)
+  const noIndexes = ['indexscan', 'indexonlyscan', 'bitmapscan']
+  const off = noIndexes.map((scan) => `-c enable_${scan}=off`).join(' ')
+  const owner = await openClient(t, databaseUrl, off)
+  for (const { title, text } of statements.values()) {
+    const [, table = '', kind = ''] = /^(\w+_\w+)(.*) by tokenHash$/.exec(title) ?? []
+    if (!(table in ids)) continue
+    const offset = kind === ' later page' ? ['0'] : []
+    const list = kind ? ['-infinity', 'infinity', '100', ...offset] : []
+    const values = [tokenHash(token), hash, connectionKey(hash), ...list]
+    const { rows } = await owner.query({ text, values, rowMode: 'array' })
+    // The first row is the lookup; its columns come before those of the list.
+    const found = rows.slice(1).map((row) => row[LOOKUP_COLUMNS.length])
+    t.strictSame(found, ids[table]?.toSorted().toReversed(), title)
+  }
+})

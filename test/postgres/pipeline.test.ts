@@ -1,8 +1,9 @@
+import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
 import { Pipeline } from '../../src/postgres/pipeline.ts'
-import type { Parameter } from '../../src/postgres/statements.ts'
-import { createDatabase } from '../support/database.ts'
+import { compile, type Parameter } from '../../src/postgres/statements.ts'
+import { createDatabase, openClient } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
 const echo = { name: 'echo', title: 'echo', text: 'select $1::text || generate_series(1, $2::int)' }
@@ -127,6 +128,50 @@ t.test('large read: uses a connection alone; small reads continue', async (t) =>
   t.equal(await large, 1)
   reservation.end(true)
   t.same(order, ['small', 'large'])
+})
+
+t.test('large reads: together they use one in ten connections', async (t) => {
+  const { read, db } = await open(t, { size: 4 })
+  const reservations = Array.from({ length: 6 }, () => db.reserve(5_000, performance.now()))
+  const large = reservations.map((reservation) => db.read(sleep, ['0.2'], reservation))
+  let mostInUse = 0
+  const watching = setInterval(() => {
+    mostInUse = Math.max(mostInUse, db.state().primary.inUse)
+  }, 5)
+  await Promise.all(large)
+  clearInterval(watching)
+  t.equal(mostInUse, 1)
+  for (const reservation of reservations) reservation.end(true)
+  t.same(await read(echo, ['small', '1']), ['small1'])
+})
+
+t.test('connection that lost its plan: it does not return to the pool', async (t) => {
+  const { url } = await createDatabase(t)
+  const owner = await openClient(t, url)
+  await owner.query('create table changed as select 1 as value')
+  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
+  const pipeline = new Pipeline({ url, size: 1, ...options }, 6_000)
+  t.teardown(() => pipeline.close())
+  const read = async (text: string) => {
+    const due = performance.now() + 5_000
+    return (await pipeline.read({ name: text, title: text, text }, [], { due })).shift()?.[0]
+  }
+  const pid = 'select pg_backend_pid()'
+  const before = await read(pid)
+  t.equal(await read('select * from changed'), '1')
+  t.equal(await read(pid), before)
+  await owner.query('alter table changed alter value type text')
+  t.equal(await read('select * from changed'), '1', 'repeated without a plan')
+  t.not(await read(pid), before)
+})
+
+t.test('statements of two releases with one title: each runs its own text', async (t) => {
+  const { read } = await open(t, { size: 1 })
+  const [old, next] = ['1', '2'].map((value) => compile('page', sql.raw(`select ${value}`)))
+  if (!old || !next) throw new Error('not compiled')
+  t.equal(old.title, next.title)
+  t.not(old.name, next.name)
+  t.same([await read(old, []), await read(next, [])], [['1'], ['2']])
 })
 
 t.test('pool of one connection: large reads run between small ones', async (t) => {

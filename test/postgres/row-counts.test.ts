@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type pg from 'pg'
 import t from 'tap'
 import { createDatabase } from '../support/database.ts'
+import { openAsOwner } from '../support/logins.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { history, type Step, wideWrites } from './row-counts/history.ts'
@@ -72,6 +73,21 @@ function checkVersions(contents: Map<string, string>, after: Map<string, Content
     contents.set(name, digest)
   }
 }
+
+t.test('23514: a row count of zero', async (t) => {
+  const { url } = await createDatabase(t)
+  const db = openAsOwner(t, url)
+  const { connection } = await addCaller(db)
+  for (const noun of ['portfolio_transaction', 'account_transaction']) {
+    for (const period of ['day', 'month']) {
+      const table = sql.table(`${noun}_${period}`)
+      for (const count of [0, -1]) {
+        const insert = sql`insert into ${table} values (${connection.id}, '2025-01-01', ${count})`
+        await t.rejects(insert.execute(db), { code: '23514' }, `${noun}_${period} of ${count}`)
+      }
+    }
+  }
+})
 
 t.test('statements over many connections: no deadlock', async (t) => {
   const writers = await openWriters(t, (await createDatabase(t)).url, 4)

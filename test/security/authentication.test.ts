@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { tokenHash } from '../../src/postgres/tokens.ts'
+import { callerStatements } from '../../src/queries/caller.ts'
+import { openClient } from '../support/database.ts'
 import { isProblem } from '../support/problem.ts'
 import { addApp, addCaller, addToken } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -78,6 +80,23 @@ t.test('401 expired_token: from the moment of expiry, and not before (contract 2
     isProblem(t, response, 'expired_token')
     t.equal(response.headers.get('www-authenticate'), INVALID)
   }
+})
+
+t.test('token at its moment of expiry: expired (contract 20)', async (t) => {
+  const owner = await openClient(t, service.databaseUrl)
+  const hash = tokenHash(await addToken(db, appId))
+  // now() does not advance within a transaction.
+  await owner.query('begin')
+  for (const [moment, expired] of [
+    [`now() - interval '1 microsecond'`, true],
+    ['now()', true],
+    [`now() + interval '1 microsecond'`, false],
+  ]) {
+    await owner.query(`update app_token set expires_at = ${moment} where token_hash = $1`, [hash])
+    const { rows } = await owner.query(callerStatements.tokenHash.text, [hash])
+    t.same(rows, [{ app_id: appId, expired }], String(moment))
+  }
+  await owner.query('rollback')
 })
 
 t.test('401: expiry and revocation take effect with the next request (contract 20)', async (t) => {

@@ -1,0 +1,50 @@
+import t from 'tap'
+import { openDatabase } from '../../src/postgres/database.ts'
+import { createDatabase, openClient } from '../support/database.ts'
+
+const { url } = await createDatabase(t)
+const options = { size: 1, waitMs: 3_000, pooler: false, prepare: true }
+
+const settings = {
+  name: 'settings',
+  title: 'settings',
+  text: `select jsonb_object_agg(name, setting) from pg_settings
+    where source = 'client' and name <> 'application_name' and not name ^@ 'client'`,
+}
+
+t.test('connection: read-only, with timeouts, and with plans of index lookups', async (t) => {
+  const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
+  t.teardown(() => db.close())
+  const expected = {
+    default_transaction_read_only: 'on',
+    statement_timeout: '4000',
+    // A fifth of it.
+    lock_timeout: '800',
+    plan_cache_mode: 'force_generic_plan',
+    jit: 'off',
+    enable_seqscan: 'off',
+    enable_bitmapscan: 'off',
+    enable_sort: 'off',
+  }
+  for (const read of [db.read, db.probe]) {
+    const [found] = (await read(settings, [])).shift() ?? []
+    t.match(JSON.parse(String(found)), expected)
+  }
+})
+
+t.test('25006: a write of the owner through a connection of the service', async (t) => {
+  const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
+  t.teardown(() => db.close())
+  const text = `insert into app (name) values ('written') returning 1`
+  await t.rejects(db.read({ name: '', title: 'write', text }, []), { code: '25006' })
+})
+
+t.test('locked table: a read fails long before its statement timeout', async (t) => {
+  const db = openDatabase({ url, ...options, statementTimeoutMs: 10_000 })
+  t.teardown(() => db.close())
+  const holder = await openClient(t, url)
+  await holder.query('begin; lock table app in access exclusive mode')
+  const text = 'select count(*) from app'
+  await t.rejects(db.read({ name: '', title: 'locked', text }, []), { cause: { code: '55P03' } })
+  await holder.query('rollback')
+})

@@ -1,0 +1,67 @@
+import t from 'tap'
+import { openDatabase } from '../../src/postgres/database.ts'
+import { ResponseMemory } from '../../src/postgres/response-memory.ts'
+import { createDatabase } from '../support/database.ts'
+
+const LIMIT = 8 * 2 ** 20
+const ROWS = 5_000
+const options = { size: 1, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
+const rows = { name: 'rows', title: 'rows', text: 'select generate_series(1, $1::int)' }
+
+t.test('memory set aside for a read: free after the read, whatever its result', async (t) => {
+  const { url } = await createDatabase(t)
+  const db = openDatabase({ url, ...options, responseBytes: LIMIT })
+  t.teardown(() => db.close())
+  const used = () => db.state().responseBytes
+  const few = db.reserve(ROWS, performance.now())
+  const reading = db.read(rows, ['3'], few)
+  t.ok(used() > 1_000_000, 'set aside')
+  await reading
+  t.ok(used() < 100_000, 'only the rows are counted')
+  few.end(true)
+  t.equal(used(), 0)
+
+  const failing = db.reserve(ROWS, performance.now())
+  await t.rejects(db.read(rows, ['none'], failing), { code: '22P02' })
+  t.equal(used(), 0)
+  failing.end(true)
+
+  const late = db.reserve(ROWS, performance.now() - options.waitMs - 1)
+  await t.rejects(db.read(rows, ['3'], late), { name: 'DatabaseUnavailable' })
+  t.equal(used(), 0)
+  late.end(true)
+
+  const gone = db.reserve(ROWS, performance.now())
+  const unread = db.read(rows, ['3'], gone).catch(() => {})
+  gone.end(false)
+  await unread
+  t.equal(used(), 0, 'also if the client disconnects during the read')
+})
+
+t.test('memory of a response: reused only if the whole response was sent', (t) => {
+  const memory = new ResponseMemory(LIMIT)
+  const blockOf = (sent: boolean) => {
+    const reservation = memory.reserve(1, performance.now())
+    const { buffer } = reservation.takeForJson(100_000)
+    reservation.end(sent)
+    return buffer
+  }
+  const unsent = blockOf(false)
+  const sent = blockOf(true)
+  t.not(sent, unsent)
+  t.equal(blockOf(true), sent)
+  t.equal(memory.used, 0)
+  t.end()
+})
+
+t.test('memory of rows: free when they are written', (t) => {
+  const memory = new ResponseMemory(LIMIT)
+  const reservation = memory.reserve(1, performance.now())
+  const block = reservation.take(100_000)
+  t.ok(block && memory.used >= 100_000)
+  if (block) reservation.giveBack(block)
+  t.equal(memory.used, 0)
+  reservation.end(true)
+  t.equal(memory.used, 0)
+  t.end()
+})
