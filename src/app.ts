@@ -10,8 +10,8 @@ import { configuredProvider } from './http/identity-provider.ts'
 import { httpLimits } from './http/limits.ts'
 import { malformedRequests, rejectConnection, rejectPath } from './http/malformed-requests.ts'
 import { headRequests, methodNotAllowed } from './http/methods.ts'
-import { openapi } from './http/openapi/openapi.ts'
-import { overload } from './http/overload.ts'
+import { openapi, openapiRoute } from './http/openapi/openapi.ts'
+import { overload, requestLimit } from './http/overload.ts'
 import { configuredQuota } from './http/quota.ts'
 import { accessLog, redactedLogger, requestEnd } from './http/request-log.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
@@ -82,10 +82,19 @@ export async function buildApp({
   await app.register(methodNotAllowed)
   await app.register(headRequests)
   await app.register(openapi)
-  await app.register(docsPage)
+  await app.register(documentation, { config })
   await app.register(health, { prefix: '/health', db })
   await app.register(api, { prefix: '/api/v1/queries', db, config })
   return app
+}
+
+/** Requests in flight for the OpenAPI document and its page. MAX_REQUESTS does not count them. */
+const MAX_DOCUMENT_REQUESTS = 50
+
+async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 'config'>) {
+  await app.register(requestLimit, { maximum: MAX_DOCUMENT_REQUESTS })
+  await app.register(openapiRoute)
+  if (config.DOCS_PAGE) await app.register(docsPage)
 }
 
 async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {

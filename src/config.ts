@@ -27,6 +27,10 @@ const Settings = Type.Object({
     maximum: 100_000,
     description: 'Maximum value of the parameter `limit`, in rows.',
   }),
+  DOCS_PAGE: Type.Boolean({
+    default: true,
+    description: 'Serve the page /docs. It does not affect /openapi.json.',
+  }),
   REQUEST_TIMEOUT_MS: Type.Integer({
     default: 10_000,
     minimum: 100,

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import { serviceUnavailable } from './errors.ts'
 
 /** Rejects requests to the routes of a scope, before any work, while `maximum` are in flight there. */
-const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maximum: number }) => {
+export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maximum: number }) => {
   let requests = 0
   const leave = () => {
     requests -= 1

@@ -1,9 +1,13 @@
+import { connect } from 'node:net'
 import t from 'tap'
 import { sendRaw } from '../support/raw-http.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
-const { db, port } = await startService(t)
+// Less than the requests for the documentation page that this test holds.
+const environment = { MAX_REQUESTS: '20' }
+const { db, get, port } = await startService(t, { environment })
 const { token, connection } = await addCaller(db)
 await addPortfolioTransactions(db, connection, {}, {})
 const PATHS = ['/docs', '/openapi.json', '/health/live', '/health/ready', '/nothing', '/%zz']
@@ -32,4 +36,21 @@ t.test('1000 requests one after the other: 1000 responses', async (t) => {
   const bytes = Array.from({ length: 1_000 }, () => pipelined('/health/live', 1))
   const { responses } = await sendRaw({ port, bytes, responses: 1_000 })
   t.equal(responses.length, 1_000)
+})
+
+t.test('200: while clients request the documentation page and read nothing', async (t) => {
+  const bytes = pipelined('/docs/static/swagger-ui-bundle.js', 10)
+  const sockets = Array.from({ length: 20 }, () => {
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    socket.write(bytes)
+    return socket.pause()
+  })
+  const page = async () => (await get('/docs')).status
+  await until('the page has no room', async () => (await page()) === 503)
+  t.equal((await get('/health/ready')).status, 200)
+  for (let i = 0; i < 20; i += 1) {
+    t.equal((await get(connection.portfolio, { token })).status, 200)
+  }
+  for (const socket of sockets) socket.destroy()
+  await until('the page has room again', async () => (await page()) === 200)
 })

@@ -2,6 +2,7 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { parseExact } from '../support/exact-json.ts'
+import { startService } from '../support/service.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 const FLAGS = [
@@ -98,4 +99,31 @@ t.test('tokens in the document: those of the sample data only', async (t) => {
   const { text } = await service.get('/openapi.json')
   const tokens = new Set(text.match(/idq_\w+|DEMO[A-Z]+\d/g))
   t.strictSame([...tokens], [DEMO_TOKEN, DEMO.wealth.connections.small.token])
+})
+
+t.test('files of the page: compressed, and 304 for one that the client has', async (t) => {
+  const names = ['page.css', 'page.js', 'swagger-ui.css', 'index.css', 'swagger-ui-bundle.js']
+  const files = ['/openapi.json', '/docs', ...names.map((name) => `/docs/static/${name}`)]
+  for (const path of files) {
+    const texts = new Set<string>()
+    for (const encoding of ['br', 'gzip', 'identity', 'zstd']) {
+      const response = await service.get(path, { headers: { 'accept-encoding': encoding } })
+      const expected = ['br', 'gzip'].includes(encoding) ? encoding : null
+      t.equal(response.headers.get('content-encoding'), expected, `${path} in ${encoding}`)
+      texts.add(response.text)
+      const headers = { 'if-none-match': String(response.headers.get('etag')) }
+      t.equal((await service.get(path, { headers })).status, 304)
+    }
+    t.equal(texts.size, 1, 'one text')
+  }
+  t.equal((await fetch(`${service.url}/docs/`)).url, `${service.url}/docs`)
+  t.equal((await service.get('/docs/static/package.json')).status, 404)
+})
+
+t.test('DOCS_PAGE=false: 404 instead of the page, and the document', async (t) => {
+  const { get } = await startService(t, { environment: { DOCS_PAGE: 'false' } })
+  for (const path of ['/docs', '/docs/', '/docs/json', '/docs/static/page.js']) {
+    t.equal((await get(path)).status, 404, path)
+  }
+  t.equal((await get('/openapi.json')).status, 200)
 })

@@ -2,14 +2,15 @@ import { readFile } from 'node:fs/promises'
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { memoryFile } from '../memory-file.ts'
 import { addExamples, readDemoResponses } from './demo-responses.ts'
 import { arrangeParameters, type Document, requireHeaders, shareParts } from './document.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
 /**
- * Serves the OpenAPI document at /openapi.json. Fastify generates it from the schemas that validate the
- * requests. Its description is guide.md.
+ * Generates the OpenAPI document from the schemas that validate the requests. Its description is
+ * guide.md.
  */
 export const openapi = fp(async (app: FastifyInstance) => {
   const description = await readFile(GUIDE, 'utf8')
@@ -27,13 +28,15 @@ export const openapi = fp(async (app: FastifyInstance) => {
       return generated.openapiObject
     },
   })
-  let text: string | undefined
-  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
-    // The first request generates it, because the routes are registered after this plugin.
-    text ??= JSON.stringify(app.swagger())
-    return reply.type('application/json; charset=utf-8').send(text)
-  })
 })
+
+/** Serves the document at /openapi.json. The first request generates it, when all routes are registered. */
+export async function openapiRoute(app: FastifyInstance): Promise<void> {
+  const send = memoryFile(JSON_TYPE, () => JSON.stringify(app.swagger()))
+  app.get('/openapi.json', { schema: { hide: true }, compress: false }, send)
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 const base = {
   openapi: '3.1.0',

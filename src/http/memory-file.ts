@@ -1,0 +1,43 @@
+import { hash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import { Negotiator } from '@fastify/accept-negotiator'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/** Sends a file as 200, or as 304 if the client has it. */
+export type SendFile = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+
+/**
+ * Serves a file from memory, so that a request needs no file descriptor. The first request compresses
+ * it. @fastify/compress would do so for each one.
+ * @param type media type
+ * @param read called once, by the first request
+ */
+export function memoryFile(type: string, read: () => string | Buffer): SendFile {
+  let prepared: ReturnType<typeof prepare> | undefined
+  return async (request, reply) => {
+    prepared ??= prepare(Buffer.from(read()))
+    const { etag, contents } = await prepared
+    reply.headers({ etag, 'cache-control': 'no-cache', vary: 'accept-encoding' })
+    if (request.headers['if-none-match']?.includes(etag.slice(2))) return reply.code(304).send()
+    const accepted = encodings.negotiate(request.headers['accept-encoding'] ?? 'identity')
+    const encoding = accepted === 'br' || accepted === 'gzip' ? accepted : 'identity'
+    if (encoding !== 'identity') reply.header('content-encoding', encoding)
+    return reply.type(type).send(contents[encoding])
+  }
+}
+
+const encodings = new Negotiator({ supportedValues: ['br', 'gzip', 'identity'] })
+
+/** Brotli at its best level needs seconds for Swagger UI, and saves 9 % of this one. */
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }
+
+async function prepare(identity: Buffer) {
+  const [br, gzipped] = await Promise.all([
+    promisify(brotliCompress)(identity, BROTLI),
+    promisify(gzip)(identity),
+  ])
+  // One tag for all encodings, so it is weak.
+  const etag = `W/"${hash('sha256', identity, 'base64url').slice(0, 22)}"`
+  return { etag, contents: { identity, br, gzip: gzipped } }
+}
