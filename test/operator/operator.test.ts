@@ -302,6 +302,18 @@ t.test('Tables: columns align under wide characters and combining marks', async 
   t.equal(table(['name'], [], 'There are none.'), 'There are none.')
 })
 
+t.test('seed: adds public tokens only to a database without other apps', async (t) => {
+  const { url } = await createDatabase(t)
+  const run = (...args: string[]) => operatorHere(args, { DATABASE_URL: url })
+  await run('app', 'create', 'first')
+  t.match(await run('seed'), { code: 1, stderr: /^The database has the app first\. / })
+  t.equal((await run('app', 'list', '--json')).json().items.length, 1)
+  t.equal((await run('app', 'delete', 'first')).code, 0)
+  t.equal((await run('seed')).code, 0)
+  await run('app', 'create', 'second')
+  t.equal((await run('seed')).code, 0, 'the database has the sample data already')
+})
+
 t.test('Tables: control and bidirectional characters are replaced', async (t) => {
   const names = ['\u001b[2J', 'a\u202eb', 'a\u2066b', 'a\u200bb', '\u009b1m', 'a\r\nb', '\ud83d']
   const rows = names.map((name) => [name, new Date(0), null])

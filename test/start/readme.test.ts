@@ -145,6 +145,14 @@ t.test(
   },
 )
 
+t.test('docker-compose.yml: no default password, and sample data in the demo only', async (t) => {
+  const compose = await read('docker-compose.yml')
+  const passwords = [...compose.matchAll(/\$\{\w*PASSWORD(..)/g)]
+  t.equal(passwords.length, 4)
+  for (const [use, operator] of passwords) t.equal(operator, ':?', use)
+  t.match(compose, /^ {2}seed:\n(?: {4}.*\n)*? {4}profiles: \[demo\]$/m)
+})
+
 for (const file of ['README.md', '.env.example']) {
   t.test(`${file}: lists every setting with its description, and no other`, async (t) => {
     const named = file === 'README.md' ? /^\| `([A-Z_]+)` \|/gm : /^#? ?([A-Z_]+)=/gm

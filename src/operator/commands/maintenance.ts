@@ -1,5 +1,9 @@
 import type { Command } from 'commander'
+import type { Kysely } from 'kysely'
+import { DEMO } from '../../../seeds/sample-data.ts'
 import { seed } from '../../../seeds/seed.ts'
+import { OperatorError } from '../../operator-error.ts'
+import type { Tables } from '../../postgres/tables.ts'
 import { examples, type Report, type Run } from '../command.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
@@ -34,10 +38,13 @@ export function addMaintenanceCommands(
     )
   program
     .command('seed')
-    .description('add the sample data to the database; its tokens are public')
+    .description(
+      'add the sample data to the database, unless it has other apps: the tokens are public',
+    )
     .addHelpText('after', examples('seed'))
     .action(() =>
-      run(async ({ pool }) => {
+      run(async ({ db, pool }) => {
+        await requireDemonstration(db)
         await seed(pool)
         return { json: { seeded: true }, text: 'The sample data is in the database.' }
       }),
@@ -47,6 +54,17 @@ export function addMaintenanceCommands(
     .description('count all rows, and report wrong row counts: the API takes totals from them')
     .addHelpText('after', examples('verify'))
     .action(() => run(async ({ db }) => reportOf(await verifyRowCounts(db))))
+}
+
+/** @throws OperatorError if the database has apps, but not those of the sample data */
+async function requireDemonstration(db: Kysely<Tables>): Promise<void> {
+  const apps = await db.selectFrom('app').select('name').orderBy('id').execute()
+  const [first] = apps
+  if (first === undefined || apps.some(({ name }) => name === DEMO.wealth.app)) return
+  throw new OperatorError(
+    `The database has the app ${first.name}. The sample data is for a database without other ` +
+      'apps, because its tokens are public.',
+  )
 }
 
 function reportOf(json: Verification): Report {
