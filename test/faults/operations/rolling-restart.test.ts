@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { until } from '../../support/until.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { recordDemo, seedDemo, sendAndRead } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { startInstance } from '../support/processes/instances.ts'
+import { startServiceProcess } from '../support/processes/service-process.ts'
 import { type StartProxy, startHaproxy, startNginx } from '../support/servers/proxies.ts'
 
 const { url: databaseUrl, login } = await openTestDatabase(t)
@@ -30,17 +31,34 @@ for (const [name, startProxy] of Object.entries(proxies)) {
   })
 }
 
+/** Asserts that a response of HAProxy itself has the standard error body. */
+function assertProblem(t: Test, response: Awaited<ReturnType<typeof sendAndRead>>, code: string) {
+  const { status, headers, text } = response
+  const requestId = String(headers.get('x-request-id'))
+  t.match(JSON.parse(text), { status, code, requestId })
+  t.match(requestId, /^[0-9a-f-]{36}$/)
+  t.equal(headers.get('retry-after'), status === 503 ? '1' : null)
+  t.match(headers.get('content-type'), 'application/json')
+}
+
 t.test('503: HAProxy has no ready instance and sends the standard error body', async (t) => {
   const instance = await startInstance(t, options)
   const { url, log } = await startHaproxy(t, [instance.port, instance.port])
   await instance.end()
   const ask = () => sendAndRead(url, request)
   await until('HAProxy has no instance', async () => (await ask()).status === 503)
-  const { headers, text } = await ask()
-  const requestId = String(headers.get('x-request-id'))
-  t.match(JSON.parse(text), { status: 503, code: 'service_unavailable', requestId })
-  t.equal(headers.get('retry-after'), '1')
-  t.match(headers.get('content-type'), 'application/json')
+  assertProblem(t, await ask(), 'service_unavailable')
   t.match(log(), ' 503 ')
   t.notOk(log().includes('/connections/'), 'no connection token in the log of HAProxy')
+})
+
+t.test('503 and 404: an instance hangs, and HAProxy sends the standard error body', async (t) => {
+  const { port, process } = await startServiceProcess(t, options.environment)
+  const { url } = await startHaproxy(t, [port, port])
+  assertProblem(t, await sendAndRead(url, { path: '/health/live' }), 'route_not_found')
+  process.kill('SIGSTOP')
+  // The first requests wait for the limit of HAProxy, until its health checks fail.
+  const response = await sendAndRead(url, request)
+  t.equal(response.status, 503)
+  assertProblem(t, response, 'service_unavailable')
 })
