@@ -1,3 +1,4 @@
+import os from 'node:os'
 import { Command, CommanderError } from 'commander'
 import { readConfig } from '../config.ts'
 import { OperatorError } from '../operator-error.ts'
@@ -17,13 +18,15 @@ export interface Io {
   environment: NodeJS.ProcessEnv
   stdout(text: string): void
   stderr(text: string): void
+  /** Aborted by SIGINT or SIGTERM, with the name of the signal as the reason. */
+  signal: AbortSignal
   /** Runs `use` with the URL of the embedded database in a folder, for calls without DATABASE_URL. */
   withEmbedded<T>(dataDir: string, use: (url: string) => Promise<T>): Promise<T>
 }
 
 /**
  * Runs a command line.
- * @returns the exit code: 0 done, 1 failed, 2 wrong arguments
+ * @returns the exit code: 0 done, 1 failed, 2 wrong arguments, 130 SIGINT, 143 SIGTERM
  */
 export async function operate(argv: string[], io: Io): Promise<number> {
   const isJson = argv.includes('--json')
@@ -31,10 +34,11 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   const run: Run = async (work, { anySchema = false } = {}) => {
     const { DATABASE_URL, DATA_DIR } = io.environment
     const config = readConfig({ DATABASE_URL, DATA_DIR })
+    const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
     const use = (url: string) =>
-      withDatabase(url, async (database) => {
+      withDatabase(url, { signal: io.signal, notice }, async (database) => {
         if (!anySchema) await requireSchema(database)
-        const report = await work(database, (sentence) => io.stderr(`${sentence}\n`))
+        const report = await work(database, notice)
         io.stdout(`${isJson ? JSON.stringify(report.json) : report.text}\n`)
         if (report.failed) exitCode = 1
       })
@@ -44,7 +48,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   try {
     await buildProgram(run, io).parseAsync(argv, { from: 'user' })
   } catch (error) {
-    const result = exitResult(error, argv.includes('--verbose'))
+    const result = exitResult(error, argv.includes('--verbose'), io.signal)
     if (result.sentence) io.stderr(`${printable(result.sentence)}\n`)
     if (isJson && result.exitCode > 0) io.stdout(`${JSON.stringify(result.json)}\n`)
     exitCode = result.exitCode
@@ -81,7 +85,12 @@ interface ExitResult {
   json: object
 }
 
-export function exitResult(error: unknown, verbose: boolean): ExitResult {
+export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal): ExitResult {
+  if (signal.aborted) {
+    const sentence = 'Interrupted; unfinished changes are rolled back.'
+    const code = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
+    return failed(code, error instanceof OperatorError ? error.message : sentence)
+  }
   // Commander printed help: on request, or because the command is missing.
   if (error instanceof CommanderError && error.code.startsWith('commander.help')) {
     return { exitCode: error.exitCode === 0 ? 0 : 2, sentence: '', json: {} }

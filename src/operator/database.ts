@@ -1,4 +1,5 @@
 import { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
@@ -12,17 +13,61 @@ export interface OperatorDatabase {
   db: Kysely<Tables>
   /** The same connections, for work that needs a dedicated one. */
   pool: pg.Pool
+  /** Aborted when the operator interrupts the command. */
+  signal: AbortSignal
 }
 
 const CONNECT_MS = 10_000
 
-/** Opens the database at a URL, and closes its connections after `use`. */
+interface Interruption {
+  signal: AbortSignal
+  /** Receives a sentence for each session that the command waits for. */
+  notice: (sentence: string) => void
+}
+
+/** Opens the database at a URL, and closes its connections after `use`. An abort cancels `use`. */
 export async function withDatabase<T>(
   url: string,
+  { signal, notice }: Interruption,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
-  const connectionString = await primaryOf(url)
+  const opened = openPool(await primaryOf(url))
+  const { pool, closeSockets } = opened
+  const cancelOnAbort = () => cancel(opened)
+  signal.addEventListener('abort', cancelOnAbort)
+  const waits = setInterval(waitReporter(opened, notice), 1_000)
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  try {
+    signal.throwIfAborted()
+    return await use({ db, pool, signal })
+  } finally {
+    signal.removeEventListener('abort', cancelOnAbort)
+    clearInterval(waits)
+    await db.destroy()
+    // Without a password, pg leaves its socket open until PostgreSQL's authentication_timeout (60 s).
+    closeSockets()
+  }
+}
+
+const APPLICATION = 'investment-data-operator'
+
+/** PostgreSQL ends the session of a lost client, and releases its locks, within about a minute. */
+const SESSION_SETTINGS = `
+  set idle_in_transaction_session_timeout = '1min';
+  set tcp_keepalives_idle = 30;
+  set tcp_keepalives_interval = 10;
+  set tcp_keepalives_count = 3`
+
+interface OpenedPool {
+  pool: pg.Pool
+  /** Process ids of its sessions in PostgreSQL. */
+  pids: Map<pg.ClientBase, number>
+  closeSockets(): void
+}
+
+function openPool(connectionString: string): OpenedPool {
   const sockets: Socket[] = []
+  const pids = new Map<pg.ClientBase, number>()
   const pool = new pg.Pool({
     connectionString,
     stream: () => {
@@ -30,20 +75,69 @@ export async function withDatabase<T>(
       sockets.push(socket)
       return socket
     },
-    max: 2,
+    // One session runs the command, another one cancels its statement.
+    max: 3,
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
-    application_name: 'investment-data-operator',
+    keepAliveInitialDelayMillis: 10_000,
+    application_name: APPLICATION,
+    onConnect: async (client) => {
+      await client.query(SESSION_SETTINGS)
+      // PostgreSQL rejects this setting on Windows.
+      await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+      pids.set(client, rows[0]?.pid ?? 0)
+    },
   })
-  // If an idle connection breaks, the next statement fails.
+  // If a connection breaks, the next statement fails. Without a listener, the process would end.
   pool.on('error', () => {})
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  try {
-    return await use({ db, pool })
-  } finally {
-    await db.destroy()
-    // Without a password, pg leaves its socket open until PostgreSQL's authentication_timeout (60 s).
+  pool.on('connect', (client) => client.on('error', () => {}))
+  pool.on('remove', (client) => pids.delete(client))
+  const closeSockets = () => {
     for (const socket of sockets) socket.destroy()
+  }
+  return { pool, pids, closeSockets }
+}
+
+const CANCEL_MS = 5_000
+
+/** Cancels all statements until the pool ends. After CANCEL_MS, closes its connections. */
+async function cancel({ pool, pids, closeSockets }: OpenedPool): Promise<void> {
+  const deadline = setTimeout(closeSockets, CANCEL_MS)
+  // The command may be between two statements.
+  while (!pool.ending) {
+    const statement = `
+      select pg_cancel_backend(pid) from unnest($1::int[]) pid where pid <> pg_backend_pid()`
+    await pool.query(statement, [[...pids.values()]]).catch(() => {})
+    await sleep(100)
+  }
+  clearTimeout(deadline)
+}
+
+/** Returns a function that reports each session that the pool's sessions wait for, once. */
+function waitReporter({ pool, pids }: OpenedPool, notice: (sentence: string) => void) {
+  const reported = new Set<number>()
+  return async () => {
+    const { rows } = await pool
+      .query<{ pid: number; name: string; since: Date | null }>(
+        `select blocker.pid, blocker.application_name as name, blocker.xact_start as since
+         from pg_stat_activity own, unnest(pg_blocking_pids(own.pid)) id
+         join pg_stat_activity blocker on blocker.pid = id
+         where own.pid = any($1) and own.wait_event_type = 'Lock'
+           and own.query_start < now() - interval '1 second'`,
+        [[...pids.values()]],
+      )
+      .catch(() => ({ rows: [] }))
+    for (const { pid, name, since } of rows) {
+      if (reported.has(pid)) continue
+      reported.add(pid)
+      const session =
+        name === APPLICATION
+          ? 'another command of the operator'
+          : `a session of ${name || 'an unnamed program'}`
+      const start = since ? `, in a transaction since ${since.toISOString()}` : ''
+      notice(`Waiting for ${session} (process ${pid} of PostgreSQL)${start}.`)
+    }
   }
 }
 

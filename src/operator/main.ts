@@ -5,16 +5,40 @@ import { operate } from './cli.ts'
 // The reader of the output, such as `head`, may stop early.
 process.stdout.on('error', () => {})
 
-const stderr = (text: string) => process.stderr.write(text)
+const stderr = (text: string) =>
+  // Replaces the progress in the last line.
+  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : text)
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+const interrupt = new AbortController()
+let interruptedAt = 0
+for (const signal of SIGNALS) {
+  process.on(signal, () => {
+    // The terminal and npm each send a signal for one Ctrl-C. A second one ends the process at once.
+    if (interrupt.signal.aborted && Date.now() - interruptedAt > 500) process.exit(1)
+    interruptedAt = Date.now()
+    interrupt.abort(signal)
+  })
+}
 
 process.exitCode = await operate(process.argv.slice(2), {
   environment: process.env,
   stdout: (text) => process.stdout.write(text),
   stderr,
+  signal: interrupt.signal,
   withEmbedded: async (dataDir, use) => {
     const { withEmbedded } = await import('../../tools/embedded-postgres/shared.ts').catch(
       withoutEmbedded,
     )
-    return await withEmbedded(dataDir, use, (sentence) => stderr(`${sentence}\n`))
+    return await withEmbedded(dataDir, use, (sentence) => {
+      for (const signal of SIGNALS) process.removeAllListeners(signal)
+      stderr(`${sentence}\n`)
+    })
   },
 })
+if (interrupt.signal.aborted) {
+  // A read of a FIFO blocks process.exit(). Only as process 1 of a container, the process survives this.
+  for (const signal of SIGNALS) process.removeAllListeners(signal)
+  process.kill(process.pid, interrupt.signal.reason)
+  process.exit()
+}

@@ -49,6 +49,7 @@ export async function operatorHere(args: string[], env: Record<string, string>):
     stderr: (written) => {
       stderr += written
     },
+    signal: new AbortController().signal,
     withEmbedded: () => Promise.reject(new Error('DATABASE_URL is missing')),
   })
   return ended(code, stdout, stderr)

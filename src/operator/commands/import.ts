@@ -1,4 +1,3 @@
-import { SingleBar } from 'cli-progress'
 import type { Command } from 'commander'
 import { examples, nonEmpty, type Report, type Run } from '../command.ts'
 import { type Imported, importRows } from '../import/import-rows.ts'
@@ -46,11 +45,11 @@ function addImport(group: Command, name: ImportTypeName, run: Run): void {
       ),
     )
     .action((files: string[], { connection, app, dryRun = false }: ImportFlags) =>
-      run(async ({ db, pool }) => {
+      run(async ({ db, pool, signal }) => {
         const inputs = await openInputs(files)
         const connectionId = await findConnection(db, { token: connection, app })
         const { sources, onProgress, stop } = showProgress(inputs)
-        const options = { type: name, connectionId, sources, dryRun, onProgress }
+        const options = { type: name, connectionId, sources, dryRun, onProgress, signal }
         return reportOf(await importRows(pool, options).finally(stop), dryRun)
       }),
     )
@@ -67,24 +66,40 @@ function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {
   return { json: { ...counts, leftOut }, text: text.join('\n') }
 }
 
-/** Shows progress on standard error, if that is a terminal. Read the returned sources. */
+/**
+ * Shows progress in the last line of standard error, if that is a terminal. Read the returned sources.
+ * Changes no state of the terminal, which an interrupted process could not restore.
+ */
 function showProgress(inputs: Input[]) {
-  if (!process.stderr.isTTY) return { sources: inputs, onProgress: () => {}, stop: () => {} }
-  const total = inputs.reduce((sum, { bytes }) => sum + (bytes ?? Number.NaN), 0)
+  const { stderr } = process
+  if (!stderr.isTTY) return { sources: inputs, onProgress: () => {}, stop: () => {} }
   // A pipe has no known size.
-  const isSized = !Number.isNaN(total)
-  const format = isSized ? '{step} {bar} {percentage} %, {rows} rows' : '{step}: {rows} rows'
-  const bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true, fps: 5 })
-  bar.start(isSized ? total : 1, 0, { step: 'Reading', rows: 0 })
+  const total = inputs.reduce((sum, { bytes }) => sum + (bytes ?? Number.NaN), 0)
+  const start = Date.now()
+  let bytes = 0
+  let progress = { step: 'Reading', rows: 0 }
+  const draw = () => {
+    const share = progress.step === 'Reading' ? Math.min(bytes / total, 1) : Number.NaN
+    const bar = `${'='.repeat(share * 40).padEnd(40, '-')} ${Math.floor(share * 100)} %, `
+    const seconds = Math.floor((Date.now() - start) / 1_000)
+    const line = `${progress.step} ${share >= 0 ? bar : ''}${pluralize(progress.rows, 'row')}, ${seconds} s`
+    stderr.write(`\r${line.slice(0, (stderr.columns || 80) - 1)}\x1b[K`)
+  }
   async function* counting(chunks: Source['chunks']) {
     for await (const chunk of chunks) {
-      bar.increment(isSized ? chunk.length : 0)
+      bytes += chunk.length
       yield chunk
     }
   }
+  const timer = setInterval(draw, 200)
   return {
     sources: inputs.map(({ name, chunks }): Source => ({ name, chunks: counting(chunks) })),
-    onProgress: (progress: object) => bar.update(progress),
-    stop: () => bar.stop(),
+    onProgress: (now: typeof progress) => {
+      progress = now
+    },
+    stop: () => {
+      clearInterval(timer)
+      stderr.write('\r\x1b[K')
+    },
   }
 }

@@ -13,6 +13,8 @@ export interface ImportOptions {
   sources: Source[]
   /** Validates and counts, but writes nothing. */
   dryRun?: boolean
+  /** Interrupts the import. */
+  signal?: AbortSignal
   onProgress?: (progress: { step: 'Reading' | 'Writing'; rows: number }) => void
 }
 
@@ -22,27 +24,36 @@ export interface Imported {
   leftOut: string[]
 }
 
+const UNKNOWN =
+  'The connection to PostgreSQL broke during the commit: the rows may be imported or not. Import them ' +
+  'again: rows that are imported already do not change.'
+
 /**
  * Imports all rows into a connection, or none if anything fails. Updates existing rows (by their id)
  * that differ.
  * @throws ImportRejected when rows are invalid
- * @throws OperatorError when the connection does not exist
+ * @throws OperatorError when the connection does not exist, or `signal` interrupts the import
  */
 export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<Imported> {
   const client = await pool.connect()
   let broken = false
+  let isCommitting = false
   // The statement in progress reports the error.
   const ignore = () => {}
   client.on('error', ignore)
   try {
     await client.query('begin')
     const imported = await importInTransaction(client, options)
+    options.signal?.throwIfAborted()
+    isCommitting = !options.dryRun
     await client.query(options.dryRun ? 'rollback' : 'commit')
     return imported
   } catch (error) {
     await client.query('rollback').catch(() => {
       broken = true
     })
+    if (isCommitting && broken) throw new OperatorError(UNKNOWN)
+    if (options.signal?.aborted) throw new OperatorError('Interrupted; nothing was imported.')
     throw error
   } finally {
     client.off('error', ignore)
@@ -52,14 +63,13 @@ export async function importRows(pool: pg.Pool, options: ImportOptions): Promise
 
 async function importInTransaction(
   client: pg.ClientBase,
-  { type: name, connectionId, sources, dryRun, onProgress }: ImportOptions,
+  { type: name, connectionId, sources, dryRun, onProgress, signal }: ImportOptions,
 ): Promise<Imported> {
   const type = importTypes[name]
   // A bulk load takes long, and sorts and joins all its rows.
   await client.query(`set local statement_timeout = 0; set local work_mem = '64MB'`)
-  const staged = await stage(client, type, sources, (rows) =>
-    onProgress?.({ step: 'Reading', rows }),
-  )
+  const onRows = (rows: number) => onProgress?.({ step: 'Reading', rows })
+  const staged = await stage(client, type, sources, { onRows, signal })
   onProgress?.({ step: 'Writing', rows: staged.rows })
   await validate(client, type, staged)
   // The lock of the triggers: imports into one connection wait for each other from here on.

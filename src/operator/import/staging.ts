@@ -22,7 +22,7 @@ export async function stage(
   client: pg.ClientBase,
   type: ImportType,
   sources: Source[],
-  onRows: (rows: number) => void,
+  options: { onRows: (rows: number) => void; signal: AbortSignal | undefined },
 ): Promise<StagedInput> {
   const columns = type.columns.join(', ')
   await client.query(`
@@ -30,7 +30,11 @@ export async function stage(
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
   const input = new StagedInput(type)
   const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
-  await pipeline(input.copyText(sources, onRows), copy)
+  const { onRows, signal } = options
+  const copied = pipeline(input.copyText(sources, onRows), copy, signal ? { signal } : {})
+  // The pipeline itself waits for a source that sends nothing.
+  const interrupted = new Promise((_, reject) => signal?.addEventListener('abort', reject))
+  await Promise.race([copied, interrupted])
   await client.query(`analyze import_row (${type.key.column})`)
   return input
 }

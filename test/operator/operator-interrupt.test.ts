@@ -1,0 +1,148 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { withDatabase } from '../../src/operator/database.ts'
+import { portfolioLine, prepareImport } from '../import/importing.ts'
+import { until } from '../support/until.ts'
+
+const { url, db, pool, newConnection, rowCounts } = await prepareImport(t)
+const main = join(import.meta.dirname, '../../src/operator/main.ts')
+const rows = join(t.testdir(), 'rows.ndjson')
+await writeFile(rows, `${portfolioLine(1)}\n`)
+
+/** Command line of an import in a new process. */
+const importInto = ({ token }: { token: string }, file: string) => [
+  ...[process.execPath, '--disable-warning=ExperimentalWarning', main],
+  ...['import', 'portfolio-transactions', '--connection', token, file],
+]
+
+function start([command = '', ...args]: string[]) {
+  return spawn(command, args, { env: { ...process.env, DATABASE_URL: url, TERM: 'xterm' } })
+}
+
+/** Locks a connection in another session, until the function that it returns is called. */
+async function lock(t: Test, id: string) {
+  const holder = new pg.Client({ connectionString: url, application_name: 'another-program' })
+  await holder.connect()
+  t.teardown(() => holder.end())
+  await holder.query('begin')
+  await holder.query('select from connection where id = $1 for update', [id])
+}
+
+/** Number of transactions of the operator, or of its statements that wait for a lock. */
+async function statements(waiting = false): Promise<number> {
+  const { rows } = await pool.query(
+    `select from pg_stat_activity where datname = current_database() and state <> 'idle'
+       and application_name = 'investment-data-operator' and query not like '%pg_blocking_pids%'
+       and (wait_event_type = 'Lock' or not $1)`,
+    [waiting],
+  )
+  return rows.length
+}
+
+async function outputOf(child: ChildProcessWithoutNullStreams, pattern: RegExp): Promise<string> {
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk
+    })
+  }
+  await until(`output of ${pattern}`, () => pattern.test(output) || child.exitCode !== null)
+  return output
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  t.test(`${signal} while an import waits: it named the other session, and ends`, async (t) => {
+    const connection = await newConnection()
+    await lock(t, connection.id)
+    const child = start(importInto(connection, rows))
+    t.match(
+      await outputOf(child, /\n/),
+      /^Waiting for a session of another-program \(process \d+ of PostgreSQL\), in a transaction since \d{4}-\S+Z\.\n$/,
+    )
+    const [rest, exit] = [text(child.stderr), once(child, 'exit')]
+    child.kill(signal)
+    // As without a listener, which is 130 or 143 in a shell.
+    t.same(await exit, [null, signal])
+    t.equal(await rest, 'Interrupted; nothing was imported.\n')
+    await until('no statement is left', async () => (await statements()) === 0, 5_000)
+    t.match(await rowCounts(connection), { portfolio: 0 })
+  })
+}
+
+t.test('SIGINT while an import waits for standard input: it ends', async (t) => {
+  const connection = await newConnection()
+  const child = start(importInto(connection, '-'))
+  child.stdin.write(`${portfolioLine(1)}\n`)
+  await until('it copies rows', async () => (await statements()) === 1)
+  const [rest, exit] = [text(child.stderr), once(child, 'exit')]
+  child.kill('SIGINT')
+  t.same(await exit, [null, 'SIGINT'])
+  t.equal(await rest, 'Interrupted; nothing was imported.\n')
+})
+
+t.test(
+  'Ctrl-C in a terminal: the progress shows the time, and the line wrap stays on',
+  async (t) => {
+    const connection = await newConnection()
+    await lock(t, connection.id)
+    const command = importInto(connection, rows)
+    const child =
+      process.platform === 'darwin'
+        ? start(['script', '-q', '/dev/null', ...command])
+        : start(['script', '-qec', command.join(' '), '/dev/null'])
+    await outputOf(child, /Writing 1 row, [1-9]\d* s/)
+    const [rest, exit] = [text(child.stdout), once(child, 'exit')]
+    child.stdin.write('\x03')
+    await exit
+    const shown = await rest
+    t.match(shown, /Interrupted; nothing was imported/)
+    t.notOk(shown.includes('\x1b[?7l'), 'the line wrap is never turned off')
+  },
+)
+
+t.test('SIGKILL while an import waits: PostgreSQL ends its session', async (t) => {
+  const connection = await newConnection()
+  await lock(t, connection.id)
+  const child = start(importInto(connection, rows))
+  await until('it waits', async () => (await statements(true)) === 1)
+  child.kill('SIGKILL')
+  await until('no statement is left', async () => (await statements()) === 0, 10_000)
+})
+
+t.test('Lost client: PostgreSQL notices it, and waits no longer than a minute', async (t) => {
+  const { signal } = new AbortController()
+  const settings = await withDatabase(url, { signal, notice: () => {} }, async ({ pool }) => {
+    const { rows } = await pool.query(
+      `select name, setting::integer from pg_settings where source = 'session'
+         and name in ('client_connection_check_interval', 'idle_in_transaction_session_timeout')`,
+    )
+    const { rows: idle } = await pool.query('show tcp_keepalives_idle')
+    return [...rows, ...idle]
+  })
+  t.same(settings, [
+    { name: 'client_connection_check_interval', setting: 1_000 },
+    { name: 'idle_in_transaction_session_timeout', setting: 60_000 },
+    { tcp_keepalives_idle: '30' },
+  ])
+})
+
+t.test('Session ended by an administrator between two statements: no uncaught error', async (t) => {
+  const { signal } = new AbortController()
+  const using = withDatabase(url, { signal, notice: () => {} }, ({ db: own }) =>
+    own.transaction().execute(async (transaction) => {
+      await transaction.selectFrom('app').selectAll().execute()
+      await pool.query(
+        `select pg_terminate_backend(pid, 5000) from pg_stat_activity
+         where datname = current_database() and state = 'idle in transaction'`,
+      )
+      await transaction.selectFrom('app').selectAll().execute()
+    }),
+  )
+  await t.rejects(using, /terminat|not queryable/)
+  t.ok(await db.selectFrom('app').selectAll().execute())
+})
