@@ -187,6 +187,22 @@ t.test('Nested object: has all its members, or is null', async (t) => {
   ])
 })
 
+t.test('completedAt in the future: rejected, except for the difference of clocks', async (t) => {
+  const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
+  const later = [inMs(120_000), inMs(120_000).replace('Z', '-00:00'), '9999-12-31t23:59:59z']
+  const [actual, expected] = await report(
+    'transfer-orders',
+    later.map((text, index) => [
+      orderLine(index, `"completedAt":"${text}"`),
+      `completedAt: "${text}" is in the future: write null until it has passed`,
+    ]),
+  )
+  t.same(actual, expected)
+  const past = [inMs(30_000), '0001-01-01t00:00:00.123456789z', inMs(-1).replace('Z', '+00:00')]
+  const lines = past.map((text, index) => orderLine(index, `"completedAt":"${text}"`)).join('\n')
+  t.match(await run('transfer-orders', await newConnection(), lines), { inserted: 3 })
+})
+
 t.test('Invalid completedAt: not a time with its offset', async (t) => {
   const texts = ['2024-01-01', '2024-01-01T00:00:00', '2024-02-30T00:00:00Z', 'infinity', 'now']
   const more = ['2024-01-01T24:00:00Z', '2024-01-01T00:00:00+16:00', '2024-01-01T00:60:00Z']

@@ -16,7 +16,7 @@ export function addImportCommands(program: Command, run: Run): void {
 
 const LEFT_OUT = '\nA field that is left out is null, if it may be.'
 const COMPLETED_AT = ` Exception: completedAt, the time when the user
-completed the order, which the API does not show. Write a time such as 2025-03-14T09:30:00Z,
+completed the order, which the API does not show. Write a past time such as 2025-03-14T09:30:00Z,
 or null for not yet; left out, it is the time of the import.`
 
 interface ImportFlags {

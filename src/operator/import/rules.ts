@@ -17,7 +17,7 @@ export function ruleOf(schema: TSchema): Rule {
   if (schema.format === 'uuid') return uuid
   if (schema.format === 'date') return day
   if (schema.format === 'decimal') return decimal
-  if (schema.format === 'date-time') return instant
+  if (schema.format === 'date-time') return pastInstant
   if ([schema.type].flat().includes('boolean')) return boolean
   if (schema.maxLength !== undefined) return text(schema.maxLength)
   throw new Error(`no import rule for ${JSON.stringify(schema)}`)
@@ -89,13 +89,22 @@ const TIME = '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?'
 const OFFSET = '(?:Z|[+-](?:0[0-9]|1[0-5]):[0-5][0-9])'
 const INSTANT = new RegExp(`^.{10}T${TIME}${OFFSET}$`, 'i')
 
-/** Accepts a time with its offset (RFC 3339). */
-const instant: Rule = {
-  accepts: (value) => {
-    const text = value.type === 'string' ? textOf(value) : ''
-    return INSTANT.test(text) && isDay(Buffer.from(text), 0, 10)
-  },
-  explain: expected('a time with its offset is expected, as 2025-03-14T09:30:00Z'),
+/** Maximum difference between the clocks of the source and of this machine, in ms. */
+const CLOCK_TOLERANCE_MS = 60_000
+
+/** Returns a time with its offset (RFC 3339), in ms since 1970. NaN for any other value. */
+function instantOf(value: Value): number {
+  const text = value.type === 'string' ? textOf(value) : ''
+  const isInstant = INSTANT.test(text) && isDay(Buffer.from(text), 0, 10)
+  return isInstant ? Date.parse(text.toUpperCase()) : Number.NaN
+}
+
+const pastInstant: Rule = {
+  accepts: (value) => instantOf(value) <= Date.now() + CLOCK_TOLERANCE_MS,
+  explain: (value) =>
+    Number.isNaN(instantOf(value))
+      ? `a time with its offset is expected, as 2025-03-14T09:30:00Z, not ${describe(value)}`
+      : `${describe(value)} is in the future: write null until it has passed`,
 }
 
 const boolean: Rule = {
