@@ -18,14 +18,13 @@ export function representationOf(fingerprint: string, ...query: unknown[]): stri
 }
 
 const TAG = /"([0-9]{1,19}\.[0-9]{1,19})-([A-Za-z0-9_-]{22})"/g
-const MAX_TAGS = 16
 
 /** Data versions in If-None-Match that belong to a representation; `*` for any. */
 export function knownVersions(header: string | undefined, representation: string): string[] {
   if (header === undefined) return []
-  if (header.trim() === '*') return ['*']
+  if (header === '*') return ['*']
   const tags = [...header.matchAll(TAG)].filter((tag) => tag[2] === representation)
-  return tags.map((tag) => String(tag[1])).slice(0, MAX_TAGS)
+  return tags.map((tag) => String(tag[1]))
 }
 
 /** Sends 200 with the JSON, or 304 if the client has it, with the headers of contract 24. */

@@ -54,13 +54,14 @@ for (const endpoint of endpoints) {
       `${tag}, W/"b"`,
       `"x,y" ,${tag},`,
       `W/"a",W/"b",${tag}`,
+      `${tag.replace(/"\d+/, '"0')}, `.repeat(100) + tag,
     ]
     for (const known of same) {
       const response = await get(connection[endpoint], {
         token,
         headers: { 'if-none-match': known },
       })
-      t.equal(response.status, 304, known)
+      t.equal(response.status, 304, known.slice(0, 80))
       t.equal(response.text, '')
       for (const name of ['etag', 'last-modified', 'cache-control']) {
         t.equal(response.headers.get(name), full.headers.get(name), name)
