@@ -70,7 +70,10 @@ async function runWithoutMutant(names: string[]): Promise<TestFile[]> {
   const tests: TestFile[] = []
   await onEachCopy(names, async (copy, name) => {
     const folder = join(copy.folder, 'v8-coverage')
-    const { result, ms, output } = await copy.runTest(name, 300_000, { NODE_V8_COVERAGE: folder })
+    const { result, ms, output } = await copy.runTest(name, 300_000, {
+      NODE_V8_COVERAGE: folder,
+      NODE_DISABLE_COMPILE_CACHE: '1',
+    })
     if (result !== 'passed') throw new Error(`${name} ${result} without a mutant:\n${output}`)
     tests.push({ name, ms, coverage: await readCoverage(folder, copy.folder) })
     await rm(folder, { recursive: true, force: true })

@@ -28,12 +28,20 @@ export async function copyProject(environment: NodeJS.ProcessEnv): Promise<Copy>
   for (const entry of await readdir('.'))
     if (filter(entry)) await cp(entry, join(folder, entry), { recursive: true })
   await symlink(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
+  // Halves the time to load the service. Coverage would be inexact with it.
+  const cache = { NODE_COMPILE_CACHE: join(folder, 'compile-cache') }
   const runTest = (test: string, timeout: number, env: NodeJS.ProcessEnv = {}) =>
     new Promise<TestResult>((resolve, reject) => {
       const start = performance.now()
       const child = spawn(process.execPath, [test], {
         cwd: folder,
-        env: { ...environment, TAP_BAIL: '1', TAP_TIMEOUT: String(timeout / 1000), ...env },
+        env: {
+          ...environment,
+          ...cache,
+          TAP_BAIL: '1',
+          TAP_TIMEOUT: String(timeout / 1000),
+          ...env,
+        },
         detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       })
