@@ -215,11 +215,13 @@ function describe({ instancePath, message, params: { allowedValues } }: SettingE
 
 // No message contains a URL, because URLs may contain passwords.
 
-function databaseErrors(data: NodeJS.ProcessEnv): string[] {
-  return ['DATABASE_URL', 'DATABASE_REPLICA_URL'].flatMap((name) => {
-    const problem = data[name] && serverUrlProblem(data[name])
-    return problem ? [`${name} ${problem}`] : []
-  })
+function databaseErrors({ DATABASE_URL, DATABASE_REPLICA_URL }: NodeJS.ProcessEnv): string[] {
+  const problem = DATABASE_URL && serverUrlProblem(DATABASE_URL, ['read-write', 'primary', 'any'])
+  const replicaProblem = DATABASE_REPLICA_URL && serverUrlProblem(DATABASE_REPLICA_URL)
+  return [
+    ...(problem ? [`DATABASE_URL ${problem}`] : []),
+    ...(replicaProblem ? [`DATABASE_REPLICA_URL ${replicaProblem}`] : []),
+  ]
 }
 
 const TRACE_EXPORTERS = ['otlp', 'zipkin', 'console']

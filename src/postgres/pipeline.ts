@@ -192,6 +192,7 @@ export class Pipeline {
     if (from !== this.#pool) return
     const [, ...others] = this.#urls
     const use = (url: string) => {
+      if (this.#closing) return
       this.#urls = [url, ...this.#urls.filter((each) => each !== url)]
       this.#replacePool(false)
       this.#options.onFailover?.(serverName(url))

@@ -21,16 +21,17 @@ export function serverName(url: string): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-const TARGETS = ['read-write', 'primary', 'any']
-
 /** Returns `target_session_attrs` of libpq. */
 const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list)?.[1]
 
 /** True if a URL allows a standby. libpq allows one by default, the service does not. */
 export const allowsStandby = (list: string): boolean => targetOf(list) === 'any'
 
-/** Explains why pg cannot use a list of URLs, in words that follow the name of the setting. */
-export function serverUrlProblem(list: string): string | undefined {
+/**
+ * Explains why a list of URLs cannot be used, in words that follow the name of the setting.
+ * @param targets accepted values of `target_session_attrs`; undefined: any
+ */
+export function serverUrlProblem(list: string, targets?: string[]): string | undefined {
   if (!/^postgres(ql)?:\/\//.test(list)) return EXAMPLE
   for (const url of serverUrls(list)) {
     try {
@@ -43,8 +44,8 @@ export function serverUrlProblem(list: string): string | undefined {
     }
   }
   const target = targetOf(list)
-  if (target === undefined || TARGETS.includes(target)) return undefined
-  return `has target_session_attrs=${target}: use one of ${TARGETS.join(', ')}`
+  if (target === undefined || targets === undefined || targets.includes(target)) return undefined
+  return `has an unknown target_session_attrs: use one of ${targets.join(', ')}`
 }
 
 const EXAMPLE =

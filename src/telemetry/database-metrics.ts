@@ -32,7 +32,8 @@ export function databaseMetrics(registry: Registry, db: Database): void {
     serverInfo(db).catch((error): Partial<ServerInfo> => ({ standby: isStandby(error) })),
   )
   gauge('database_up', '1 if the primary responded to the last check.', [], async (set) => {
-    set({}, Number((await primaryState()).version !== undefined))
+    const { version, standby } = await primaryState()
+    set({}, Number(version !== undefined && (!standby || db.allowsStandby)))
   })
   gauge('database_standby', '1 if the last check found a standby.', [], async (set) => {
     set({}, Number((await primaryState()).standby))

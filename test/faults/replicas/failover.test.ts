@@ -60,7 +60,8 @@ async function serve(t: Test, environment: Record<string, string>) {
   return { service, standbyMetric }
 }
 
-const readList = ({ url }: ServiceProcess) => sendAndRead(url, { path: connection.account, token })
+const readList = ({ url }: ServiceProcess, headers = {}) =>
+  sendAndRead(url, { path: connection.account, token }, { headers })
 const totalOf = async (service: ServiceProcess) =>
   JSON.parse((await readList(service)).text).totalItems
 
@@ -153,8 +154,33 @@ t.test('Two hosts, the primary hangs: the service follows a promotion and stays'
   t.equal(await totalOf(single.service), 2, 'one host: ready again after its promotion')
 })
 
-t.test('Two hosts, no primary: 503, and the operator names both', async (t) => {
+t.test('Commits lost by a promotion: their ETag is never used again', async (t) => {
+  const three = await startStandby(t, one)
+  const hosts = login.replace(/(?<=@)[^/]+/, `127.0.0.1:${one.port},127.0.0.1:${three.port}`)
+  const { service } = await serve(t, { DATABASE_URL: hosts })
+  const known = await readList(service)
+  // Stops the replication.
+  await query(three, `alter system set primary_conninfo = ''`)
+  await query(three, 'select pg_reload_conf()')
+  const receivers = 'select count(*)::int from pg_stat_wal_receiver'
+  await until('the replication has ended', async () => (await query(three, receivers)) === 0)
+  await addRow(one)
+  const lost = await readList(service)
+  t.not(lost.headers.get('etag'), known.headers.get('etag'))
   await one.stop()
+  await query(three, 'select pg_promote()')
+  await untilReadyIs(service, 200)
+  const ifNoneMatch = { 'if-none-match': String(lost.headers.get('etag')) }
+  const after = await readList(service, ifNoneMatch)
+  t.equal(after.status, 200, 'a client with lost rows gets the list again')
+  t.equal(after.text, known.text)
+  await addRow(three)
+  const changed = await readList(service, ifNoneMatch)
+  t.equal(changed.status, 200)
+  t.not(changed.text, lost.text)
+})
+
+t.test('Two hosts, no primary: 503, and the operator names both', async (t) => {
   await two.stop()
   await untilReadyIs(service, 503)
   isProblem(t, await readList(service), 'service_unavailable')
