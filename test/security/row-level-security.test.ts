@@ -149,6 +149,48 @@ t.test('total without its condition: counts no row of another app', async (t) =>
   }
 })
 
+t.test(
+  'role of the service: it cannot name a connection whose token it does not know',
+  async (t) => {
+    const { service, owner, mine, foreign } = await twoApps(t)
+    const { rows: unknown } = await owner.query<{ id: string; hash: string }>(
+      `select id, encode(token_hash, 'hex') as hash from connection where id <> $1`,
+      [mine.id],
+    )
+    const secrets = new RegExp(unknown.flatMap(({ id, hash }) => [id, hash]).join('|'))
+    // Everything that the role may read, also statistics of the planner.
+    const { rows: readable } = await service.query<{ from: string }>(`
+    select format('select row(%s)::text from %s',
+      string_agg(quote_ident(attname), ', ' order by attnum), c.oid::regclass) as from
+    from pg_class c join pg_attribute a on attrelid = c.oid and attnum > 0 and not attisdropped
+    where relkind in ('r', 'v', 'm', 'p') and has_column_privilege(c.oid, attnum, 'select')
+    group by c.oid`)
+    const seen: string[] = []
+    for (const { from } of readable) {
+      // Some views call functions that only a superuser may call.
+      const found = await service.query({ text: from, rowMode: 'array' }).catch(({ code }) => {
+        t.equal(code, '42501', from)
+        return { rows: [] }
+      })
+      if (secrets.test(JSON.stringify(found.rows))) seen.push(from)
+    }
+    t.ok(readable.length > 100)
+    t.same(seen, [])
+
+    const guesses = Array.from({ length: 50 }, (_, n) => String(n))
+    for (const step of [1n, -1n, 2n ** 32n]) guesses.push(String(BigInt(mine.id) + step))
+    for (const word of ['', 'demo', '1']) guesses.push(connectionKey(tokenHash(word)))
+    for (const guess of guesses) {
+      await service.query(`select set_config('service.connection_id', $1, false)`, [guess])
+      const { rows } = await service.query('select from portfolio_transaction')
+      t.equal(rows.length, 0, `connection ${guess}`)
+    }
+    // Row-level security protects from a missing WHERE, not from SQL as this role: see SECURITY.md.
+    await service.query(`select set_config('service.connection_id', $1, false)`, [foreign.id])
+    t.equal((await service.query('select from portfolio_transaction')).rows.length, 2)
+  },
+)
+
 /** Creates two apps. The connection of `mine` has one row of each type, that of `foreign` has two. */
 async function twoApps(t: Test) {
   const { url } = await createDatabase(t)
