@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
 import { type Config, readConfig, withoutEmbedded } from './config.ts'
+import { socketLimit } from './http/limits.ts'
 import { logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
@@ -9,6 +10,7 @@ import { closeOnSignal } from './shutdown.ts'
 
 /** Opens the database and the application, then listens. */
 async function start(config: Config): Promise<void> {
+  const { maxFiles, maxSockets } = socketLimit(config)
   const development =
     config.DATABASE_URL === undefined
       ? await import('../tools/embedded-postgres/demo.ts').catch(withoutEmbedded)
@@ -20,7 +22,14 @@ async function start(config: Config): Promise<void> {
   })
   const db = openDatabase(databaseOptions(config, config.DATABASE_URL ?? demo?.url ?? ''))
   const stream = logDestination()
-  const app = await buildApp({ config, db, logger: { level: config.LOG_LEVEL, stream } })
+  const app = await buildApp({
+    config: { ...config, MAX_SOCKETS: maxSockets },
+    db,
+    logger: { level: config.LOG_LEVEL, stream },
+  })
+  if (maxSockets < config.MAX_SOCKETS) {
+    app.log.warn({ maxFiles, maxSockets }, 'MAX_SOCKETS is lowered: the limit of files is too low')
+  }
   stream.reportDrops(app)
   logServers(app, db)
   const close = async () => {

@@ -1,6 +1,7 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Config } from '../config.ts'
+import { type Config, ConfigurationError } from '../config.ts'
+import { serverUrls } from '../postgres/server-urls.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -35,6 +36,34 @@ export function httpLimits(config: Config, inFlight: InFlight) {
 const MAX_HEADER_BYTES = 16_384
 /** Requests in flight on one client connection. Usual clients send one after the other. */
 const MAX_PIPELINED = 10
+
+/** Files besides the sockets of clients and of PostgreSQL: Node.js itself, log, metrics, Redis. */
+const RESERVED_FILES = 100
+
+/**
+ * Maximum of client connections: MAX_SOCKETS, or less if the process may not open as many files. If
+ * clients took all files, the service could not connect to PostgreSQL.
+ * @throws ConfigurationError if the limit of files leaves no client connection
+ */
+export function socketLimit(config: Config): { maxFiles: number; maxSockets: number } {
+  const servers = 1 + serverUrls(config.DATABASE_REPLICA_URL ?? '').length
+  const otherFiles = servers * (config.DATABASE_POOL_SIZE + 1) + RESERVED_FILES
+  const maxFiles = fileLimit()
+  if (maxFiles <= otherFiles) {
+    throw new ConfigurationError(
+      `The process may open ${maxFiles} files and needs more than ${otherFiles}: ` +
+        'raise the limit (ulimit -n, or LimitNOFILE of systemd).',
+    )
+  }
+  return { maxFiles, maxSockets: Math.min(config.MAX_SOCKETS, maxFiles - otherFiles) }
+}
+
+function fileLimit(): number {
+  const report: { userLimits?: { open_files?: { soft: number | 'unlimited' } } } =
+    process.report.getReport()
+  const limit = report.userLimits?.open_files?.soft
+  return typeof limit === 'number' ? limit : Number.POSITIVE_INFINITY
+}
 
 function createLimitedServer(config: Config, handler: RequestListener): Server {
   const server = createServer(
