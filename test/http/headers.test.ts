@@ -34,6 +34,36 @@ t.test('X-Request-ID: new in every response of any status (contract 22)', async 
   t.equal(seen.size, 2 * requests.length)
 })
 
+t.test('every response: no referrer, no type sniffing, no active content', async (t) => {
+  const names = [
+    'content-security-policy',
+    'cross-origin-resource-policy',
+    'referrer-policy',
+    'x-content-type-options',
+  ]
+  const values = [
+    "default-src 'none'; frame-ancestors 'none'",
+    'same-origin',
+    'no-referrer',
+    'nosniff',
+  ]
+  for (const [path, options] of requests) {
+    const { headers } = await get(path, options)
+    t.same(
+      names.map((name) => headers.get(name)),
+      values,
+      path,
+    )
+  }
+  const { responses } = await sendRaw({ port, bytes: 'GET / HTTP/9.9\r\n\r\n' })
+  t.same(
+    names.map((name) => responses[0]?.headers.get(name)),
+    values,
+    'malformed request',
+  )
+  t.equal((await get('/docs')).headers.get('referrer-policy'), 'no-referrer')
+})
+
 t.test('X-Request-ID in the request: ignored (contract 22)', async (t) => {
   const id = '11111111-1111-4111-8111-111111111111'
   const headers = { 'x-request-id': id, 'request-id': id, 'x-correlation-id': id }

@@ -145,7 +145,7 @@ t.test('401: takes precedence over 429 for a revoked token', async (t) => {
   t.equal((await service.get(connection.orders, { token: other })).status, 429)
 })
 
-t.test('200: the quota is renewed a minute after the first request', async (t) => {
+t.test('200: the quota is renewed a minute after the first request, not before', async (t) => {
   const service = await start(t)
   const { token, connection } = await addCaller(service.db)
   for (let i = 0; i < QUOTA; i += 1) await service.get(connection.orders, { token })
@@ -154,6 +154,10 @@ t.test('200: the quota is renewed a minute after the first request', async (t) =
   t.teardown(() => {
     Date.now = now
   })
+  Date.now = () => now() + 50_000
+  const early = await service.get(connection.orders, { token })
+  t.equal(early.status, 429)
+  t.ok(Number(early.headers.get('retry-after')) <= 10)
   Date.now = () => now() + 61_000
   const renewed = await service.get(connection.orders, { token })
   t.equal(renewed.status, 200)

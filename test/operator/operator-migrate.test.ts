@@ -83,6 +83,8 @@ t.test('SERVICE_DATABASE_PASSWORD: the role of the service can log in', async (t
   t.equal(stored?.rolpassword, scramVerifier(SERVICE_DATABASE_PASSWORD, salt))
   const rejected = await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: 'größe' })
   t.match(rejected, { code: 1, stderr: /^SERVICE_DATABASE_PASSWORD must be printable ASCII/ })
+  t.equal((await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: '' })).code, 0)
+  t.same(await query(login.href, 'select 1 as one'), [{ one: 1 }], 'empty: no change')
 })
 
 t.test('Password verifier: the example of RFC 7677', (t) => {

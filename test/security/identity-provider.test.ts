@@ -170,6 +170,53 @@ t.test('401: a forged token', async (t) => {
   }
 })
 
+t.test('401: an algorithm of a published key that the documents do not list', async (t) => {
+  const { issuer, service, connection } = await start(t)
+  for (const alg of ['ML-DSA-44', 'ML-DSA-87']) {
+    await issuer.addKey(alg, alg)
+    await rejected(t, service, connection.orders, await issuer.sign(), 'invalid_token')
+  }
+  const secret = Buffer.alloc(32, 's')
+  issuer.keys.set('secret', {
+    kty: 'oct',
+    k: secret.toString('base64url'),
+    kid: 'secret',
+    alg: 'HS256',
+  })
+  const symmetric = await forged(issuer, { alg: 'HS256', kid: 'secret' }, (input) =>
+    createHmac('sha256', secret).update(input).digest('base64url'),
+  )
+  await rejected(t, service, connection.orders, symmetric, 'invalid_token')
+})
+
+t.test('401 expired_token: the service knows the token from before', async (t) => {
+  const { issuer, service, connection } = await start(t)
+  // The service accepts 10 s of difference between the clocks.
+  const token = await issuer.sign({ exp: Math.floor(Date.now() / 1000) - 6 })
+  t.equal((await service.get(connection.orders, { token })).status, 200)
+  await until('the token has expired', async () => {
+    return (await service.get(connection.orders, { token })).status === 401
+  })
+  await rejected(t, service, connection.orders, token, 'expired_token')
+})
+
+t.test('401: a token whose key was withdrawn a minute ago', async (t) => {
+  const { issuer, service, connection } = await start(t)
+  const token = await issuer.sign({ exp: Math.floor(Date.now() / 1000) + 7_200 })
+  t.equal((await service.get(connection.orders, { token })).status, 200)
+  issuer.keys.clear()
+  await issuer.addKey('second')
+  const { now } = Date
+  t.teardown(() => {
+    Date.now = now
+  })
+  // The unknown key id makes the service fetch the keys, at most every 10 s.
+  Date.now = () => now() + 11_000
+  t.equal((await service.get(connection.orders, { token: await issuer.sign() })).status, 200)
+  Date.now = () => now() + 61_000
+  await rejected(t, service, connection.orders, token, 'invalid_token')
+})
+
 t.test('AUTH_CLIENT_ID_CLAIM: names the claim with the client id', async (t) => {
   const { issuer, service, connection } = await start(t, { AUTH_CLIENT_ID_CLAIM: 'app' })
   const named = await issuer.sign({ client_id: 'stranger', app: 'client' })

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { readConfig } from '../../src/config.ts'
+import { readConfig, settings } from '../../src/config.ts'
 
 const provider = {
   AUTH_ISSUER: 'https://id.example',
@@ -119,4 +119,39 @@ t.test('a value outside of a list: one sentence with the allowed values', async 
   for (const value of ['otlp', 'otlp, console', 'zipkin', 'none']) {
     t.same(errorsOf(t, { OTEL_TRACES_EXPORTER: value }), [], value)
   }
+})
+
+t.test('limits: the lowest and the highest value are valid, and no other', async (t) => {
+  const limits: Record<string, [number, number]> = {
+    PORT: [0, 65_535],
+    MAX_LIMIT: [1_000, 100_000],
+    REQUEST_TIMEOUT_MS: [100, 300_000],
+    CLIENT_STALL_MS: [1_000, 3_600_000],
+    SHUTDOWN_DELAY_MS: [0, 600_000],
+    SHUTDOWN_GRACE_MS: [100, 600_000],
+    DATABASE_POOL_SIZE: [1, 1_000],
+    DATABASE_WAIT_MS: [10, 60_000],
+    STATEMENT_TIMEOUT_MS: [100, 600_000],
+    REPLICA_MAX_LAG_MS: [1_000, 3_600_000],
+    DATABASE_QUEUE: [0, 100_000],
+    ANSWER_MEMORY_MB: [16, 65_536],
+    MAX_REQUESTS: [1, 1_000_000],
+    MAX_SOCKETS: [1, 1_000_000],
+    MAX_EVENT_LOOP_DELAY_MS: [0, 60_000],
+    RATE_LIMIT_PER_MINUTE: [0, 10_000_000],
+    METRICS_PORT: [0, 65_535],
+  }
+  const numbers = Object.entries(settings).filter(([, { type }]) => type === 'integer')
+  t.same(numbers.map(([name]) => name).sort(), Object.keys(limits).sort())
+  for (const [name, [lowest, highest]] of Object.entries(limits)) {
+    for (const value of [lowest, highest]) t.same(errorsOf(t, { [name]: String(value) }), [], name)
+    for (const value of [lowest - 1, highest + 1, lowest + 0.5, 'x']) {
+      t.match(errorsOf(t, { [name]: String(value) }), [new RegExp(`^${name} must be `)])
+    }
+  }
+})
+
+t.test('empty variable: counts as not set', async (t) => {
+  const empty = Object.fromEntries(Object.keys(settings).map((name) => [name, '']))
+  t.same(readConfig(empty), readConfig({}))
 })

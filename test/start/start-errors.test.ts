@@ -11,6 +11,7 @@ import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { operator } from '../operator/operator-process.ts'
 import { createDatabase } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { hideNewestMigration } from '../support/schema-behind.ts'
 import { onServer } from '../support/template.ts'
 
 const { url } = await createDatabase(t)
@@ -78,6 +79,16 @@ t.test('denied right: one sentence with the message of PostgreSQL, and exit code
   await expectDenied('permission denied for schema public')
   await onServer(url, `revoke connect on database ${name} from public`)
   await expectDenied(`permission denied for database "${name}"`)
+})
+
+t.test('outdated schema: one sentence and exit code 1', async (t) => {
+  const { url } = await createDatabase(t)
+  const db = openAsOwner(t, url)
+  const { name } = await hideNewestMigration(db)
+  t.same(await start({ DATABASE_URL: await loginOfService(t, db, url) }), {
+    stderr: `The database schema is outdated. It lacks ${name}. Run \`npm run operator -- migrate\` first.\n`,
+    code: 1,
+  })
 })
 
 t.test('embedded PostgreSQL cannot start: one sentence and exit code 1', async (t) => {

@@ -2,25 +2,11 @@ import { sql } from 'kysely'
 import t from 'tap'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { addCaller } from '../../support/rows.ts'
-import { hideNewestMigration } from '../../support/schema-behind.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { sendAndRead } from '../support/golden-responses.ts'
-import {
-  launchService,
-  startServiceProcess,
-  untilReadyIs,
-} from '../support/processes/service-process.ts'
+import { startServiceProcess, untilReadyIs } from '../support/processes/service-process.ts'
 
 const { db, login } = await openTestDatabase(t)
-
-t.test('Exit code 1: the schema lacks a migration, and a message names the command', async (t) => {
-  const newest = await hideNewestMigration(db)
-  const { ended, output } = await launchService(t, { DATABASE_URL: login, PORT: '0' })
-  t.equal(await ended(), 1)
-  t.match(output(), `It lacks ${newest.name}. Run \`npm run operator -- migrate\` first.`)
-  t.notMatch(output(), /at .*src\//, 'no stack trace')
-  await newest.restore()
-})
 
 t.test('503: the password is wrong; the service recovers when it is right', async (t) => {
   const { connection, token } = await addCaller(db)
