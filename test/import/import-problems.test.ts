@@ -1,7 +1,7 @@
 import t from 'tap'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from './importing.ts'
 
-const { problems, run, newConnection, rowCounts } = await prepareImport(t)
+const { db, problems, run, newConnection, rowCounts } = await prepareImport(t)
 
 /** Imports lines. Returns the actual and the expected problems. */
 async function report(type: Parameters<typeof problems>[0], cases: [string, string][]) {
@@ -117,6 +117,14 @@ t.test('Text at the length limit: stored; the limit counts characters', async (t
   const connection = await newConnection()
   const text = `"description":"${'😀'.repeat(10_000)}","currency":"${'\\ud83d\\ude00'.repeat(255)}"`
   t.match(await run('portfolio-transactions', connection, portfolioLine(1, text)), { inserted: 1 })
+})
+
+t.test('Escaped text of three bytes a character: stored whole', async (t) => {
+  const connection = await newConnection()
+  const description = `"description":"${'\\u20ac'.repeat(10_000)}"`
+  await run('portfolio-transactions', connection, portfolioLine(1, description))
+  const stored = await db.selectFrom('portfolio_transaction').select('description').execute()
+  t.ok(stored.some((row) => row.description === '€'.repeat(10_000)))
 })
 
 t.test('Invalid field: unknown, repeated, missing or null', async (t) => {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +14,13 @@ import { operator, operatorHere } from './operator-process.ts'
 const { url: DATABASE_URL } = await createDatabase(t)
 const db = openAsOwner(t, DATABASE_URL)
 const call = (...args: string[]) => operatorHere(args, { DATABASE_URL })
+const folder = t.testdir()
+/** Path of a new file with this token. */
+const tokenFile = (token: string) => {
+  const path = join(folder, encodeURIComponent(token))
+  writeFileSync(path, `${token}\n`)
+  return path
+}
 const callWith = (input: string, ...args: string[]) =>
   operator(args, { env: { DATABASE_URL }, input })
 
@@ -26,7 +34,7 @@ t.test('--json: creates an app, a token, a connection and rows', async (t) => {
   const connection = (await call('connection', 'create', '--app', 'wealth', '--json')).json()
   t.match(connection.token, /^[A-Za-z0-9]{22}$/)
   const rows = `${portfolioLine(1)}\n${portfolioLine(2)}\n`
-  const into = ['import', 'portfolio-transactions', '--connection', connection.token, '--json']
+  const into = ['import', 'portfolio-transactions', '--connection', connection.id, '--json']
   t.match((await callWith(rows, ...into, '-')).json(), {
     read: 2,
     inserted: 2,
@@ -55,7 +63,15 @@ t.test('Tokens: only the SHA-256 is stored', async (t) => {
   await call('app', 'create', 'hashes')
   const issued = (await call('token', 'issue', '--app', 'hashes', '--json')).json()
   t.equal(issued.expiresAt, null)
-  const given = ['connection', 'create', '--app', 'hashes', '--token', 'größe 1/2', '--json']
+  const given = [
+    'connection',
+    'create',
+    '--app',
+    'hashes',
+    '--token-file',
+    tokenFile('größe 1/2'),
+    '--json',
+  ]
   const created = (await call(...given)).json()
   t.equal(created.token, 'größe 1/2')
   const hash = (token: string) => createHash('sha256').update(token, 'utf8').digest()
@@ -75,6 +91,44 @@ t.test('Tokens: only the SHA-256 is stored', async (t) => {
   )
 })
 
+t.test('Connection by its id, or by its token in a file, standard input or variable', async (t) => {
+  await call('app', 'create', 'naming')
+  const create = ['connection', 'create', '--app', 'naming', '--json', '--token-file', '-']
+  const { id } = (await callWith('naming-token\r\n', ...create)).json()
+  t.equal(id, connectionKey(tokenHash('naming-token')), 'the line break is no part of the token')
+  const rows = join(folder, 'naming.ndjson')
+  writeFileSync(rows, portfolioLine(1))
+  const into = (...args: string[]) => ['import', 'portfolio-transactions', ...args, rows, '--json']
+  t.match((await call(...into('--connection', id))).json(), { inserted: 1 })
+  t.match((await call(...into('--token-file', tokenFile('naming-token')))).json(), { unchanged: 1 })
+  t.match((await callWith('naming-token', ...into('--token-file', '-'))).json(), { unchanged: 1 })
+  const env = { DATABASE_URL, CONNECTION_TOKEN: 'naming-token' }
+  t.match((await operatorHere(into(), env)).json(), { unchanged: 1 })
+  const other = await operatorHere(into('--connection', '5'), env)
+  t.match(other, { code: 1, stderr: /^There is no connection 5:/ }, 'the argument goes first')
+  const empty = ['connection', 'delete', '--token-file', '/dev/null']
+  t.match(await call(...empty), { code: 1, stderr: 'There is no token in /dev/null.\n' })
+  t.match(await operatorHere(['connection', 'delete'], env), { code: 2 }, 'never by the variable')
+  t.match(await call('connection', 'delete', id, '--json'), { code: 0 })
+})
+
+t.test(
+  'token issue: --ttl in each unit; without it, says that the token never expires',
+  async (t) => {
+    await call('app', 'create', 'lifetimes')
+    const issue = ['token', 'issue', '--app', 'lifetimes']
+    const seconds = { '90s': 90, '30m': 1_800, '1h': 3_600, '2d': 172_800, '1w': 604_800 }
+    for (const [ttl, expected] of Object.entries(seconds)) {
+      const before = Date.now()
+      const { expiresAt } = (await call(...issue, '--ttl', ttl, '--json')).json()
+      const actual = (Date.parse(expiresAt) - before) / 1_000
+      // Less than the difference between units, more than the time of the command.
+      t.ok(actual > expected - 5 && actual < expected + 30, `${ttl}: ${actual} s`)
+    }
+    t.match(await call(...issue), { stdout: / of lifetimes never expires \(see --ttl\)/ })
+  },
+)
+
 t.test('token revoke: keeps the time of the first revocation', async (t) => {
   await call('app', 'create', 'revoking')
   const { id } = (await call('token', 'issue', '--app', 'revoking', '--json')).json()
@@ -88,7 +142,7 @@ t.test('token revoke: keeps the time of the first revocation', async (t) => {
 t.test('connection create: a token is unique in the whole database', async (t) => {
   await call('app', 'create', 'one')
   await call('app', 'create', 'two')
-  const create = ['connection', 'create', '--token', 'shared', '--app']
+  const create = ['connection', 'create', '--token-file', tokenFile('shared'), '--app']
   t.match(await call(...create, 'one'), { code: 0 })
   for (const app of ['one', 'two']) {
     t.match(await call(...create, app), {
@@ -98,7 +152,7 @@ t.test('connection create: a token is unique in the whole database', async (t) =
         'A connection with this token exists already: a token is unique in the whole database.\n',
     })
   }
-  const into = ['import', 'portfolio-transactions', '--connection', 'shared', '-']
+  const into = ['import', 'portfolio-transactions', '--token-file', tokenFile('shared'), '-']
   t.match(await callWith('', ...into, '--app', 'two'), {
     code: 1,
     stdout: '',
@@ -122,7 +176,7 @@ t.test(
 
 t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
   const id = '00000000-0000-4000-8000-000000000001'
-  const into = ['import', 'transfer-orders', '--connection', 'x']
+  const into = ['import', 'transfer-orders', '--connection', '5']
   const cases: [string[], RegExp][] = [
     [['ap'], /^Unknown command 'ap' \(Did you mean app\?\) See npm run operator -- --help\.$/],
     [['app', 'create'], /^Missing required argument 'name'\./],
@@ -140,14 +194,26 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
     [['token', 'issue', '--app', 'a', '--ttl', '0d'], /Write a number/],
     [['token', 'issue', '--app', 'a', '--ttl', '36501d'], /Write a number/],
     [['token', 'revoke', `${id}0`], /The id is a UUID/],
-    [['connection', 'create', '--app', 'a', '--token', ''], /It must not be empty/],
-    [['connection', 'delete'], /^Give the id of the connection, or its token/],
-    [['connection', 'delete', '5', '--connection', 'x'], /^Give the id of the connection, or its/],
-    [['connection', 'delete', 'AbCdEfGh12'], /The id is a number: `connection list/],
-    [['connection', 'delete', '9223372036854775808'], /The id is a number/],
+    [['connection', 'create', '--app', 'a', '--token-file', ''], /It must not be empty/],
+    [['connection', 'create', '--app', 'a', '--token', 'x'], /^Unknown option '--token'/],
+    [['connection', 'delete'], /^Give the id of the connection, or a file with its token/],
+    [['connection', 'delete', '5', '--token-file', 'x'], /^Give the id of the connection, or a/],
+    [
+      ['connection', 'delete', 'AbCdEfGh12'],
+      /^(?!.*AbCd)The id of a connection is a number: `connection list/,
+    ],
+    [['connection', 'delete', '9223372036854775808'], /^The id of a connection is a number/],
+    [
+      ['import', 'transfer-orders', '--connection', 'AbCdEfGh12', '-'],
+      /^(?!.*AbCd)The id of a connection is a number: .* A token is read from a file: --token-file FILE\./,
+    ],
     [into, /^Missing required argument 'file'\./],
     [[...into, '-', '-'], /^Standard input \(-\) can be read only once\./],
-    [['import', 'transfer-orders', 'f'], /^Required option '--connection <token>' not/],
+    [['import', 'transfer-orders', '-'], /^Give the id of the connection, or a file with its/],
+    [
+      ['import', 'transfer-orders', '--token-file', '-', '-'],
+      /^Standard input \(-\) can be read only once\./,
+    ],
   ]
   await Promise.all(
     cases.map(async ([args, sentence]) => {
@@ -162,8 +228,8 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
 
 t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) => {
   await call('app', 'create', 'taken', '--client-id', 'taken-id')
-  await call('connection', 'create', '--app', 'taken', '--token', 'taken-token')
-  const into = ['import', 'account-transactions', '--connection', 'taken-token']
+  await call('connection', 'create', '--app', 'taken', '--token-file', tokenFile('taken-token'))
+  const into = ['import', 'account-transactions', '--token-file', tokenFile('taken-token')]
   const cases: [string[], string][] = [
     [['app', 'create', 'taken'], 'The app taken already exists.'],
     [
@@ -178,13 +244,13 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
         '`token list --app NAME` shows those of an app.',
     ],
     [
-      ['connection', 'create', '--app', 'taken', '--token', 'taken-token'],
+      ['connection', 'create', '--app', 'taken', '--token-file', tokenFile('taken-token')],
       'A connection with this token exists already: a token is unique in the whole database.',
     ],
     [[...into, 'no-such-file'], 'no-such-file: there is no such file.'],
     [[...into, tmpdir()], `${tmpdir()} is a folder: name the files in it.`],
     [
-      ['import', 'transfer-orders', '--connection', 'no-such', '-'],
+      ['import', 'transfer-orders', '--token-file', tokenFile('no-such'), '-'],
       'There is no connection with this token.',
     ],
   ]
@@ -202,14 +268,14 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
 t.test('Failure: control and bidirectional characters do not reach the terminal', async (t) => {
   const named = await call('token', 'list', '--app', 'a\u001b[2J\u202e\u009bb')
   t.match(named, { code: 1, stderr: 'There is no app a�[2J��b: ' })
-  const file = await call('import', 'transfer-orders', '--connection', 'x', 'a\rb\u2066')
+  const file = await call('import', 'transfer-orders', '--connection', '5', 'a\rb\u2066')
   t.match(file, { code: 1, stderr: 'a�b�: there is no such file.\n' })
 })
 
 t.test('import: names the fields that no row had', async (t) => {
   await call('app', 'create', 'sparse')
-  await call('connection', 'create', '--app', 'sparse', '--token', 'sparse')
-  const into = (type: string) => ['import', type, '--connection', 'sparse', '-']
+  await call('connection', 'create', '--app', 'sparse', '--token-file', tokenFile('sparse'))
+  const into = (type: string) => ['import', type, '--token-file', tokenFile('sparse'), '-']
   // Some fields per row; a null counts as present, and so does a null object.
   const rows = [
     accountLine(1, '"exchangeRate":1,"commission":null,"taxes":0,"currency":"EUR"'),
@@ -255,13 +321,13 @@ t.test('import: names the fields that no row had', async (t) => {
 
 t.test('Rejected import: lists the problems as text and as JSON', async (t) => {
   await call('app', 'create', 'rejected')
-  await call('connection', 'create', '--app', 'rejected', '--token', 'rejected')
+  await call('connection', 'create', '--app', 'rejected', '--token-file', tokenFile('rejected'))
   const folder = await mkdtemp(join(tmpdir(), 'operator-test-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const [valid, invalid] = [join(folder, 'valid.ndjson'), join(folder, 'invalid.ndjson')]
   await writeFile(valid, portfolioLine(1))
   await writeFile(invalid, `${portfolioLine(2)}\n${portfolioLine(3, '"titel":1')}`)
-  const into = ['import', 'portfolio-transactions', '--connection', 'rejected']
+  const into = ['import', 'portfolio-transactions', '--token-file', tokenFile('rejected')]
   const reason = 'there is no such field; the closest is titles'
   t.match(await call(...into, valid, invalid), {
     code: 1,

@@ -22,13 +22,15 @@ function addIssue(token: Command, run: Run): void {
     .command('issue')
     .description('issue a token and show it, once; other tokens of the app stay valid')
     .requiredOption('--app <name>', 'the app', nonEmpty)
-    .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; unlimited if absent', lifetime)
+    .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; it never expires if absent', lifetime)
     .addHelpText('after', examples('token issue --app my-app --ttl 90d'))
     .action(({ app, ttl }: { app: string; ttl?: number }) =>
       run(async ({ db }) => {
         const json = await issueToken(db, app, ttl)
-        const end = json.expiresAt ? `until ${json.expiresAt.toISOString()}` : 'until it is revoked'
-        const text = `Token ${json.id} of ${app}, valid ${end}. It is shown only now:\n${json.token}`
+        const end = json.expiresAt
+          ? `is valid until ${json.expiresAt.toISOString()}`
+          : 'never expires (see --ttl), and is valid until it is revoked'
+        const text = `Token ${json.id} of ${app} ${end}. It is shown only now:\n${json.token}`
         return { json, text }
       }),
     )
