@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connectionToken, makeConnections } from '../data/data-set.ts'
+import { keyOf, makeConnections } from '../data/data-set.ts'
 import { type BenchDatabase, type PostgresServer, withDatabase } from '../data/database.ts'
 import { transactionLines } from '../data/rows.ts'
 import { digits, table } from '../report/tables.ts'
@@ -37,7 +37,7 @@ async function importTable(database: BenchDatabase): Promise<string> {
 
 async function runImport(url: string, file: string) {
   const script = join(import.meta.dirname, '../../src/operator/main.ts')
-  const words = ['import', 'portfolio-transactions', '--connection', connectionToken(1), file]
+  const words = ['import', 'portfolio-transactions', '--connection', keyOf(1), file]
   const begin = performance.now()
   const child = spawn(process.execPath, [script, ...words, '--json'], {
     env: { ...process.env, DATABASE_URL: url },

@@ -14,7 +14,7 @@ import { printable } from './output.ts'
 
 /** Environment and output of a call. */
 export interface Io {
-  /** The CLI reads DATABASE_URL, DATA_DIR and SERVICE_DATABASE_PASSWORD. */
+  /** The CLI reads DATABASE_URL, DATA_DIR, SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
   environment: NodeJS.ProcessEnv
   stdout(text: string): void
   stderr(text: string): void
@@ -74,7 +74,7 @@ function buildProgram(run: Run, { environment, stdout, stderr }: Io): Command {
   addAppCommands(program, run)
   addTokenCommands(program, run)
   addConnectionCommands(program, run)
-  addImportCommands(program, run)
+  addImportCommands(program, run, environment.CONNECTION_TOKEN || undefined)
   return program
 }
 

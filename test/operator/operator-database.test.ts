@@ -31,7 +31,7 @@ t.test('Database error: one sentence', async (t) => {
       changed(url, { pathname: '/no_such_database' }),
       'The database in DATABASE_URL does not exist: create it first.',
     ],
-    ['mysql://localhost/x', /^DATABASE_URL must match pattern/],
+    ['mysql://localhost/x', /^DATABASE_URL must be a URL like/],
   ]
   await Promise.all(
     cases.map(async ([wrong, sentence]) => {

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
@@ -18,6 +20,13 @@ import { operator, operatorHere } from './operator-process.ts'
 
 const service = await startService(t)
 const { db, databaseUrl: DATABASE_URL } = service
+const folder = t.testdir()
+/** Path of a new file with this token. */
+const tokenFile = (token: string) => {
+  const path = join(folder, token)
+  writeFileSync(path, token)
+  return path
+}
 const call = (...args: string[]) => operatorHere(args, { DATABASE_URL })
 
 /** Adds an app, a token and a connection: 2 portfolio and 1 account transaction, 1 order. */
@@ -79,7 +88,7 @@ t.test('404: deleted connection, by its id or its token', async (t) => {
   await addPortfolioTransactions(db, sibling, {})
   t.ok((await remains(t, customer.connection)) > 4)
 
-  const byToken = ['connection', 'delete', '--connection', 'erased']
+  const byToken = ['connection', 'delete', '--token-file', tokenFile('erased')]
   t.match(await call(...byToken, '--app', 'neighbour'), {
     code: 1,
     stderr: 'The app neighbour has no connection with this token.\n',
@@ -178,11 +187,11 @@ t.test('Missing app or connection: an error, and nothing is deleted', async (t) 
       `The app elsewhere has no connection ${id}: ${listed}`,
     ],
     [
-      ['connection', 'delete', '--connection', 'no-such'],
+      ['connection', 'delete', '--token-file', tokenFile('no-such')],
       'There is no connection with this token.',
     ],
     [
-      ['connection', 'delete', '--connection', token, '--app', 'elsewhere'],
+      ['connection', 'delete', '--token-file', tokenFile(token), '--app', 'elsewhere'],
       'The app elsewhere has no connection with this token.',
     ],
   ]

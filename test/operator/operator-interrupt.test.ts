@@ -15,9 +15,9 @@ const rows = join(t.testdir(), 'rows.ndjson')
 await writeFile(rows, `${portfolioLine(1)}\n`)
 
 /** Command line of an import in a new process. */
-const importInto = ({ token }: { token: string }, file: string) => [
+const importInto = ({ id }: { id: string }, file: string) => [
   ...[process.execPath, '--disable-warning=ExperimentalWarning', main],
-  ...['import', 'portfolio-transactions', '--connection', token, file],
+  ...['import', 'portfolio-transactions', '--connection', id, file],
 ]
 
 function start([command = '', ...args]: string[]) {

@@ -104,7 +104,9 @@ t.test('README.md: the commands of an import create, import and read a row', asy
   const created = await runCommands(await commands('npm run operator -- app create'), folder, env)
   const [, appToken = ''] = /^(idq_\S+)$/m.exec(created) ?? []
   const [, connectionToken = ''] = /^([A-Za-z0-9]{22})$/m.exec(created) ?? []
+  const [, connectionId = ''] = /^Connection (-?\d+) of/m.exec(created) ?? []
   const text = (await commands('APP_TOKEN='))
+    .replace('CONNECTION_ID=…', `CONNECTION_ID=${connectionId}`)
     .replace('APP_TOKEN=…', `APP_TOKEN=${appToken}`)
     .replace('CONNECTION_TOKEN=…', `CONNECTION_TOKEN=${connectionToken}`)
     .replace('http://127.0.0.1:3000', service.url)

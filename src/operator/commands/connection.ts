@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { type Command, InvalidArgumentError } from 'commander'
+import { text } from 'node:stream/consumers'
+import type { Command } from 'commander'
 import type { Kysely } from 'kysely'
 import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
@@ -8,6 +9,7 @@ import { examples, nonEmpty, type Run, shortText } from '../command.ts'
 import { findApp } from '../database.ts'
 import { deleteConnection, describeRows } from '../deletion.ts'
 import { isViolation, UsageError } from '../errors.ts'
+import { openInputs } from '../import/source.ts'
 import { table } from '../output.ts'
 
 /** `connection create`, `connection list`, `connection delete`. */
@@ -25,16 +27,18 @@ function addCreate(connection: Command, run: Run): void {
     .command('create')
     .description('create a connection and show its token, once')
     .requiredOption('--app <name>', 'its app', nonEmpty)
-    .option('--token <token>', 'its token; generated if absent', nonEmpty)
+    .option('--token-file <file>', 'file with its token; generated if absent', nonEmpty)
     .option('--label <text>', 'a name for people', shortText)
     .addHelpText('after', examples('connection create --app my-app --label "Savings plan"'))
-    .action(({ app, token, label }: { app: string; token?: string; label?: string }) =>
-      run(async ({ db }) => {
+    .action(async (options: { app: string; tokenFile?: string; label?: string }) => {
+      const { app, tokenFile, label } = options
+      const token = tokenFile === undefined ? newToken() : await readToken(tokenFile)
+      await run(async ({ db }) => {
         const json = await createConnection(db, { app, token, label })
         const text = `Connection ${json.id} of ${app}. Its token is shown only now:\n${json.token}`
         return { json, text }
-      }),
-    )
+      })
+    })
 }
 
 function addList(connection: Command, run: Run): void {
@@ -62,43 +66,61 @@ function addDelete(connection: Command, run: Run): void {
   connection
     .command('delete')
     .description('delete a connection and all its rows, immediately and permanently')
-    .argument('[id]', 'id of the connection, from `connection list`', connectionId)
-    .option('--connection <token>', 'its token, instead of the id', nonEmpty)
+    .argument('[id]', 'id of the connection, from `connection list`')
+    .option('--token-file <file>', 'file with its token, instead of the id; - is standard input')
     .option('--app <name>', 'the app that it must belong to', nonEmpty)
     .addHelpText(
       'after',
       examples(
         'connection delete 4611686018427387904 --app my-app',
-        'connection delete --connection AbCdEfGh12IjKlMnOp34Qr',
+        'connection delete --token-file - < token.txt',
       ),
     )
-    .action(
-      (
-        id: string | undefined,
-        { connection: token, app }: { connection?: string; app?: string },
-      ) => {
-        const reference: ConnectionReference = { ...idOrToken(id, token), app }
-        return run(async ({ db }) => {
-          const json = await deleteConnection(db, await findConnection(db, reference))
-          const text = `Connection ${json.id} of ${json.app} is deleted with ${describeRows(json)}.`
-          return { json, text }
-        })
-      },
-    )
+    .action(async (id: string | undefined, options: { tokenFile?: string; app?: string }) => {
+      const reference = await readReference({ id, ...options })
+      await run(async ({ db }) => {
+        const json = await deleteConnection(db, await findConnection(db, reference))
+        const text = `Connection ${json.id} of ${json.app} is deleted with ${describeRows(json)}.`
+        return { json, text }
+      })
+    })
 }
 
-function idOrToken(id: string | undefined, token: string | undefined) {
-  if (id !== undefined && token === undefined) return { id }
-  if (token !== undefined && id === undefined) return { token }
-  throw new UsageError('Give the id of the connection, or its token with --connection.')
-}
-
-function connectionId(value: string): string {
-  if (/^-?\d{1,19}$/.test(value) && BigInt.asIntN(64, BigInt(value)) === BigInt(value)) return value
-  throw new InvalidArgumentError('The id is a number: `connection list --app NAME` shows it.')
+/** A connection on the command line. */
+interface ConnectionOptions {
+  id?: string | undefined
+  tokenFile?: string | undefined
+  /** Token in the environment: used without `id` and `tokenFile`. */
+  token?: string | undefined
+  /** The app that the connection must belong to. */
+  app?: string | undefined
 }
 
 type ConnectionReference = ({ id: string } | { token: string }) & { app?: string | undefined }
+
+/** @throws UsageError unless there is either a valid id or a token */
+export async function readReference(options: ConnectionOptions): Promise<ConnectionReference> {
+  const { id, tokenFile, token, app } = options
+  if (id !== undefined && tokenFile === undefined) {
+    if (/^-?\d{1,19}$/.test(id) && BigInt.asIntN(64, BigInt(id)) === BigInt(id)) return { id, app }
+    // The value may be a token, so the message must not contain it.
+    throw new UsageError(
+      'The id of a connection is a number: `connection list --app NAME` shows it. A token is ' +
+        'read from a file: --token-file FILE.',
+    )
+  }
+  if (tokenFile !== undefined && id === undefined) return { token: await readToken(tokenFile), app }
+  if (token !== undefined && id === undefined) return { token, app }
+  throw new UsageError('Give the id of the connection, or a file with its token (--token-file).')
+}
+
+/** Reads a token, which would reach npm's log, `ps` and the shell's history as an argument. */
+async function readToken(path: string): Promise<string> {
+  const [input] = await openInputs([path])
+  const token = input ? (await text(input.chunks)).replace(/\r?\n$/, '') : ''
+  if (token !== '') return token
+  throw new OperatorError(`There is no token in ${input?.name}.`)
+}
 
 /**
  * Finds a connection by its id or token. With `app`, it must belong to this app.
@@ -136,15 +158,14 @@ function newToken(): string {
 
 /**
  * Creates a connection of an app. The database has only the hash of its token (contract 21).
- * @param parameters without `token`, a new one is generated
  * @throws OperatorError when the app does not exist, or a connection with this key exists
  */
 async function createConnection(
   db: Kysely<Tables>,
-  parameters: { app: string; token?: string | undefined; label?: string | undefined },
+  parameters: { app: string; token: string; label: string | undefined },
 ) {
   const app = await findApp(db, parameters.app)
-  const { token = newToken(), label = null } = parameters
+  const { token, label = null } = parameters
   const hash = tokenHash(token)
   const id = connectionKey(hash)
   try {

@@ -1,17 +1,19 @@
 import type { Command } from 'commander'
 import { examples, nonEmpty, type Report, type Run } from '../command.ts'
+import { UsageError } from '../errors.ts'
 import { type Imported, importRows } from '../import/import-rows.ts'
 import { type ImportTypeName, importTypes } from '../import/import-types.ts'
-import { type Input, openInputs, type Source } from '../import/source.ts'
+import { type Input, openInputs, READ_ONCE, type Source } from '../import/source.ts'
 import { pluralize } from '../output.ts'
-import { findConnection } from './connection.ts'
+import { findConnection, readReference } from './connection.ts'
 
 /** `import …`: rows as newline-delimited JSON, a command for each import type. */
-export function addImportCommands(program: Command, run: Run): void {
+export function addImportCommands(program: Command, run: Run, token: string | undefined): void {
   const group = program
     .command('import')
     .description('import rows: newline-delimited JSON with the field names of the API')
-  for (const name of Object.keys(importTypes) as ImportTypeName[]) addImport(group, name, run)
+  for (const name of Object.keys(importTypes) as ImportTypeName[])
+    addImport(group, name, run, token)
 }
 
 const LEFT_OUT = '\nA field that is left out is null, if it may be.'
@@ -20,12 +22,18 @@ completed the order, which the API does not show. Write a past time such as 2025
 or null for not yet; left out, it is the time of the import.`
 
 interface ImportFlags {
-  connection: string
+  connection?: string
+  tokenFile?: string
   app?: string
   dryRun?: boolean
 }
 
-function addImport(group: Command, name: ImportTypeName, run: Run): void {
+function addImport(
+  group: Command,
+  name: ImportTypeName,
+  run: Run,
+  token: string | undefined,
+): void {
   group
     .command(name)
     .description(
@@ -33,26 +41,29 @@ function addImport(group: Command, name: ImportTypeName, run: Run): void {
         'the connection has already is updated if it differs.',
     )
     .argument('<file...>', 'files with one JSON object a line; - is standard input')
-    .requiredOption('--connection <token>', 'token of the connection', nonEmpty)
+    .option('--connection <id>', 'id of the connection, from `connection list`')
+    .option('--token-file <file>', 'file with its token, instead; or the variable CONNECTION_TOKEN')
     .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
     .option('--dry-run', 'only validate the rows, and count what an import would change')
     .addHelpText('after', name === 'transfer-orders' ? LEFT_OUT + COMPLETED_AT : LEFT_OUT)
     .addHelpText(
       'after',
       examples(
-        `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr rows.ndjson`,
-        `import ${name} --connection AbCdEfGh12IjKlMnOp34Qr --dry-run - < rows.ndjson`,
+        `import ${name} --connection 4611686018427387904 rows.ndjson`,
+        `import ${name} --token-file token.txt --dry-run - < rows.ndjson`,
       ),
     )
-    .action((files: string[], { connection, app, dryRun = false }: ImportFlags) =>
-      run(async ({ db, pool, signal }) => {
+    .action(async (files: string[], { connection: id, dryRun = false, ...flags }: ImportFlags) => {
+      if (flags.tokenFile === '-' && files.includes('-')) throw new UsageError(READ_ONCE)
+      const reference = await readReference({ id, token, ...flags })
+      await run(async ({ db, pool, signal }) => {
         const inputs = await openInputs(files)
-        const connectionId = await findConnection(db, { token: connection, app })
+        const connectionId = await findConnection(db, reference)
         const { sources, onProgress, stop } = showProgress(inputs)
         const options = { type: name, connectionId, sources, dryRun, onProgress, signal }
         return reportOf(await importRows(pool, options).finally(stop), dryRun)
-      }),
-    )
+      })
+    })
 }
 
 function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {

@@ -107,6 +107,8 @@ export interface Input extends Source {
   bytes: number | undefined
 }
 
+export const READ_ONCE = 'Standard input (-) can be read only once.'
+
 /**
  * Checks that all files can be read, before reading any.
  * @param paths `-` is standard input
@@ -114,7 +116,7 @@ export interface Input extends Source {
  */
 export async function openInputs(paths: string[]): Promise<Input[]> {
   if (paths.filter((path) => path === '-').length > 1) {
-    throw new UsageError('Standard input (-) can be read only once.')
+    throw new UsageError(READ_ONCE)
   }
   return await Promise.all(paths.map(openInput))
 }
