@@ -43,6 +43,8 @@ const DEPTH = 8
 const FAIR_MS = 100
 /** Two connections that break within this time replace the pool, in ms. */
 const REPEATED_MS = 1_000
+/** Time without a completed read after which a connection gets no further reads, in ms. */
+const STALLED_MS = 250
 /** Interval of the checks for overdue reads, in ms. */
 const CHECK_MS = 100
 /** Idle time after which a connection returns to the pool, in ms. */
@@ -70,6 +72,8 @@ interface Lease {
   progressAt: number
   /** True if the connection must not return to the pool. */
   discard: boolean
+  /** Read that took too long, so that the connection was closed. */
+  late: Read | undefined
 }
 
 /** Connections to one server. Each carries several reads in flight (the pipeline mode of pg). */
@@ -268,7 +272,9 @@ export class Pipeline {
     const again = broken && !single && performance.now() - this.#brokenAt < REPEATED_MS
     if (broken && !single) this.#brokenAt = performance.now()
     if (lease.pool === this.#pool && (silent || again)) this.#replacePool(silent)
-    this.#fail(read, error)
+    // PostgreSQL runs the reads of a connection in order: those behind a late one did not begin.
+    const isBehind = lease.late !== undefined && lease.late !== read && lease.pool === this.#pool
+    this.#fail(read, error, isBehind || isConnectionFailure(error))
   }
 
   /** Replaces the pool: if two connections broke or one is silent, idle ones may be dead as well. */
@@ -290,9 +296,9 @@ export class Pipeline {
   }
 
   /** Repeats a read once after a connection failure. Repeating a read is safe. */
-  #fail(read: Read, error: Error): void {
+  #fail(read: Read, error: Error, again = isConnectionFailure(error)): void {
     const { repeat } = read
-    if (repeat === undefined || !isConnectionFailure(error) || performance.now() >= read.due) {
+    if (repeat === undefined || !again || performance.now() >= read.due) {
       read.reject(asUnavailable(error))
       return
     }
@@ -337,14 +343,17 @@ const leaseOf = (client: pg.PoolClient, pool: ServerPool): Lease => ({
   alone: false,
   progressAt: performance.now(),
   discard: false,
+  late: undefined,
 })
 
 function leastBusy(leases: Iterable<Lease>, pool: ServerPool, depth: number): Lease | undefined {
   let best: Lease | undefined
+  const stalled = performance.now() - STALLED_MS
   for (const lease of leases) {
     const { size } = lease.inFlight
     if (lease.alone || lease.discard || size >= depth || lease.pool !== pool) continue
     if (size === 0) return lease
+    if (lease.progressAt < stalled) continue
     if (best === undefined || size < best.inFlight.size) best = lease
   }
   return best
@@ -360,14 +369,20 @@ function takePacket(waiting: Read[], depth: number): Read[] {
 const rejectionOf = ({ reservation }: Read) =>
   new DatabaseUnavailable(reservation?.ended ? 'the client is gone' : 'responses fill the memory')
 
-/** Closes the connection if a read is overdue, or if no read has ended for `silentMs`. */
+/**
+ * Rejects overdue reads. Closes the connection if all its reads are overdue, or if none has ended for
+ * `silentMs`.
+ */
 function closeOverdue(lease: Lease, silentMs: number): void {
   const now = performance.now()
   const [oldest] = lease.inFlight
   if (oldest === undefined) return
-  const isOverdue = [...lease.inFlight].some(({ due }) => due <= now)
-  if (!isOverdue && now - lease.progressAt < silentMs) return
+  const overdue = [...lease.inFlight].filter(({ due }) => due <= now)
   // A server that responded after the oldest read was sent is slow, not down.
   const Failure = lease.progressAt > oldest.sentAt ? DatabaseUnavailable : ServerSilent
-  destroyConnection(lease.client, new Failure('the database stopped responding'))
+  const error = new Failure('the database stopped responding')
+  for (const read of overdue) read.reject(error)
+  if (overdue.length < lease.inFlight.size && now - lease.progressAt < silentMs) return
+  lease.late = oldest
+  destroyConnection(lease.client, error)
 }

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
@@ -27,6 +28,7 @@ const setting = {
   text: `select coalesce(current_setting('service.test', true), '') || '>'
     || set_config('service.test', $1::text, true)`,
 }
+const pid = { name: 'pid', title: 'pid', text: 'select pg_backend_pid()' }
 const missing = { name: 'missing', title: 'missing', text: 'select $1::text from no_such_table' }
 
 t.test('200 concurrent reads: each gets its own rows, in order', async (t) => {
@@ -85,16 +87,48 @@ t.test('read that is too slow: later reads get their rows', async (t) => {
 })
 
 t.test('read whose deadline is too near: it fails, and its connection stays', async (t) => {
-  const { url } = await createDatabase(t)
-  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-  const pipeline = new Pipeline({ url, size: 1, ...options }, 6_000)
-  t.teardown(() => pipeline.close())
-  const statement = { name: 'pid', title: 'pid', text: 'select pg_backend_pid()' }
-  const pid = async (ms: number) =>
-    (await pipeline.read(statement, [], { due: performance.now() + ms })).shift()
-  const before = await pid(5_000)
-  await t.rejects(pid(50), { name: 'ServerFailed', message: /in time/ })
-  t.same(await pid(5_000), before)
+  const { read } = await openPipeline(t, { size: 1 })
+  const before = await read(pid, [])
+  await t.rejects(read(pid, [], 50), { name: 'ServerFailed', message: /in time/ })
+  t.same(await read(pid, []), before)
+})
+
+t.test('overdue read: only it fails; the reads on its connection go on', async (t) => {
+  const { read } = await openPipeline(t, { size: 1 })
+  const before = await read(pid, [])
+  const slow = read(sleep, ['1'])
+  await t.rejects(read(echo, ['a', '1'], 500), { message: /stopped responding/ })
+  t.same(await slow, ['1'])
+  t.same(await read(pid, []), before)
+})
+
+t.test('silent connection: the reads behind the first one are repeated on another', async (t) => {
+  const { read } = await openPipeline(t, { size: 2, silentMs: 700 })
+  const results = Promise.allSettled([
+    read(sleep, ['3']),
+    ...['a', 'b'].map((word) => read(echo, [word, '1'])),
+  ])
+  await setTimeout(100)
+  // The server responds on its other connection.
+  for (let turn = 0; turn < 10; turn += 1) await read(sleep, ['0.1'])
+  t.match(await results, [
+    { reason: { name: 'ServerSilent' } },
+    { value: ['a1'] },
+    { value: ['b1'] },
+  ])
+})
+
+t.test('slow reads on all connections: the next read waits for the first one to end', async (t) => {
+  const { read } = await openPipeline(t, { size: 2 })
+  const order: string[] = []
+  const note = (name: string, reading: Promise<unknown>) => reading.then(() => order.push(name))
+  const slow = [note('slowest', read(sleep, ['1.2']))]
+  await setTimeout(100)
+  slow.push(note('slow', read(sleep, ['0.7'])))
+  await setTimeout(400)
+  await note('next', read(echo, ['a', '1']))
+  await Promise.all(slow)
+  t.same(order, ['slow', 'next', 'slowest'])
 })
 
 t.test('one connection breaks: the idle ones stay, and serve the next reads', async (t) => {
@@ -186,6 +220,20 @@ t.test('pool of one connection: large reads run between small ones', async (t) =
   busy = false
   await Promise.all(small)
 })
+
+async function openPipeline(
+  t: Test,
+  { size, silentMs = 6_000 }: { size: number; silentMs?: number },
+) {
+  const { url } = await createDatabase(t)
+  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
+  const pipeline = new Pipeline({ url, size, ...options }, silentMs)
+  t.teardown(() => pipeline.close())
+  /** @param ms until its deadline */
+  const read = async (statement: typeof echo, values: Parameter[], ms = 5_000) =>
+    (await pipeline.read(statement, values, { due: performance.now() + ms })).shift()
+  return { read }
+}
 
 async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
   const { url } = await createDatabase(t)

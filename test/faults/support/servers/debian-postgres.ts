@@ -25,6 +25,8 @@ export interface DebianPostgres {
   follow(primary: DebianPostgres): Promise<void>
   /** Makes it hang: it accepts connections, but does not respond before it is resumed. */
   freeze(): Promise<void>
+  /** Makes its present processes hang. The postmaster accepts connections, and starts new ones. */
+  freezeBackends(): Promise<void>
   resume(): Promise<void>
 }
 
@@ -128,8 +130,9 @@ async function startIn(t: Test, { folder, account }: Directory, settings: Settin
       await writeFile(`${folder}/data/standby.signal`, '')
       await start()
     },
-    freeze: () => signalAll(program, 'SIGSTOP'),
-    resume: () => signalAll(program, 'SIGCONT'),
+    freeze: async () => signal(await family(program), 'SIGSTOP'),
+    freezeBackends: async () => signal((await family(program)).slice(1), 'SIGSTOP'),
+    resume: async () => signal(await family(program), 'SIGCONT'),
   }
   await start()
   return server
@@ -173,8 +176,13 @@ async function firstValueOnce(connectionString: string, statement: string): Prom
   return rows[0]?.[0]
 }
 
-async function signalAll(program: Program | undefined, signal: NodeJS.Signals) {
+/** Process ids of the postmaster and its children. */
+async function family(program: Program | undefined): Promise<number[]> {
   const pid = Number(program?.process.pid)
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
-  for (const each of [pid, ...children.trim().split(' ').map(Number)]) process.kill(each, signal)
+  return [pid, ...children.trim().split(' ').map(Number)]
+}
+
+function signal(pids: number[], name: NodeJS.Signals): void {
+  for (const pid of pids) process.kill(pid, name)
 }
