@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { DatabaseUnavailable, ServerFailed } from '../postgres/errors.ts'
+import { DatabaseUnavailable, ResponseTooLarge, ServerFailed } from '../postgres/errors.ts'
 import { ConnectionNotFound, ExpiredToken, InvalidToken } from '../queries/caller.ts'
 import type { ParameterError, Problem } from '../schemas/problem.ts'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
@@ -93,6 +93,9 @@ function toHttpError(error: FastifyError): HttpError {
   if (error instanceof InvalidToken) return unauthorized('invalid_token')
   if (error instanceof ExpiredToken) return unauthorized('expired_token')
   if (error instanceof ConnectionNotFound) return new HttpError('connection_not_found')
+  if (error instanceof ResponseTooLarge) {
+    return serviceUnavailable('The response is too large. Request it with a smaller `limit`.')
+  }
   if (error instanceof DatabaseUnavailable || error instanceof IdentityProviderUnavailable) {
     return serviceUnavailable()
   }

@@ -13,6 +13,11 @@ export class DatabaseUnavailable extends Error {
   }
 }
 
+/** The response needs more memory than one app may have. A second attempt fails as well. */
+export class ResponseTooLarge extends DatabaseUnavailable {
+  override name = 'ResponseTooLarge'
+}
+
 /** The server is down or cancelled the statement. Another server may respond. */
 export class ServerFailed extends DatabaseUnavailable {
   override name = 'ServerFailed'

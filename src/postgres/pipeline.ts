@@ -7,6 +7,7 @@ import {
   isLostPlan,
   isPoolerTimeout,
   isStandbyConflict,
+  ResponseTooLarge,
   ServerFailed,
   ServerSilent,
 } from './errors.ts'
@@ -366,8 +367,11 @@ function takePacket(waiting: Read[], depth: number): Read[] {
   return waiting.splice(0, Math.min(count, depth))
 }
 
-const rejectionOf = ({ reservation }: Read) =>
-  new DatabaseUnavailable(reservation?.ended ? 'the client is gone' : 'responses fill the memory')
+function rejectionOf({ reservation }: Read): DatabaseUnavailable {
+  if (reservation?.ended) return new DatabaseUnavailable('the client is gone')
+  if (reservation?.tooLarge) return new ResponseTooLarge('the response exceeds the memory')
+  return new DatabaseUnavailable('responses fill the memory')
+}
 
 /**
  * Rejects overdue reads. Closes the connection if all its reads are overdue, or if none has ended for

@@ -77,6 +77,8 @@ export class MemoryReservation implements Entrant {
   readonly tenant: Tenant
   /** True if no client waits for the response any more. */
   ended = false
+  /** True if the rows take more memory than the app may ever have. */
+  tooLarge = false
   /** True if the response is sent uncompressed, without a stream that keeps chunks. */
   direct = false
   readonly #memory: ResponseMemory
@@ -117,7 +119,10 @@ export class MemoryReservation implements Entrant {
   /** Takes memory for rows. @returns undefined above the limits, and then takes nothing */
   take(bytes: number): Buffer | undefined {
     const more = Math.max(0, bytes - this.#setAside)
-    if (this.ended || !this.#fits(more)) return undefined
+    if (this.ended || !this.#fits(more)) {
+      this.tooLarge = !mayTake(bytes, this.#bytes, this.#room - this.#bytes)
+      return undefined
+    }
     const fromSetAside = Math.min(bytes, this.#setAside)
     this.#setAside -= fromSetAside
     this.#use(-fromSetAside)

@@ -82,7 +82,8 @@ export class RawRows {
   #grow(length: number): void {
     this.#seal()
     const usual = Math.min(FIRST_BLOCK * 4 ** this.#parts.length, LAST_BLOCK)
-    const size = Math.max(usual, length)
+    // For rows of 40 KB, a block of one row would waste a third of it.
+    const size = Math.max(usual, length * Math.min(this.#parts.length + 1, ROWS_PER_BLOCK))
     const block = this.#reservation ? this.#reservation.take(size) : Buffer.allocUnsafe(size)
     if (block === undefined) {
       this.discard()
@@ -102,6 +103,8 @@ export class RawRows {
 // In bytes. The first block has room for a daily sync of a dozen rows. For a full page, blocks grow.
 const FIRST_BLOCK = 4_096
 const LAST_BLOCK = 65_536
+/** Minimum number of rows in a later block, however long they are. */
+const ROWS_PER_BLOCK = 16
 
 function fieldsOf(row: Buffer): (string | null)[] {
   const fields: (string | null)[] = []
