@@ -218,8 +218,7 @@ function writeEscaped(
     if (byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH) target[at++] = byte
     else {
       const escaped = ESCAPES[byte] as Buffer
-      target.set(escaped, at)
-      at += escaped.length
+      for (let j = 0; j < escaped.length; j += 1) target[at++] = escaped[j] as number
     }
   }
   return at
