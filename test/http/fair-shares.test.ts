@@ -1,0 +1,164 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { withSlowStatements } from '../faults/support/blocked-statements.ts'
+import { scrape } from '../support/metrics.ts'
+import { addCaller, addPortfolioTransactions, type Caller } from '../support/rows.ts'
+import { type Service, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const CLIENTS = 20
+
+const MEASURED = 10
+/** Large requests of one app at once. One connection serves them. */
+const LARGE = 30
+
+/** Sends requests of one app, one after the other. @returns the statuses */
+async function statusesOf(service: Service, { token, connection }: Caller): Promise<number[]> {
+  const statuses: number[] = []
+  for (let i = 0; i < MEASURED; i += 1) {
+    statuses.push((await service.get(connection.portfolio, { token })).status)
+  }
+  return statuses
+}
+
+/**
+ * Starts clients that send ten requests at once, again and again.
+ * @returns the number of responses of each status
+ */
+function startFlood(
+  t: Test,
+  { port }: Service,
+  path: string,
+  tokenOf: (request: number) => string,
+) {
+  const counts = new Map<number, number>()
+  let sent = 0
+  const request = () => {
+    sent += 1
+    return `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${tokenOf(sent)}\r\n\r\n`
+  }
+  const sockets = Array.from({ length: CLIENTS }, () => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    let received = ''
+    let pending = 0
+    const send = () => {
+      pending = 10
+      socket.write(Array.from({ length: pending }, request).join(''))
+    }
+    socket.setEncoding('latin1').on('error', () => {})
+    socket.on('connect', send)
+    socket.on('data', (chunk) => {
+      received += chunk
+      for (const [line, status] of received.matchAll(/HTTP\/1\.1 (\d{3})/g)) {
+        counts.set(Number(status), (counts.get(Number(status)) ?? 0) + 1)
+        received = received.slice(received.indexOf(line) + line.length)
+        pending -= 1
+      }
+      if (pending === 0) send()
+    })
+    return socket
+  })
+  const stop = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  t.teardown(stop)
+  return { counts, stop }
+}
+
+const countOf = (statuses: number[], status: number) =>
+  statuses.filter((each) => each === status).length
+
+t.test('200: a known app is served during a flood of unknown tokens', async (t) => {
+  const environment = { DATABASE_POOL_SIZE: '1', DATABASE_QUEUE: '1' }
+  const service = await startService(t, { environment, logLevel: 'silent' })
+  const known = await addCaller(service.db)
+  t.equal(countOf(await statusesOf(service, known), 200), MEASURED)
+  const flood = startFlood(t, service, known.connection.portfolio, (n) => `unknown${n}`)
+  await until('the flood is rejected', () => (flood.counts.get(503) ?? 0) > CLIENTS)
+  t.equal(countOf(await statusesOf(service, known), 200), MEASURED)
+  flood.stop()
+  const { counts } = flood
+  t.ok((counts.get(401) ?? 0) > 0, 'unknown tokens are looked up')
+  t.equal(counts.get(200), undefined)
+})
+
+t.test('200: an app is served while another one is over its quota', async (t) => {
+  const service = await startService(t, {
+    environment: {
+      DATABASE_POOL_SIZE: '1',
+      DATABASE_QUEUE: '1',
+      RATE_LIMIT_PER_MINUTE: String(3 * MEASURED),
+      METRICS_PORT: '0',
+    },
+    logLevel: 'info',
+  })
+  const [other, flooding] = [await addCaller(service.db), await addCaller(service.db)]
+  t.equal(countOf(await statusesOf(service, other), 200), MEASURED)
+  const flood = startFlood(t, service, flooding.connection.portfolio, () => flooding.token)
+  await until('the quota is used up', () => (flood.counts.get(429) ?? 0) > CLIENTS)
+  t.equal(countOf(await statusesOf(service, other), 200), MEASURED)
+  flood.stop()
+  const { counts } = flood
+  const values = await scrape(service)
+  const lookups = [...values].find(([name]) =>
+    /^database_read_duration_seconds_count\{.*caller by tokenHash/.test(name),
+  )?.[1]
+  const rejected = counts.get(429) ?? 0
+  t.ok(Number(lookups) < rejected / 2, `${lookups} lookups for ${rejected} responses with 429`)
+})
+
+t.test('200: an app finds memory while another one does not read its responses', async (t) => {
+  const service = await startService(t, { environment: { ANSWER_MEMORY_MB: '16' } })
+  const [other, hoarding] = [await addCaller(service.db), await addCaller(service.db)]
+  const rows = Array.from({ length: 20 }, () => ({ description: '😀'.repeat(10_000) }))
+  for (const { connection } of [other, hoarding]) {
+    await addPortfolioTransactions(service.db, connection, ...rows)
+  }
+  const request = [
+    `GET ${hoarding.connection.portfolio} HTTP/1.1`,
+    'Host: x',
+    `Authorization: Bearer ${hoarding.token}`,
+    '\r\n',
+  ].join('\r\n')
+  // The kernel buffers the first responses of each connection.
+  for (let connections = 0; connections < 20; connections += 1) {
+    const socket = connect({ port: service.port, host: '127.0.0.1' })
+    t.teardown(() => socket.destroy())
+    socket.on('error', () => {})
+    socket.pause().write(request.repeat(10))
+    await once(socket, 'connect')
+  }
+  const { database } = service
+  const isFull = () => database.state().responseBytes > 0.6 * database.state().responseBytesLimit
+  await until('most of the memory is in use', isFull)
+  // The responses to the last of these requests are still on their way.
+  await sleep(500)
+  t.equal(countOf(await statusesOf(service, other), 200), MEASURED)
+  t.ok(isFull())
+})
+
+t.test('200: large requests of two apps take turns', async (t) => {
+  const service = await startService(t, { logLevel: 'silent' })
+  const [other, flooding] = [await addCaller(service.db), await addCaller(service.db)]
+  const large = ({ token, connection }: Caller) =>
+    service.get(`${connection.portfolio}?limit=2000`, { token })
+  for (const caller of [other, flooding]) {
+    await addPortfolioTransactions(service.db, caller.connection, {})
+    t.equal((await large(caller)).status, 200)
+  }
+  await withSlowStatements(t, service.db, 0.05, async () => {
+    let before = 0
+    const flood = Array.from({ length: LARGE }, async () => {
+      await large(flooding)
+      before += 1
+    })
+    await until('most wait', () => service.database.state().primary.waiting > LARGE / 2)
+    const waiting = service.database.state().primary.waiting
+    before = 0
+    t.equal((await large(other)).status, 200)
+    t.ok(before < waiting / 2, `${before} of ${waiting} waiting requests came first`)
+    await Promise.all(flood)
+  })
+})
