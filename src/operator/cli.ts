@@ -10,7 +10,7 @@ import { addMaintenanceCommands } from './commands/maintenance.ts'
 import { addTokenCommands } from './commands/token.ts'
 import { requireSchema, withDatabase } from './database.ts'
 import { explainDatabaseError, ImportRejected, UsageError } from './errors.ts'
-import { printable } from './output.ts'
+import { escaped, printable } from './output.ts'
 
 /** Environment and output of a call. */
 export interface Io {
@@ -39,7 +39,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
       withDatabase(url, { signal: io.signal, notice }, async (database) => {
         if (!anySchema) await requireSchema(database)
         const report = await work(database, notice)
-        io.stdout(`${isJson ? JSON.stringify(report.json) : report.text}\n`)
+        io.stdout(`${isJson ? escaped(JSON.stringify(report.json)) : printable(report.text)}\n`)
         if (report.failed) exitCode = 1
       })
     if (config.DATABASE_URL !== undefined) await use(config.DATABASE_URL)
@@ -50,7 +50,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   } catch (error) {
     const result = exitResult(error, argv.includes('--verbose'), io.signal)
     if (result.sentence) io.stderr(`${printable(result.sentence)}\n`)
-    if (isJson && result.exitCode > 0) io.stdout(`${JSON.stringify(result.json)}\n`)
+    if (isJson && result.exitCode > 0) io.stdout(`${escaped(JSON.stringify(result.json))}\n`)
     exitCode = result.exitCode
   }
   return exitCode

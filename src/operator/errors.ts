@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { pluralize } from './output.ts'
+import { escaped, pluralize } from './output.ts'
 
 /** The command was called with wrong arguments. */
 export class UsageError extends OperatorError {
@@ -90,7 +90,7 @@ export class ImportRejected extends OperatorError {
 
   constructor(problems: InputProblem[], total: number) {
     const lines = problems.map(({ file, line, field, reason }) =>
-      [`${file}:${line}`, field, reason].filter((part) => part !== undefined).join(': '),
+      escaped([`${file}:${line}`, field, reason].filter((part) => part !== undefined).join(': ')),
     )
     const more = total - problems.length
     if (more > 0) lines.push(`… and ${pluralize(more, 'more problem')}`)

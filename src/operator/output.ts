@@ -21,13 +21,22 @@ export function table(headings: string[], rows: Cell[][], whenEmpty = ''): strin
 
 function cellText(cell: Cell): string {
   if (cell === null) return '-'
-  return cell instanceof Date ? cell.toISOString() : printable(String(cell)).replace(/[\n\t]/g, '�')
+  return cell instanceof Date ? cell.toISOString() : escaped(String(cell))
 }
 
 /**
- * Replaces control and bidirectional characters, except line breaks and tabs: names and input must not
- * control the terminal.
+ * Escapes control and bidirectional characters as in JSON, e.g. \u009b: names and input must not
+ * control the terminal. JSON stays the same JSON.
  */
+export function escaped(text: string): string {
+  return text.replace(/\p{C}/gu, (character) =>
+    Array.from({ length: character.length }, (_, at) => {
+      return `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`
+    }).join(''),
+  )
+}
+
+/** Escapes them in all lines of a text. Keeps line breaks. */
 export function printable(text: string): string {
-  return text.replace(/[^\P{C}\n\t]/gu, '�')
+  return text.split('\n').map(escaped).join('\n')
 }

@@ -265,11 +265,30 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
   )
 })
 
-t.test('Failure: control and bidirectional characters do not reach the terminal', async (t) => {
+t.test('Control and bidirectional characters: escaped in messages, text and JSON', async (t) => {
   const named = await call('token', 'list', '--app', 'a\u001b[2J\u202e\u009bb')
-  t.match(named, { code: 1, stderr: 'There is no app a�[2J��b: ' })
-  const file = await call('import', 'transfer-orders', '--connection', '5', 'a\rb\u2066')
-  t.match(file, { code: 1, stderr: 'a�b�: there is no such file.\n' })
+  t.match(named, { code: 1, stderr: 'There is no app a\\u001b[2J\\u202e\\u009bb: ' })
+  const file = await call('import', 'transfer-orders', '--connection', '5', 'a\r\nb\u2066')
+  t.match(file, { code: 1, stderr: 'a\\u000d\\u000ab\\u2066: there is no such file.\n' })
+  const name = 'right\u202eleft'
+  t.match(await call('app', 'create', name), { code: 0, stdout: /^The app right\\u202eleft is/ })
+  const { json } = await call('connection', 'create', '--app', name, '--json')
+  const list = await call('app', 'list', '--json')
+  t.notMatch(list.stdout, /[\u0080-\u009f\u202e]/)
+  t.match(
+    list.json().items.find((app: { name: string }) => app.name === name),
+    { name },
+    'the same name',
+  )
+  const path = join(folder, 'rows\u009b\n1.ndjson')
+  writeFileSync(path, `${portfolioLine(1).replace('BUY', 'BUY\u009b\u202e')}\n`)
+  const into = ['import', 'portfolio-transactions', '--connection', json().id, path]
+  t.match(await call(...into), {
+    stderr: /\n\/.*\/rows\\u009b\\u000a1\.ndjson:1: type: "BUY\\u009b\\u202e" is not in the list;/,
+  })
+  const rejected = await call(...into, '--json')
+  t.notMatch(rejected.stdout, /[\u0080-\u009f\u202e]/)
+  t.match(rejected.json(), { faults: [{ file: path, line: 1 }] })
 })
 
 t.test('import: names the fields that no row had', async (t) => {
@@ -380,14 +399,22 @@ t.test('seed: adds public tokens only to a database without other apps', async (
   t.equal((await run('seed')).code, 0, 'the database has the sample data already')
 })
 
-t.test('Tables: control and bidirectional characters are replaced', async (t) => {
+t.test('Tables: control and bidirectional characters are escaped', async (t) => {
   const names = ['\u001b[2J', 'a\u202eb', 'a\u2066b', 'a\u200bb', '\u009b1m', 'a\r\nb', '\ud83d']
   const rows = names.map((name) => [name, new Date(0), null])
   const [, ...lines] = table(['name', 'at', 'none'], rows).split('\n')
-  const shown = ['�[2J', 'a�b', 'a�b', 'a�b', '�1m', 'a��b', '�']
+  const shown = [
+    '\\u001b[2J',
+    'a\\u202eb',
+    'a\\u2066b',
+    'a\\u200bb',
+    '\\u009b1m',
+    'a\\u000d\\u000ab',
+    '\\ud83d',
+  ]
   t.same(
     lines,
-    shown.map((name) => `${name.padEnd(4)}  1970-01-01T00:00:00.000Z  -`),
+    shown.map((name) => `${name.padEnd(14)}  1970-01-01T00:00:00.000Z  -`),
   )
 })
 

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { access, constants, open, stat } from 'node:fs/promises'
 import { OperatorError } from '../../operator-error.ts'
 import { UsageError } from '../errors.ts'
+import { escaped } from '../output.ts'
 
 /** Input of an import: a file, or standard input. */
 export interface Source {
@@ -27,7 +28,7 @@ export async function* textOnly({ name, chunks }: Source): AsyncGenerator<Buffer
   let isFirst = true
   for await (const chunk of chunks) {
     const format = OTHER_FORMATS.find(([start]) => start.every((byte, at) => chunk[at] === byte))
-    if (isFirst && format) throw new OperatorError(`${name} is ${format[1]}.`)
+    if (isFirst && format) throw new OperatorError(`${escaped(name)} is ${format[1]}.`)
     isFirst = false
     yield chunk
   }
@@ -126,11 +127,12 @@ async function openInput(path: string): Promise<Input> {
   try {
     await access(path, constants.R_OK)
     const stats = await stat(path)
-    if (stats.isDirectory()) throw new OperatorError(`${path} is a folder: name the files in it.`)
+    if (stats.isDirectory())
+      throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
     return { name: path, chunks: readChunks(path), bytes: stats.isFile() ? stats.size : undefined }
   } catch (error) {
     const sentence = FILE_ERRORS[(error as NodeJS.ErrnoException).code ?? '']
-    throw sentence === undefined ? error : new OperatorError(`${path}: ${sentence}.`)
+    throw sentence === undefined ? error : new OperatorError(`${escaped(path)}: ${sentence}.`)
   }
 }
 
