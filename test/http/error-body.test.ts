@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
 import t from 'tap'
+import { duringOutage } from '../support/outage.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addPortfolioTransactions, addTransferOrders, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
-const { db, get, log } = await startService(t)
+const { db, get, log, databaseUrl } = await startService(t)
 const { token, connection } = await addCaller(db)
 await addPortfolioTransactions(db, connection, { description: 'a private matter' })
 
@@ -93,3 +94,19 @@ t.test('500: the same on all three endpoints (contract 19)', async (t) => {
     await repair()
   }
 })
+
+t.test('503: the reason and its cause are logged once with the request id (contract 19)', (t) =>
+  duringOutage(t, databaseUrl, async () => {
+    const before = log.length
+    const { requestId } = isProblem(
+      t,
+      await get(connection.orders, { token }),
+      'service_unavailable',
+    )
+    const lines = log.slice(before).map((line) => JSON.parse(line))
+    const [line, ...more] = lines.filter((each) => each.requestId === requestId && each.level > 30)
+    t.match(line, { level: 40, msg: 'request could not be served', reason: /database/ })
+    t.match(line.cause, /not currently accepting connections/)
+    t.same(more, [])
+  }),
+)
