@@ -56,6 +56,10 @@ t.test('404: another method of an unknown path (contract 7)', async (t) => {
   }
 })
 
+t.test('400: QUERY without a Content-Type, which Fastify itself rejects (RFC 10008)', async (t) => {
+  isProblem(t, await get('/nothing', { method: 'QUERY' }), 'malformed_request')
+})
+
 t.test('HEAD: the response of GET without the body (contract 7)', async (t) => {
   const noCredentials = endpoints.map((path) => [path, {}] as const)
   const invalid = endpoints.map((path) => [`${path}?x=1`, { token }] as const)
