@@ -72,6 +72,11 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError)
 }
 
+/** True if the network reset the connection. Unlike a server that refuses it, the next one may succeed. */
+export function isReset(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
+}
+
 /**
  * True if PgBouncer cancelled the query after query_wait_timeout: no server connection became free.
  * PgBouncer closes only the connection that reports this error.

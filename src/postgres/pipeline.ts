@@ -6,6 +6,7 @@ import {
   isConnectionFailure,
   isLostPlan,
   isPoolerTimeout,
+  isReset,
   isStandbyConflict,
   ResponseTooLarge,
   ServerFailed,
@@ -42,7 +43,7 @@ export interface ReadOptions {
 const DEPTH = 8
 /** Minimum time that a server must have for a response before it counts as silent, in ms. */
 const FAIR_MS = 100
-/** Two connections that break within this time replace the pool, in ms. */
+/** Two connections that break within this time, without a message between, replace the pool, in ms. */
 const REPEATED_MS = 1_000
 /** Time without a completed read after which a connection gets no further reads, in ms. */
 const STALLED_MS = 250
@@ -165,10 +166,10 @@ export class Pipeline {
     this.#opening += 1
     this.#connect((error, lease) => {
       this.#opening -= 1
-      // Without this connection, the reads that it was opened for fail.
+      // Without this connection, the reads that it was opened for fail, or are repeated on another.
       const failed = lease ? [] : this.#waiting.splice(0, this.#depth)
       if (lease) this.#leases.add(lease)
-      for (const read of failed) this.#fail(read, notConnected(error))
+      for (const read of failed) this.#fail(read, notConnected(error), isReset(error))
       this.#dispatch()
       if (lease) this.#releaseIfIdle(lease)
     })
@@ -270,8 +271,10 @@ export class Pipeline {
     const silent = error instanceof ServerSilent && lease.pool.receivedAt < read.sentAt && !queued
     // Replay conflicts and pooler timeouts close one connection only.
     const single = isStandbyConflict(error) || isPoolerTimeout(error)
-    const again = broken && !single && performance.now() - this.#brokenAt < REPEATED_MS
-    if (broken && !single) this.#brokenAt = performance.now()
+    const now = performance.now()
+    const wasRecent = now - this.#brokenAt < REPEATED_MS
+    const again = broken && !single && wasRecent && lease.pool.receivedAt < this.#brokenAt
+    if (broken && !single) this.#brokenAt = now
     if (lease.pool === this.#pool && (silent || again)) this.#replacePool(silent)
     // PostgreSQL runs the reads of a connection in order: those behind a late one did not begin.
     const isBehind = lease.late !== undefined && lease.late !== read && lease.pool === this.#pool
@@ -304,7 +307,8 @@ export class Pipeline {
       return
     }
     read.repeat = undefined
-    read.alone = true
+    // A read that was sent may be what broke its connection.
+    read.alone ||= read.sentAt > 0
     repeat(read)
   }
 

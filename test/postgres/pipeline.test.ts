@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
@@ -142,6 +144,36 @@ t.test('one connection breaks: the idle ones stay, and serve the next reads', as
   t.equal(db.state().primary.connections, 3)
   t.same(await read(killOnce, []), [null], 'repeated on another connection')
   t.equal(db.state().primary.connections, 2)
+})
+
+t.test('two connections break while the server responds: the idle one stays', async (t) => {
+  const { read, db } = await open(t, { size: 3 })
+  const reads: Promise<unknown>[] = []
+  for (let n = 0; n < 3; n += 1) {
+    reads.push(read(sleep, ['1']))
+    await until('the read is in flight', () => db.state().primary.inUse === n + 1)
+  }
+  await Promise.all(reads)
+  await t.rejects(read(kill, ['it']), { name: 'ServerFailed' })
+  t.equal(db.state().primary.connections, 1)
+})
+
+t.test('connection that is reset while it opens: its reads use another', async (t) => {
+  const { url } = await createDatabase(t)
+  const { port, hostname } = new URL(url)
+  let accepted = 0
+  const proxy = createServer((client) => {
+    accepted += 1
+    if (accepted === 1) client.once('data', () => client.resetAndDestroy())
+    else client.pipe(connect(Number(port), hostname)).pipe(client)
+  })
+  await once(proxy.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => proxy.close())
+  const through = new URL(url)
+  through.port = String((proxy.address() as AddressInfo).port)
+  const { read } = await open(t, { size: 1, url: through.href })
+  t.same(await read(echo, ['a', '1']), ['a1'])
+  t.equal(accepted, 2)
 })
 
 t.test('reads on one connection: each is a separate transaction', async (t) => {
