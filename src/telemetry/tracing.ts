@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Attributes,
   context,
@@ -20,6 +19,7 @@ import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-log.ts'
 import type { Instrumentation } from '../postgres/database.ts'
+import { withDeadline } from '../postgres/deadline.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000
@@ -68,7 +68,7 @@ function startSdk(app: FastifyInstance, serviceName: string): void {
   )
   sdk.start()
   app.addHook('onClose', async () => {
-    await Promise.race([sdk.shutdown(), sleep(SHUTDOWN_MS, undefined, { ref: false })])
+    await withDeadline(sdk.shutdown(), SHUTDOWN_MS, () => {})
     for (const api of [trace, context, propagation, logs, diag]) api.disable()
   })
 }
