@@ -1,4 +1,4 @@
-import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 
 /** A schema with a name, its `$id`: the app registers it once, and other schemas refer to it. */
 export type Named<T extends TSchema> = T & { $id: string }
@@ -38,8 +38,6 @@ export function Nullable<T extends TSchema>(
     ...schema,
     ...annotations,
     type: [schema.type, 'null'],
-    // With its old kind, TypeBox would reject null.
-    [Kind]: 'Unsafe',
   })
 }
 

@@ -22,7 +22,7 @@ export const ConnectionParams = Type.Object(
       examples: ['DEMOSMALL1'],
     }),
   },
-  { additionalProperties: false, title: 'Connection' },
+  { title: 'Connection' },
 )
 export type ConnectionParams = Static<typeof ConnectionParams>
 
