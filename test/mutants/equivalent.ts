@@ -13,6 +13,14 @@ export const equivalent: Record<string, Record<string, string>> = {
       'It only gives all requests the same hidden class.',
   },
   'src/queries/list-page.ts': {
+    'const [first, last] = [yearOf(from) ?? 1, yearOf(to) ?? new Date().getUTCFullYear()] -> const [first, last] = [yearOf(from) ?? 2, yearOf(to) ?? new Date().getUTCFullYear()]':
+      'Both statements give the same total. The years only select the faster one.',
+    "return last - first <= 1 ? 'first page of days' : 'first page of months' -> return true ? 'first page of days' : 'first page of months'":
+      'Both statements give the same total. The years only select the faster one.',
+    "return last - first <= 1 ? 'first page of days' : 'first page of months' -> return last + first <= 1 ? 'first page of days' : 'first page of months'":
+      'Both statements give the same total. The years only select the faster one.',
+    'day === undefined ? undefined : Number(day.slice(0, 4)) -> day === undefined ? undefined : Number(day.slice(1, 4))':
+      'Both statements give the same total. The years only select the faster one.',
     "if (from === undefined && to === undefined) return 'first page' -> if (false) return 'first page'":
       'The statement of months takes the same stored total for an open range.',
   },
