@@ -16,8 +16,9 @@ select create_reference_table('app_token');
 do $$
 declare
   filled boolean;
+  tables text[];
   name text;
-  again text[];
+  foreign_keys text[];
   step text;
 begin
   select exists (select from connection) into filled;
@@ -25,20 +26,20 @@ begin
     raise exception 'table connection already has rows';
   end if;
   -- Citus distributes a table before the table that it references, so the foreign keys are created again.
-  select array_agg(format('alter table %s add constraint %I %s', conrelid::regclass, conname,
-      pg_get_constraintdef(oid))) into again
+  select array_agg(distinct conrelid::regclass::text),
+      array_agg(format('alter table %s add constraint %I %s', conrelid::regclass, conname,
+        pg_get_constraintdef(oid)))
+    into tables, foreign_keys
     from pg_constraint where contype = 'f' and confrelid = 'connection'::regclass;
   for step in select format('alter table %s drop constraint %I', conrelid::regclass, conname)
       from pg_constraint where contype = 'f' and confrelid = 'connection'::regclass loop
     execute step;
   end loop;
   perform create_distributed_table('connection', 'id');
-  foreach name in array array['portfolio_transaction', 'portfolio_transaction_day',
-      'portfolio_transaction_month', 'account_transaction', 'account_transaction_day',
-      'account_transaction_month', 'assets_transfer_order'] loop
+  foreach name in array tables loop
     perform create_distributed_table(name, 'connection_id', colocate_with => 'connection');
   end loop;
-  foreach step in array again loop
+  foreach step in array foreign_keys loop
     execute step;
   end loop;
 end $$;

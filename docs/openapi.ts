@@ -323,6 +323,22 @@ export interface components {
              * @example 5213
              */
             totalItems: number;
+            /**
+             * Removed
+             * @description Only with `since`: identifiers of rows that no longer exist.
+             */
+            removed?: string[];
+            /**
+             * Next cursor
+             * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
+             * @example AAAAXn____8V0AGR
+             */
+            nextCursor?: string;
+            /**
+             * Has more
+             * @description Only with `since`: true if more changes exist. If it is false, the copy of the client has exactly `totalItems` rows.
+             */
+            hasMore?: boolean;
         };
         /**
          * Account transaction
@@ -519,6 +535,22 @@ export interface components {
              * @example 5213
              */
             totalItems: number;
+            /**
+             * Removed
+             * @description Only with `since`: identifiers of rows that no longer exist.
+             */
+            removed?: string[];
+            /**
+             * Next cursor
+             * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
+             * @example AAAAXn____8V0AGR
+             */
+            nextCursor?: string;
+            /**
+             * Has more
+             * @description Only with `since`: true if more changes exist. If it is false, the copy of the client has exactly `totalItems` rows.
+             */
+            hasMore?: boolean;
         };
         /**
          * Assets transfer order
@@ -650,7 +682,7 @@ export interface components {
              * @example 404
              * @enum {integer}
              */
-            status: 400 | 401 | 404 | 405 | 429 | 500 | 503;
+            status: 400 | 401 | 404 | 405 | 410 | 429 | 500 | 503;
             /**
              * Code
              * @description Type of the error, for programs; from a closed list.
@@ -665,6 +697,7 @@ export interface components {
              *     | `malformed_request` | 400 | The service cannot read the request, for example because its URL does not decode |
              *     | `connection_not_found` | 404 | The calling app has no connection with this token |
              *     | `route_not_found` | 404 | The service has no such path |
+             *     | `cursor_expired` | 410 | The changes since this cursor are no longer known; start again with `since=start` |
              *     | `method_not_allowed` | 405 | The path is read-only; `Allow` lists its methods |
              *     | `too_many_requests` | 429 | The app has used up its quota; wait for `Retry-After` |
              *     | `internal_error` | 500 | The service failed; its log has the cause under `requestId` |
@@ -672,7 +705,7 @@ export interface components {
              * @example connection_not_found
              * @enum {string}
              */
-            code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "connection_not_found" | "route_not_found" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
+            code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "connection_not_found" | "route_not_found" | "cursor_expired" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
             /**
              * Title
              * @description The status in words; the same for every error of one status.
@@ -719,10 +752,12 @@ export interface components {
              *     | `invalid_format` | The value is not in digits, or not an existing day, as the parameter requires |
              *     | `out_of_range` | The value is below or above the limits of the parameter |
              *     | `invalid_range` | `from` is after `to` |
+             *     | `invalid_cursor` | The value is no cursor of this list of this connection |
+             *     | `excluded_parameter` | The parameter cannot be used together with `since` |
              * @example out_of_range
              * @enum {string}
              */
-            code: "unknown_parameter" | "repeated_parameter" | "invalid_format" | "out_of_range" | "invalid_range";
+            code: "unknown_parameter" | "repeated_parameter" | "invalid_format" | "out_of_range" | "invalid_range" | "invalid_cursor" | "excluded_parameter";
             /**
              * Detail
              * @description The rule in words, for people.
@@ -856,6 +891,8 @@ export interface components {
         limit: string;
         /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
         page: string;
+        /** @description Selects the changes instead of a page: `start` for all rows, then the `nextCursor` of the response before. Not together with `from`, `to` and `page`. */
+        since: string;
         /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
         "If-None-Match": string;
         /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
@@ -905,6 +942,8 @@ export interface operations {
                 limit?: components["parameters"]["limit"];
                 /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
                 page?: components["parameters"]["page"];
+                /** @description Selects the changes instead of a page: `start` for all rows, then the `nextCursor` of the response before. Not together with `from`, `to` and `page`. */
+                since?: components["parameters"]["since"];
             };
             header?: {
                 /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
@@ -947,6 +986,20 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
+            /** @description The cursor has expired. */
+            410: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
             503: components["responses"]["ServiceUnavailable"];
@@ -963,6 +1016,8 @@ export interface operations {
                 limit?: components["parameters"]["limit"];
                 /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
                 page?: components["parameters"]["page"];
+                /** @description Selects the changes instead of a page: `start` for all rows, then the `nextCursor` of the response before. Not together with `from`, `to` and `page`. */
+                since?: components["parameters"]["since"];
             };
             header?: {
                 /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
@@ -1005,6 +1060,20 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
+            /** @description The cursor has expired. */
+            410: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
             503: components["responses"]["ServiceUnavailable"];

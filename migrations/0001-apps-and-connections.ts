@@ -44,6 +44,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       -- Grows with every change of the connection's rows. The ETag consists of it and changed_at.
       data_version bigint not null default 0,
       changed_at timestamptz not null default now(),
+      -- Removals up to this change number may be unknown: clients with an older copy must start again.
+      change_horizon bigint not null default 0,
       -- The included columns make this index wider than connection_lookup below. PostgreSQL would
       -- otherwise use it for the lookup and read the row of another app's connection.
       primary key (id) include (app_id, created_at),

@@ -29,6 +29,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       related_transaction uuid,
       retention_from exact_decimal,
       retention_to exact_decimal,
+      ${changeNumber},
       primary key (connection_id, transaction_id),
       ${dateChecks},
       constraint retention_detail_whole check ((retention_from is null) = (retention_to is null))
@@ -50,6 +51,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       description long_text,
       ${dateColumns},
       investment uuid,
+      ${changeNumber},
       primary key (connection_id, movement_id),
       ${dateChecks}
     )`.execute(db)
@@ -88,11 +90,23 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     create index account_transaction_list on account_transaction
       (connection_id, effective_day desc, operation_date_hour desc nulls last, movement_id desc)
   `.execute(db)
+  for (const table of ['portfolio_transaction', 'account_transaction']) {
+    await sql`create index ${sql.id(`${table}_changes`)} on ${sql.id(table)} (connection_id, change_number)`.execute(
+      db,
+    )
+  }
   await sql`
     create index assets_transfer_order_list on assets_transfer_order
       (connection_id, completed_at desc, id desc) where completed_at is not null
   `.execute(db)
 }
+
+/**
+ * Number of the row's last change: the data version of the connection after it and, in the low 31 bits,
+ * an ordinal. The numbers of a connection become visible in ascending order. A writer that leaves 0 gets
+ * the number from the triggers of migration 0003.
+ */
+const changeNumber = sql.raw('change_number bigint not null default 0')
 
 /** The effective day is the first sort column of the list and the date that from/to filter. */
 const dateColumns = sql.raw(`

@@ -40,9 +40,11 @@ const rowTables = [
   'portfolio_transaction',
   'portfolio_transaction_day',
   'portfolio_transaction_month',
+  'portfolio_transaction_removal',
   'account_transaction',
   'account_transaction_day',
   'account_transaction_month',
+  'account_transaction_removal',
   'assets_transfer_order',
 ]
 
@@ -51,7 +53,7 @@ async function grantReading(db: Kysely<unknown>): Promise<void> {
     app: 'id, client_id',
     app_token: 'app_id, token_hash, expires_at, revoked_at',
     connection:
-      'id, app_id, token_hash, portfolio_transactions, account_transactions, data_version, changed_at',
+      'id, app_id, token_hash, portfolio_transactions, account_transactions, data_version, changed_at, change_horizon',
   }
   for (const [table, columns] of Object.entries(readable)) {
     await sql`grant select (${sql.raw(columns)}) on ${sql.id(table)} to investment_service`.execute(

@@ -29,6 +29,7 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
       reservation: new ResponseMemory(0).reserve(query.limit, performance.now()),
       from: query.from,
       to: undefined,
+      since: undefined,
       limit: query.limit,
       page: query.page,
     }

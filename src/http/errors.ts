@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { DatabaseUnavailable, ResponseTooLarge, ServerFailed } from '../postgres/errors.ts'
-import { ConnectionNotFound, ExpiredToken, InvalidToken } from '../queries/caller.ts'
+import { ConnectionNotFound, CursorExpired, ExpiredToken, InvalidToken } from '../queries/caller.ts'
 import type { ParameterError, Problem } from '../schemas/problem.ts'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
 
@@ -92,6 +92,7 @@ function toHttpError(error: FastifyError): HttpError {
   if (error instanceof HttpError) return error
   if (error instanceof InvalidToken) return unauthorized('invalid_token')
   if (error instanceof ExpiredToken) return unauthorized('expired_token')
+  if (error instanceof CursorExpired) return new HttpError('cursor_expired')
   if (error instanceof ConnectionNotFound) return new HttpError('connection_not_found')
   if (error instanceof ResponseTooLarge) {
     return serviceUnavailable('The response is too large. Request it with a smaller `limit`.')

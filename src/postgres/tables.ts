@@ -54,6 +54,7 @@ interface ConnectionTable {
   account_transactions: ColumnType<BigInteger, never, never>
   data_version: ColumnType<BigInteger, never, never>
   changed_at: ColumnType<Date, never, never>
+  change_horizon: ColumnType<BigInteger, never, BigInteger>
 }
 
 interface DayTable {

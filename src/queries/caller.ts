@@ -24,6 +24,17 @@ export class ConnectionNotFound extends Error {
   }
 }
 
+/** The changes since a cursor are no longer known, or the database was restored to before it. */
+export class CursorExpired extends Error {
+  override name = 'CursorExpired'
+  readonly appId: string
+
+  constructor(appId: string) {
+    super()
+    this.appId = appId
+  }
+}
+
 /**
  * Credentials of the calling app: the SHA-256 of its token, or the verified client id of the identity
  * provider.

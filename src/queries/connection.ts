@@ -19,6 +19,8 @@ export interface Lookup {
   /** Version of the connection's rows: `<changes>.<microseconds since 1970>`. */
   version: string
   totalItems: number
+  /** Further columns of the statement, as text. */
+  extra: (string | null)[]
 }
 
 export const LOOKUP_COLUMNS = [
@@ -58,6 +60,7 @@ export function connectionOfApp(method: AuthMethod) {
           sql<string>`set_config('service.connection_id', c.id::text, true)::bigint`.as('id'),
           'c.portfolio_transactions',
           'c.account_transactions',
+          'c.change_horizon',
           dataVersion.as('version'),
         ])
         .as('c'),
@@ -90,14 +93,23 @@ export const lookupStatements: Record<AuthMethod, Statement> = forEachAuthMethod
 
 /**
  * Takes the lookup from the rows of a response.
+ * @param extraColumns number of columns after LOOKUP_COLUMNS
  * @throws InvalidToken, ExpiredToken or ConnectionNotFound
  */
-export function takeLookup(rows: { shift(): (string | null)[] | undefined }): Lookup {
+export function takeLookup(
+  rows: { shift(): (string | null)[] | undefined },
+  extraColumns = 0,
+): Lookup {
   const fields = rows.shift()
   if (fields === undefined) throw new InvalidToken()
-  const [appId, expired, connectionId, version, totalItems] = fields
+  const [appId, expired, connectionId, version, totalItems, ...others] = fields
   if (typeof appId !== 'string') throw new Error('the first row of a response is not its lookup')
   if (expired === 't') throw new ExpiredToken()
   if (connectionId === null || typeof version !== 'string') throw new ConnectionNotFound(appId)
-  return { appId, version, totalItems: Number(totalItems ?? 0) }
+  return {
+    appId,
+    version,
+    totalItems: Number(totalItems ?? 0),
+    extra: others.slice(0, extraColumns),
+  }
 }

@@ -3,6 +3,7 @@ import { type Expression, type RawBuilder, type SelectQueryBuilder, sql } from '
 import type { ColumnMap } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import type { AuthMethod } from './caller.ts'
+import { changeFeed } from './change-feed.ts'
 import { connectionOfApp, keyParameter, type LookupColumns, lookupColumns } from './connection.ts'
 import {
   type ConnectionRequest,
@@ -15,6 +16,7 @@ import {
   from,
   limit,
   pageStart,
+  ROW_ID,
   type TransactionTable,
   to,
   totalOfAll,
@@ -27,6 +29,8 @@ export interface ListRequest extends ConnectionRequest {
   /** Days (YYYY-MM-DD), both inclusive; undefined: no limit on that side. */
   from: string | undefined
   to: string | undefined
+  /** Change number after which the client needs the changes; undefined: a page of all rows. */
+  since: bigint | undefined
   /** Rows per page, and number of the page, from 0. */
   limit: number
   page: number
@@ -34,8 +38,8 @@ export interface ListRequest extends ConnectionRequest {
 
 /**
  * Compiles the statements of one of the two lists.
- * @returns `list` reads a page, its total and the data version in one snapshot. `queries` has the
- *   statements by the type of page.
+ * @returns `list` reads a page or the changes, the total and the data version in one snapshot. `queries`
+ *   has the statements by the type of page.
  */
 export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
   table: TransactionTable,
@@ -49,9 +53,14 @@ export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
       responseQuery({ name: `${table} ${name}`, item, lookup, rows: page.rows(rows, table) }),
     ]
   })
-  const queries = Object.fromEntries(compiled) as Record<keyof typeof pages, ResponseQuery>
+  const feed = changeFeed(table, item, rows)
+  const queries = Object.fromEntries([...compiled, ['changes', feed.query]]) as Record<
+    keyof typeof pages | 'changes',
+    ResponseQuery
+  >
   const list = (db: Database, request: ListRequest): Promise<ReadResponse> => {
-    const { limit: rowLimit, page } = request
+    const { since, limit: rowLimit, page } = request
+    if (since !== undefined) return feed.list(db, { ...request, since })
     const values = [request.from ?? '-infinity', request.to ?? 'infinity', String(rowLimit)]
     if (page > 0) values.push(String(rowLimit * page))
     return readResponse(db, queries[pageFor(request)], request, values, ({ totalItems }) => ({
@@ -122,8 +131,6 @@ function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
 
 const yearOf = (day: string | undefined) =>
   day === undefined ? undefined : Number(day.slice(0, 4))
-
-const ROW_ID = { portfolio_transaction: 'transaction_id', account_transaction: 'movement_id' }
 
 /** Newest first: by effective day, then by hour (null last), then by id (contract 8). */
 function inOrder<DB, TB extends keyof DB, Columns>(

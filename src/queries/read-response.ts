@@ -38,6 +38,8 @@ export interface ConnectionRequest {
 
 export interface ReadResponse {
   meta: Lookup & { items: number }
+  /** Cursor of the next page of changes, if there is one. */
+  nextCursor?: string | undefined
   /** JSON; undefined if the client has this version. */
   body: Buffer | Readable | undefined
 }
@@ -46,35 +48,40 @@ export interface ReadResponse {
 export interface ResponseQuery {
   statements: Record<AuthMethod, Statement>
   writer: RowWriter
+  /** Number of columns between those of the lookup and of the item. */
+  extraColumns: number
 }
 
 /**
  * Compiles one statement per authentication method. One statement is one snapshot. Its first row is the
  * lookup. The other rows have nulls in the columns of the lookup, so that PostgreSQL sends it only
  * once.
- * @param query `lookup` has LOOKUP_COLUMNS, and all columns that `rows` uses as `lookup`
+ * @param query `lookup` has LOOKUP_COLUMNS, then `columns`, and all columns that `rows` uses as `lookup`
  */
 export function responseQuery<Item extends TObject>(query: {
   /** Unique among the statements of the service. */
   name: string
   item: Item
+  columns?: readonly string[]
   lookup: (method: AuthMethod) => Expression<LookupColumns>
   rows: Expression<ColumnMap<Static<Item>>>
 }): ResponseQuery {
   const fields = columnsOf(query.item).map(({ name }) => sql.id('rows', name))
   const nulls = (columns: readonly unknown[]) => sql.join(columns.map(() => sql`null`))
-  const lookup = sql.join(LOOKUP_COLUMNS.map((column) => sql.ref(`lookup.${column}`)))
+  const columns = [...LOOKUP_COLUMNS, ...(query.columns ?? [])]
+  const lookup = sql.join(columns.map((column) => sql.ref(`lookup.${column}`)))
   const statement = (method: AuthMethod) => sql`
     with lookup as materialized ${query.lookup(method)}
     select ${lookup}, ${nulls(fields)} from lookup
     union all
-    select ${nulls(LOOKUP_COLUMNS)}, ${sql.join(fields)}
+    select ${nulls(columns)}, ${sql.join(fields)}
       from lookup cross join lateral ${query.rows} as rows`
   return {
     statements: forEachAuthMethod((method) =>
       compile(`${query.name} by ${method}`, statement(method)),
     ),
-    writer: compileRowWriter(query.item, LOOKUP_COLUMNS.length),
+    writer: compileRowWriter(query.item, columns.length),
+    extraColumns: columns.length - LOOKUP_COLUMNS.length,
   }
 }
 
@@ -86,7 +93,7 @@ export function responseQuery<Item extends TObject>(query: {
  */
 export async function readResponse(
   db: Database,
-  { statements, writer }: ResponseQuery,
+  { statements, writer, extraColumns }: ResponseQuery,
   request: ConnectionRequest,
   values: Parameter[],
   frame: (lookup: Lookup) => Frame,
@@ -104,9 +111,10 @@ export async function readResponse(
   const read = (from: Pick<Database, 'read'>) =>
     from.read(statements[method], [...keys, ...values], reservation)
   const replica = db.replica(request.tokenHash)
-  const replicated = replica && (await readReplica(read(replica), known ?? readLookup()))
+  const replicated =
+    replica && (await readReplica(read(replica), known ?? readLookup(), extraColumns))
   const rows = replicated?.rows ?? (await read(db))
-  const lookup = replicated?.lookup ?? takeLookup(rows)
+  const lookup = replicated?.lookup ?? takeLookup(rows, extraColumns)
   const meta = { ...lookup, items: rows.count }
   return { meta, body: jsonArray(rows, writer, frame(lookup), reservation) }
 }
@@ -120,6 +128,7 @@ export async function readResponse(
 async function readReplica(
   reading: ReturnType<Database['read']>,
   primary: Lookup | Promise<Lookup>,
+  extraColumns: number,
 ) {
   const settled = reading.catch((error: unknown) => {
     if (error instanceof ServerFailed) return undefined
@@ -130,16 +139,16 @@ async function readReplica(
   const current = await primary
   const rows = await settled
   if (rows === undefined) return undefined
-  const lookup = lookupOf(rows)
+  const lookup = lookupOf(rows, extraColumns)
   if (lookup?.appId === current.appId && lookup.version === current.version) return { lookup, rows }
   rows.discard()
   return undefined
 }
 
 /** A lagging replica may reject a request that the primary accepts. */
-function lookupOf(rows: Parameters<typeof takeLookup>[0]): Lookup | undefined {
+function lookupOf(...read: Parameters<typeof takeLookup>): Lookup | undefined {
   try {
-    return takeLookup(rows)
+    return takeLookup(...read)
   } catch {
     return undefined
   }

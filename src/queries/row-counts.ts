@@ -10,6 +10,12 @@ import { keyParameter } from './connection.ts'
 /** Tables of the two paged lists. */
 export type TransactionTable = 'portfolio_transaction' | 'account_transaction'
 
+/** Column with the id of a row. */
+export const ROW_ID = {
+  portfolio_transaction: 'transaction_id',
+  account_transaction: 'movement_id',
+}
+
 // $1 to $3 identify the caller and the connection.
 export const from = parameter<string>(4, 'date')
 export const to = parameter<string>(5, 'date')

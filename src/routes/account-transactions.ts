@@ -13,6 +13,7 @@ export async function accountTransactions(
   options: RouteOptions,
 ): Promise<void> {
   const fingerprint = schemaFingerprint(AccountTransaction, AccountTransactionList)
+  const list = { table: 'account_transaction', fingerprint } as const
   const schema = connectionSchema({
     operationId: 'listAccountTransactions',
     tag: 'Transactions',
@@ -23,7 +24,7 @@ export async function accountTransactions(
   })
   const path = '/connections/:token/accounts/transactions'
   app.get(path, { schema, attachValidation: true }, async (_request, reply) => {
-    const request = await listRequest(options, reply, fingerprint)
+    const request = await listRequest(options, reply, list)
     const response = await charge(options, reply, listAccountTransactions(options.db, request))
     return sendPage(reply, request, response)
   })

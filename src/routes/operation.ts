@@ -50,6 +50,9 @@ export function connectionSchema({
       400: problem(400, 'The parameters are not valid, or the request cannot be read.', QUOTA),
       401: problem(401, 'The app token is missing or not valid.', ['WWW-Authenticate']),
       404: problem(404, 'The calling app has no connection with this token.', QUOTA),
+      ...('since' in querystring.properties
+        ? { 410: problem(410, 'The cursor has expired.', QUOTA) }
+        : {}),
       405: problem(405, 'The method is neither `GET` nor `HEAD`.', ['Allow']),
       429: problem(429, 'The app has used up its quota.', [...QUOTA, 'Retry-After']),
       500: problem(500, 'The service failed.', []),

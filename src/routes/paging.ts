@@ -1,8 +1,17 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { representationOf, sendResponse } from '../http/conditional-requests.ts'
+import { tokenHash } from '../postgres/tokens.ts'
+import { parseCursor } from '../queries/change-feed.ts'
 import type { ListRequest } from '../queries/list-page.ts'
 import type { ReadResponse } from '../queries/read-response.ts'
-import { DEFAULT_LIMIT, DEFAULT_PAGE, type ListQuery, MAXIMUM_PAGE } from '../schemas/list.ts'
+import type { TransactionTable } from '../queries/row-counts.ts'
+import {
+  type ConnectionParams,
+  DEFAULT_LIMIT,
+  DEFAULT_PAGE,
+  type ListQuery,
+  MAXIMUM_PAGE,
+} from '../schemas/list.ts'
 import type { ParameterError, ParameterErrorCode } from '../schemas/problem.ts'
 import {
   connectionRequest,
@@ -14,22 +23,49 @@ import {
 
 /**
  * Creates the request for a page from the query parameters.
- * @param fingerprint of the response schemas, see schemaFingerprint()
+ * @param list its table, and the fingerprint of its response schemas, see schemaFingerprint()
  * @throws InvalidToken, ExpiredToken, or an HttpError that lists all invalid parameters
  */
 export async function listRequest(
   options: RouteOptions,
   reply: FastifyReply,
-  fingerprint: string,
+  { table, fingerprint }: { table: TransactionTable; fingerprint: string },
 ): Promise<ListRequest> {
-  await rejectParameters(options, reply, listErrors(reply.request, options.maximumLimit))
   const query = reply.request.query as ListQuery
   const { from, to } = query
+  const errors = listErrors(reply.request, options.maximumLimit)
+  // A repeated parameter is an array.
+  const hasCursor = typeof query.since === 'string'
+  const since = hasCursor ? cursorOf(reply.request, table) : undefined
+  if (hasCursor) errors.push(...sinceErrors(reply.request, since))
+  await rejectParameters(options, reply, errors)
   const limit = Number(query.limit ?? DEFAULT_LIMIT)
   const page = Number(query.page ?? DEFAULT_PAGE)
-  const representation = representationOf(fingerprint, from, to, limit, page)
-  return { ...connectionRequest(options, reply, representation, limit), from, to, limit, page }
+  const representation = representationOf(fingerprint, from, to, limit, page, query.since)
+  const request = connectionRequest(options, reply, representation, limit)
+  return { ...request, from, to, since, limit, page }
 }
+
+function cursorOf({ params, query }: FastifyRequest, table: TransactionTable) {
+  const { since } = query as ListQuery
+  return parseCursor(String(since), table, tokenHash((params as ConnectionParams).token))
+}
+
+/** Changes have an order of their own, so the parameters of a page have no meaning there. */
+function sinceErrors(request: FastifyRequest, since: bigint | undefined): ParameterError[] {
+  // The validated query has the default of `page`.
+  const given = new URLSearchParams(request.url.slice(request.url.indexOf('?')))
+  const errors = ['from', 'to', 'page']
+    .filter((parameter) => given.has(parameter))
+    .map((parameter): ParameterError => {
+      const detail = `${parameter} cannot be used together with since.`
+      return { parameter, code: 'excluded_parameter', detail }
+    })
+  if (since !== undefined) return errors
+  return [...errors, { parameter: 'since', code: 'invalid_cursor', detail: SINCE_RULE }]
+}
+
+const SINCE_RULE = 'since must be start, or a nextCursor of this list of this connection.'
 
 /** Sends a page with its links. */
 export function sendPage(
@@ -37,8 +73,18 @@ export function sendPage(
   request: ListRequest,
   response: ReadResponse,
 ): FastifyReply {
-  if (response.body) reply.header('link', pageLinks(request, response.meta.totalItems))
+  const links = linksOf(request, response)
+  if (links !== undefined) reply.header('link', links)
   return sendResponse(reply, request, response)
+}
+
+/** Returns the Link header: other pages, or the first and the next page of changes. */
+function linksOf(request: ListRequest, { body, meta, nextCursor }: ReadResponse) {
+  if (body === undefined) return undefined
+  if (request.since === undefined) return pageLinks(request, meta.totalItems)
+  const first = `<?since=start&limit=${request.limit}>; rel="first"`
+  if (nextCursor === undefined) return first
+  return `${first}, <?since=${nextCursor}&limit=${request.limit}>; rel="next"`
 }
 
 /**
@@ -67,6 +113,7 @@ function listRules(maximumLimit: number): ParameterRules {
     to: 'to must be a day that exists, as YYYY-MM-DD.',
     limit: `limit must be a whole number from 1 to ${maximumLimit}, in digits.`,
     page: `page must be a whole number from 0 to ${MAXIMUM_PAGE}, in digits.`,
+    since: SINCE_RULE,
   }
 }
 

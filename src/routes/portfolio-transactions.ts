@@ -13,6 +13,7 @@ export async function portfolioTransactions(
   options: RouteOptions,
 ): Promise<void> {
   const fingerprint = schemaFingerprint(PortfolioTransaction, PortfolioTransactionList)
+  const list = { table: 'portfolio_transaction', fingerprint } as const
   const schema = connectionSchema({
     operationId: 'listPortfolioTransactions',
     tag: 'Transactions',
@@ -23,7 +24,7 @@ export async function portfolioTransactions(
   })
   const path = '/connections/:token/portfolios/transactions'
   app.get(path, { schema, attachValidation: true }, async (_request, reply) => {
-    const request = await listRequest(options, reply, fingerprint)
+    const request = await listRequest(options, reply, list)
     const response = await charge(options, reply, listPortfolioTransactions(options.db, request))
     return sendPage(reply, request, response)
   })

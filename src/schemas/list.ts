@@ -6,6 +6,7 @@ import {
   EFFECTIVE_DATE,
   type Named,
   Reference,
+  Uuid,
 } from './fields.ts'
 
 /**
@@ -86,6 +87,15 @@ export function ListQuery(maximumLimit: number) {
           examples: ['0'],
         }),
       ),
+      since: Type.Optional(
+        Type.String({
+          title: 'Since',
+          description:
+            'Selects the changes instead of a page: `start` for all rows, then the `nextCursor` ' +
+            'of the response before. Not together with `from`, `to` and `page`.',
+          examples: ['start'],
+        }),
+      ),
     },
     { additionalProperties: false, title: 'List query' },
   )
@@ -132,6 +142,30 @@ export function ListEnvelope<Item extends TSchema>(
             'snapshot as the items.',
           examples: [5213],
         }),
+        removed: Type.Optional(
+          Type.Array(Uuid, {
+            title: 'Removed',
+            description: 'Only with `since`: identifiers of rows that no longer exist.',
+          }),
+        ),
+        nextCursor: Type.Optional(
+          Type.String({
+            maxLength: 128,
+            title: 'Next cursor',
+            description:
+              'Only with `since`: value of `since` for the next request. Opaque; valid for at ' +
+              'least 400 days.',
+            examples: ['AAAAXn____8V0AGR'],
+          }),
+        ),
+        hasMore: Type.Optional(
+          Type.Boolean({
+            title: 'Has more',
+            description:
+              'Only with `since`: true if more changes exist. If it is false, the copy of the ' +
+              'client has exactly `totalItems` rows.',
+          }),
+        ),
       },
       { additionalProperties: false, title, description },
     ),

@@ -9,6 +9,8 @@ const ParameterErrorCode = ClosedList(
     invalid_format: 'The value is not in digits, or not an existing day, as the parameter requires',
     out_of_range: 'The value is below or above the limits of the parameter',
     invalid_range: '`from` is after `to`',
+    invalid_cursor: 'The value is no cursor of this list of this connection',
+    excluded_parameter: 'The parameter cannot be used together with `since`',
   },
   {
     title: 'Code',
@@ -102,6 +104,12 @@ export const ProblemCodes = {
     meaning: 'The service has no such path',
     detail: 'This path does not exist.',
   },
+  cursor_expired: {
+    status: 410,
+    title: 'Gone',
+    meaning: 'The changes since this cursor are no longer known; start again with `since=start`',
+    detail: 'The changes since this cursor are no longer known. Start again with since=start.',
+  },
   method_not_allowed: {
     status: 405,
     title: 'Method Not Allowed',
@@ -192,7 +200,7 @@ const errors: ParameterError[] = [
   {
     parameter: 'form',
     code: 'unknown_parameter',
-    detail: 'There is no such parameter. The parameters are from, to, limit, page.',
+    detail: 'There is no such parameter. The parameters are from, to, limit, page, since.',
   },
   {
     parameter: 'to',

@@ -95,7 +95,11 @@ const valid = (bytes: string): Value => ({ bytes, valid: true })
 
 function query(parameters: Parameter[]): fc.Arbitrary<Line> {
   const named = parameters.filter((parameter) => parameter.in === 'query')
-  const valid = fc.subarray(named).chain((some) => fc.tuple(...some.map((one) => pair(one))))
+  // `since` and the parameters of a page exclude each other.
+  const isOfChanges = ({ name }: Parameter) => name === 'since' || name === 'limit'
+  const page = fc.subarray(named.filter(({ name }) => name !== 'since'))
+  const chosen = fc.oneof({ weight: 4, arbitrary: page }, fc.subarray(named.filter(isOfChanges)))
+  const valid = chosen.chain((some) => fc.tuple(...some.map((one) => pair(one))))
   const name = fc.constantFrom(
     ...named.map((one) => one.name),
     'offset',

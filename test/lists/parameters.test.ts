@@ -107,7 +107,8 @@ for (const list of listNames) {
         const response = await get(`${path}?${name}=1`, { token })
         const { errors = [] } = isProblem(t, response, 'invalid_request', `?${name}=1`)
         const parameter = decodeURIComponent(name)
-        const detail = 'There is no such parameter. The parameters are from, to, limit, page.'
+        const detail =
+          'There is no such parameter. The parameters are from, to, limit, page, since.'
         t.strictSame(errors, [{ parameter, code: 'unknown_parameter', detail }])
       }
       for (const query of ['', '&', '&&'])

@@ -84,7 +84,26 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
     await request({ token: expired }),
     await request({ token }, address.replace('DEMO', 'NO')),
     await request({ token, method: 'POST' }),
+    ...(path.endsWith('transactions')
+      ? await changes(db, (at) => request({ token }, at), address)
+      : []),
   ]
+}
+
+/** Gets the changes of a list, and the error of a cursor that is too old. */
+async function changes(
+  db: Service['db'],
+  request: (address: string) => Promise<ServiceResponse>,
+  address: string,
+): Promise<ServiceResponse[]> {
+  const first = await request(`${address}?since=start&limit=1`)
+  const { nextCursor } = first.json() as { nextCursor: string }
+  const move = (horizon: string) =>
+    db.updateTable('connection').set({ change_horizon: horizon }).execute()
+  await move(String(2n ** 60n))
+  const expired = await request(`${address}?since=${nextCursor}`)
+  await move('0')
+  return [first, await request(`${address}?since=${nextCursor}`), expired]
 }
 
 const TRACED = { 'x-client-trace-id': 'sync-2025-03-14-0042' }

@@ -10,6 +10,7 @@ const READABLE: Record<string, string[]> = {
   connection: [
     'account_transactions',
     'app_id',
+    'change_horizon',
     'changed_at',
     'data_version',
     'id',
@@ -23,10 +24,12 @@ const WHOLE = [
   'account_transaction',
   'account_transaction_day',
   'account_transaction_month',
+  'account_transaction_removal',
   'assets_transfer_order',
   'portfolio_transaction',
   'portfolio_transaction_day',
   'portfolio_transaction_month',
+  'portfolio_transaction_removal',
 ]
 
 t.test('role of the service: it reads only the columns that the service needs', async (t) => {

@@ -73,11 +73,12 @@ async function importInTransaction(
   onProgress?.({ step: 'Writing', rows: staged.rows })
   await validate(client, type, staged)
   // The lock of the triggers: imports into one connection wait for each other from here on.
-  const lock = 'select from connection where id = $1 for no key update'
-  const { rowCount } = await client.query(lock, [connectionId])
-  if (rowCount === 0) throw new OperatorError('The connection does not exist any more.')
+  const lock = 'select id, data_version as version from connection where id = $1 for no key update'
+  const { rows } = await client.query<{ id: string; version: string }>(lock, [connectionId])
+  const [connection] = rows
+  if (connection === undefined) throw new OperatorError('The connection does not exist any more.')
   if (name === 'transfer-orders') await fillCompletion(client, type, connectionId)
   const counts = await countChanges(client, type, connectionId)
-  if (!dryRun) await merge(client, type, connectionId, counts)
+  if (!dryRun) await merge(client, type, connection, counts)
   return { counts, leftOut: staged.leftOut() }
 }

@@ -74,13 +74,15 @@ export interface ImportType {
   columns: string[]
   /** Columns of decimals. */
   decimals: string[]
+  /** False for transfer orders, which have no change feed. */
+  hasChangeNumbers: boolean
   /** Identifies a row within its connection. */
   key: { field: string; column: string }
   /** At least one of these fields must have a value, unless the list is empty. */
   oneOf: Field[]
 }
 
-interface Definition extends Pick<ImportType, 'noun' | 'table'> {
+interface Definition extends Pick<ImportType, 'noun' | 'table' | 'hasChangeNumbers'> {
   key: string
   oneOf: string[]
 }
@@ -118,18 +120,21 @@ export const importTypes: Readonly<Record<ImportTypeName, ImportType>> = {
   'portfolio-transactions': define(PortfolioTransaction, {
     noun: 'portfolio transaction',
     table: 'portfolio_transaction',
+    hasChangeNumbers: true,
     key: 'transactionId',
     oneOf: ['operationDateDay', 'valueDateDay'],
   }),
   'account-transactions': define(AccountTransaction, {
     noun: 'account transaction',
     table: 'account_transaction',
+    hasChangeNumbers: true,
     key: 'movementId',
     oneOf: ['operationDateDay', 'valueDateDay'],
   }),
   'transfer-orders': define(withCompletion(AssetsTransferOrder), {
     noun: 'transfer order',
     table: 'assets_transfer_order',
+    hasChangeNumbers: false,
     key: 'id',
     oneOf: [],
   }),

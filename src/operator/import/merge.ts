@@ -31,25 +31,34 @@ export async function countChanges(
 /**
  * Inserts new rows, and updates those that differ. Equal rows are not written. Citus supports neither
  * MERGE from a temporary table, nor UPDATE with one.
+ * @param version data version of the connection, whose row is locked
  */
 export async function merge(
   client: pg.ClientBase,
   type: ImportType,
-  connectionId: string,
+  connection: { id: string; version: string },
   { inserted, updated }: ImportCounts,
 ) {
-  const columns = type.columns.join(', ')
-  const insert = (rows: string) => `insert into ${type.table} (connection_id, ${columns})
-    select $1::bigint, ${columnsOf('i', type)}
+  // The change number of a row: the version after the statement, and its line (migration 0002).
+  const number = type.hasChangeNumbers ? [['change_number', '$2::bigint << 31 | i.line']] : []
+  const values = [...number, ...type.columns.map((column) => [column, `i.${column}`])]
+  const columns = values.map(([column]) => column)
+  const insert = (rows: string) => `
+    insert into ${type.table} (connection_id, ${columns.join(', ')})
+    select $1::bigint, ${values.map(([, value]) => value).join(', ')}
     from import_row i left join ${type.table} t on ${isSameRow(type)} where ${rows}`
+  const run = (text: string, changes: number) => {
+    const version = String(BigInt(connection.version) + BigInt(changes))
+    return client.query(text, type.hasChangeNumbers ? [connection.id, version] : [connection.id])
+  }
   const isNew = 't.connection_id is null'
-  if (inserted > 0) await client.query(insert(isNew), [connectionId])
+  if (inserted > 0) await run(insert(isNew), 1)
   if (updated === 0) return
-  const changes = type.columns.map((column) => `${column} = excluded.${column}`)
-  await client.query(
+  const changed = columns.map((column) => `${column} = excluded.${column}`)
+  await run(
     `${insert(`not ${isNew} and ${differs(type)}`)}
-     on conflict (connection_id, ${type.key.column}) do update set ${changes.join(', ')}`,
-    [connectionId],
+     on conflict (connection_id, ${type.key.column}) do update set ${changed.join(', ')}`,
+    inserted > 0 ? 2 : 1,
   )
 }
 
@@ -80,8 +89,4 @@ function differs({ columns, decimals }: ImportType): string {
     ...decimals.map((column) => [`scale(t.${column})`, `scale(i.${column})`]),
   ]
   return `(${pairs.map((pair) => pair.join(' is distinct from ')).join(' or ')})`
-}
-
-function columnsOf(alias: string, { columns }: ImportType): string {
-  return columns.map((column) => `${alias}.${column}`).join(', ')
 }
