@@ -302,12 +302,12 @@ export interface components {
         PortfolioTransactionList: {
             /**
              * Items
-             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty.
+             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change.
              */
             items: components["schemas"]["PortfolioTransaction"][];
             /**
              * Limit
-             * @description Maximum number of rows in a page, as applied.
+             * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
              * @example 1000
              */
             limit: number;
@@ -319,7 +319,7 @@ export interface components {
             page: number;
             /**
              * Total of items
-             * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items.
+             * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
              * @example 5213
              */
             totalItems: number;
@@ -336,7 +336,7 @@ export interface components {
             nextCursor?: string;
             /**
              * Has more
-             * @description Only with `since`: true if more changes exist. If it is false, the copy of the client has exactly `totalItems` rows.
+             * @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows.
              */
             hasMore?: boolean;
         };
@@ -514,12 +514,12 @@ export interface components {
         AccountTransactionList: {
             /**
              * Items
-             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty.
+             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change.
              */
             items: components["schemas"]["AccountTransaction"][];
             /**
              * Limit
-             * @description Maximum number of rows in a page, as applied.
+             * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
              * @example 1000
              */
             limit: number;
@@ -531,7 +531,7 @@ export interface components {
             page: number;
             /**
              * Total of items
-             * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items.
+             * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
              * @example 5213
              */
             totalItems: number;
@@ -548,7 +548,7 @@ export interface components {
             nextCursor?: string;
             /**
              * Has more
-             * @description Only with `since`: true if more changes exist. If it is false, the copy of the client has exactly `totalItems` rows.
+             * @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows.
              */
             hasMore?: boolean;
         };
@@ -891,7 +891,7 @@ export interface components {
         limit: string;
         /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
         page: string;
-        /** @description Selects the changes instead of a page: `start` for all rows, then the `nextCursor` of the response before. Not together with `from`, `to` and `page`. */
+        /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
         since: string;
         /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
         "If-None-Match": string;
@@ -942,7 +942,7 @@ export interface operations {
                 limit?: components["parameters"]["limit"];
                 /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
                 page?: components["parameters"]["page"];
-                /** @description Selects the changes instead of a page: `start` for all rows, then the `nextCursor` of the response before. Not together with `from`, `to` and `page`. */
+                /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
                 since?: components["parameters"]["since"];
             };
             header?: {
@@ -1016,7 +1016,7 @@ export interface operations {
                 limit?: components["parameters"]["limit"];
                 /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
                 page?: components["parameters"]["page"];
-                /** @description Selects the changes instead of a page: `start` for all rows, then the `nextCursor` of the response before. Not together with `from`, `to` and `page`. */
+                /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
                 since?: components["parameters"]["since"];
             };
             header?: {

@@ -91,8 +91,8 @@ export function ListQuery(maximumLimit: number) {
         Type.String({
           title: 'Since',
           description:
-            'Selects the changes instead of a page: `start` for all rows, then the `nextCursor` ' +
-            'of the response before. Not together with `from`, `to` and `page`.',
+            'Returns the changes instead of a page. `start` returns all rows. Later requests send ' +
+            'the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.',
           examples: ['start'],
         }),
       ),
@@ -119,12 +119,13 @@ export function ListEnvelope<Item extends TSchema>(
           description:
             `Rows of this page, newest first. They are sorted by ${EFFECTIVE_DATE}; then by ` +
             '`operationDateHour` (null last); then by identifier; all descending. A page past the ' +
-            'last one is empty.',
+            'last one is empty. With `since`: changed rows, in the order of their last change.',
         }),
         limit: Type.Integer({
           minimum: 1,
           title: 'Limit',
-          description: 'Maximum number of rows in a page, as applied.',
+          description:
+            'Maximum number of rows in a page, as applied. With `since`, removed rows count, too.',
           examples: [DEFAULT_LIMIT],
         }),
         page: Type.Integer({
@@ -139,7 +140,7 @@ export function ListEnvelope<Item extends TSchema>(
           title: 'Total of items',
           description:
             'Exact number of rows between `from` and `to` on all pages, counted in the same ' +
-            'snapshot as the items.',
+            'snapshot as the items. With `since`: of all rows.',
           examples: [5213],
         }),
         removed: Type.Optional(
@@ -162,7 +163,7 @@ export function ListEnvelope<Item extends TSchema>(
           Type.Boolean({
             title: 'Has more',
             description:
-              'Only with `since`: true if more changes exist. If it is false, the copy of the ' +
+              'Only with `since`: true if more changes exist. When it is false, the copy of the ' +
               'client has exactly `totalItems` rows.',
           }),
         ),
