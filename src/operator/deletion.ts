@@ -39,14 +39,7 @@ export function describeRows(rows: DeletedRows): string {
  */
 export async function deleteConnection(db: Kysely<Tables>, id: string) {
   return await withoutTimeout(db, async (transaction) => {
-    // The strongest lock: a session that writes its rows finishes first, or fails.
-    const connection = await transaction
-      .selectFrom('connection')
-      .innerJoin('app', 'app.id', 'connection.app_id')
-      .select(['connection.id', 'app.name as app', 'connection.label'])
-      .where('connection.id', '=', id)
-      .forUpdate('connection')
-      .executeTakeFirst()
+    const connection = await lockConnection(transaction, id)
     if (!connection) throw new OperatorError('The connection does not exist any more.')
     const rows = await countRows(transaction, [id])
     await transaction.deleteFrom('connection').where('id', '=', id).execute()
@@ -72,10 +65,12 @@ export async function deleteApp(
       .select('id')
       .where('app_id', '=', app.id)
       .orderBy('id')
-      .$if(withConnections, (query) => query.forUpdate())
       .execute()
-    const connections = found.length
-    const connectionIds = found.map(({ id }) => id)
+    const connectionIds: string[] = []
+    // Citus locks rows of one connection at a time.
+    for (const { id } of found)
+      if (!withConnections || (await lockConnection(transaction, id))) connectionIds.push(id)
+    const connections = connectionIds.length
     const rows = await countRows(transaction, connectionIds)
     if (connections > 0 && !withConnections) {
       throw new OperatorError(
@@ -92,6 +87,17 @@ export async function deleteApp(
   })
 }
 
+/** Takes the strongest lock: a session that writes rows of the connection finishes first, or fails. */
+async function lockConnection(transaction: Kysely<Tables>, id: string) {
+  return await transaction
+    .selectFrom('connection')
+    .innerJoin('app', 'app.id', 'connection.app_id')
+    .select(['connection.id', 'app.name as app', 'connection.label'])
+    .where('connection.id', '=', id)
+    .forUpdate('connection')
+    .executeTakeFirst()
+}
+
 /** Runs a transaction without statement timeout: deleting millions of rows takes long. */
 async function withoutTimeout<T>(
   db: Kysely<Tables>,
@@ -99,6 +105,8 @@ async function withoutTimeout<T>(
 ): Promise<T> {
   return await db.transaction().execute(async (transaction) => {
     await sql`set local statement_timeout = 0`.execute(transaction)
+    // Citus otherwise rejects a change of an app after parallel reads. PostgreSQL ignores the setting.
+    await sql`set local citus.multi_shard_modify_mode = 'sequential'`.execute(transaction)
     return await work(transaction)
   })
 }

@@ -7,9 +7,13 @@ export class UsageError extends OperatorError {
   override name = 'UsageError'
 }
 
-/** True if a statement violated the constraint of this name. */
+/**
+ * True if a statement violated the constraint of this name. Citus names it only in the message, with
+ * the number of the shard.
+ */
 export function isViolation(error: unknown, constraint: string): boolean {
-  return error instanceof pg.DatabaseError && error.constraint === constraint
+  if (!(error instanceof pg.DatabaseError)) return false
+  return new RegExp(`\\b${constraint}(_\\d+)?\\b`).test(error.constraint ?? error.message)
 }
 
 /** Explains a foreseeable error of PostgreSQL or of the connection to it, in one sentence. */

@@ -136,14 +136,18 @@ function clientIdTaken(error: unknown, clientId: string | null | undefined): unk
 async function listApps(db: Kysely<Tables>) {
   return await db
     .selectFrom('app')
-    .select(['id', 'name', 'client_id as clientId', 'created_at as createdAt'])
-    .select((app) =>
-      app
-        .selectFrom('connection')
-        .whereRef('connection.app_id', '=', 'app.id')
-        .select(sql<number>`count(*)::integer`.as('count'))
-        .as('connections'),
+    // Citus supports no correlated subquery here.
+    .leftJoin(
+      (db) =>
+        db
+          .selectFrom('connection')
+          .select(['app_id', sql<number>`count(*)::integer`.as('count')])
+          .groupBy('app_id')
+          .as('c'),
+      (join) => join.onRef('c.app_id', '=', 'app.id'),
     )
+    .select(['id', 'name', 'client_id as clientId', 'created_at as createdAt'])
+    .select(sql<number>`coalesce(c.count, 0)`.as('connections'))
     .orderBy('name')
     .execute()
 }

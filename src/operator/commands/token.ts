@@ -130,11 +130,16 @@ async function listTokens(db: Kysely<Tables>, appName: string) {
  * @throws OperatorError when the token does not exist
  */
 async function revokeToken(db: Kysely<Tables>, id: string) {
-  const revoked = await db
+  await db
     .updateTable('app_token')
-    .set({ revoked_at: sql`coalesce(revoked_at, now())` })
+    .set({ revoked_at: sql`now()` })
     .where('id', '=', id)
-    .returning(['id', 'revoked_at as revokedAt'])
+    .where('revoked_at', 'is', null)
+    .execute()
+  const revoked = await db
+    .selectFrom('app_token')
+    .select(['id', 'revoked_at as revokedAt'])
+    .where('id', '=', id)
     .executeTakeFirst()
   if (revoked) return revoked
   throw new OperatorError(
