@@ -1,6 +1,6 @@
 -- Distributes the tables over the workers of a Citus cluster by connection, for a database that outgrows one
--- machine (docs/operations.md, "Citus"). Run it on a migrated database without rows, on the coordinator, as the
--- role that migrated it:
+-- machine (docs/operations.md, "Citus"). Run it on the coordinator, on a database without rows that was migrated with
+-- DATABASE_GENERIC_PLANS=false, as the role that migrated it:
 --
 --   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/citus.sql
 --
@@ -42,9 +42,4 @@ begin
   foreach step in array foreign_keys loop
     execute step;
   end loop;
-end $$;
-
--- Citus cannot plan a statement generically: it has to know the connection.
-do $$ begin
-  execute format('alter role investment_service in database %I set plan_cache_mode = auto', current_database());
 end $$;

@@ -116,6 +116,7 @@ export function databaseOptions(config: Config, url: string): DatabaseOptions {
     statementTimeoutMs: config.STATEMENT_TIMEOUT_MS,
     pooler: config.DATABASE_POOLER,
     prepare: config.DATABASE_PREPARE,
+    genericPlans: config.DATABASE_GENERIC_PLANS,
     queue: config.DATABASE_QUEUE,
     responseBytes: config.ANSWER_MEMORY_MB * 2 ** 20,
     replicaUrl: config.DATABASE_REPLICA_URL,

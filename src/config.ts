@@ -79,6 +79,10 @@ const Settings = Type.Object({
     default: true,
     description: 'Use named prepared statements. Set false for PgBouncer before 1.21.',
   }),
+  DATABASE_GENERIC_PLANS: Type.Boolean({
+    default: true,
+    description: 'Plan a statement once per connection. Set false for Citus, also for `migrate`.',
+  }),
   DATABASE_WAIT_MS: Type.Integer({
     default: 5_000,
     minimum: 10,

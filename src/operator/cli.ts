@@ -14,7 +14,8 @@ import { escaped, printable } from './output.ts'
 
 /** Environment and output of a call. */
 export interface Io {
-  /** The CLI reads DATABASE_URL, DATA_DIR, SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
+  /** The CLI reads DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS, SERVICE_DATABASE_PASSWORD and
+   * CONNECTION_TOKEN. */
   environment: NodeJS.ProcessEnv
   stdout(text: string): void
   stderr(text: string): void
@@ -32,13 +33,13 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   const isJson = argv.includes('--json')
   let exitCode = 0
   const run: Run = async (work, { anySchema = false } = {}) => {
-    const { DATABASE_URL, DATA_DIR } = io.environment
-    const config = readConfig({ DATABASE_URL, DATA_DIR })
+    const { DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS } = io.environment
+    const config = readConfig({ DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS })
     const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
     const use = (url: string) =>
       withDatabase(url, { signal: io.signal, notice }, async (database) => {
         if (!anySchema) await requireSchema(database)
-        const report = await work(database, notice)
+        const report = await work(database, notice, config)
         io.stdout(`${isJson ? escaped(JSON.stringify(report.json)) : printable(report.text)}\n`)
         if (report.failed) exitCode = 1
       })

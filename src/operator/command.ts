@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander'
+import type { Config } from '../config.ts'
 import type { OperatorDatabase } from './database.ts'
 
 /** Result of a command, for standard output. */
@@ -12,7 +13,11 @@ export interface Report {
 
 /** Runs a command on the database, and prints its report. */
 export type Run = (
-  work: (database: OperatorDatabase, notice: (sentence: string) => void) => Promise<Report>,
+  work: (
+    database: OperatorDatabase,
+    notice: (sentence: string) => void,
+    config: Config,
+  ) => Promise<Report>,
   /** `anySchema`: accepts a database with missing migrations. */
   options?: { anySchema?: boolean },
 ) => Promise<void>

@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
 import { isMigrating, lockMigrations, migrateOnce } from '../postgres/migrations.ts'
-import { PLANNER_SETTINGS } from '../postgres/statements.ts'
+import { plannerSettings } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 
 const ITERATIONS = 4096
@@ -28,21 +28,27 @@ const SETTINGS = {
   statement_timeout: '5s',
   lock_timeout: '1s',
   idle_in_transaction_session_timeout: '10s',
-  ...PLANNER_SETTINGS,
+}
+
+export interface ServiceRole {
+  /** Allows login with this password; absent: the login does not change. */
+  password: string | undefined
+  /** False on Citus, see plannerSettings(). */
+  genericPlans: boolean
 }
 
 /**
  * Gives the role of the service its settings and rights in this database, and takes away rights of PUBLIC
  * that it does not need.
- * @param password allows login with this password; absent: the login does not change
  * @param onNotice receives the statements that would take away further rights
  * @throws OperatorError with statements for an administrator, if the operator's role lacks the privilege
  */
 export async function configureServiceRole(
   db: Kysely<Tables>,
-  password: string | undefined,
+  { password, genericPlans }: ServiceRole,
   onNotice: (sentence: string) => void,
 ): Promise<void> {
+  const settings = Object.entries({ ...SETTINGS, ...plannerSettings(genericPlans) })
   if (password !== undefined && !/^[ -~]+$/.test(password)) {
     throw new OperatorError('SERVICE_DATABASE_PASSWORD must be printable ASCII.')
   }
@@ -51,12 +57,12 @@ export async function configureServiceRole(
   const { needed, excess } = await withRetries(onNotice, () =>
     db.transaction().execute(async (transaction) => {
       await lockMigrations(transaction)
-      const before = await statementsFor(transaction)
+      const before = await statementsFor(transaction, settings)
       const own = before.isShared ? [] : before.excess
       for (const statement of [...before.needed, ...own]) await attempt(transaction, statement)
       const isDenied = login && !(await attempt(transaction, login))
       // Without the privilege, PostgreSQL may only warn.
-      const { needed, excess } = await statementsFor(transaction)
+      const { needed, excess } = await statementsFor(transaction, settings)
       return { needed: isDenied ? [...needed, login] : needed, excess }
     }),
   )
@@ -96,10 +102,11 @@ interface Statements {
   isShared: boolean
 }
 
-async function statementsFor(db: Kysely<Tables>): Promise<Statements> {
-  const settings = sql.join(
-    Object.entries(SETTINGS).map(([name, value]) => sql`(${name}, ${value})`),
-  )
+async function statementsFor(
+  db: Kysely<Tables>,
+  roleSettings: [string, string][],
+): Promise<Statements> {
+  const settings = sql.join(roleSettings.map(([name, value]) => sql`(${name}, ${value})`))
   const { rows } = await sql<Statements>`
     select
       array(

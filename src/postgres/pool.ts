@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { ServerIsStandby } from './errors.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
-import { PLANNER_SETTINGS } from './statements.ts'
+import { plannerSettings } from './statements.ts'
 import { destroyConnection, isOnStandby, onReceived, wireOptions } from './wire/client.ts'
 
 export interface PoolOptions {
@@ -20,6 +20,8 @@ export interface PoolOptions {
    * the role apply (`operator migrate` sets them).
    */
   pooler: boolean
+  /** False on Citus: statements are planned for each connection. True by default. */
+  genericPlans?: boolean
 }
 
 /**
@@ -44,7 +46,7 @@ export function createPool(
     statement_timeout: options.statementTimeoutMs,
     // Shorter than statement_timeout, because a query that waits for a lock occupies a connection.
     lock_timeout: Math.ceil(options.statementTimeoutMs / 5),
-    ...PLANNER_SETTINGS,
+    ...plannerSettings(options.genericPlans !== false),
   }
   const startup = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   // PgBouncer reports the state of the first server that it connected to, even after a failover.

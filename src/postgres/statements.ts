@@ -74,3 +74,8 @@ export const PLANNER_SETTINGS = {
   enable_bitmapscan: 'off',
   enable_sort: 'off',
 }
+
+/** @param genericPlans false on Citus, which must know the connection to plan a statement */
+export function plannerSettings(genericPlans: boolean) {
+  return genericPlans ? PLANNER_SETTINGS : { ...PLANNER_SETTINGS, plan_cache_mode: 'auto' }
+}

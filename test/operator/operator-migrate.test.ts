@@ -45,14 +45,18 @@ t.test('Two concurrent runs: the second waits', async (t) => {
 
 t.test('Role of the service: read-only sessions, timeouts and planner settings', async (t) => {
   const { url } = await createDatabase(t)
-  t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), { code: 0 })
-  const [row] = await query(
-    url,
-    `select setconfig from pg_db_role_setting s
-     join pg_database d on d.oid = s.setdatabase and d.datname = current_database()
-     where s.setrole = 'investment_service'::regrole`,
-  )
-  t.same(row?.setconfig.sort(), [
+  const migrated = async (environment = {}): Promise<string[]> => {
+    t.match(await operatorHere(['migrate'], { DATABASE_URL: url, ...environment }), { code: 0 })
+    const [row] = await query(
+      url,
+      `select setconfig from pg_db_role_setting s
+       join pg_database d on d.oid = s.setdatabase and d.datname = current_database()
+       where s.setrole = 'investment_service'::regrole`,
+    )
+    return row?.setconfig.sort()
+  }
+  const settings = await migrated()
+  t.same(settings, [
     'default_transaction_read_only=on',
     'enable_bitmapscan=off',
     'enable_seqscan=off',
@@ -63,6 +67,12 @@ t.test('Role of the service: read-only sessions, timeouts and planner settings',
     'plan_cache_mode=force_generic_plan',
     'statement_timeout=5s',
   ])
+  const forCitus = await migrated({ DATABASE_GENERIC_PLANS: 'false' })
+  t.same(
+    forCitus.filter((setting) => !settings.includes(setting)),
+    ['plan_cache_mode=auto'],
+  )
+  t.same(await migrated(), settings)
 })
 
 t.test('SERVICE_DATABASE_PASSWORD: the role of the service can log in', async (t) => {

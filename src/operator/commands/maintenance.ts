@@ -13,7 +13,7 @@ import { type Verification, verifyRowCounts } from '../verify.ts'
 export function addMaintenanceCommands(
   program: Command,
   run: Run,
-  servicePassword: string | undefined,
+  password: string | undefined,
 ): void {
   program
     .command('migrate')
@@ -24,9 +24,9 @@ export function addMaintenanceCommands(
     .addHelpText('after', examples('migrate'))
     .action(() =>
       run(
-        async ({ db }, notice) => {
+        async ({ db }, notice, { DATABASE_GENERIC_PLANS: genericPlans }) => {
           const applied = await migrate(db, notice)
-          await configureServiceRole(db, servicePassword, notice)
+          await configureServiceRole(db, { password, genericPlans }, notice)
           const done = `Applied ${applied.join(', ')}.`
           return {
             json: { applied },
