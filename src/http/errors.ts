@@ -1,6 +1,11 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { DatabaseUnavailable, ResponseTooLarge, ServerFailed } from '../postgres/errors.ts'
+import {
+  DatabaseUnavailable,
+  ResponseTooLarge,
+  ServerFailed,
+  TableLocked,
+} from '../postgres/errors.ts'
 import { ConnectionNotFound, CursorExpired, ExpiredToken, InvalidToken } from '../queries/caller.ts'
 import type { ParameterError, Problem } from '../schemas/problem.ts'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
@@ -84,7 +89,7 @@ export function errorBody(error: HttpError, requestId: string): Problem {
 /** A DatabaseUnavailable without a cause comes from a limit of this service, not from the database. */
 function unavailableReason(error: Error): FastifyRequest['unavailableReason'] {
   if (error instanceof IdentityProviderUnavailable) return 'identity_provider'
-  if (error instanceof ServerFailed) return 'database'
+  if (error instanceof ServerFailed || error instanceof TableLocked) return 'database'
   return error instanceof DatabaseUnavailable && error.cause ? 'database' : 'overload'
 }
 

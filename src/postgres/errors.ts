@@ -18,6 +18,11 @@ export class ResponseTooLarge extends DatabaseUnavailable {
   override name = 'ResponseTooLarge'
 }
 
+/** A table of the statement is locked, so the statement was not sent. */
+export class TableLocked extends DatabaseUnavailable {
+  override name = 'TableLocked'
+}
+
 /** The server is down or cancelled the statement. Another server may respond. */
 export class ServerFailed extends DatabaseUnavailable {
   override name = 'ServerFailed'

@@ -1,5 +1,11 @@
 import { type ConcurrencyOptions, createConcurrencyLimit, Tenant } from './concurrency.ts'
-import { DatabaseUnavailable, isLocked, isPoolerTimeout, isServerFailure } from './errors.ts'
+import {
+  DatabaseUnavailable,
+  isLocked,
+  isPoolerTimeout,
+  isServerFailure,
+  TableLocked,
+} from './errors.ts'
 import { Pipeline, type PipelineOptions } from './pipeline.ts'
 import type { MemoryReservation } from './response-memory.ts'
 import type { Parameter, Statement } from './statements.ts'
@@ -113,7 +119,7 @@ export function openServer(options: ServerOptions): PostgresServer {
 interface LockBreaker {
   /**
    * Runs a read, or rejects it if its last result was a lock timeout and another read is the trial.
-   * @throws DatabaseUnavailable
+   * @throws TableLocked
    */
   run(statement: Statement, read: (trial: boolean) => Promise<RawRows>): Promise<RawRows>
 }
@@ -128,7 +134,7 @@ function createLockBreaker(): LockBreaker {
   return {
     async run({ name }, read) {
       const trial = locked.has(name)
-      if (trial && trying) throw new DatabaseUnavailable('a table of the statement is locked')
+      if (trial && trying) throw new TableLocked('a table of the statement is locked')
       trying ||= trial
       try {
         const rows = await read(trial)

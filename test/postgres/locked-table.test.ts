@@ -3,6 +3,8 @@ import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
+import { addCaller } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
 
 const { url } = await createDatabase(t)
 const owner = openAsOwner(t, url)
@@ -36,8 +38,24 @@ t.test('DatabaseUnavailable: at most one read at a time waits for a locked table
     isLocked = false
     await readers
   })
-  t.same([...errors], ['DatabaseUnavailable'])
+  t.same([...errors].sort(), ['DatabaseUnavailable', 'TableLocked'])
   t.ok(rejected > 100, `${rejected} reads rejected`)
   t.ok(mostInUse <= 2, `${mostInUse} connections: one waits, one serves the other reads`)
   t.equal((await db.read(locked, [])).count, 1, 'the table is unlocked')
+})
+
+t.test('503: of a locked table counts as a failure of the database, not as overload', async (t) => {
+  const service = await startService(t, { environment: { STATEMENT_TIMEOUT_MS: '1000' } })
+  const { connection, token } = await addCaller(service.db)
+  const statusOf = async () => (await service.get(connection.orders, { token })).status
+  t.equal(await statusOf(), 200)
+  await service.db.transaction().execute(async (holder) => {
+    await sql`lock table assets_transfer_order in access exclusive mode`.execute(holder)
+    t.equal(await statusOf(), 503)
+    t.same(await Promise.all(Array.from({ length: 5 }, statusOf)), Array(5).fill(503))
+  })
+  const lines = service.log.map((line) => JSON.parse(line))
+  t.ok(lines.some(({ reason }) => reason === 'a table of the statement is locked'))
+  const reasons = lines.filter(({ status }) => status === 503).map((line) => line.unavailableReason)
+  t.same(reasons, Array(6).fill('database'))
 })
