@@ -15,8 +15,8 @@ import { addCaller, addConnection, addTransferOrders, lists } from '../support/r
 import { startService } from '../support/service.ts'
 
 const { db, get } = await startService(t)
-/** from, to, limit and page of a request without parameters. */
-const PAGE = [undefined, undefined, 1_000, 0]
+/** from, to, limit, page and since of a request without parameters. */
+const PAGE = [undefined, undefined, 1_000, 0, undefined]
 const endpoints = ['portfolio', 'account', 'orders'] as const
 
 async function filled() {

@@ -135,7 +135,7 @@ async function tryMutant(copy: Copy, task: Task, tests: TestFile[]): Promise<Out
       const status = result === 'timeout' ? 'timeout' : 'killed'
       return { status, by: `${test.name}: ${failure}` }
     }
-    const compiled = await copy.runTest('node_modules/typescript/bin/tsc', 120_000)
+    const compiled = await copy.checkTypes()
     return { status: compiled.result === 'passed' ? 'survived' : 'does not compile' }
   } finally {
     await copy.write(task.file, task.code)
