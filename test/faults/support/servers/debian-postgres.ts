@@ -16,6 +16,8 @@ export interface DebianPostgres {
   /** Connection string of a superuser. */
   url: string
   port: number
+  /** Its data folder. */
+  data: string
   start(): Promise<void>
   /** Newest part of its log since the last start. */
   log(): string
@@ -59,6 +61,16 @@ export async function startStandby(t: Test, primary: DebianPostgres, settings: S
   return await startIn(t, directory, settings)
 }
 
+/** Starts a server on the data folder that `prepare` creates. */
+export async function startPrepared(t: Test, prepare: (data: string) => Promise<unknown>) {
+  const directory = await newDirectory(t)
+  await prepare(`${directory.folder}/data`)
+  const { owner } = directory.account
+  const command = ['-R', `${owner?.uid}:${owner?.gid}`, directory.folder]
+  if (owner) await promisify(execFile)('chown', command)
+  return await startIn(t, directory, {})
+}
+
 /** Runs the migrations; returns the connection string of the service. */
 export async function migrate(url: string): Promise<string> {
   const environment = { DATABASE_URL: url, SERVICE_DATABASE_PASSWORD: PASSWORD }
@@ -79,7 +91,8 @@ interface Directory {
   account: Account
 }
 
-async function newDirectory(t: Test): Promise<Directory> {
+/** Creates a folder that the servers may write. */
+export async function newDirectory(t: Test): Promise<Directory> {
   const account = await notRoot()
   const folder = await mkdtemp(join(tmpdir(), 'postgres-15-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
@@ -119,6 +132,7 @@ async function startIn(t: Test, { folder, account }: Directory, settings: Settin
   const server: DebianPostgres = {
     url,
     port,
+    data: `${folder}/data`,
     start,
     log: () => program?.output() ?? '',
     stop: async () => {
