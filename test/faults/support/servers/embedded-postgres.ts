@@ -11,15 +11,21 @@ import { until } from '../../../support/until.ts'
 import type { TestDatabase } from '../database.ts'
 import { type Program, startProgram } from '../processes/program.ts'
 
-/** PostgreSQL that a test can stop and start on the same port. It has the schema and no rows. */
-export interface EmbeddedPostgres extends TestDatabase {
+/** PostgreSQL that a test can stop and start on the same port. */
+interface EmbeddedServer {
+  /** Connection string of a superuser. */
+  server: string
   /** Starts it and waits until it responds. */
   start(): Promise<void>
   /** SIGINT: fast shutdown. SIGQUIT: immediate shutdown, the next start recovers. */
   stop(signal: 'SIGINT' | 'SIGQUIT'): Promise<void>
 }
 
-export async function startEmbeddedPostgres(t: Test): Promise<EmbeddedPostgres> {
+/** Server with a database that has the schema and no rows. */
+export type EmbeddedPostgres = Omit<EmbeddedServer, 'server'> & TestDatabase
+
+/** Starts a server without roles and databases of the service. */
+export async function startEmbeddedServer(t: Test): Promise<EmbeddedServer> {
   const folder = await mkdtemp(join(tmpdir(), 'faults-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   // PostgreSQL may run as another user, who needs access to the folder.
@@ -50,6 +56,14 @@ export async function startEmbeddedPostgres(t: Test): Promise<EmbeddedPostgres> 
     await until('PostgreSQL responds', () => responds(server))
   }
   await start()
+  const stop = async (signal: 'SIGINT' | 'SIGQUIT') => {
+    await program?.end(signal)
+  }
+  return { server, start, stop }
+}
+
+export async function startEmbeddedPostgres(t: Test): Promise<EmbeddedPostgres> {
+  const { server, start, stop } = await startEmbeddedServer(t)
   const url = databaseUrl(server, (await createTemplate(server)).name)
   const db = openAsOwner(t, url)
   // Unlike loginOfService(), this does not drop the role: the test deletes the whole server.
@@ -59,9 +73,7 @@ export async function startEmbeddedPostgres(t: Test): Promise<EmbeddedPostgres> 
     login: url.replace(/postgres:[^@]*@/, 'service:service@'),
     db,
     start,
-    stop: async (signal) => {
-      await program?.end(signal)
-    },
+    stop,
   }
 }
 
