@@ -682,7 +682,7 @@ export interface components {
              * @example 404
              * @enum {integer}
              */
-            status: 400 | 401 | 404 | 405 | 410 | 429 | 500 | 503;
+            status: 400 | 401 | 404 | 405 | 410 | 412 | 429 | 500 | 503;
             /**
              * Code
              * @description Type of the error, for programs; from a closed list.
@@ -698,6 +698,7 @@ export interface components {
              *     | `connection_not_found` | 404 | The calling app has no connection with this token |
              *     | `route_not_found` | 404 | The service has no such path |
              *     | `cursor_expired` | 410 | The changes since this cursor are no longer known; start again with `since=start` |
+             *     | `data_changed` | 412 | The connection no longer has the data version in `version`; start again with page 0 |
              *     | `method_not_allowed` | 405 | The path is read-only; `Allow` lists its methods |
              *     | `too_many_requests` | 429 | The app has used up its quota; wait for `Retry-After` |
              *     | `internal_error` | 500 | The service failed; its log has the cause under `requestId` |
@@ -705,7 +706,7 @@ export interface components {
              * @example connection_not_found
              * @enum {string}
              */
-            code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "connection_not_found" | "route_not_found" | "cursor_expired" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
+            code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "connection_not_found" | "route_not_found" | "cursor_expired" | "data_changed" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
             /**
              * Title
              * @description The status in words; the same for every error of one status.
@@ -773,6 +774,7 @@ export interface components {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
                 ETag: components["headers"]["ETag"];
+                "Data-Version": components["headers"]["Data-Version"];
                 "Last-Modified": components["headers"]["Last-Modified"];
                 "Cache-Control": components["headers"]["Cache-Control"];
                 Vary: components["headers"]["Vary"];
@@ -893,6 +895,8 @@ export interface components {
         page: string;
         /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
         since: string;
+        /** @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`. */
+        version: string;
         /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
         "If-None-Match": string;
         /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
@@ -906,6 +910,8 @@ export interface components {
         "X-Client-Trace-ID": string;
         /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
         ETag: string;
+        /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
+        "Data-Version": string;
         /** @description Time of the last change of the connection’s data, as an HTTP date. */
         "Last-Modified": string;
         /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
@@ -944,6 +950,8 @@ export interface operations {
                 page?: components["parameters"]["page"];
                 /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
                 since?: components["parameters"]["since"];
+                /** @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`. */
+                version?: components["parameters"]["version"];
             };
             header?: {
                 /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
@@ -968,6 +976,7 @@ export interface operations {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
                     "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
                     ETag: components["headers"]["ETag"];
+                    "Data-Version": components["headers"]["Data-Version"];
                     "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     Vary: components["headers"]["Vary"];
@@ -1000,6 +1009,20 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The data has changed since `version`. */
+            412: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
             503: components["responses"]["ServiceUnavailable"];
@@ -1018,6 +1041,8 @@ export interface operations {
                 page?: components["parameters"]["page"];
                 /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
                 since?: components["parameters"]["since"];
+                /** @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`. */
+                version?: components["parameters"]["version"];
             };
             header?: {
                 /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
@@ -1042,6 +1067,7 @@ export interface operations {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
                     "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
                     ETag: components["headers"]["ETag"];
+                    "Data-Version": components["headers"]["Data-Version"];
                     "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     Vary: components["headers"]["Vary"];
@@ -1062,6 +1088,20 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             /** @description The cursor has expired. */
             410: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The data has changed since `version`. */
+            412: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
                     "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
@@ -1105,6 +1145,7 @@ export interface operations {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
                     "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
                     ETag: components["headers"]["ETag"];
+                    "Data-Version": components["headers"]["Data-Version"];
                     "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     Vary: components["headers"]["Vary"];

@@ -36,6 +36,7 @@ export function sendResponse(
   reply.request.items = meta.items
   reply.headers({
     etag: `W/"${meta.version}-${representation}"`,
+    'data-version': meta.version,
     'last-modified': lastModified(meta.version),
     'cache-control': 'private, no-cache',
     vary: 'accept-encoding',

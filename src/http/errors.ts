@@ -6,7 +6,13 @@ import {
   ServerFailed,
   TableLocked,
 } from '../postgres/errors.ts'
-import { ConnectionNotFound, CursorExpired, ExpiredToken, InvalidToken } from '../queries/caller.ts'
+import {
+  ConnectionNotFound,
+  CursorExpired,
+  DataChanged,
+  ExpiredToken,
+  InvalidToken,
+} from '../queries/caller.ts'
 import type { ParameterError, Problem } from '../schemas/problem.ts'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
 
@@ -97,6 +103,7 @@ function toHttpError(error: FastifyError): HttpError {
   if (error instanceof HttpError) return error
   if (error instanceof InvalidToken) return unauthorized('invalid_token')
   if (error instanceof ExpiredToken) return unauthorized('expired_token')
+  if (error instanceof DataChanged) return new HttpError('data_changed')
   if (error instanceof CursorExpired) return new HttpError('cursor_expired')
   if (error instanceof ConnectionNotFound) return new HttpError('connection_not_found')
   if (error instanceof ResponseTooLarge) {

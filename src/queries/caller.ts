@@ -13,9 +13,8 @@ export class ExpiredToken extends Error {
   override name = 'ExpiredToken'
 }
 
-/** The app has no connection with this token (section 7). Another app may have one. */
-export class ConnectionNotFound extends Error {
-  override name = 'ConnectionNotFound'
+/** A request of a known app cannot be fulfilled. */
+export class RequestOfAppError extends Error {
   readonly appId: string
 
   constructor(appId: string) {
@@ -24,15 +23,19 @@ export class ConnectionNotFound extends Error {
   }
 }
 
-/** The changes since a cursor are no longer known, or the database was restored to before it. */
-export class CursorExpired extends Error {
-  override name = 'CursorExpired'
-  readonly appId: string
+/** The app has no connection with this token (section 7). Another app may have one. */
+export class ConnectionNotFound extends RequestOfAppError {
+  override name = 'ConnectionNotFound'
+}
 
-  constructor(appId: string) {
-    super()
-    this.appId = appId
-  }
+/** The changes since a cursor are no longer known, or the database was restored to before it. */
+export class CursorExpired extends RequestOfAppError {
+  override name = 'CursorExpired'
+}
+
+/** The connection no longer has the data version that the request expects. */
+export class DataChanged extends RequestOfAppError {
+  override name = 'DataChanged'
 }
 
 /**

@@ -12,6 +12,7 @@ import {
   authMethodOf,
   type Caller,
   callerParameter,
+  DataChanged,
   forEachAuthMethod,
 } from './caller.ts'
 import {
@@ -30,6 +31,8 @@ export interface ConnectionRequest {
   connectionKey: string
   /** Digest of the route's fields and the query. The ETag consists of it and the data version. */
   representation: string
+  /** Data version that the response must have; undefined: any. */
+  version?: string | undefined
   /** Data versions that the client has of this representation; `*` matches any. */
   knownVersions: string[]
   /** Memory of the response. It ends when the client disconnects. */
@@ -89,7 +92,7 @@ export function responseQuery<Item extends TObject>(query: {
  * Reads the data in one snapshot and writes it as JSON, unless the client has this version.
  * @param values parameters from $4 on
  * @param frame JSON around the rows
- * @throws DatabaseUnavailable, InvalidToken, ExpiredToken or ConnectionNotFound
+ * @throws DatabaseUnavailable, InvalidToken, ExpiredToken, ConnectionNotFound or DataChanged
  */
 export async function readResponse(
   db: Database,
@@ -98,11 +101,15 @@ export async function readResponse(
   values: Parameter[],
   frame: (lookup: Lookup) => Frame,
 ): Promise<ReadResponse> {
-  const { caller, reservation, knownVersions } = request
+  const { caller, reservation, knownVersions, version } = request
+  const expected = (lookup: Lookup) => {
+    if (version !== undefined && version !== lookup.version) throw new DataChanged(lookup.appId)
+    return lookup
+  }
   const keys = [callerParameter(caller), request.tokenHash, request.connectionKey]
   const method = authMethodOf(caller)
   const readLookup = async () =>
-    takeLookup(await db.read(lookupStatements[method], keys, undefined, reservation))
+    expected(takeLookup(await db.read(lookupStatements[method], keys, undefined, reservation)))
 
   const known = knownVersions.length > 0 ? await readLookup() : undefined
   if (known && (knownVersions.includes(known.version) || knownVersions.includes('*'))) {
@@ -114,7 +121,7 @@ export async function readResponse(
   const replicated =
     replica && (await readReplica(read(replica), known ?? readLookup(), extraColumns))
   const rows = replicated?.rows ?? (await read(db))
-  const lookup = replicated?.lookup ?? takeLookup(rows, extraColumns)
+  const lookup = replicated?.lookup ?? expected(takeLookup(rows, extraColumns))
   const meta = { ...lookup, items: rows.count }
   return { meta, body: jsonArray(rows, writer, frame(lookup), reservation) }
 }

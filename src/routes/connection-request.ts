@@ -4,7 +4,7 @@ import { HttpError } from '../http/errors.ts'
 import type { Quota } from '../http/quota.ts'
 import type { Database } from '../postgres/database.ts'
 import { connectionKey, tokenHash } from '../postgres/tokens.ts'
-import { ConnectionNotFound, CursorExpired, confirmCaller } from '../queries/caller.ts'
+import { confirmCaller, RequestOfAppError } from '../queries/caller.ts'
 import type { ConnectionRequest, ReadResponse } from '../queries/read-response.ts'
 import type { ConnectionParams } from '../schemas/list.ts'
 import { MAX_PARAMETER_ERRORS, type ParameterError } from '../schemas/problem.ts'
@@ -95,8 +95,7 @@ export async function charge(
 ): Promise<ReadResponse> {
   const { request, raw } = reply
   const result = await reading.catch(async (error: unknown) => {
-    if (error instanceof ConnectionNotFound || error instanceof CursorExpired)
-      return { error, appId: error.appId }
+    if (error instanceof RequestOfAppError) return { error, appId: error.appId }
     // A request also counts if its client disconnected early, because the database did the work.
     const unknown = error instanceof HttpError || (quota !== undefined && raw.destroyed)
     if (!unknown) throw error

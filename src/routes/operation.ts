@@ -20,7 +20,14 @@ type HeaderName = keyof typeof ResponseHeaders
 
 /** Headers of responses to a known app. */
 const QUOTA: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
-const STATE: HeaderName[] = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary', ...QUOTA]
+const STATE: HeaderName[] = [
+  'ETag',
+  'Data-Version',
+  'Last-Modified',
+  'Cache-Control',
+  'Vary',
+  ...QUOTA,
+]
 
 /** Makes the schema of an endpoint. All endpoints share every status but 200 (section 7, contract 19). */
 export function connectionSchema({
@@ -51,7 +58,10 @@ export function connectionSchema({
       401: problem(401, 'The app token is missing or not valid.', ['WWW-Authenticate']),
       404: problem(404, 'The calling app has no connection with this token.', QUOTA),
       ...('since' in querystring.properties
-        ? { 410: problem(410, 'The cursor has expired.', QUOTA) }
+        ? {
+            410: problem(410, 'The cursor has expired.', QUOTA),
+            412: problem(412, 'The data has changed since `version`.', QUOTA),
+          }
         : {}),
       405: problem(405, 'The method is neither `GET` nor `HEAD`.', ['Allow']),
       429: problem(429, 'The app has used up its quota.', [...QUOTA, 'Retry-After']),

@@ -43,7 +43,7 @@ export async function listRequest(
   const page = Number(query.page ?? DEFAULT_PAGE)
   const representation = representationOf(fingerprint, from, to, limit, page, query.since)
   const request = connectionRequest(options, reply, representation, limit)
-  return { ...request, from, to, since, limit, page }
+  return { ...request, from, to, since, limit, page, version: query.version }
 }
 
 function cursorOf({ params, query }: FastifyRequest, table: TransactionTable) {
@@ -55,7 +55,7 @@ function cursorOf({ params, query }: FastifyRequest, table: TransactionTable) {
 function sinceErrors(request: FastifyRequest, since: bigint | undefined): ParameterError[] {
   // The validated query has the default of `page`.
   const given = new URLSearchParams(request.url.slice(request.url.indexOf('?')))
-  const errors = ['from', 'to', 'page']
+  const errors = ['from', 'to', 'page', 'version']
     .filter((parameter) => given.has(parameter))
     .map((parameter): ParameterError => {
       const detail = `${parameter} cannot be used together with since.`
@@ -92,9 +92,10 @@ function linksOf(request: ListRequest, { body, meta, nextCursor }: ReadResponse)
  * last page and after it, there is no `next`. Targets are relative: the path contains the connection
  * token, and proxies log headers (contract 21).
  */
-function pageLinks({ from, to, limit, page }: ListRequest, totalItems: number): string {
+function pageLinks({ from, to, limit, page, version }: ListRequest, totalItems: number): string {
   const last = Math.max(0, Math.ceil(totalItems / limit) - 1)
   const filter = `${from ? `from=${from}&` : ''}${to ? `to=${to}&` : ''}`
+  const suffix = version ? `&version=${version}` : ''
   const pages = [
     ['first', 0],
     ['prev', page > 0 ? Math.min(page - 1, last) : undefined],
@@ -103,7 +104,7 @@ function pageLinks({ from, to, limit, page }: ListRequest, totalItems: number): 
   ] as const
   return pages
     .filter(([, number]) => number !== undefined)
-    .map(([rel, number]) => `<?${filter}limit=${limit}&page=${number}>; rel="${rel}"`)
+    .map(([rel, number]) => `<?${filter}limit=${limit}&page=${number}${suffix}>; rel="${rel}"`)
     .join(', ')
 }
 
@@ -114,6 +115,7 @@ function listRules(maximumLimit: number): ParameterRules {
     limit: `limit must be a whole number from 1 to ${maximumLimit}, in digits.`,
     page: `page must be a whole number from 0 to ${MAXIMUM_PAGE}, in digits.`,
     since: SINCE_RULE,
+    version: 'version must be the Data-Version of an earlier response.',
   }
 }
 

@@ -24,6 +24,12 @@ export const ResponseHeaders = {
     description: 'Time of the last change of the connection’s data, as an HTTP date.',
     examples: ['Fri, 14 Mar 2025 15:42:07 GMT'],
   }),
+  'Data-Version': Type.String({
+    description:
+      'Version of the connection’s data that the response has. Send it as `version` with further ' +
+      'pages, so that all pages have the same state.',
+    examples: [ENTITY_TAG.slice(3, ENTITY_TAG.indexOf('-'))],
+  }),
   'Cache-Control': Type.String({
     description:
       'The response is for one app only, and a cache must revalidate it before each use. An ' +

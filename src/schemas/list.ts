@@ -96,6 +96,16 @@ export function ListQuery(maximumLimit: number) {
           examples: ['start'],
         }),
       ),
+      version: Type.Optional(
+        Type.String({
+          pattern: '^[0-9]{1,19}\\.[0-9]{1,19}$',
+          title: 'Version',
+          description:
+            'Data version that the response must have: `Data-Version` of the first page. If the ' +
+            'data has changed since, the response is 412. Not together with `since`.',
+          examples: ['184.1741966927042118'],
+        }),
+      ),
     },
     { additionalProperties: false, title: 'List query' },
   )

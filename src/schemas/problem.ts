@@ -110,6 +110,12 @@ export const ProblemCodes = {
     meaning: 'The changes since this cursor are no longer known; start again with `since=start`',
     detail: 'The changes since this cursor are no longer known. Start again with since=start.',
   },
+  data_changed: {
+    status: 412,
+    title: 'Precondition Failed',
+    meaning: 'The connection no longer has the data version in `version`; start again with page 0',
+    detail: 'The data has changed since this version. Start again with page 0.',
+  },
   method_not_allowed: {
     status: 405,
     title: 'Method Not Allowed',
@@ -200,7 +206,7 @@ const errors: ParameterError[] = [
   {
     parameter: 'form',
     code: 'unknown_parameter',
-    detail: 'There is no such parameter. The parameters are from, to, limit, page, since.',
+    detail: 'There is no such parameter. The parameters are from, to, limit, page, since, version.',
   },
   {
     parameter: 'to',

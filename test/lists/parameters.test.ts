@@ -108,7 +108,7 @@ for (const list of listNames) {
         const { errors = [] } = isProblem(t, response, 'invalid_request', `?${name}=1`)
         const parameter = decodeURIComponent(name)
         const detail =
-          'There is no such parameter. The parameters are from, to, limit, page, since.'
+          'There is no such parameter. The parameters are from, to, limit, page, since, version.'
         t.strictSame(errors, [{ parameter, code: 'unknown_parameter', detail }])
       }
       for (const query of ['', '&', '&&'])

@@ -90,7 +90,7 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
   ]
 }
 
-/** Gets the changes of a list, and the error of a cursor that is too old. */
+/** Gets the changes of a list, and the errors of a cursor and of a data version that are too old. */
 async function changes(
   db: Service['db'],
   request: (address: string) => Promise<ServiceResponse>,
@@ -103,7 +103,8 @@ async function changes(
   await move(String(2n ** 60n))
   const expired = await request(`${address}?since=${nextCursor}`)
   await move('0')
-  return [first, await request(`${address}?since=${nextCursor}`), expired]
+  const changed = await request(`${address}?version=0.0`)
+  return [first, await request(`${address}?since=${nextCursor}`), expired, changed]
 }
 
 const TRACED = { 'x-client-trace-id': 'sync-2025-03-14-0042' }

@@ -1,0 +1,46 @@
+import t from 'tap'
+import { addCaller, listNames, lists } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+const { db, get } = await startService(t)
+
+for (const list of listNames) {
+  const { add } = lists[list]
+
+  t.test(`200, then 412, ${list}: pages of one data version`, async (t) => {
+    const { token, connection } = await addCaller(db)
+    await add(db, connection, {}, {}, {})
+    const first = await get(`${connection[list]}?limit=1`, { token })
+    const version = String(first.headers.get('data-version'))
+    const path = `${connection[list]}?limit=1&page=1&version=${version}`
+    const second = await get(path, { token })
+    t.equal(second.status, 200)
+    t.equal(second.text, (await get(`${connection[list]}?limit=1&page=1`, { token })).text)
+    const next = `<?limit=1&page=2&version=${version}>; rel="next"`
+    t.ok(String(second.headers.get('link')).includes(next), 'Link has the version')
+    t.notMatch(first.headers.get('link'), /version/)
+    const headers = { 'if-none-match': String(second.headers.get('etag')) }
+    t.equal((await get(path, { token, headers })).status, 304)
+
+    await add(db, connection, {})
+    for (const options of [{ token }, { token, headers }]) {
+      const changed = await get(path, options)
+      t.equal(changed.status, 412)
+      t.match(changed.json(), { code: 'data_changed' })
+    }
+    t.not((await get(connection[list], { token })).headers.get('data-version'), version)
+  })
+
+  t.test(`400, ${list}: version is not a data version, or next to since`, async (t) => {
+    const { token, connection } = await addCaller(db)
+    const errorOf = async (query: string) => {
+      const { status, json } = await get(`${connection[list]}?${query}`, { token })
+      const { errors } = json() as { errors: { parameter: string; code: string }[] }
+      return `${status} ${errors.map(({ parameter, code }) => `${parameter} ${code}`)}`
+    }
+    for (const value of ['', '1', 'x', '1.2.3', '-1.2', '1.2%20']) {
+      t.equal(await errorOf(`version=${value}`), '400 version invalid_format', value)
+    }
+    t.equal(await errorOf('since=start&version=1.2'), '400 version excluded_parameter')
+  })
+}
