@@ -112,10 +112,13 @@ t.test('200: an app is served while another one is over its quota', async (t) =>
 t.test('200: an app finds memory while another one does not read its responses', async (t) => {
   const service = await startService(t, { environment: { ANSWER_MEMORY_MB: '16' } })
   const [other, hoarding] = [await addCaller(service.db), await addCaller(service.db)]
-  const rows = Array.from({ length: 20 }, () => ({ description: '😀'.repeat(10_000) }))
-  for (const { connection } of [other, hoarding]) {
-    await addPortfolioTransactions(service.db, connection, ...rows)
+  const addRows = ({ connection }: Caller, length: number) => {
+    const rows = Array.from({ length }, () => ({ description: '😀'.repeat(10_000) }))
+    return addPortfolioTransactions(service.db, connection, ...rows)
   }
+  await addRows(hoarding, 20)
+  // More than one response of the first app: without shares, these rows would not fit.
+  await addRows(other, 60)
   const request = [
     `GET ${hoarding.connection.portfolio} HTTP/1.1`,
     'Host: x',

@@ -97,6 +97,16 @@ t.test('overdue read: only it fails; the reads on its connection go on', async (
   t.same(await read(pid, []), before)
 })
 
+t.test('waiting read: it fails at its deadline, before a connection is free', async (t) => {
+  const { read } = await openPipeline(t, { size: 1 })
+  const order: string[] = []
+  const alone = read(sleep, ['2'], 5_000, true).then(() => order.push('alone'))
+  const waiting = read(echo, ['a', '1'], 500).finally(() => order.push('waiting'))
+  await t.rejects(waiting, { name: 'ServerFailed' })
+  await alone
+  t.same(order, ['waiting', 'alone'])
+})
+
 t.test('silent connection: the reads behind the first one are repeated on another', async (t) => {
   const { read } = await openPipeline(t, { size: 2, silentMs: 700 })
   const results = Promise.allSettled([
@@ -263,8 +273,8 @@ async function openPipeline(
   const pipeline = new Pipeline({ url, size, ...options }, silentMs)
   t.teardown(() => pipeline.close())
   /** @param ms until its deadline */
-  const read = async (statement: typeof echo, values: Parameter[], ms = 5_000) =>
-    (await pipeline.read(statement, values, { due: performance.now() + ms })).shift()
+  const read = async (statement: typeof echo, values: Parameter[], ms = 5_000, alone = false) =>
+    (await pipeline.read(statement, values, { due: performance.now() + ms, alone })).shift()
   return { read }
 }
 
