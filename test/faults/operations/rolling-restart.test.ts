@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { until } from '../../support/until.ts'
@@ -61,4 +62,30 @@ t.test('503 and 404: an instance hangs, and HAProxy sends the standard error bod
   const response = await sendAndRead(url, request)
   t.equal(response.status, 503)
   assertProblem(t, response, 'service_unavailable')
+})
+
+t.test('Connections beyond 200 of one address: HAProxy closes them', async (t) => {
+  const { port } = await startServiceProcess(t, options.environment)
+  const { url } = await startHaproxy(t, [port, port])
+  let closed = 0
+  const sockets = Array.from({ length: 300 }, () =>
+    connect(Number(new URL(url).port), '127.0.0.1')
+      .on('error', () => {})
+      .on('close', () => {
+        closed += 1
+      })
+      .resume(),
+  )
+  t.teardown(() => sockets.forEach((socket) => void socket.destroy()))
+  await until('HAProxy closes some', () => closed >= 100)
+  await sleep(500)
+  // The requests before have connections, too.
+  t.ok(closed < 150, `${closed} of ${sockets.length} connections are closed`)
+  for (const socket of sockets) socket.destroy()
+  const isServed = () =>
+    sendAndRead(url, request).then(
+      ({ status }) => status === 200,
+      () => false,
+    )
+  await until('the address is served again', isServed)
 })
