@@ -1,18 +1,5 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 
-/**
- * Columns of a response item. A member that is an object has one column for each of its members, such
- * as `retentionDetail.retentionFrom`. A SELECT with other columns or types than the schema does not
- * compile.
- */
-export type ColumnMap<Item> = {
-  [K in keyof Item & string as NonNullable<Item[K]> extends object
-    ? `${K}.${keyof NonNullable<Item[K]> & string}`
-    : K]: NonNullable<Item[K]> extends object
-    ? NonNullable<Item[K]>[keyof NonNullable<Item[K]>] | null
-    : Item[K]
-}
-
 /** A column of a row, and its place in the item. */
 interface Column {
   name: string

@@ -1,6 +1,7 @@
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
-import type { AccountTransactionType } from '../schemas/account-transaction.ts'
-import type { PortfolioTransactionType } from '../schemas/portfolio-transaction.ts'
+import type { AccountTransaction } from '../schemas/account-transaction.ts'
+import type { PortfolioTransaction } from '../schemas/portfolio-transaction.ts'
+import type { AssetsTransferOrder } from '../schemas/transfer-order.ts'
 
 /**
  * Tables after all migrations. Decimals and days are strings: floats and JavaScript Dates would change
@@ -69,68 +70,28 @@ interface MonthTable {
   row_count: number
 }
 
-interface DateColumns {
-  operation_date_day: Day | null
-  original_operation_date_day: Day | null
-  value_date_day: Day | null
-  original_value_date_day: Day | null
-  operation_date_hour: string | null
-  original_operation_date_hour: string | null
-  value_date_hour: string | null
-  original_value_date_hour: string | null
-  original_operation_date_tz: string | null
-  original_value_date_tz: string | null
+type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Name
+
+/** Columns of the fields of an item, as columnOf() names them. */
+type Columns<Item> = { [Field in keyof Item & string as SnakeCase<Field>]: Item[Field] }
+
+interface PortfolioTransactionTable extends Columns<Omit<PortfolioTransaction, 'retentionDetail'>> {
+  connection_id: BigInteger
+  retention_from: Decimal | null
+  retention_to: Decimal | null
   effective_day: GeneratedAlways<Day>
 }
 
-interface PortfolioTransactionTable extends DateColumns {
+interface AccountTransactionTable extends Columns<AccountTransaction> {
   connection_id: BigInteger
-  transaction_id: string
-  portfolio_id: string
-  type: PortfolioTransactionType
-  exchange_rate: Decimal | null
-  titles: Decimal | null
-  amount: Decimal | null
-  amount_base_currency: Decimal | null
-  commission: Decimal | null
-  taxes: Decimal | null
-  price: Decimal | null
-  currency: string | null
-  local_currency: string | null
-  description: string | null
-  investment: string | null
-  related_transaction: string | null
-  retention_from: Decimal | null
-  retention_to: Decimal | null
+  effective_day: GeneratedAlways<Day>
 }
 
-interface AccountTransactionTable extends DateColumns {
+interface AssetsTransferOrderTable
+  extends Columns<Omit<AssetsTransferOrder, 'marketer' | 'managementCompany'>> {
   connection_id: BigInteger
-  movement_id: string
-  account_id: string
-  type: AccountTransactionType
-  amount: Decimal
-  exchange_rate: Decimal | null
-  commission: Decimal | null
-  taxes: Decimal | null
-  currency: string | null
-  local_currency: string | null
-  description: string | null
-  investment: string | null
-}
-
-interface AssetsTransferOrderTable {
-  connection_id: BigInteger
-  id: string
-  portfolio: string | null
-  investment: string | null
-  name: string | null
-  isin: string | null
-  currency: string | null
-  asset_type: string | null
-  titles: Decimal | null
-  amount: Decimal | null
-  total: boolean | null
   marketer_name: string | null
   marketer_cif: string | null
   management_company_name: string | null

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
-import type { Static, TObject } from '@sinclair/typebox'
-import { type SelectQueryBuilder, sql } from 'kysely'
-import type { ColumnMap } from '../json/row-writer.ts'
+import type { TObject } from '@sinclair/typebox'
+import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import { build, parameter } from '../postgres/statements.ts'
 import { CursorExpired } from './caller.ts'
@@ -64,13 +63,10 @@ const COLUMNS = ['horizon', 'next_page', 'removed'] as const
  * Compiles the statement for the changes of a list since a change number: rows in their latest state, and
  * ids of removed rows. All are of one snapshot, in the order in which they became visible.
  */
-export function changeFeed<Item extends TObject, DB, TB extends keyof DB>(
-  table: TransactionTable,
-  item: Item,
-  rows: SelectQueryBuilder<DB, TB, ColumnMap<Static<Item>>>,
-) {
+export function changeFeed(table: TransactionTable, item: TObject) {
   const query = responseQuery({
     name: `${table} changes`,
+    table,
     item,
     columns: COLUMNS,
     lookup: (method) =>
@@ -82,13 +78,10 @@ export function changeFeed<Item extends TObject, DB, TB extends keyof DB>(
           'next.change_number as next_page',
           sql<string>`case when c.id is not null then ${removed(table)} end`.as('removed'),
         ]),
-    rows: rows
-      .where(sql<boolean>`
-        t.connection_id = ${keyParameter} and lookup.connection_id is not null
-        and t.change_number > ${since}`)
-      .where(sql<boolean>`(lookup.next_page is null or t.change_number < lookup.next_page)`)
-      .orderBy(sql`t.change_number`)
-      .limit(limit),
+    rows: sql`
+      t.change_number > ${since}
+      and (lookup.next_page is null or t.change_number < lookup.next_page)
+      order by t.change_number limit ${limit}`,
   })
   const list = async (db: Database, request: ChangesRequest): Promise<ReadResponse> => {
     let nextCursor: string | undefined

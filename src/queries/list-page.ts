@@ -1,10 +1,9 @@
-import type { Static, TObject } from '@sinclair/typebox'
-import { type Expression, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import type { ColumnMap } from '../json/row-writer.ts'
+import type { TObject } from '@sinclair/typebox'
+import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import type { AuthMethod } from './caller.ts'
 import { changeFeed } from './change-feed.ts'
-import { connectionOfApp, keyParameter, type LookupColumns, lookupColumns } from './connection.ts'
+import { connectionOfApp, type LookupColumns, lookupColumns } from './connection.ts'
 import {
   type ConnectionRequest,
   type ReadResponse,
@@ -41,19 +40,13 @@ export interface ListRequest extends ConnectionRequest {
  * @returns `list` reads a page or the changes, the total and the data version in one snapshot. `queries`
  *   has the statements by the type of page.
  */
-export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
-  table: TransactionTable,
-  item: Item,
-  rows: SelectQueryBuilder<DB, TB, ColumnMap<Static<Item>>>,
-) {
+export function transactionList(table: TransactionTable, item: TObject) {
   const compiled = Object.entries(pages).map(([name, page]): [string, ResponseQuery] => {
     const lookup = (method: AuthMethod) => page.lookup(method, table)
-    return [
-      name,
-      responseQuery({ name: `${table} ${name}`, item, lookup, rows: page.rows(rows, table) }),
-    ]
+    const rows = page.rows(table)
+    return [name, responseQuery({ name: `${table} ${name}`, table, item, lookup, rows })]
   })
-  const feed = changeFeed(table, item, rows)
+  const feed = changeFeed(table, item)
   const queries = Object.fromEntries([...compiled, ['changes', feed.query]]) as Record<
     keyof typeof pages | 'changes',
     ResponseQuery
@@ -71,23 +64,16 @@ export function transactionList<Item extends TObject, DB, TB extends keyof DB>(
   return { list, queries }
 }
 
-/** Parts of a page statement: the lookup, and the rows of a table `t`. */
+/** Parts of a page statement, see responseQuery(). */
 interface Page {
   lookup: (method: AuthMethod, table: TransactionTable) => Expression<LookupColumns>
-  rows: <DB, TB extends keyof DB, Columns>(
-    rows: SelectQueryBuilder<DB, TB, Columns>,
-    table: TransactionTable,
-  ) => Expression<Columns>
+  rows: (table: TransactionTable) => RawBuilder<unknown>
 }
 
 const firstPage = (total: (table: TransactionTable) => RawBuilder<string>): Page => ({
   lookup: (method, table) => connectionOfApp(method).select(lookupColumns(total(table))),
-  rows: (rows, table) =>
-    inOrder(rows, table)
-      .where(sql<boolean>`
-        t.connection_id = ${keyParameter} and lookup.connection_id is not null
-        and t.effective_day >= ${from} and t.effective_day <= ${to}`)
-      .limit(limit),
+  rows: (table) => sql`
+    t.effective_day >= ${from} and t.effective_day <= ${to} ${newestFirst(table)} limit ${limit}`,
 })
 
 /** Starts at the day of the page's first row, so that a deep page is as fast as the first. */
@@ -101,13 +87,9 @@ const laterPage: Page = {
         'start.skipped',
       ]),
   // After the last page, newest_day is null, so no row matches.
-  rows: (rows, table) =>
-    inOrder(rows, table)
-      .where(sql<boolean>`
-        t.connection_id = ${keyParameter} and lookup.connection_id is not null
-        and t.effective_day >= ${from} and t.effective_day <= lookup.newest_day`)
-      .limit(limit)
-      .offset(sql<number>`lookup.skipped`),
+  rows: (table) => sql`
+    t.effective_day >= ${from} and t.effective_day <= lookup.newest_day
+    ${newestFirst(table)} limit ${limit} offset lookup.skipped`,
 }
 
 /** One statement per type of page: setting up an unused plan node costs as much as running it. */
@@ -132,13 +114,9 @@ function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
 const yearOf = (day: string | undefined) =>
   day === undefined ? undefined : Number(day.slice(0, 4))
 
-/** Newest first: by effective day, then by hour (null last), then by id (contract 8). */
-function inOrder<DB, TB extends keyof DB, Columns>(
-  rows: SelectQueryBuilder<DB, TB, Columns>,
-  table: TransactionTable,
-) {
-  return rows
-    .orderBy(sql`t.effective_day`, 'desc')
-    .orderBy(sql`t.operation_date_hour`, (order) => order.desc().nullsLast())
-    .orderBy(sql.ref(`t.${ROW_ID[table]}`), 'desc')
+/** Order by effective day, then by hour (null last), then by id (contract 8). */
+function newestFirst(table: TransactionTable) {
+  return sql`
+    order by t.effective_day desc, t.operation_date_hour desc nulls last,
+      ${sql.ref(`t.${ROW_ID[table]}`)} desc`
 }

@@ -1,12 +1,13 @@
 import type { Readable } from 'node:stream'
-import type { Static, TObject } from '@sinclair/typebox'
-import { type Expression, sql } from 'kysely'
+import type { TObject } from '@sinclair/typebox'
+import { type Expression, type RawBuilder, sql } from 'kysely'
 import { type Frame, jsonArray } from '../json/response-body.ts'
-import { type ColumnMap, columnsOf, compileRowWriter, type RowWriter } from '../json/row-writer.ts'
+import { columnsOf, compileRowWriter, type RowWriter } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { ServerFailed } from '../postgres/errors.ts'
 import type { MemoryReservation } from '../postgres/response-memory.ts'
 import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
+import { columnOf } from '../schemas/fields.ts'
 import {
   type AuthMethod,
   authMethodOf,
@@ -16,6 +17,7 @@ import {
   forEachAuthMethod,
 } from './caller.ts'
 import {
+  keyParameter,
   LOOKUP_COLUMNS,
   type Lookup,
   type LookupColumns,
@@ -47,7 +49,7 @@ export interface ReadResponse {
   body: Buffer | Readable | undefined
 }
 
-/** Statements of a query, and the writer of its rows. */
+/** Statement of each authentication method, and the writer of its rows. */
 export interface ResponseQuery {
   statements: Record<AuthMethod, Statement>
   writer: RowWriter
@@ -59,17 +61,20 @@ export interface ResponseQuery {
  * Compiles one statement per authentication method. One statement is one snapshot. Its first row is the
  * lookup. The other rows have nulls in the columns of the lookup, so that PostgreSQL sends it only
  * once.
- * @param query `lookup` has LOOKUP_COLUMNS, then `columns`, and all columns that `rows` uses as `lookup`
  */
-export function responseQuery<Item extends TObject>(query: {
+export function responseQuery(query: {
   /** Unique among the statements of the service. */
   name: string
-  item: Item
+  table: string
+  /** Schema of a row. Each field is a column. */
+  item: TObject
+  /** Columns of the lookup after LOOKUP_COLUMNS. */
   columns?: readonly string[]
   lookup: (method: AuthMethod) => Expression<LookupColumns>
-  rows: Expression<ColumnMap<Static<Item>>>
+  /** Conditions on the rows `t` of the connection, their order and limit. It may use `lookup`. */
+  rows: RawBuilder<unknown>
 }): ResponseQuery {
-  const fields = columnsOf(query.item).map(({ name }) => sql.id('rows', name))
+  const fields = columnsOf(query.item).map(({ name }) => sql.ref(`t.${columnOf(name)}`))
   const nulls = (columns: readonly unknown[]) => sql.join(columns.map(() => sql`null`))
   const columns = [...LOOKUP_COLUMNS, ...(query.columns ?? [])]
   const lookup = sql.join(columns.map((column) => sql.ref(`lookup.${column}`)))
@@ -77,8 +82,10 @@ export function responseQuery<Item extends TObject>(query: {
     with lookup as materialized ${query.lookup(method)}
     select ${lookup}, ${nulls(fields)} from lookup
     union all
-    select ${nulls(columns)}, ${sql.join(fields)}
-      from lookup cross join lateral ${query.rows} as rows`
+    select ${nulls(columns)}, rows.* from lookup cross join lateral (
+      select ${sql.join(fields)} from ${sql.table(query.table)} t
+      where t.connection_id = ${keyParameter} and lookup.connection_id is not null
+        and ${query.rows}) as rows`
   return {
     statements: forEachAuthMethod((method) =>
       compile(`${query.name} by ${method}`, statement(method)),

@@ -13,6 +13,13 @@ export function Reference<T extends TSchema>(component: Named<T>): TUnsafe<Stati
   return Type.Unsafe<Static<T>>(Type.Ref(component.$id))
 }
 
+/** Maps a field to its column: `operationDateDay` to operation_date_day, `marketer.cif` to marketer_cif. */
+export function columnOf(path: string): string {
+  // The columns of this object have no prefix.
+  const name = path.replace('retentionDetail.', '').replace('.', '_')
+  return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`)
+}
+
 /** Documentation of a value; it does not validate anything. */
 interface Annotations {
   title: string

@@ -1,5 +1,6 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { AccountTransaction } from '../../schemas/account-transaction.ts'
+import { columnOf } from '../../schemas/fields.ts'
 import { PortfolioTransaction } from '../../schemas/portfolio-transaction.ts'
 import { AssetsTransferOrder } from '../../schemas/transfer-order.ts'
 import { groupOf, type Rule, ruleOf } from './rules.ts'
@@ -56,13 +57,6 @@ function decimalsOf(schema: TSchema, prefix = ''): string[] {
     if (property.properties) return decimalsOf(property, `${prefix}${name}.`)
     return property.format === 'decimal' ? [columnOf(`${prefix}${name}`)] : []
   })
-}
-
-/** Maps `operationDateDay` to operation_date_day, and `marketer.cif` to marketer_cif. */
-function columnOf(path: string): string {
-  // The columns of this object have no prefix.
-  const name = path.replace('retentionDetail.', '').replace('.', '_')
-  return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`)
 }
 
 /** Import of rows into one table. */
