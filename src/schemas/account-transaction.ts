@@ -35,7 +35,7 @@ export const AccountTransactionTypes = {
 } as const
 
 /** Type of an account transaction (section 2.5). */
-export const AccountTransactionType = ClosedList(AccountTransactionTypes, {
+const AccountTransactionType = ClosedList(AccountTransactionTypes, {
   title: 'Account transaction type',
   description: [
     'Reason why the cash balance changed, from a closed list.',
@@ -46,7 +46,6 @@ export const AccountTransactionType = ClosedList(AccountTransactionTypes, {
   columns: { Meaning: (meaning) => meaning },
   examples: ['DEPOSIT'],
 })
-export type AccountTransactionType = Static<typeof AccountTransactionType>
 
 const { investment, ...costs } = TransactionTerms
 

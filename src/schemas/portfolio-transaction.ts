@@ -65,7 +65,7 @@ export const PortfolioTransactionTypes = {
 } as const satisfies Record<string, readonly [Impact, meaning: string]>
 
 /** Type of a portfolio transaction (section 2.4). */
-export const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
+const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
   title: 'Portfolio transaction type',
   description: [
     'Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`',
@@ -80,7 +80,6 @@ export const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
   },
   examples: ['BUY'],
 })
-export type PortfolioTransactionType = Static<typeof PortfolioTransactionType>
 
 const RetentionDetail = Type.Object(
   {
