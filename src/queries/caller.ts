@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import type { ReadingRequest } from '../postgres/server.ts'
-import { build, compile, parameter, type Statement } from '../postgres/statements.ts'
+import { compile, parameter, type Statement } from '../postgres/statements.ts'
 
 /** The app token is unknown or revoked, or no app has the client id. */
 export class InvalidToken extends Error {
@@ -71,53 +71,30 @@ export function callerParameter(caller: Caller): string | Buffer {
  * row-level security.
  */
 export function callingApp(method: AuthMethod) {
-  return method === 'tokenHash' ? appOfToken() : appOfClientId()
+  return method === 'tokenHash' ? appOfToken : appOfClientId
 }
 
-function appOfToken() {
-  const hash = sql<string>`encode(${parameter(1, 'bytea')}, 'hex')`
-  const given = build.selectNoFrom(
-    sql<string>`set_config('service.token_hash', ${hash}, true)`.as('token_hash'),
-  )
-  return build
-    .selectFrom(given.as('given'))
-    .innerJoinLateral(
-      (eb) =>
-        eb
-          .selectFrom('app_token as t')
-          .where('t.token_hash', '=', sql<Buffer>`decode(given.token_hash, 'hex')`)
-          .where('t.revoked_at', 'is', null)
-          .select([
-            sql<string>`set_config('service.app_id', t.app_id::text, true)::uuid`.as('app_id'),
-            sql<boolean>`coalesce(t.expires_at <= now(), false)`.as('expired'),
-          ])
-          .as('app'),
-      (join) => join.onTrue(),
-    )
-    .select(['app.app_id', 'app.expired'])
-}
+type CallingApp = { app_id: string; expired: boolean }
 
-function appOfClientId() {
-  const given = build.selectNoFrom(
-    sql<string>`set_config('service.client_id', ${parameter(1, 'text')}, true)`.as('client_id'),
-  )
-  return build
-    .selectFrom(given.as('given'))
-    .innerJoinLateral(
-      (eb) =>
-        eb
-          .selectFrom('app as a')
-          .where('a.client_id', '=', sql<string>`given.client_id`)
-          .select([
-            sql<string>`set_config('service.app_id', a.id::text, true)::uuid`.as('app_id'),
-            // The identity provider's token has its own expiry, which was verified with the signature.
-            sql<boolean>`false`.as('expired'),
-          ])
-          .as('app'),
-      (join) => join.onTrue(),
-    )
-    .select(['app.app_id', 'app.expired'])
-}
+const appOfToken = sql<CallingApp>`(
+  select app.app_id, app.expired
+  from (select set_config('service.token_hash', encode(${parameter(1, 'bytea')}, 'hex'), true)
+    as token_hash) as given
+  join lateral (
+    select set_config('service.app_id', t.app_id::text, true)::uuid as app_id,
+      coalesce(t.expires_at <= now(), false) as expired
+    from app_token t
+    where t.token_hash = decode(given.token_hash, 'hex') and t.revoked_at is null
+  ) as app on true)`
+
+// The identity provider's token has its own expiry, which was verified with the signature.
+const appOfClientId = sql<CallingApp>`(
+  select app.app_id, app.expired
+  from (select set_config('service.client_id', ${parameter(1, 'text')}, true) as client_id) as given
+  join lateral (
+    select set_config('service.app_id', a.id::text, true)::uuid as app_id, false as expired
+    from app a where a.client_id = given.client_id
+  ) as app on true)`
 
 export const callerStatements: Record<AuthMethod, Statement> = forEachAuthMethod((method) =>
   compile(`caller by ${method}`, sql`${callingApp(method)}`),
