@@ -43,18 +43,6 @@ export interface ConcurrencyOptions {
   queue: number
 }
 
-/** Limits the reads in flight. Further reads wait. If the queue is full, they are rejected at once. */
-export interface ConcurrencyLimit {
-  readonly waiting: number
-  /**
-   * Takes a place. The caller must call leave().
-   * @param waitMs maximum wait
-   * @throws DatabaseUnavailable if no place becomes free in time
-   */
-  enter(entrant: Entrant, waitMs: number): Promise<void> | undefined
-  leave(entrant: Entrant): void
-}
-
 interface Waiter {
   entrant: Entrant
   since: number
@@ -67,77 +55,81 @@ interface Waiter {
 const UNCONFIRMED_SHARE = 0.1
 
 /**
- * Admits reads. Large reads and those of unconfirmed callers use only a part of the places. In each queue,
- * tenants take turns, so a tenant with few reads does not wait for all reads of another one.
+ * Limits the reads in flight. Large reads and those of unconfirmed callers use only a part of the places.
+ * Further reads wait. In each queue, tenants take turns, so a tenant with few reads does not wait for
+ * all reads of another one. If a queue is full, reads are rejected at once.
  */
-export function createConcurrencyLimit(options: ConcurrencyOptions): ConcurrencyLimit {
-  const { places, largePlaces, queue } = options
-  const small = new Queue(places)
-  const large = new Queue(largePlaces)
-  const unconfirmed = new Queue(Math.ceil(places * UNCONFIRMED_SHARE))
-  const queues = [small, large, unconfirmed]
-  let inFlight = 0
+export class ConcurrencyLimit {
+  readonly #options: ConcurrencyOptions
+  readonly #small: Queue
+  readonly #large: Queue
+  readonly #unconfirmed: Queue
+  #inFlight = 0
 
-  const queueOf = (entrant: Entrant) => {
-    if (entrant.tenant.appId === undefined) return unconfirmed
-    return entrant.large ? large : small
+  constructor(options: ConcurrencyOptions) {
+    this.#options = options
+    this.#small = new Queue(options.places)
+    this.#large = new Queue(options.largePlaces)
+    this.#unconfirmed = new Queue(Math.ceil(options.places * UNCONFIRMED_SHARE))
   }
-  const count = (entrant: Entrant, step: 1 | -1) => {
-    inFlight += step
-    queueOf(entrant).inFlight += step
+
+  get waiting(): number {
+    return this.#small.length + this.#large.length + this.#unconfirmed.length
   }
-  const wait = (entrant: Entrant, waitMs: number) =>
-    new Promise<void>((resolve, fail) => {
-      const line = queueOf(entrant)
-      const reject = (reason: string) => {
-        clearTimeout(timer)
-        line.remove(waiter)
-        fail(new DatabaseUnavailable(reason))
-      }
-      const timer = setTimeout(reject, waitMs, 'no database connection became free in time')
-      const waiter = { entrant, since: performance.now(), timer, admit: resolve, reject }
-      line.add(waiter)
-    })
-  const next = (): Waiter | undefined => {
+
+  /**
+   * Takes a place. The caller must call leave().
+   * @param waitMs maximum wait
+   * @throws DatabaseUnavailable if no place becomes free in time
+   */
+  enter(entrant: Entrant, waitMs: number): Promise<void> | undefined {
+    if (waitMs <= 0) throw new DatabaseUnavailable('no time is left for another read')
+    const queue = this.#queueOf(entrant)
+    if (this.#inFlight < this.#options.places && queue.inFlight < queue.places) {
+      this.#count(queue, 1)
+      return undefined
+    }
+    if (queue.length >= this.#options.queue && !queue.makeRoom(entrant.tenant)) {
+      throw new DatabaseUnavailable('too many requests wait for the database')
+    }
+    return queue.wait(entrant, waitMs)
+  }
+
+  leave(entrant: Entrant): void {
+    this.#count(this.#queueOf(entrant), -1)
+    while (this.#inFlight < this.#options.places) {
+      const waiter = this.#next()
+      if (waiter === undefined) return
+      if (waiter.entrant.ended) waiter.reject('the client is gone')
+      else this.#admit(waiter)
+    }
+  }
+
+  /** The oldest of the waiters whose turn it is in their queues. */
+  #next(): Waiter | undefined {
     let oldest: Waiter | undefined
-    for (const line of queues) {
-      const first = line.length > 0 && line.inFlight < line.places ? line.first() : undefined
+    for (const queue of [this.#small, this.#large, this.#unconfirmed]) {
+      const first = queue.inFlight < queue.places ? queue.first() : undefined
       if (first && (oldest === undefined || first.since < oldest.since)) oldest = first
     }
     return oldest
   }
-  const admit = (waiter: Waiter) => {
-    clearTimeout(waiter.timer)
-    queueOf(waiter.entrant).take(waiter)
-    count(waiter.entrant, 1)
+
+  #admit(waiter: Waiter): void {
+    const queue = this.#queueOf(waiter.entrant)
+    queue.take(waiter)
+    this.#count(queue, 1)
     waiter.admit()
   }
 
-  return {
-    get waiting() {
-      return queues.reduce((sum, { length }) => sum + length, 0)
-    },
-    enter(entrant, waitMs) {
-      if (waitMs <= 0) throw new DatabaseUnavailable('no time is left for another read')
-      const line = queueOf(entrant)
-      if (inFlight < places && line.inFlight < line.places) {
-        count(entrant, 1)
-        return undefined
-      }
-      if (line.length >= queue && !line.makeRoom(entrant.tenant)) {
-        throw new DatabaseUnavailable('too many requests wait for the database')
-      }
-      return wait(entrant, waitMs)
-    },
-    leave(entrant) {
-      count(entrant, -1)
-      while (inFlight < places) {
-        const waiter = next()
-        if (waiter === undefined) return
-        if (waiter.entrant.ended) waiter.reject('the client is gone')
-        else admit(waiter)
-      }
-    },
+  #queueOf({ tenant, large }: Entrant): Queue {
+    if (tenant.appId === undefined) return this.#unconfirmed
+    return large ? this.#large : this.#small
+  }
+
+  #count(queue: Queue, step: 1 | -1): void {
+    this.#inFlight += step
+    queue.inFlight += step
   }
 }
 
@@ -153,12 +145,20 @@ class Queue {
     this.places = places
   }
 
-  add(waiter: Waiter): void {
-    const { tenant } = waiter.entrant
-    const waiters = this.#waiting.get(tenant)
-    if (waiters) waiters.push(waiter)
-    else this.#waiting.set(tenant, [waiter])
-    this.length += 1
+  /** @throws DatabaseUnavailable after `waitMs` */
+  wait(entrant: Entrant, waitMs: number): Promise<void> {
+    return new Promise((admit, fail) => {
+      const reject = (reason: string) => {
+        this.#remove(waiter)
+        fail(new DatabaseUnavailable(reason))
+      }
+      const timer = setTimeout(reject, waitMs, 'no database connection became free in time')
+      const waiter = { entrant, since: performance.now(), timer, admit, reject }
+      const waiters = this.#waiting.get(entrant.tenant)
+      if (waiters) waiters.push(waiter)
+      else this.#waiting.set(entrant.tenant, [waiter])
+      this.length += 1
+    })
   }
 
   first(): Waiter | undefined {
@@ -166,19 +166,10 @@ class Queue {
     return waiters?.[0]
   }
 
-  remove(waiter: Waiter): Waiter[] {
-    const { tenant } = waiter.entrant
-    const waiters = this.#waiting.get(tenant) ?? []
-    waiters.splice(waiters.indexOf(waiter), 1)
-    if (waiters.length === 0) this.#waiting.delete(tenant)
-    this.length -= 1
-    return waiters
-  }
-
   /** Removes a waiter that gets its turn. The other tenants come next. */
   take(waiter: Waiter): void {
     const { tenant } = waiter.entrant
-    const others = this.remove(waiter)
+    const others = this.#remove(waiter)
     if (others.length === 0) return
     this.#waiting.delete(tenant)
     this.#waiting.set(tenant, others)
@@ -192,5 +183,16 @@ class Queue {
     if (most.length <= own.length + 1) return false
     most.at(-1)?.reject('too many requests wait for the database')
     return true
+  }
+
+  /** @returns the other waiters of the tenant */
+  #remove(waiter: Waiter): Waiter[] {
+    clearTimeout(waiter.timer)
+    const { tenant } = waiter.entrant
+    const waiters = this.#waiting.get(tenant) ?? []
+    waiters.splice(waiters.indexOf(waiter), 1)
+    if (waiters.length === 0) this.#waiting.delete(tenant)
+    this.length -= 1
+    return waiters
   }
 }

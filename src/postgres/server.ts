@@ -1,4 +1,4 @@
-import { type ConcurrencyOptions, createConcurrencyLimit, Tenant } from './concurrency.ts'
+import { ConcurrencyLimit, type ConcurrencyOptions, Tenant } from './concurrency.ts'
 import {
   DatabaseUnavailable,
   isLocked,
@@ -64,10 +64,10 @@ const RESPONDING_MS = 1_000
 
 export function openServer(options: ServerOptions): PostgresServer {
   const silentMs = options.statementTimeoutMs + GRACE_MS
-  const limit = createConcurrencyLimit({ ...options, places: READS_PER_CONNECTION * options.size })
+  const limit = new ConcurrencyLimit({ ...options, places: READS_PER_CONNECTION * options.size })
   const pipeline = new Pipeline(options, silentMs)
-  const rate = createFailureRate()
-  const locks = createLockBreaker()
+  const rate = new FailureRate()
+  const locks = new LockBreaker()
   // Behind PgBouncer, a health check may queue behind requests for all of this time.
   const respondingMs = options.pooler ? silentMs : RESPONDING_MS
   const service = new Tenant('')
@@ -116,53 +116,30 @@ export function openServer(options: ServerOptions): PostgresServer {
   }
 }
 
-interface LockBreaker {
-  /**
-   * Runs a read, or rejects it if its last result was a lock timeout and another read is the trial.
-   * @throws TableLocked
-   */
-  run(statement: Statement, read: (trial: boolean) => Promise<RawRows>): Promise<RawRows>
-}
-
 /**
  * Rejects statements on locked tables at once, so that their reads do not occupy all connections. One
  * read at a time is the trial: it waits for its lock on a connection alone, and ends the rejection.
  */
-function createLockBreaker(): LockBreaker {
-  const locked = new Set<string>()
-  let trying = false
-  return {
-    async run({ name }, read) {
-      const trial = locked.has(name)
-      if (trial && trying) throw new TableLocked('a table of the statement is locked')
-      trying ||= trial
-      try {
-        const rows = await read(trial)
-        locked.delete(name)
-        return rows
-      } catch (error) {
-        if (isLocked(error)) locked.add(name)
-        throw error
-      } finally {
-        if (trial) trying = false
-      }
-    },
-  }
-}
+class LockBreaker {
+  readonly #locked = new Set<string>()
+  #trying = false
 
-/**
- * Counts the statements of the last second with and without a response from the server. Requests
- * rejected before they reach the database are not counted.
- */
-interface FailureRate {
-  succeeded(): void
-  failed(): void
-  respondedWithin(ms: number): boolean
-  /**
-   * True after at least five failures, if fewer than one statement in ten succeeded. With fewer requests:
-   * true after three failures in two seconds or more, without a success between.
-   */
-  failing(): boolean
+  /** @throws TableLocked after a lock timeout of the statement, while another read is the trial */
+  async run<T>({ name }: Statement, read: (trial: boolean) => Promise<T>): Promise<T> {
+    const trial = this.#locked.has(name)
+    if (trial && this.#trying) throw new TableLocked('a table of the statement is locked')
+    this.#trying ||= trial
+    try {
+      const rows = await read(trial)
+      this.#locked.delete(name)
+      return rows
+    } catch (error) {
+      if (isLocked(error)) this.#locked.add(name)
+      throw error
+    } finally {
+      if (trial) this.#trying = false
+    }
+  }
 }
 
 const HALF_MS = 500
@@ -171,45 +148,59 @@ const STREAK_MS = 2_000
 /** Time after which a streak of failures ends without a success, in ms. */
 const STREAK_END_MS = 5_000
 
-function createFailureRate(): FailureRate {
-  let since = performance.now()
-  let succeededAt = Number.NEGATIVE_INFINITY
-  let now = { succeeded: 0, failed: 0 }
-  let before = { succeeded: 0, failed: 0 }
-  /** Times of the failures since the last success: of the first and the last one. */
-  let streak = { failures: 0, first: 0, last: 0 }
+/**
+ * Counts the statements of the last second with and without a response from the server. Requests
+ * rejected before they reach the database are not counted.
+ */
+class FailureRate {
+  #since = performance.now()
+  #succeededAt = Number.NEGATIVE_INFINITY
+  #now = { succeeded: 0, failed: 0 }
+  #before = { succeeded: 0, failed: 0 }
+  /** Number of failures since the last success, and times of the first and the last one. */
+  #streak = { failures: 0, first: 0, last: 0 }
 
-  const rotate = () => {
-    const age = performance.now() - since
-    if (age < HALF_MS) return
-    before = age < 2 * HALF_MS ? now : { succeeded: 0, failed: 0 }
-    now = { succeeded: 0, failed: 0 }
-    since += age
+  succeeded(): void {
+    this.#rotate()
+    this.#now.succeeded += 1
+    this.#succeededAt = performance.now()
+    this.#streak.failures = 0
   }
-  return {
-    succeeded: () => {
-      rotate()
-      now.succeeded += 1
-      succeededAt = performance.now()
-      streak.failures = 0
-    },
-    failed: () => {
-      rotate()
-      now.failed += 1
-      const last = performance.now()
-      const goesOn = streak.failures > 0 && last - streak.last < STREAK_END_MS
-      streak = goesOn
-        ? { ...streak, failures: streak.failures + 1, last }
-        : { failures: 1, first: last, last }
-    },
-    respondedWithin: (ms) => performance.now() - succeededAt < ms,
-    failing: () => {
-      rotate()
-      const failed = now.failed + before.failed
-      if (failed >= 5 && failed > 9 * (now.succeeded + before.succeeded)) return true
-      const { failures, first, last } = streak
-      const isLong = failures >= 3 && last - first >= STREAK_MS
-      return isLong && performance.now() - last < STREAK_END_MS
-    },
+
+  failed(): void {
+    this.#rotate()
+    this.#now.failed += 1
+    const now = performance.now()
+    const { failures, first, last } = this.#streak
+    this.#streak =
+      failures > 0 && now - last < STREAK_END_MS
+        ? { failures: failures + 1, first, last: now }
+        : { failures: 1, first: now, last: now }
+  }
+
+  respondedWithin(ms: number): boolean {
+    return performance.now() - this.#succeededAt < ms
+  }
+
+  /**
+   * True after at least five failures, if fewer than one statement in ten succeeded. With fewer requests:
+   * true after three failures in two seconds or more, without a success between.
+   */
+  failing(): boolean {
+    this.#rotate()
+    const failed = this.#now.failed + this.#before.failed
+    const succeeded = this.#now.succeeded + this.#before.succeeded
+    if (failed >= 5 && failed > 9 * succeeded) return true
+    const { failures, first, last } = this.#streak
+    const isLong = failures >= 3 && last - first >= STREAK_MS
+    return isLong && performance.now() - last < STREAK_END_MS
+  }
+
+  #rotate(): void {
+    const age = performance.now() - this.#since
+    if (age < HALF_MS) return
+    this.#before = age < 2 * HALF_MS ? this.#now : { succeeded: 0, failed: 0 }
+    this.#now = { succeeded: 0, failed: 0 }
+    this.#since += age
   }
 }
