@@ -697,7 +697,7 @@ export interface components {
              *     | `malformed_request` | 400 | The service cannot read the request, for example because its URL does not decode |
              *     | `connection_not_found` | 404 | The calling app has no connection with this token |
              *     | `route_not_found` | 404 | The service has no such path |
-             *     | `cursor_expired` | 410 | The changes since this cursor are no longer known; start again with `since=start` |
+             *     | `cursor_expired` | 410 | The changes since this cursor are not known; start again with `since=start` |
              *     | `data_changed` | 412 | The connection no longer has the data version in `version`; start again with page 0 |
              *     | `method_not_allowed` | 405 | The path is read-only; `Allow` lists its methods |
              *     | `too_many_requests` | 429 | The app has used up its quota; wait for `Retry-After` |
@@ -753,7 +753,7 @@ export interface components {
              *     | `invalid_format` | The value is not in digits, or not an existing day, as the parameter requires |
              *     | `out_of_range` | The value is below or above the limits of the parameter |
              *     | `invalid_range` | `from` is after `to` |
-             *     | `invalid_cursor` | The value is no cursor of this list of this connection |
+             *     | `invalid_cursor` | The value is not a cursor of this list and connection |
              *     | `excluded_parameter` | The parameter cannot be used together with `since` |
              * @example out_of_range
              * @enum {string}

@@ -50,7 +50,7 @@ async function createRenumbering(db: Kysely<unknown>): Promise<void> {
   await sql`revoke execute on function number_again() from public`.execute(db)
 }
 
-/** Creates the table of the ids that no longer exist, and numbers the rows that a writer updates. */
+/** Creates the table of removed ids, and the trigger that marks updated rows as not numbered. */
 async function createRemovals(db: Kysely<unknown>, { table, key }: List): Promise<void> {
   await sql`
     create table ${sql.id(`${table}_removal`)} (
@@ -119,7 +119,10 @@ function updateConnections(changes: string, list?: List): string {
     end loop;`
 }
 
-/** Numbers the rows whose writer has left 0. The import numbers its rows itself: a second update costs as much. */
+/**
+ * Numbers the rows whose writer has left 0. The import numbers its rows itself, because this second update
+ * costs as much as the first.
+ */
 function numberRows({ table, key }: List): string {
   return `
     update ${table} t set change_number = version << 31 | o.ordinal
@@ -207,7 +210,7 @@ function transactionCounts(list: List): Bodies {
   }
 }
 
-/** Moves the horizon too: the trigger cannot see which rows were removed. */
+/** Also moves the horizon, because a trigger of TRUNCATE cannot see which rows were removed. */
 function updateAllConnections(count: string, where: string): string {
   return `
     perform 1 from connection ${where} order by id for no key update;

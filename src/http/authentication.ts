@@ -20,7 +20,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Credentials of the request. Only the database shows which app they belong to, if any. */
     caller: Caller
-    /** The caller's app at the last confirmation. It selects queues and shares, and grants nothing. */
+    /** App of the caller at its last confirmation. It only selects queues and shares. */
     tenant: Tenant
   }
   interface FastifyInstance {
@@ -47,7 +47,7 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 // Compact serialization of a signed token (RFC 7519). App tokens contain no dot.
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
-/** Confirmed callers, apps and client addresses that an instance remembers. The oldest is dropped. */
+/** Maximum of callers that an instance remembers, and of apps and of client addresses. It drops the oldest. */
 const MAX_CALLERS = 50_000
 const MAX_TENANTS = 10_000
 

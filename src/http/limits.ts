@@ -91,8 +91,9 @@ function createLimitedServer(config: Config, handler: RequestListener): Server {
 }
 
 /**
- * Counts the requests in flight, and closes a connection with more than MAX_PIPELINED of them. Node.js
- * stops reading when a client does not, but only after all requests of a chunk: 64 KB have 2,000.
+ * Counts the requests in flight, and closes a connection with more than MAX_PIPELINED of them. If a client
+ * does not read its responses, Node.js stops reading requests. But it first handles all requests of a chunk:
+ * 64 KB contain 2,000.
  */
 function limitPipelining(handler: RequestListener, inFlight: InFlight): RequestListener {
   const pipelined = new WeakMap<Socket, number>()

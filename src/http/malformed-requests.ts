@@ -15,7 +15,7 @@ export const malformedRequests = fp(async (app: FastifyInstance) => {
     if (hasBody(request)) {
       // Otherwise, Node.js would read the whole body to reach the next request.
       reply.header('connection', 'close')
-      // RFC 9110, section 9.3.1: a body of GET may hide a second request from a proxy.
+      // RFC 9110, section 9.3.1: a proxy may read the body of a GET request as a second request.
       if (ALLOWED.includes(request.method)) {
         throw new HttpError('malformed_request', 'The request must not have a body.')
       }
@@ -35,7 +35,7 @@ export const malformedRequests = fp(async (app: FastifyInstance) => {
   })
 })
 
-/** RFC 9112, section 6.3. */
+/** True if a request has a body (RFC 9112, section 6.3). */
 function hasBody({ headers }: FastifyRequest): boolean {
   const length = headers['content-length']
   return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined

@@ -40,8 +40,8 @@ const SAMPLE = 500
 
 /**
  * Measures the mean delay of the event loop twice a second. One long task delays one sample only, so
- * the loop counts as delayed after two samples. @fastify/under-pressure judges a single one. It also
- * reads the memory of the process, which throws EMFILE in a timer when no file can be opened.
+ * the loop counts as delayed after two samples. @fastify/under-pressure uses a single one. It also
+ * reads the memory of the process: in a timer, this throws EMFILE when no file can be opened.
  */
 function watchEventLoop(app: FastifyInstance, maximum: number): () => boolean {
   const delays = monitorEventLoopDelay({ resolution: RESOLUTION })

@@ -131,11 +131,11 @@ export function logDestination(): LogDestination {
     text = ''
     lines = 0
     if (stdout.writableLength > MAX_WAITING) dropped += batch.lines
-    // A full disk may have cut the line before.
+    // A full disk may have cut the previous line.
     else
       stdout.write(`${afterError ? '\n' : ''}${batch.text}`, (error) => written(batch.lines, error))
   }
-  // written() handles the errors. This listener prevents that they end the process.
+  // written() handles the errors. Without a listener, they would end the process.
   stdout.on('error', () => {})
   process.on('exit', flush)
   return {

@@ -25,7 +25,7 @@ interface Interruption {
   notice: (sentence: string) => void
 }
 
-/** Opens the database at a URL, and closes its connections after `use`. An abort cancels `use`. */
+/** Opens the database at a URL, and closes its connections after `use`. An abort cancels the statements of `use`. */
 export async function withDatabase<T>(
   url: string,
   { signal, notice }: Interruption,

@@ -37,7 +37,8 @@ process.exitCode = await operate(process.argv.slice(2), {
   },
 })
 if (interrupt.signal.aborted) {
-  // A read of a FIFO blocks process.exit(). Only as process 1 of a container, the process survives this.
+  // A read of a FIFO blocks process.exit(), so the process ends by the signal. Linux ignores the signal if
+  // this is process 1 of a container. Then process.exit() ends it.
   for (const signal of SIGNALS) process.removeAllListeners(signal)
   process.kill(process.pid, interrupt.signal.reason)
   process.exit()

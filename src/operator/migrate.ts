@@ -38,9 +38,9 @@ export interface ServiceRole {
 }
 
 /**
- * Gives the role of the service its settings and rights in this database, and takes away rights of PUBLIC
- * that it does not need.
- * @param onNotice receives the statements that would take away further rights
+ * Gives the role of the service its settings and rights in this database. Revokes rights of PUBLIC that the
+ * service does not need.
+ * @param onNotice receives the statements that would revoke further rights
  * @throws OperatorError with statements for an administrator, if the operator's role lacks the privilege
  */
 export async function configureServiceRole(
@@ -96,7 +96,7 @@ async function attempt(transaction: Kysely<Tables>, statement: string): Promise<
 interface Statements {
   /** Grant what the service needs. An administrator may have granted some of it already. */
   needed: string[]
-  /** Take away what the service does not need. The role has these rights as a member of PUBLIC. */
+  /** Revoke rights that the service does not need. The role has them as a member of PUBLIC. */
   excess: string[]
   /** True if the database has tables of another owner, whose applications may use these rights. */
   isShared: boolean

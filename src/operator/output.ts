@@ -36,7 +36,7 @@ export function escaped(text: string): string {
   )
 }
 
-/** Escapes them in all lines of a text. Keeps line breaks. */
+/** Escapes these characters in each line of a text. Keeps line breaks. */
 export function printable(text: string): string {
   return text.split('\n').map(escaped).join('\n')
 }

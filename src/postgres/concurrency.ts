@@ -1,6 +1,6 @@
 import { DatabaseUnavailable } from './errors.ts'
 
-/** Tenants share the service fairly: apps, and client addresses of unconfirmed callers. */
+/** An app, or the client address of unconfirmed callers. Tenants share the service fairly. */
 export class Tenant {
   /** Undefined for callers that the database has not confirmed: their reads use few places. */
   readonly appId: string | undefined
@@ -15,11 +15,12 @@ export class Tenant {
 }
 
 /**
- * Decides if a tenant may take more of a limited resource. It must leave free a third of what it has: one
- * tenant takes at most three quarters, two take three sevenths each, and a new one always finds room
- * (the dynamic thresholds of Choudhury and Hahne, 1998). A tenant that has nothing may take all.
+ * Returns true if a tenant may take more of a limited resource. A third of what it then has must stay
+ * free, so a new tenant always finds room (dynamic thresholds of Choudhury and Hahne, 1998). One tenant has
+ * at most three quarters; two have at most three sevenths each. A tenant that has nothing may take all that
+ * is free.
  * @param has what the tenant has now
- * @param free what nobody has now
+ * @param free what no tenant has now
  */
 export function mayTake(more: number, has: number, free: number): boolean {
   return has === 0 ? more <= free : has + more <= 3 * (free - more)
@@ -133,7 +134,7 @@ export class ConcurrencyLimit {
   }
 }
 
-/** Waiting reads by tenant. The tenant of the first one has waited longest for its turn. */
+/** Waiting reads by tenant. The tenant that is next in turn is first. */
 class Queue {
   /** Maximum number of these reads in flight. */
   readonly places: number

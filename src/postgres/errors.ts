@@ -77,7 +77,7 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError)
 }
 
-/** True if the network reset the connection. Unlike a server that refuses it, the next one may succeed. */
+/** True if the network reset the connection. The next attempt may succeed. */
 export function isReset(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
 }

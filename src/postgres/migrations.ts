@@ -35,7 +35,7 @@ export async function migrateOnce<T>(
 }
 
 /**
- * Waits until no other run migrates or configures this database. Readers pass. Kysely's Migrator takes an
+ * Waits until no other run migrates or configures this database. Readers do not wait. Kysely's Migrator takes an
  * advisory lock, which every role may hold. The service's role has no right to this lock.
  */
 export async function lockMigrations(transaction: QueryExecutorProvider): Promise<void> {
@@ -98,8 +98,8 @@ const TABLES = [
   'assets_transfer_order',
 ]
 
-// Fails if a table is missing. With the name of the schema, PostgreSQL tells a denied schema from a
-// missing table. Unlike a SELECT, has_any_column_privilege() waits for no lock.
+// Fails if a table is missing. With the name of the schema, PostgreSQL distinguishes a denied schema
+// from a missing table. Unlike a SELECT, has_any_column_privilege() waits for no lock.
 const applied = compile(
   'applied migrations',
   sql`

@@ -276,7 +276,7 @@ export class Pipeline {
     const again = broken && !single && wasRecent && lease.pool.receivedAt < this.#brokenAt
     if (broken && !single) this.#brokenAt = now
     if (lease.pool === this.#pool && (silent || again)) this.#replacePool(silent)
-    // PostgreSQL runs the reads of a connection in order: those behind a late one did not begin.
+    // PostgreSQL runs the reads of a connection in order. The reads behind a late one have not begun.
     const isBehind = lease.late !== undefined && lease.late !== read && lease.pool === this.#pool
     this.#fail(read, error, isBehind || isConnectionFailure(error))
   }
@@ -307,7 +307,7 @@ export class Pipeline {
       return
     }
     read.repeat = undefined
-    // A read that was sent may be what broke its connection.
+    // A read that was sent may have broken its connection.
     read.alone ||= read.sentAt > 0
     repeat(read)
   }

@@ -22,7 +22,7 @@ export interface ServerState {
   waiting: number
   /** True if the server responded to almost no statement of the last seconds. */
   failing: boolean
-  /** True if the server responded to a request recently, even if it does not to health checks. */
+  /** True if the server recently responded to a request, even if health checks fail. */
   responding: boolean
 }
 
@@ -117,8 +117,8 @@ export function openServer(options: ServerOptions): PostgresServer {
 }
 
 /**
- * Rejects statements on locked tables at once, so that their reads do not occupy all connections. One
- * read at a time is the trial: it waits for its lock on a connection alone, and ends the rejection.
+ * Rejects reads of locked tables at once, so that they do not occupy all connections. One read at a time is
+ * the trial: it waits for its lock on a connection without other reads. If it succeeds, the rejection ends.
  */
 class LockBreaker {
   readonly #locked = new Set<string>()

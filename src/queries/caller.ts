@@ -28,7 +28,7 @@ export class ConnectionNotFound extends RequestOfAppError {
   override name = 'ConnectionNotFound'
 }
 
-/** The changes since a cursor are no longer known, or the database was restored to before it. */
+/** The changes since a cursor are no longer known, or the restored database is older than the cursor. */
 export class CursorExpired extends RequestOfAppError {
   override name = 'CursorExpired'
 }

@@ -51,7 +51,7 @@ function cursorOf({ params, query }: FastifyRequest, table: TransactionTable) {
   return parseCursor(String(since), table, tokenHash((params as ConnectionParams).token))
 }
 
-/** Changes have an order of their own, so the parameters of a page have no meaning there. */
+/** The parameters of a page do not apply to changes. */
 function sinceErrors(request: FastifyRequest, since: bigint | undefined): ParameterError[] {
   // The validated query has the default of `page`.
   const given = new URLSearchParams(request.url.slice(request.url.indexOf('?')))
@@ -65,7 +65,7 @@ function sinceErrors(request: FastifyRequest, since: bigint | undefined): Parame
   return [...errors, { parameter: 'since', code: 'invalid_cursor', detail: SINCE_RULE }]
 }
 
-const SINCE_RULE = 'since must be start, or a nextCursor of this list of this connection.'
+const SINCE_RULE = 'since must be start, or a nextCursor of this list and connection.'
 
 /** Sends a page with its links. */
 export function sendPage(

@@ -9,7 +9,7 @@ const ParameterErrorCode = ClosedList(
     invalid_format: 'The value is not in digits, or not an existing day, as the parameter requires',
     out_of_range: 'The value is below or above the limits of the parameter',
     invalid_range: '`from` is after `to`',
-    invalid_cursor: 'The value is no cursor of this list of this connection',
+    invalid_cursor: 'The value is not a cursor of this list and connection',
     excluded_parameter: 'The parameter cannot be used together with `since`',
   },
   {
@@ -107,8 +107,8 @@ export const ProblemCodes = {
   cursor_expired: {
     status: 410,
     title: 'Gone',
-    meaning: 'The changes since this cursor are no longer known; start again with `since=start`',
-    detail: 'The changes since this cursor are no longer known. Start again with since=start.',
+    meaning: 'The changes since this cursor are not known; start again with `since=start`',
+    detail: 'The changes since this cursor are not known. Start again with since=start.',
   },
   data_changed: {
     status: 412,

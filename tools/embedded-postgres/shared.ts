@@ -59,7 +59,7 @@ async function join(url: string, isLast: boolean): Promise<Client | undefined> {
   return undefined
 }
 
-/** Locks the server. The lock ends with the server. */
+/** Waits until no other process uses the server, and locks it. The lock ends with the server. */
 async function waitForOthers(url: string, onWait: (sentence: string) => void): Promise<void> {
   const client = open(url)
   try {

@@ -114,7 +114,7 @@ export async function readReference(options: ConnectionOptions): Promise<Connect
   throw new UsageError('Give the id of the connection, or a file with its token (--token-file).')
 }
 
-/** Reads a token, which would reach npm's log, `ps` and the shell's history as an argument. */
+/** Reads a token from a file. As an argument, it would reach npm's log, `ps` and the shell's history. */
 async function readToken(path: string): Promise<string> {
   const [input] = await openInputs([path])
   const token = input ? (await text(input.chunks)).replace(/\r?\n$/, '') : ''

@@ -42,7 +42,10 @@ function addImport(
     )
     .argument('<file...>', 'files with one JSON object a line; - is standard input')
     .option('--connection <id>', 'id of the connection, from `connection list`')
-    .option('--token-file <file>', 'file with its token, instead; or the variable CONNECTION_TOKEN')
+    .option(
+      '--token-file <file>',
+      'file with its token, instead of the id; default: CONNECTION_TOKEN',
+    )
     .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
     .option('--dry-run', 'only validate the rows, and count what an import would change')
     .addHelpText('after', name === 'transfer-orders' ? LEFT_OUT + COMPLETED_AT : LEFT_OUT)
@@ -78,8 +81,8 @@ function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {
 }
 
 /**
- * Shows progress in the last line of standard error, if that is a terminal. Read the returned sources.
- * Changes no state of the terminal, which an interrupted process could not restore.
+ * Shows progress in the last line of standard error, if that is a terminal. The caller must read the
+ * returned sources. It does not change the state of the terminal: an interrupted process could not restore it.
  */
 function showProgress(inputs: Input[]) {
   const { stderr } = process

@@ -38,9 +38,7 @@ export function addMaintenanceCommands(
     )
   program
     .command('seed')
-    .description(
-      'add the sample data to the database, unless it has other apps: the tokens are public',
-    )
+    .description('add the sample data, with its public tokens, to a database without other apps')
     .addHelpText('after', examples('seed'))
     .action(() =>
       run(async ({ db, pool }) => {
@@ -62,8 +60,8 @@ async function requireDemonstration(db: Kysely<Tables>): Promise<void> {
   const [first] = apps
   if (first === undefined || apps.some(({ name }) => name === DEMO.wealth.app)) return
   throw new OperatorError(
-    `The database has the app ${first.name}. The sample data is for a database without other ` +
-      'apps, because its tokens are public.',
+    `The database has the app ${first.name}. The sample data has public tokens, so it is ` +
+      'only for a database without other apps.',
   )
 }
 

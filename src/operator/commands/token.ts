@@ -22,7 +22,7 @@ function addIssue(token: Command, run: Run): void {
     .command('issue')
     .description('issue a token and show it, once; other tokens of the app stay valid')
     .requiredOption('--app <name>', 'the app', nonEmpty)
-    .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; it never expires if absent', lifetime)
+    .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; default: it never expires', lifetime)
     .addHelpText('after', examples('token issue --app my-app --ttl 90d'))
     .action(({ app, ttl }: { app: string; ttl?: number }) =>
       run(async ({ db }) => {

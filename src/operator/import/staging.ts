@@ -32,7 +32,7 @@ export async function stage(
   const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
   const { onRows, signal } = options
   const copied = pipeline(input.copyText(sources, onRows), copy, signal ? { signal } : {})
-  // The pipeline itself waits for a source that sends nothing.
+  // An aborted pipeline still waits for a source that sends nothing.
   const interrupted = new Promise((_, reject) => signal?.addEventListener('abort', reject))
   await Promise.race([copied, interrupted])
   await client.query(`analyze import_row (${type.key.column})`)
