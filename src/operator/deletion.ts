@@ -99,7 +99,7 @@ async function lockConnection(transaction: Kysely<Tables>, id: string) {
 }
 
 /** Runs a transaction without statement timeout: deleting millions of rows takes long. */
-async function withoutTimeout<T>(
+export async function withoutTimeout<T>(
   db: Kysely<Tables>,
   work: (transaction: Kysely<Tables>) => Promise<T>,
 ): Promise<T> {

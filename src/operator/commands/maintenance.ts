@@ -1,15 +1,17 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { Kysely } from 'kysely'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
 import { examples, type Report, type Run } from '../command.ts'
+import { expireCursors, GUARANTEED_DAYS, pruneRemovals } from '../cursors.ts'
+import { UsageError } from '../errors.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
 import { type Verification, verifyRowCounts } from '../verify.ts'
 
-/** `migrate`, `seed` and `verify`. */
+/** `migrate`, `seed`, `verify`, `prune` and `expire-cursors`. */
 export function addMaintenanceCommands(
   program: Command,
   run: Run,
@@ -52,6 +54,49 @@ export function addMaintenanceCommands(
     .description('count all rows, and report wrong row counts: the API takes totals from them')
     .addHelpText('after', examples('verify'))
     .action(() => run(async ({ db }) => reportOf(await verifyRowCounts(db))))
+  addPrune(program, run)
+  program
+    .command('expire-cursors')
+    .description(
+      'make all cursors of changes return 410. Necessary after a restore, a recovery to a point in ' +
+        'time, or a failover that lost commits',
+    )
+    .addHelpText('after', examples('expire-cursors'))
+    .action(() =>
+      run(async ({ db }) => {
+        const connections = await expireCursors(db)
+        const text = `All cursors of ${pluralize(connections, 'connection')} have expired.`
+        return { json: { connections }, text }
+      }),
+    )
+}
+
+function addPrune(program: Command, run: Run): void {
+  program
+    .command('prune')
+    .description('delete the ids of rows removed long ago; cursors from before return 410')
+    .option('--days <n>', 'keep the ids of the last n days', wholeDays, GUARANTEED_DAYS)
+    .option('--yes', `accept less than the ${GUARANTEED_DAYS} days that the API guarantees`)
+    .addHelpText('after', examples('prune', 'prune --days 800'))
+    .action(async ({ days, yes }: { days: number; yes?: true }) => {
+      if (days < GUARANTEED_DAYS && !yes) {
+        throw new UsageError(
+          `The API guarantees cursors for ${GUARANTEED_DAYS} days. --yes accepts fewer days.`,
+        )
+      }
+      await run(async ({ db }) => {
+        const json = await pruneRemovals(db, days)
+        const removals = `${pluralize(json.removals, 'removal')} deleted`
+        const horizons = `older cursors of ${pluralize(json.connections, 'connection')} expired`
+        return { json, text: `${removals}; ${horizons}.` }
+      })
+    })
+}
+
+/** Parses a number of days, at most a thousand years. */
+function wholeDays(value: string): number {
+  if (/^\d{1,6}$/.test(value)) return Number(value)
+  throw new InvalidArgumentError('It must be a whole number.')
 }
 
 /** @throws OperatorError if the database has apps, but not those of the sample data */
