@@ -2,9 +2,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { withSlowStatements } from '../faults/support/blocked-statements.ts'
+import { tokenHash } from '../../src/postgres/tokens.ts'
+import { withBlockedStatements, withSlowStatements } from '../faults/support/blocked-statements.ts'
 import { scrape } from '../support/metrics.ts'
-import { addCaller, addPortfolioTransactions, type Caller } from '../support/rows.ts'
+import { addCaller, addPortfolioTransactions, addToken, type Caller } from '../support/rows.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -70,6 +71,75 @@ function startFlood(
 const countOf = (statuses: number[], status: number) =>
   statuses.filter((each) => each === status).length
 
+/** @returns the reads of a statement by all callers with app tokens */
+async function readsOf(service: Service, statement: string): Promise<number> {
+  const labels = `"${statement} by tokenHash"`
+  for (const [name, value] of await scrape(service)) {
+    const isCount = name.startsWith('database_read_duration_seconds_count')
+    if (isCount && name.includes(labels)) return value
+  }
+  return 0
+}
+
+/** @returns the lookups of callers that the instance did not know */
+const lookupsOf = (service: Service) => readsOf(service, 'caller')
+
+t.test('503: one app has at most three quarters of MAX_REQUESTS in flight', async (t) => {
+  const environment = {
+    STATEMENT_TIMEOUT_MS: '60000',
+    MAX_REQUESTS: '20',
+    DATABASE_POOL_SIZE: '40',
+    METRICS_PORT: '0',
+  }
+  const service = await startService(t, { environment, logLevel: 'info' })
+  const [busy, other] = [await addCaller(service.db), await addCaller(service.db)]
+  await addPortfolioTransactions(service.db, busy.connection, {})
+  const send = async ({ token, connection }: Caller) =>
+    (await service.get(connection.portfolio, { token })).status
+  const orders = async ({ token, connection }: Caller) =>
+    (await service.get(connection.orders, { token })).status
+  t.same([await send(busy), await orders(other)], [200, 200])
+  t.equal(await lookupsOf(service), 2)
+  let rejected = 0
+  let responses: Promise<number>[] = []
+  await withBlockedStatements(t, service.db, async () => {
+    responses = Array.from({ length: 30 }, async () => {
+      const status = await send(busy)
+      if (status === 503) rejected += 1
+      return status
+    })
+    await until('the app has its share', () => rejected >= 15)
+    for (let i = 0; i < 20; i += 1) t.equal(await orders(other), 200)
+    t.equal(rejected, 15)
+  })
+  t.equal(countOf(await Promise.all(responses), 200), 15)
+  t.equal(await lookupsOf(service), 2, 'known callers are not looked up again')
+})
+
+t.test('401: the caller of a rejected token is looked up first from then on', async (t) => {
+  const environment = { METRICS_PORT: '0' }
+  const service = await startService(t, { environment, logLevel: 'info' })
+  const { appId, connection } = await addCaller(service.db)
+  for (const column of ['revoked_at', 'expires_at']) {
+    const token = await addToken(service.db, appId)
+    const statusOf = async () => (await service.get(connection.orders, { token })).status
+    t.equal(await statusOf(), 200)
+    const before = await lookupsOf(service)
+    await service.db
+      .updateTable('app_token')
+      .set({ [column]: new Date(0) })
+      .where('token_hash', '=', tokenHash(token))
+      .execute()
+    t.equal(await statusOf(), 401)
+    t.equal(await lookupsOf(service), before, 'the first rejection needs no lookup')
+    const lists = await readsOf(service, 'assets_transfer_order')
+    t.equal(await statusOf(), 401)
+    t.equal(await lookupsOf(service), before + 1)
+    t.ok(lists > 0)
+    t.equal(await readsOf(service, 'assets_transfer_order'), lists, 'the lookup rejects it')
+  }
+})
+
 t.test('200: a known app is served during a flood of unknown tokens', async (t) => {
   const environment = { DATABASE_POOL_SIZE: '1', DATABASE_QUEUE: '1' }
   const service = await startService(t, { environment, logLevel: 'silent' })
@@ -101,12 +171,9 @@ t.test('200: an app is served while another one is over its quota', async (t) =>
   t.equal(countOf(await statusesOf(service, other), 200), MEASURED)
   flood.stop()
   const { counts } = flood
-  const values = await scrape(service)
-  const lookups = [...values].find(([name]) =>
-    /^database_read_duration_seconds_count\{.*caller by tokenHash/.test(name),
-  )?.[1]
+  const lookups = await lookupsOf(service)
   const rejected = counts.get(429) ?? 0
-  t.ok(Number(lookups) < rejected / 2, `${lookups} lookups for ${rejected} responses with 429`)
+  t.ok(lookups < rejected / 2, `${lookups} lookups for ${rejected} responses with 429`)
 })
 
 t.test('200: an app finds memory while another one does not read its responses', async (t) => {

@@ -10,7 +10,6 @@ import { openTestDatabase } from '../support/database.ts'
 import {
   addSampleData,
   check,
-  type GoldenResponse,
   recordOk,
   requestsOf,
   send,
@@ -97,36 +96,6 @@ t.test('503: a request beyond MAX_REQUESTS gets 503 before the others end', asyn
   })
   const results = within('the earlier requests have ended', Promise.all(earlier))
   t.same(await results, Array(5).fill('ok'))
-})
-
-t.test('503: one app has at most three quarters of MAX_REQUESTS in flight', async (t) => {
-  const service = await startServiceProcess(t, {
-    ...environment,
-    STATEMENT_TIMEOUT_MS: '60000',
-    MAX_REQUESTS: '20',
-    DATABASE_POOL_SIZE: '40',
-  })
-  const [busy, other] = [await addCaller(db), await addCaller(db)]
-  await addPortfolioTransactions(db, busy.connection, {})
-  const slow = { path: busy.connection.portfolio, token: busy.token }
-  const [golden, free] = (await recordOk(service.url, [
-    slow,
-    { path: other.connection.orders, token: other.token },
-  ])) as [GoldenResponse, GoldenResponse]
-  let unavailable = 0
-  let responses: Promise<string>[] = []
-  await withBlockedStatements(t, db, async () => {
-    responses = Array.from({ length: 30 }, async () => {
-      const result = await check(service.url, golden, { limitMs: 90_000 })
-      if (result === 'unavailable') unavailable += 1
-      return result
-    })
-    await until('the app has its share', () => unavailable >= 15)
-    for (let i = 0; i < 20; i += 1) t.equal(await check(service.url, free), 'ok')
-    t.equal(unavailable, 15)
-  })
-  const results = await within('the requests have ended', Promise.all(responses))
-  t.equal(results.filter((result) => result === 'ok').length, 15)
 })
 
 t.test('Connections beyond MAX_SOCKETS: closed at once, and accepted again later', async (t) => {
