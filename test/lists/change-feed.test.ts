@@ -116,6 +116,18 @@ for (const list of listNames) {
     t.same(copy.rows, await readList(list, caller))
   })
 
+  t.test(`${list}: pages are full; removals do not count without earlier rows`, async (t) => {
+    const { token, connection } = await addCaller(db)
+    await add(db, connection, {}, {}, {})
+    await db.deleteFrom(table).where('connection_id', '=', connection.id).execute()
+    await add(db, connection, {}, {})
+    for (let since = 'start', rest = 1; rest >= 0; rest -= 1) {
+      const page: Page = (await get(`${connection[list]}?since=${since}&limit=1`, { token })).json()
+      t.match(page, { items: [{}], removed: [], hasMore: rest > 0 })
+      since = page.nextCursor
+    }
+  })
+
   t.test(`${list}: a row that exists again, a new id, another connection`, async (t) => {
     const caller = await addCaller(db)
     const other = { ...caller, connection: await addConnection(db, caller.appId) }
