@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { withBlockedStatements, withSlowStatements } from '../faults/support/blocked-statements.ts'
@@ -138,6 +139,18 @@ t.test('401: the caller of a rejected token is looked up first from then on', as
     t.ok(lists > 0)
     t.equal(await readsOf(service, 'assets_transfer_order'), lists, 'the lookup rejects it')
   }
+})
+
+t.test('200: concurrent requests of a new caller share lookups', async (t) => {
+  const service = await startService(t, { environment: { METRICS_PORT: '0' }, logLevel: 'info' })
+  const { token, connection } = await addCaller(service.db)
+  await sql`create policy slow on app_token as restrictive for select
+    using ((select pg_sleep(0.2)) is not null)`.execute(service.db)
+  const send = async () => (await service.get(connection.orders, { token })).status
+  const statuses = await Promise.all(Array.from({ length: 20 }, send))
+  t.equal(countOf(statuses, 200), 20)
+  const lookups = await lookupsOf(service)
+  t.ok(lookups <= 5, `${lookups} lookups`)
 })
 
 t.test('200: a known app is served during a flood of unknown tokens', async (t) => {
