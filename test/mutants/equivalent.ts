@@ -3,6 +3,14 @@
  * test/mutants/run.ts does not try them, and does not count them.
  */
 export const equivalent: Record<string, Record<string, string>> = {
+  'src/http/authentication.ts': {
+    "app.decorateRequest('caller') -> ;": 'It only gives all requests the same hidden class.',
+    "app.decorateRequest('caller') -> app.decorateRequest('')":
+      'It only gives all requests the same hidden class.',
+    "app.decorateRequest('tenant') -> ;": 'It only gives all requests the same hidden class.',
+    "app.decorateRequest('tenant') -> app.decorateRequest('')":
+      'It only gives all requests the same hidden class.',
+  },
   'src/http/errors.ts': {
     "app.decorateRequest('errorCode') -> ;": 'It only gives all requests the same hidden class.',
     "app.decorateRequest('errorCode') -> app.decorateRequest('')":
