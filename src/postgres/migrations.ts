@@ -87,14 +87,17 @@ export async function missingFrom(applied: ReadonlySet<unknown>): Promise<string
 }
 
 const TABLES = [
+  'app',
   'app_token',
   'connection',
   'portfolio_transaction',
   'portfolio_transaction_day',
   'portfolio_transaction_month',
+  'portfolio_transaction_removal',
   'account_transaction',
   'account_transaction_day',
   'account_transaction_month',
+  'account_transaction_removal',
   'assets_transfer_order',
 ]
 

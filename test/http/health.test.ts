@@ -42,10 +42,16 @@ t.test('denied right: ready is 503 and names the cause', async (t) => {
   t.match((await becomes(503)).json(), { detail: /^PostgreSQL denies the service a right/ })
   await sql`grant usage on schema public to public`.execute(db)
   t.equal((await becomes(200)).status, 200)
-  await sql`revoke select on account_transaction from investment_service`.execute(db)
-  t.match((await becomes(503)).json(), { detail: /^PostgreSQL denies the service a right/ })
-  await sql`grant select on account_transaction to investment_service`.execute(db)
-  t.equal((await becomes(200)).status, 200, 'ready again without a restart')
+  for (const [table, columns] of [
+    ['account_transaction', ''],
+    ['account_transaction_removal', ''],
+    ['app', '(id, client_id)'],
+  ]) {
+    await sql.raw(`revoke select on ${table} from investment_service`).execute(db)
+    t.match((await becomes(503)).json(), { detail: /^PostgreSQL denies the service a right/ })
+    await sql.raw(`grant select ${columns} on ${table} to investment_service`).execute(db)
+    t.equal((await becomes(200)).status, 200, `${table}: ready again without a restart`)
+  }
 })
 
 t.test('failing statements: ready is 503, although the health check succeeds', async (t) => {
