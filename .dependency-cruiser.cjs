@@ -19,6 +19,7 @@ const http = '^src/http/'
 const telemetry = '^src/telemetry/'
 const config = '^src/config[.]ts$'
 const operatorError = '^src/operator-error[.]ts$'
+const primary = '^src/primary[.]ts$'
 const operator = '^src/operator/'
 const embedded = '^tools/embedded-postgres/'
 const seeds = '^seeds/'
@@ -68,8 +69,9 @@ module.exports = {
       to: { path: '^node_modules/(@fastify/|fastify/)' },
     },
     layer('routes', '^src/routes/', http, queries, postgres, schemas),
-    layer('http', http, queries, postgres, schemas, config),
-    layer('telemetry', telemetry, http, postgres, config),
+    layer('primary', primary),
+    layer('http', http, queries, postgres, schemas, config, primary),
+    layer('telemetry', telemetry, http, postgres, config, primary),
     layer(
       'app',
       '^src/app[.]ts$',
@@ -80,6 +82,7 @@ module.exports = {
       postgres,
       schemas,
       config,
+      primary,
     ),
     layer('operator', operator, operatorError, postgres, schemas, config, embedded, seeds),
     layer('embedded', embedded, operatorError, postgres, schemas, operator, seeds),

@@ -15,6 +15,7 @@ import { overload, requestLimit } from './http/overload.ts'
 import { configuredQuota } from './http/quota.ts'
 import { accessLog, redactedLogger, requestEnd } from './http/request-log.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
+import type { Primary } from './primary.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import type { RouteOptions } from './routes/connection-request.ts'
 import { health } from './routes/health.ts'
@@ -28,6 +29,8 @@ export interface AppOptions {
   config: Config
   db: Database
   logger?: FastifyServerOptions['logger']
+  /** Process that has started this worker. */
+  primary?: Primary | undefined
 }
 
 /** Registers the plugins, then the routes. Does not listen. */
@@ -35,6 +38,7 @@ export async function buildApp({
   config,
   db: database,
   logger = false,
+  primary,
 }: AppOptions): Promise<FastifyInstance> {
   const inFlight = { requests: 0 }
   const app = fastify({
@@ -75,7 +79,7 @@ export async function buildApp({
   await app.register(securityHeaders)
   await app.register(requestEnd)
   await app.register(accessLog)
-  await app.register(metrics, { config, db, registry })
+  await app.register(metrics, { config, db, registry, primary })
   if (traces) await app.register(traces.plugin)
   await app.register(compression)
   await app.register(malformedRequests)
@@ -84,7 +88,7 @@ export async function buildApp({
   await app.register(openapi)
   await app.register(documentation, { config })
   await app.register(health, { prefix: '/health', db })
-  await app.register(api, { prefix: '/api/v1/queries', db, config })
+  await app.register(api, { prefix: '/api/v1/queries', db, config, primary })
   return app
 }
 
@@ -97,10 +101,10 @@ async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 
   if (config.DOCS_PAGE) await app.register(docsPage)
 }
 
-async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
+async function api(app: FastifyInstance, { db, config, primary }: Omit<AppOptions, 'logger'>) {
   await app.register(overload, { config })
   await app.register(authentication, { db, config, verify: configuredProvider(config, app) })
-  const quota = await configuredQuota(app, config)
+  const quota = await configuredQuota(app, config, primary)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   await app.register(portfolioTransactions, options)
   await app.register(accountTransactions, options)

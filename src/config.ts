@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import { OperatorError } from './operator-error.ts'
@@ -14,6 +15,10 @@ const Settings = Type.Object({
     minimum: 0,
     maximum: 65_535,
     description: 'Port to listen on.',
+  }),
+  WORKERS: Type.String({
+    default: '1',
+    description: 'Processes that serve requests, or `auto`: one for every two cores.',
   }),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',
@@ -201,7 +206,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     if (found === undefined) throw error
     errors.push(...found.map(describe))
   }
-  errors.push(...databaseErrors(data), ...urlErrors(data), ...identityProviderErrors(data))
+  errors.push(...workerErrors(data), ...databaseErrors(data), ...urlErrors(data))
+  errors.push(...identityProviderErrors(data))
   if (config === undefined || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
   return config
 }
@@ -215,6 +221,20 @@ interface SettingError {
 function describe({ instancePath, message, params: { allowedValues } }: SettingError): string {
   const reason = allowedValues ? `must be one of ${allowedValues.join(', ')}` : message
   return `${instancePath.slice(1)} ${reason}`
+}
+
+const MAX_WORKERS = 64
+
+function workerErrors({ WORKERS = 'auto' }: NodeJS.ProcessEnv): string[] {
+  const number = /^\d{1,2}$/.test(WORKERS) ? Number(WORKERS) : 0
+  if (WORKERS === 'auto' || (number >= 1 && number <= MAX_WORKERS)) return []
+  return [`WORKERS must be auto, or a number from 1 to ${MAX_WORKERS}`]
+}
+
+/** Number of processes that serve requests. */
+export function workerCount({ WORKERS }: Config): number {
+  const perTwoCores = Math.max(1, Math.floor(availableParallelism() / 2))
+  return WORKERS === 'auto' ? Math.min(perTwoCores, MAX_WORKERS) : Number(WORKERS)
 }
 
 // No message contains a URL, because URLs may contain passwords.

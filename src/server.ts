@@ -1,16 +1,18 @@
 import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
-import { type Config, readConfig, withoutEmbedded } from './config.ts'
-import { socketLimit } from './http/limits.ts'
+import { type Config, readConfig, withoutEmbedded, workerCount } from './config.ts'
+import { type SocketLimit, socketLimit } from './http/limits.ts'
 import { logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { missingMigrations, RightDenied } from './postgres/migrations.ts'
+import { connectPrimary } from './primary.ts'
 import { closeOnSignal } from './shutdown.ts'
 
-/** Opens the database and the application, then listens. */
+/** Starts the service: the database of development if no other is set, then one process or several. */
 async function start(config: Config): Promise<void> {
-  const { maxFiles, maxSockets } = socketLimit(config)
+  const workers = workerCount(config)
+  const limit = workers === 1 ? socketLimit(config) : undefined
   const development =
     config.DATABASE_URL === undefined
       ? await import('../tools/embedded-postgres/demo.ts').catch(withoutEmbedded)
@@ -20,12 +22,34 @@ async function start(config: Config): Promise<void> {
     process.stderr.write(`${sentence}\n`)
     process.exit(1)
   })
-  const db = openDatabase(databaseOptions(config, config.DATABASE_URL ?? demo?.url ?? ''))
+  const located = { ...config, DATABASE_URL: config.DATABASE_URL ?? demo?.url ?? '' }
+  const stop = async () => demo?.stop()
+  const address = limit
+    ? await serve(located, limit, stop)
+    : await (await import('./workers.ts')).startWorkers(located, workers, stop)
+  if (development) process.stdout.write(development.welcome(address))
+}
+
+type LocatedConfig = Config & { DATABASE_URL: string }
+
+/**
+ * Opens the database and the application, then listens. A worker does so, too.
+ * @param stop called when no request is left
+ * @returns the address on which it listens
+ */
+async function serve(
+  config: LocatedConfig,
+  { maxFiles, maxSockets }: SocketLimit,
+  stop: () => Promise<void>,
+): Promise<string> {
+  const primary = connectPrimary()
+  const db = openDatabase(databaseOptions(config, config.DATABASE_URL))
   const stream = logDestination()
   const app = await buildApp({
     config: { ...config, MAX_SOCKETS: maxSockets },
     db,
     logger: { level: config.LOG_LEVEL, stream },
+    primary,
   })
   if (maxSockets < config.MAX_SOCKETS) {
     app.log.warn({ maxFiles, maxSockets }, 'MAX_SOCKETS is lowered: the limit of files is too low')
@@ -34,14 +58,17 @@ async function start(config: Config): Promise<void> {
   logServers(app, db)
   const close = async () => {
     await db.close()
-    await demo?.stop()
+    await stop()
     await stream.end()
   }
-  closeOnSignal(app, config, close)
+  closeOnSignal(app, config, close, primary)
   try {
     await checkSchema(app, db)
+    // The primary process logs the address once.
+    if (primary) app.log.level = 'warn'
     const address = await app.listen({ host: config.HOST, port: config.PORT })
-    if (development) process.stdout.write(development.welcome(address))
+    app.log.level = config.LOG_LEVEL
+    return address
   } catch (error) {
     await app.close()
     await close()
@@ -88,7 +115,7 @@ function describeListenError(error: NodeJS.ErrnoException & { port?: number }): 
   if (code === 'EADDRINUSE') return `Port ${port} is in use: set PORT to another one.`
   if (code === 'EADDRNOTAVAIL') return 'HOST is not an address of this machine: change HOST.'
   if (syscall === 'getaddrinfo') return 'HOST has no address: set it to one of this machine.'
-  if (code === 'EACCES' && syscall === 'listen') {
+  if (code === 'EACCES' && (syscall === 'listen' || syscall === 'bind')) {
     return `This user may not listen on port ${port}: set PORT to another one.`
   }
   return undefined

@@ -2,33 +2,46 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
+import { type CloseSignal, PRIMARY_SIGNALS, type Primary } from './primary.ts'
 
 /**
  * Handles SIGTERM and Ctrl-C. After SIGTERM, the service is not ready for SHUTDOWN_DELAY_MS but accepts
  * requests, so that load balancers notice. Ctrl-C skips this delay. Requests in flight then have
  * SHUTDOWN_GRACE_MS to finish (exit code 0). A second signal or a timeout ends the process with exit
  * code 1, because a response is incomplete.
+ *
+ * The primary process closes a worker. With SIGHUP, the worker stays ready, because others serve the same
+ * port, and its connections move to them during the delay.
  * @param close called when no request is left
  */
 export function closeOnSignal(
   app: FastifyInstance,
   config: Config,
   close: () => Promise<void>,
+  primary?: Primary,
 ): void {
   const delay = config.SHUTDOWN_DELAY_MS + config.SHUTDOWN_GRACE_MS
-  closeWithGrace({ delay, logger: app.log }, async ({ signal, err }) => {
+  let ordered: CloseSignal | undefined
+  const options = { delay, logger: app.log, skip: primary ? PRIMARY_SIGNALS : [] }
+  const closing = closeWithGrace(options, async ({ signal = ordered, err }) => {
     if (err) app.log.fatal({ err }, 'closing after a failure')
     else app.log.info({ signal }, 'closing')
-    drain(app)
-    if (signal === 'SIGTERM') await sleep(config.SHUTDOWN_DELAY_MS)
+    const moves = primary !== undefined && signal === 'SIGHUP'
+    app.draining = !moves
+    closeConnections(app)
+    if (signal === 'SIGTERM' || moves) await sleep(config.SHUTDOWN_DELAY_MS)
     await closeServer(app)
+    await primary?.leave()
     await close()
+  })
+  primary?.onClose((signal) => {
+    ordered = signal
+    closing.close()
   })
 }
 
 /** Sends `Connection: close` with each response, so that the client's next request goes elsewhere. */
-function drain(app: FastifyInstance): void {
-  app.draining = true
+function closeConnections(app: FastifyInstance): void {
   app.server.prependListener('request', (_request, response) => {
     response.shouldKeepAlive = false
   })
@@ -37,7 +50,8 @@ function drain(app: FastifyInstance): void {
 /**
  * Closes all connections when no response is in flight. Node.js considers a connection idle after the
  * last write() of a response, even while bytes wait for a slow client. This function therefore replaces
- * its closeIdleConnections(). Until then, each response closes its own connection, see drain().
+ * its closeIdleConnections(). Until then, each response closes its own connection, see
+ * closeConnections().
  */
 async function closeServer(app: FastifyInstance): Promise<void> {
   app.server.closeIdleConnections = () => {

@@ -46,6 +46,7 @@ function registerKeys(keys: SigningKeys, registry: Registry): void {
     name: 'identity_provider_keys_age_seconds',
     help: 'Time since the last successful fetch of these keys.',
     registers: [registry],
+    aggregator: 'max',
     collect() {
       const age = (Date.now() - keys.fetchedAt()) / 1000
       if (Number.isFinite(age)) this.set(age)

@@ -40,12 +40,18 @@ const MAX_PIPELINED = 10
 /** Files besides the sockets of clients and of PostgreSQL: Node.js itself, log, metrics, Redis. */
 const RESERVED_FILES = 100
 
+/** Files that the process may open, and client connections that they allow. */
+export interface SocketLimit {
+  maxFiles: number
+  maxSockets: number
+}
+
 /**
  * Maximum of client connections: MAX_SOCKETS, or less if the process may not open as many files. If
  * clients took all files, the service could not connect to PostgreSQL.
  * @throws ConfigurationError if the limit of files leaves no client connection
  */
-export function socketLimit(config: Config): { maxFiles: number; maxSockets: number } {
+export function socketLimit(config: Config): SocketLimit {
   const servers = 1 + serverUrls(config.DATABASE_REPLICA_URL ?? '').length
   const otherFiles = servers * (config.DATABASE_POOL_SIZE + 1) + RESERVED_FILES
   const maxFiles = fileLimit()
@@ -87,6 +93,8 @@ function createLimitedServer(config: Config, handler: RequestListener): Server {
   // a client that reads 10 KB/s shows progress once a minute.
   server.setTimeout(config.CLIENT_STALL_MS)
   server.maxConnections = config.MAX_SOCKETS
+  // Otherwise, workers pass a connection round while all are full. The types of Node.js lack it.
+  Object.assign(server, { dropMaxConnection: true })
   return server
 }
 

@@ -1,11 +1,12 @@
-import rateLimit from '@fastify/rate-limit'
+import rateLimit, { type FastifyRateLimitStoreCtor } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Redis } from 'ioredis'
 import { Counter, type Registry } from 'prom-client'
-import { FifoMap } from 'toad-cache'
+import { FifoMap, LruMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import type { Tenant } from '../postgres/concurrency.ts'
 import { withDeadline } from '../postgres/deadline.ts'
+import type { Count, Primary } from '../primary.ts'
 import { HttpError } from './errors.ts'
 
 /** Maximum wait for Redis at the start, in ms. */
@@ -52,24 +53,53 @@ const PAUSE_MS = 2_000
 /** Time during which a further failure is not logged, in ms. */
 const QUIET_MS = 60_000
 
+/** Counts of an instance without Redis. A window begins with the first request of its app. */
+export class RequestWindows {
+  readonly #windows = new LruMap<{ current: number; end: number }>(MAX_APPS)
+
+  count(app: string): Count {
+    const now = Date.now()
+    const last = this.#windows.get(app)
+    const window = last && last.end > now ? last : { current: 0, end: now + WINDOW_SECONDS * 1000 }
+    window.current += 1
+    this.#windows.set(app, window)
+    return { current: window.current, ttl: window.end - now }
+  }
+}
+
+/** Returns a store for @fastify/rate-limit. Its own one returns one object to concurrent requests. */
+function storeOf(count: (app: string) => Count | Promise<Count>): FastifyRateLimitStoreCtor {
+  return class Store {
+    incr(app: string, done: (error: Error | null, result?: Count) => void) {
+      Promise.resolve(count(app)).then((result) => done(null, result), done)
+    }
+
+    child() {
+      return this
+    }
+  }
+}
+
 /**
  * Counts the requests of `request.appId` in windows that begin with the first one.
+ * @param primary counts for all workers of an instance without Redis
  * @returns a function that resolves with undefined while Redis is unavailable
  */
-async function openCounter(app: FastifyInstance, config: QuotaConfig) {
+async function openCounter(app: FastifyInstance, config: QuotaConfig, primary?: Primary) {
   const { RATE_LIMIT_PER_MINUTE: perMinute, REDIS_URL: redisUrl } = config
   const redis = redisUrl === undefined ? undefined : await connectRedis(redisUrl)
   app.addHook('onClose', async () => redis?.disconnect())
+  const counter = primary ?? new RequestWindows()
   await app.register(rateLimit, {
     global: false,
     max: perMinute,
     timeWindow: WINDOW_SECONDS * 1000,
     keyGenerator: (request) => String(request.appId),
-    cache: MAX_APPS,
-    ...(redis ? { redis, nameSpace: 'investment-data-query-service:quota:' } : {}),
+    ...(redis
+      ? { redis, nameSpace: 'investment-data-query-service:quota:' }
+      : { store: storeOf((appId) => counter.count(appId)) }),
   })
-  const limit = app.createRateLimit()
-  const increment = redis ? limit : serialized(limit)
+  const increment = app.createRateLimit()
   const uncounted = app.metrics && uncountedRequests(app.metrics)
   let pausedUntil = 0
   let quietUntil = 0
@@ -80,8 +110,7 @@ async function openCounter(app: FastifyInstance, config: QuotaConfig) {
     }
     try {
       const count = await increment(request)
-      // A copy at once: without Redis, the plugin writes the next count into the same object.
-      return count.isAllowed ? undefined : { ...count }
+      return count.isAllowed ? undefined : count
     } catch (err) {
       uncounted?.inc()
       pausedUntil = Date.now() + PAUSE_MS
@@ -91,19 +120,6 @@ async function openCounter(app: FastifyInstance, config: QuotaConfig) {
       }
       return undefined
     }
-  }
-}
-
-/**
- * Runs one call after the other. Without Redis, the plugin returns one object to all concurrent calls.
- * Each would see the count of the last call, and some would get 429 too early.
- */
-function serialized<T, R>(call: (input: T) => Promise<R>): (input: T) => Promise<R> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (input) => {
-    const result = last.then(() => call(input))
-    last = result.catch(() => {})
-    return result
   }
 }
 
@@ -132,10 +148,11 @@ export interface Quota {
 export async function configuredQuota(
   app: FastifyInstance,
   config: QuotaConfig,
+  primary?: Primary,
 ): Promise<Quota | undefined> {
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   if (perMinute === 0) return undefined
-  const count = await openCounter(app, config)
+  const count = await openCounter(app, config, primary)
   const exhaustedUntil = new FifoMap<number>(MAX_APPS)
   const exhaustedMs = ({ appId }: Tenant) => (exhaustedUntil.get(appId) ?? 0) - Date.now()
 

@@ -99,7 +99,7 @@ const LAST_LINES_MS = 1_000
 
 export interface LogDestination extends DestinationStream {
   /** Counts dropped lines in the metrics. Logs a warning when lines can be written again. */
-  reportDrops(app: FastifyInstance): void
+  reportDrops(app: Pick<FastifyInstance, 'log' | 'droppedLogLines'>): void
   /** Resolves when all lines are written, after LAST_LINES_MS at the latest. */
   end(): Promise<void>
 }
@@ -112,13 +112,12 @@ export interface LogDestination extends DestinationStream {
 export function logDestination(): LogDestination {
   const { stdout } = process
   let text = ''
-  let lines = 0
   let dropped = 0
   let reported = 0
   let afterError = false
   let report = (_lines: number) => {}
-  const written = (lines: number, error: Error | null | undefined) => {
-    if (error) dropped += lines
+  const written = (batch: string, error: Error | null | undefined) => {
+    if (error) dropped += countLines(batch)
     else if (reported < dropped && stdout.writableLength === 0) {
       report(dropped - reported)
       reported = dropped
@@ -126,23 +125,20 @@ export function logDestination(): LogDestination {
     afterError = Boolean(error)
   }
   const flush = () => {
-    if (lines === 0) return
-    const batch = { text, lines }
+    if (text === '') return
+    const batch = text
     text = ''
-    lines = 0
-    if (stdout.writableLength > MAX_WAITING) dropped += batch.lines
+    if (stdout.writableLength > MAX_WAITING) dropped += countLines(batch)
     // A full disk may have cut the previous line.
-    else
-      stdout.write(`${afterError ? '\n' : ''}${batch.text}`, (error) => written(batch.lines, error))
+    else stdout.write(`${afterError ? '\n' : ''}${batch}`, (error) => written(batch, error))
   }
   // written() handles the errors. Without a listener, they would end the process.
   stdout.on('error', () => {})
   process.on('exit', flush)
   return {
     write: (line) => {
-      if (lines === 0) setImmediate(flush)
+      if (text === '') setImmediate(flush)
       text += line
-      lines += 1
     },
     reportDrops: (app) => {
       app.droppedLogLines = () => dropped
@@ -155,3 +151,5 @@ export function logDestination(): LogDestination {
     },
   }
 }
+
+const countLines = (text: string) => text.split('\n').length - 1

@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { collectDefaultMetrics, type Registry } from 'prom-client'
+import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type Config, ConfigurationError } from '../config.ts'
 import type { Database } from '../postgres/database.ts'
+import type { Primary } from '../primary.ts'
 import { databaseMetrics } from './database-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 
@@ -20,48 +21,59 @@ interface MetricsOptions {
   config: Config
   db: Database
   registry: Registry | undefined
+  /** Serves the metrics of a worker. */
+  primary: Primary | undefined
 }
 
 /** Collects metrics of requests, databases and process, and serves them for Prometheus. */
 export const metrics = fp(
-  async (app: FastifyInstance, { config, db, registry }: MetricsOptions) => {
+  async (app: FastifyInstance, { config, db, registry, primary }: MetricsOptions) => {
     app.decorate('metrics', registry)
     if (registry === undefined) return
     collectDefaultMetrics({ register: registry })
     httpMetrics(app, registry)
     databaseMetrics(registry, db)
-    serveMetrics(app, registry, config)
+    if (primary) return primary.serveMetrics(registry)
+    const server = metricsServer(config, app.log, () => registry.metrics())
+    app.addHook('onReady', server.listen)
+    app.addHook('onClose', server.close)
   },
 )
 
 /**
- * Serves GET /metrics on a separate port without authentication, which clients must not reach.
- * @throws ConfigurationError from app.ready() if the port cannot be opened
+ * Server of GET /metrics on a separate port without authentication, which clients must not reach.
+ * listen() throws ConfigurationError if the port cannot be opened.
+ * @param read returns the metrics, in the text format of Prometheus
  */
-function serveMetrics(app: FastifyInstance, registry: Registry, config: Config): void {
+export function metricsServer(
+  { METRICS_HOST: host, METRICS_PORT: port }: Config,
+  log: Pick<FastifyBaseLogger, 'info' | 'error'>,
+  read: () => Promise<string>,
+) {
   const server = createServer({ requestTimeout: 5_000 }, (request, response) => {
-    respond(registry, request, response).catch((err) => {
-      app.log.error({ err }, 'metrics could not be served')
+    respond(read, request, response).catch((err) => {
+      log.error({ err }, 'metrics could not be served')
       response.writeHead(500).end()
     })
   })
-  app.addHook('onReady', async () => {
-    const { METRICS_HOST: host, METRICS_PORT: port } = config
-    await once(server.listen(port, host), 'listening').catch((error) => {
-      throw new ConfigurationError(`METRICS_PORT ${port} cannot be opened: ${error.message}`)
-    })
-    const address = server.address() as AddressInfo
-    app.log.info({ host: address.address, port: address.port }, 'metrics are served at /metrics')
-  })
-  app.addHook('onClose', async () => {
-    if (!server.listening) return
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
+  return {
+    listen: async () => {
+      await once(server.listen(port, host), 'listening').catch((error) => {
+        throw new ConfigurationError(`METRICS_PORT ${port} cannot be opened: ${error.message}`)
+      })
+      const address = server.address() as AddressInfo
+      log.info({ host: address.address, port: address.port }, 'metrics are served at /metrics')
+    },
+    close: async () => {
+      if (!server.listening) return
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
 }
 
 async function respond(
-  registry: Registry,
+  read: () => Promise<string>,
   { method, url }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -69,6 +81,6 @@ async function respond(
     response.writeHead(404).end()
     return
   }
-  const text = await registry.metrics()
-  response.writeHead(200, { 'content-type': registry.contentType }).end(text)
+  const text = await read()
+  response.writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text)
 }

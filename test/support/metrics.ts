@@ -2,7 +2,11 @@ import type { Service } from './service.ts'
 
 /** Values of a scrape by series, such as `up{server="primary"}`. */
 export async function scrape(service: Service): Promise<Map<string, number>> {
-  const text = await (await fetch(metricsUrl(service))).text()
+  return seriesOf(await (await fetch(metricsUrl(service))).text())
+}
+
+/** Values by series in the text format of Prometheus. */
+export function seriesOf(text: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(
     lines.map((line) => {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import t from 'tap'
+import { WorkerMetrics } from '../../src/telemetry/worker-metrics.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { metricsUrl } from '../support/metrics.ts'
 import { addCaller } from '../support/rows.ts'
@@ -19,18 +20,23 @@ t.test('dashboard and alerts: every metric exists, and the document lists all', 
   const { token, connection } = await addCaller(service.db)
   await service.get(connection.orders, { token })
   const text = await (await fetch(metricsUrl(service))).text()
-  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+  const typesIn = (text: string) => [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+  const types = typesIn(text)
+  // An instance of several workers has more.
+  const known = new Set(types.map(([, name]) => name))
+  const workers = typesIn(await new WorkerMetrics(() => 0).text([]))
+  types.push(...workers.filter(([, name]) => !known.has(name)))
   const names = types.flatMap(([, name, type]) =>
     type === 'histogram' || type === 'summary'
       ? ['_bucket', '_sum', '_count'].map((part) => `${name}${part}`)
       : [String(name)],
   )
   // Series of Prometheus itself.
-  const known = new Set([...names, 'up', 'ALERTS'])
+  const series = new Set([...names, 'up', 'ALERTS'])
   const queries = [...dashboardQueries(), ...ruleQueries()]
   t.ok(queries.length > 50, `${queries.length} queries`)
   for (const query of queries) {
-    for (const name of metricsIn(query)) t.ok(known.has(name), `${name} in ${query}`)
+    for (const name of metricsIn(query)) t.ok(series.has(name), `${name} in ${query}`)
   }
   const own = types.map(([, name]) => name).filter((name) => !/^(process|nodejs)_/.test(`${name}`))
   const documented = [

@@ -1,0 +1,214 @@
+import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import closeWithGrace from 'close-with-grace'
+import { pino } from 'pino'
+import { type Config, settings } from './config.ts'
+import { RequestWindows } from './http/quota.ts'
+import { logDestination } from './http/request-log.ts'
+import { type CloseSignal, type ToPrimary, type ToWorker, WORKER } from './primary.ts'
+import { metricsServer } from './telemetry/metrics.ts'
+import { type ProcessMetrics, WorkerMetrics } from './telemetry/worker-metrics.ts'
+
+/** Limits of an instance that its workers share. The limit of files applies to each process. */
+const SHARED = [
+  'DATABASE_POOL_SIZE',
+  'DATABASE_QUEUE',
+  'ANSWER_MEMORY_MB',
+  'MAX_REQUESTS',
+  'MAX_SOCKETS',
+] as const
+
+/**
+ * Settings of the worker in a place, from 0. The first places get the remainders, so the shares add up
+ * to the limit. A share is at least the minimum of its setting.
+ */
+function workerSettings(config: Config, workers: number, place: number): Record<string, string> {
+  const shares = SHARED.map((name) => {
+    const share = Math.floor((config[name] + workers - 1 - place) / workers)
+    return [name, String(Math.max(share, settings[name].minimum ?? 0))]
+  })
+  return { ...Object.fromEntries(shares), DATABASE_URL: String(config.DATABASE_URL), WORKERS: '1' }
+}
+
+/** Lifetime after which the pause before a replacement is short again, in ms. */
+const STABLE_MS = 10_000
+const MAX_PAUSE_MS = 10_000
+/** Time in which a worker sends its metrics, in ms. After it, its last ones are used. */
+const METRICS_MS = 1_000
+/** Time after the limits of the workers at which this process stops to wait for them, in ms. */
+const LAST_MS = 2_000
+
+interface Member {
+  worker: Worker
+  startedAt: number
+  metrics: ProcessMetrics
+  /** Address on which it listens. Undefined if it has ended before. */
+  listening: Promise<AddressInfo | undefined>
+  /** Exit code, or the signal that killed it. */
+  ended: Promise<number | string>
+}
+
+/**
+ * Starts an instance of several workers, and replaces those that end. SIGHUP restarts them one by one.
+ * This process only accepts connections and passes them on, in turn. With `reusePort`, a restart lost
+ * connections that a worker had not accepted. With SCHED_NONE, one worker had all of few connections.
+ * @param config with the URL of the database
+ * @param close called when no worker is left
+ * @returns the address, when the first worker listens. If it cannot, the process exits with code 1
+ */
+export async function startWorkers(
+  config: Config,
+  workers: number,
+  close: () => Promise<void>,
+): Promise<string> {
+  const stream = logDestination()
+  const log = pino({ level: config.LOG_LEVEL }, stream)
+  const output = { log, droppedLogLines: () => 0 }
+  stream.reportDrops(output)
+  const metrics = new WorkerMetrics(() => output.droppedLogLines())
+  const windows = new RequestWindows()
+  const running = new Set<Member>()
+  const places: Member[] = []
+  let closing = false
+
+  cluster.schedulingPolicy = cluster.SCHED_RR
+  cluster.setupPrimary({ args: [WORKER], stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+
+  const open = (place: number): Member => {
+    const worker = cluster.fork(workerSettings(config, workers, place))
+    const ended = once(worker.process, 'close').then(([code, signal]) => code ?? signal)
+    const address = new Promise<AddressInfo>((resolve) => worker.once('listening', resolve))
+    const listening = Promise.race([address, ended.then(() => undefined)])
+    const member = { worker, startedAt: performance.now(), metrics: [], listening, ended }
+    running.add(member)
+    void ended.then(async () => {
+      running.delete(member)
+      await metrics.workerEnded(member.metrics)
+    })
+    worker.on('message', (message: ToPrimary) => receive(member, message))
+    worker.on('error', (err) => log.warn({ err, worker: worker.process.pid }, 'worker'))
+    closeUnaccepted(worker)
+    relayLines(worker, (lines) => stream.write(lines))
+    return member
+  }
+  const receive = (member: Member, message: ToPrimary) => {
+    const { type } = message
+    if (type === 'leave') send(member, { type: 'reply', id: message.id })
+    else if (type === 'count') {
+      send(member, { type: 'reply', id: message.id, count: windows.count(message.app) })
+    } else {
+      member.metrics = message.metrics
+      member.worker.emit('metrics')
+    }
+  }
+  /** Replaces the worker of a place whenever it ends. */
+  const keep = async (place: number) => {
+    for (let failures = 0; ; ) {
+      const member = places[place] as Member
+      const reason = await member.ended
+      if (closing) return
+      if (places[place] !== member) continue
+      const lived = performance.now() - member.startedAt
+      failures = lived < STABLE_MS ? failures + 1 : 0
+      metrics.workerReplaced()
+      log.error(
+        { worker: member.worker.process.pid, reason, lived: Math.round(lived) },
+        'worker ended',
+      )
+      if (failures > 1) await sleep(Math.min(100 * 2 ** failures, MAX_PAUSE_MS))
+      if (closing) return
+      if (places[place] === member) places[place] = open(place)
+    }
+  }
+  const restart = async () => {
+    for (const place of places.keys()) {
+      if (closing) return
+      const next = open(place)
+      if ((await next.listening) === undefined) {
+        log.error('the restart stops: a new worker does not start')
+        return
+      }
+      const old = places[place] as Member
+      places[place] = next
+      send(old, { type: 'close', signal: 'SIGHUP' })
+      await old.ended
+    }
+    log.info('all workers are new')
+  }
+  const closeAll = async (signal: CloseSignal) => {
+    closing = true
+    for (const member of running) send(member, { type: 'close', signal })
+    const reasons = await Promise.all([...running].map(({ ended }) => ended))
+    await server.close()
+    await close()
+    await stream.end()
+    if (reasons.some((reason) => reason !== 0)) process.exit(1)
+  }
+
+  const delay = config.SHUTDOWN_DELAY_MS + config.SHUTDOWN_GRACE_MS + LAST_MS
+  closeWithGrace({ delay, logger: log, skip: ['SIGHUP'] }, async ({ signal, err }) => {
+    if (err) log.fatal({ err }, 'closing after a failure')
+    await closeAll(signal === 'SIGTERM' ? signal : 'SIGINT')
+  })
+  let restarted = Promise.resolve()
+  process.on('SIGHUP', () => {
+    restarted = restarted.then(restart)
+  })
+  const collect = async (member: Member) => {
+    const signal = AbortSignal.timeout(METRICS_MS)
+    send(member, { type: 'collect' })
+    await once(member.worker, 'metrics', { signal }).catch(() => {})
+    return member.metrics
+  }
+  const server = metricsServer(config, log, async () =>
+    metrics.text(await Promise.all([...running].map(collect))),
+  )
+  if (config.METRICS_PORT !== undefined) await server.listen()
+  // The first worker alone: if it cannot start, its sentence is the only one.
+  places[0] = open(0)
+  const address = await places[0].listening
+  if (address === undefined) {
+    if (!closing) await close().finally(() => process.exit(1))
+    return await new Promise<never>(() => {})
+  }
+  for (let place = 1; place < workers; place += 1) places[place] = open(place)
+  for (const place of places.keys()) void keep(place)
+  const host = address.address.includes(':') ? `[${address.address}]` : address.address
+  const url = `http://${host}:${address.port}`
+  log.info({ workers }, `Server listening at ${url}`)
+  return url
+}
+
+function send({ worker }: Member, message: ToWorker): void {
+  // A worker that is gone needs no message.
+  worker.send(message, () => {})
+}
+
+/**
+ * Closes the connection that a worker has not accepted when it is killed. Node.js keeps it open forever,
+ * because it waits for the reply of the worker. A closed connection stays closed.
+ */
+function closeUnaccepted({ process: child }: Worker): void {
+  const send = child.send.bind(child) as (...message: unknown[]) => boolean
+  let passed: { close?(): void } | undefined
+  Object.assign(child, {
+    send: (message: unknown, handle?: typeof passed, ...rest: unknown[]) => {
+      passed = handle ?? passed
+      return send(message, handle, ...rest)
+    },
+  })
+  child.once('exit', () => passed?.close?.())
+}
+
+/** Passes whole lines on: a pipe may mix lines of several processes. */
+function relayLines({ process: { stdout } }: Worker, write: (lines: string) => void): void {
+  let text = ''
+  stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+    const end = text.lastIndexOf('\n') + 1
+    if (end > 0) write(text.slice(0, end))
+    text = text.slice(end)
+  })
+}
