@@ -8,6 +8,7 @@ import type { Tables } from '../../src/postgres/tables.ts'
 import { createDatabase } from '../support/database.ts'
 import { addCaller, addConnection, type Caller, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { isCitus } from '../support/template.ts'
 
 const { url } = await createDatabase(t)
 const { db, get } = await startService(t, { databaseUrl: url })
@@ -139,8 +140,13 @@ for (const list of listNames) {
       with gone as (delete from ${sql.table(table)} where ${key} = ${id} returning *)
       select from gone`.execute(db)
     await add(db, caller.connection, { [COLUMN[list]]: id })
-    await sql`update ${sql.table(table)} set connection_id = ${other.connection.id}
-      where ${key} = ${moved}`.execute(db)
+    if (isCitus) {
+      // Citus rejects an update of the distribution column.
+      await sql`delete from ${sql.table(table)} where ${key} = ${moved}`.execute(db)
+      await add(db, other.connection, { [COLUMN[list]]: moved })
+    } else
+      await sql`update ${sql.table(table)} set connection_id = ${other.connection.id}
+        where ${key} = ${moved}`.execute(db)
     const name = randomUUID()
     await sql`update ${sql.table(table)} set ${key} = ${name} where ${key} = ${renamed}`.execute(db)
     await readAll(list, caller, copy)

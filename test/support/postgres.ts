@@ -2,6 +2,7 @@ import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
+import { startCitus } from './citus.ts'
 
 /** A PostgreSQL server for one test run. */
 export interface Server {
@@ -15,15 +16,16 @@ const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'o
 
 /**
  * Returns the server of the test run: the one at TEST_DATABASE_URL, if set. With
- * TEST_POSTGRES=container, starts the image of docker-compose.yml. Otherwise starts an embedded server
- * in a temporary folder.
+ * TEST_POSTGRES=container, starts the image of docker-compose.yml. With TEST_POSTGRES=citus, starts a
+ * cluster of Citus. Otherwise starts an embedded server in a temporary folder.
  */
 export async function startPostgres(environment: NodeJS.ProcessEnv): Promise<Server> {
   const { TEST_DATABASE_URL: url, TEST_POSTGRES: mode = 'embedded' } = environment
   if (url) return { url, stop: async () => {} }
   if (mode === 'container') return startContainer()
+  if (mode === 'citus') return startCitus()
   if (mode === 'embedded') return startInTemporaryFolder()
-  throw new Error(`TEST_POSTGRES is 'embedded' or 'container', not '${mode}'.`)
+  throw new Error(`TEST_POSTGRES is 'embedded', 'container' or 'citus', not '${mode}'.`)
 }
 
 async function startInTemporaryFolder(): Promise<Server> {

@@ -7,6 +7,7 @@ import { type Database, openDatabase } from '../../src/postgres/database.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { createDatabase } from './database.ts'
 import { loginOfService, openAsOwner } from './logins.ts'
+import { isCitus } from './template.ts'
 
 export interface ServiceOptions {
   /** Connection string of the owner; without it, the test gets a new database. */
@@ -61,6 +62,7 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
     DATABASE_URL: await loginOfService(t, db, databaseUrl),
     // The client runs in the same process, so its work delays the event loop.
     MAX_EVENT_LOOP_DELAY_MS: '0',
+    DATABASE_GENERIC_PLANS: String(!isCitus),
     ...options.environment,
   })
   const log: string[] = []

@@ -10,10 +10,17 @@ export interface Template {
   drop(): Promise<void>
 }
 
+/** True if all tests run on a cluster of Citus. */
+export const isCitus = process.env.TEST_POSTGRES === 'citus'
+
 const partitions = new URL('../../docs/partitions.sql', import.meta.url)
 
-/** Creates the template, once a test run; with partitioned tables if TEST_PARTITIONED=true. */
+/**
+ * Creates the template, once a test run; with partitioned tables if TEST_PARTITIONED=true. Citus cannot
+ * clone a database, so it has no template.
+ */
 export async function createTemplate(server: string): Promise<Template> {
+  if (isCitus) return { name: 'none', drop: async () => {} }
   const name = `template_${randomBytes(6).toString('hex')}`
   await onServer(server, `create database ${name}`)
   const pool = new pg.Pool({ connectionString: databaseUrl(server, name), max: 1 })

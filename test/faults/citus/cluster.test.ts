@@ -1,0 +1,136 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import t from 'tap'
+import { databaseOptions } from '../../../src/app.ts'
+import { readConfig } from '../../../src/config.ts'
+import { createPool } from '../../../src/postgres/pool.ts'
+import { connectionKey, tokenHash } from '../../../src/postgres/tokens.ts'
+import { citusPrograms, createCitusDatabase, startCitus } from '../../support/citus.ts'
+import { loginOfService, openAsOwner } from '../../support/logins.ts'
+import { addCaller, addConnection, type TestConnection } from '../../support/rows.ts'
+import { statements } from '../../support/statements.ts'
+import { databaseUrl } from '../../support/template.ts'
+import { until } from '../../support/until.ts'
+import { addChangingRows } from '../support/changing-rows.ts'
+import { recordOk, type TestRequest } from '../support/golden-responses.ts'
+import { assertAllAnswered, assertNoErrors, startGoldenLoad, startLoad } from '../support/load.ts'
+import { startServiceProcess } from '../support/processes/service-process.ts'
+
+if (citusPrograms === undefined) {
+  t.plan(0, 'NOT RUN: TEST_CITUS does not name the programs of a PostgreSQL with Citus')
+  process.exit()
+}
+
+t.setTimeout(240_000)
+const citus = await startCitus()
+t.teardown(citus.stop)
+const name = `test_${randomBytes(6).toString('hex')}`
+await createCitusDatabase(citus.url, name)
+const db = openAsOwner(t, databaseUrl(citus.url, name))
+const login = await loginOfService(t, db, databaseUrl(citus.url, name))
+const environment = { DATABASE_URL: login, DATABASE_GENERIC_PLANS: 'false' }
+const service = await startServiceProcess(t, environment)
+
+// One app with connections on both workers.
+const caller = await addCaller(db)
+const connections = [caller.connection]
+for (let n = 0; n < 7; n += 1) connections.push(await addConnection(db, caller.appId))
+const changing = await Promise.all(
+  connections.map((connection) => addChangingRows(db, { ...caller, connection }, 20)),
+)
+
+t.test('each statement of the service is one task on one shard', async (t) => {
+  const pool = createPool(databaseOptions(readConfig(environment), login))
+  t.teardown(() => pool.end())
+  const hashes = [caller.token, caller.connection.token].map(tokenHash)
+  const [app, hash] = hashes.map((each) => `'\\x${each.toString('hex')}'`)
+  for (const { title, text } of statements.values()) {
+    const client = await pool.connect()
+    const types = new Map(
+      Array.from(text.matchAll(/\$(\d+)::(\w+)/g), ([, number, type]) => [Number(number), type]),
+    )
+    const values = Array.from(types.keys().toArray().sort(), (number) => {
+      if (number === 1) return types.get(1) === 'bytea' ? app : `'nobody'`
+      if (number === 2) return hash
+      if (number === 3) return connectionKey(tokenHash(caller.connection.token))
+      return types.get(number) === 'date' ? `'2025-01-01'` : '5'
+    })
+    await client.query(`prepare explained as ${text}`)
+    const { rows } = await client.query(`explain execute explained (${values})`)
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    t.match(plan, /Task Count: 1\n/, title)
+    t.notMatch(plan, /Seq Scan/, title)
+    await client.query('deallocate explained')
+    client.release()
+  }
+  t.ok(statements.size >= 26)
+})
+
+t.test('worker stopped: 503 for its connections, 200 for all others', async (t) => {
+  const [worker] = citus.workers
+  const lost = await connectionsOn(worker?.port)
+  const others = connections.filter((connection) => !lost.includes(connection))
+  t.ok(lost.length > 0 && others.length > 0, `${lost.length} and ${others.length} connections`)
+  const golden = await recordOk(service.url, requestsOf(connections))
+  const goldenOf = (some: TestConnection[]) =>
+    golden.filter(({ path }) => requestsOf(some).some((request) => request.path === path))
+  const loads = [lost, others].map((some) =>
+    startGoldenLoad(t, { url: service.url, golden: goldenOf(some), clients: 3 }),
+  )
+  await worker?.stop()
+  const statusOf = async ({ orders }: TestConnection) =>
+    (await fetch(service.url + orders, { headers: { authorization: `Bearer ${caller.token}` } }))
+      .status
+  const statuses = (some: TestConnection[]) => Promise.all(some.map(statusOf))
+  for (let round = 0; round < 10; round += 1) {
+    t.same(new Set(await statuses(lost)), new Set([503]), 'connections of the stopped worker')
+    t.same(new Set(await statuses(others)), new Set([200]), 'all other connections')
+  }
+  t.equal(await service.ready(), 200)
+  await worker?.start()
+  await until('all connections respond', async () =>
+    (await statuses(connections)).every((status) => status === 200),
+  )
+  const [ofLost, ofOthers] = await Promise.all(loads.map((stop) => stop()))
+  if (ofLost) assertNoErrors(t, ofLost, ', connections of the worker')
+  if (ofOthers) assertAllAnswered(t, ofOthers)
+  t.same(await recordOk(service.url, requestsOf(connections)), golden)
+})
+
+t.test('shard moved in use: all requests get 200 and the newest rows', async (t) => {
+  const [from, to] = citus.workers.map(({ port }) => port)
+  const [moved] = await connectionsOn(from)
+  const index = connections.indexOf(moved as TestConnection)
+  const versions = changing[index]
+  if (versions === undefined) throw new Error('no connection on the first worker')
+  const golden = await recordOk(service.url, requestsOf(connections.toSpliced(index, 1)))
+  const stopOthers = startGoldenLoad(t, { url: service.url, golden, clients: 2 })
+  const stopChanges = versions.keepChanging(t, 50)
+  const stop = startLoad(t, { clients: 3, pauseMs: 5 }, () => versions.check(service.url))
+  const begun = versions.begun
+  await sql`select citus_move_shard_placement(
+    get_shard_id_for_distribution_column('connection', ${moved?.id}::bigint),
+    '127.0.0.1', ${from}, '127.0.0.1', ${to}, 'force_logical')`.execute(db)
+  t.ok(versions.begun > begun, 'rows changed during the move')
+  t.notOk((await connectionsOn(from)).includes(moved as TestConnection), 'the shard has moved')
+  await stopChanges()
+  assertAllAnswered(t, await stop())
+  assertAllAnswered(t, await stopOthers())
+})
+
+function requestsOf(some: TestConnection[]): TestRequest[] {
+  return some.flatMap(({ portfolio, account, orders }) =>
+    [portfolio, `${portfolio}?from=2020-01-05&limit=7`, account, `${account}?page=1&limit=7`]
+      .concat(orders)
+      .map((path) => ({ path, token: caller.token })),
+  )
+}
+
+/** Returns the connections whose rows are on the worker with this port. */
+async function connectionsOn(port: number | undefined): Promise<TestConnection[]> {
+  const { rows } = await sql<{ id: string }>`
+    select c.id from connection c join citus_shards s
+      on s.shardid = get_shard_id_for_distribution_column('connection', c.id)
+    where s.nodeport = ${port}`.execute(db)
+  return connections.filter(({ id }) => rows.some((row) => row.id === id))
+}
