@@ -81,20 +81,23 @@ t.test('pipelined requests: responses in the same order (RFC 9112)', async (t) =
   )
 })
 
-t.test('a body: the response, then the connection is closed without reading it', async (t) => {
-  const codes = { GET: 'malformed_request', HEAD: undefined, POST: 'method_not_allowed' } as const
-  const bodies = { 'Content-Length: 20000000': 'x', 'Transfer-Encoding: chunked': '1\r\nx\r\n' }
-  for (const [method, code] of Object.entries(codes)) {
-    for (const [length, body] of Object.entries(bodies)) {
-      const head = good.replace('GET', method).replace('\r\n\r\n', `\r\n${length}\r\n\r\n`)
-      // The client waits for more responses than it can get.
-      const { responses, closed } = await sendRaw({ port, bytes: [head, body], responses: 2 })
-      t.equal(responses.length, code ? 1 : 0, `${method} with ${length}`)
-      if (code) isProblem(t, responses[0] as RawResponse, code)
-      t.ok(closed)
+t.test(
+  'request with a body: a response, and the connection closes before it is read',
+  async (t) => {
+    const codes = { GET: 'malformed_request', HEAD: undefined, POST: 'method_not_allowed' } as const
+    const bodies = { 'Content-Length: 20000000': 'x', 'Transfer-Encoding: chunked': '1\r\nx\r\n' }
+    for (const [method, code] of Object.entries(codes)) {
+      for (const [length, body] of Object.entries(bodies)) {
+        const head = good.replace('GET', method).replace('\r\n\r\n', `\r\n${length}\r\n\r\n`)
+        // The client waits for more responses than it can get.
+        const { responses, closed } = await sendRaw({ port, bytes: [head, body], responses: 2 })
+        t.equal(responses.length, code ? 1 : 0, `${method} with ${length}`)
+        if (code) isProblem(t, responses[0] as RawResponse, code)
+        t.ok(closed)
+      }
     }
-  }
-})
+  },
+)
 
 t.test('garbage after a valid request: its response is not corrupted', async (t) => {
   const row = { description: 'x'.repeat(2_000) }

@@ -89,7 +89,7 @@ for (const list of listNames) {
   const { add } = lists[list]
   const table = TABLE[list]
 
-  t.test(`${list}: since=start lists all rows, then only changes`, async (t) => {
+  t.test(`${list}: since=start returns all rows; a cursor returns only changes`, async (t) => {
     const caller = await addCaller(db)
     const { connection } = caller
     const copy = newCopy()
@@ -157,7 +157,7 @@ for (const list of listNames) {
     t.same([...otherCopy.rows.keys()], [moved])
   })
 
-  t.test(`${list}: 304, Link and the end of a feed`, async (t) => {
+  t.test(`${list}: Link to the next changes until the last; 304 until a change`, async (t) => {
     const { token, connection } = await addCaller(db)
     await add(db, connection, {}, {}, {})
     const first = await get(`${connection[list]}?since=start&limit=2`, { token })
@@ -173,7 +173,7 @@ for (const list of listNames) {
     t.equal((await get(path, { token, headers })).status, 200)
   })
 
-  t.test(`400: since with parameters of a page, or without a cursor of this list`, async (t) => {
+  t.test(`400: since with parameters of a page, or with a cursor of another list`, async (t) => {
     const caller = await addCaller(db)
     const { token, connection } = caller
     const other = await addConnection(db, caller.appId)

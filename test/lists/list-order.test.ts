@@ -119,7 +119,7 @@ for (const list of listNames) {
   })
 }
 
-t.test('order without the indexes: the statements alone make it (contract 8)', async (t) => {
+t.test('order without the indexes: that of the statements (contract 8)', async (t) => {
   const { token, connection } = await addCaller(db)
   const rows = Array.from({ length: 40 }, () => ({}))
   const ids: Record<string, string[]> = {

@@ -1,5 +1,5 @@
 /**
- * Mutants that no test can notice, by file and by the changed line before and after, with the reason.
+ * Mutants that no test can kill, by file and by the changed line before and after, with the reason.
  * test/mutants/run.ts does not try them, and does not count them.
  */
 export const equivalent: Record<string, Record<string, string>> = {
@@ -36,6 +36,6 @@ export const equivalent: Record<string, Record<string, string>> = {
     '.where(sql<boolean>`skipped < row_count`) -> .where(sql<boolean>`skipped <= row_count`)':
       'The page then starts at an earlier day, and skips all rows of that day.',
     ".where(sql<boolean>`skipped < row_count`) .orderBy(sql.ref(period), 'desc') -> .where(sql<boolean>`skipped < row_count`)":
-      'PostgreSQL returns the rows of the window function in this order. SQL does not promise it.',
+      'PostgreSQL returns the rows of the window function in this order. SQL does not guarantee it.',
   },
 }

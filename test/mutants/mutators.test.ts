@@ -4,7 +4,7 @@ import { mutantsOf } from './mutators.ts'
 const changesOf = (code: string) =>
   mutantsOf(code).map(({ start, end, text }) => code.slice(0, start) + text + code.slice(end))
 
-t.test('SQL: boundaries and conditions change', async (t) => {
+t.test('SQL: mutants of boundaries and conditions', async (t) => {
   t.strictSame(changesOf('const where = sql`a.day >= b and a.total is not null`'), [
     'const where = sql`a.day > b and a.total is not null`',
     'const where = sql`a.day >= b or a.total is not null`',
@@ -12,14 +12,14 @@ t.test('SQL: boundaries and conditions change', async (t) => {
   ])
 })
 
-t.test('calls of a query builder: each one is removed', async (t) => {
+t.test('query builder: a mutant without each call', async (t) => {
   const changes = changesOf("const rows = all.orderBy('day', 'desc').limit(count)")
   t.ok(changes.includes("const rows = all.orderBy('day', 'desc')"))
   t.ok(changes.includes('const rows = all.limit(count)'))
   t.ok(changes.includes("const rows = all.orderBy('day', 'asc').limit(count)"))
 })
 
-t.test('conditions: true, false and the boundary', async (t) => {
+t.test('conditions: mutants with true, false and another boundary', async (t) => {
   t.strictSame(changesOf('const first = page > 0 ? a : b'), [
     'const first = true ? a : b',
     'const first = false ? a : b',
@@ -28,7 +28,7 @@ t.test('conditions: true, false and the boundary', async (t) => {
   ])
 })
 
-t.test('imports, types and texts for people: no changes', async (t) => {
+t.test('imports, types and texts for people: no mutants', async (t) => {
   const code = `import { a } from 'a'
 type Page = 'first' | 'later'
 interface Row { kind: 'x' }`

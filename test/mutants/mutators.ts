@@ -1,11 +1,11 @@
 import ts from 'typescript'
 
 /*
- * StrykerJS 9 changes neither the text of an SQL template nor the calls of a query builder, and takes no
- * mutators of others. src/queries consists of both.
+ * StrykerJS 9 changes neither the text of an SQL template nor the calls of a query builder, which are most of
+ * src/queries. It does not accept other mutators.
  */
 
-/** A small fault: the text between two offsets of a source file is replaced. */
+/** Replacement of the text between two offsets of a source file. */
 export interface Mutant {
   start: number
   end: number
@@ -31,7 +31,7 @@ const operators: Record<string, string[]> = {
   '??=': ['='],
 }
 
-/** Faults of SQL text: a pattern, and its replacement. */
+/** Mutants of SQL text: a pattern, and its replacement. */
 const sqlFaults: [RegExp, string][] = [
   [/<=/g, '<'],
   [/>=/g, '>'],
@@ -51,7 +51,7 @@ const sqlFaults: [RegExp, string][] = [
   [/\b[01]\b/g, '2'],
 ]
 
-/** Faults of a regular expression: anchors, quantifiers and flags removed. */
+/** Mutants of a regular expression, without an anchor, a quantifier or a flag. */
 const regexFaults: [RegExp, string][] = [
   [/(?<!\[)\^|\$(?!\{)/g, ''],
   [/[+*](?!\/)|\{\d+(,\d*)?\}/g, ''],

@@ -1,8 +1,8 @@
 /**
- * Runs `npm run test:mutants`: puts small faults into the code, one at a time, and reports those that no
- * test notices. Names of files or folders limit it: `npm run test:mutants -- src/queries`.
- * MUTANT_JOBS sets the number of faults that are tried at the same time. With MUTANT_SAMPLE=10, every tenth
- * fault is tried.
+ * Runs `npm run test:mutants`: changes the code in one place at a time, which makes a mutant. Reports the
+ * mutants that no test kills. Names of files or folders limit it: `npm run test:mutants -- src/queries`.
+ * MUTANT_JOBS sets the number of mutants that it tries at the same time. With MUTANT_SAMPLE=10, it tries
+ * every tenth mutant.
  */
 import { glob, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ const jobs = Number(process.env.MUTANT_JOBS ?? 2)
 const sample = Number(process.env.MUTANT_SAMPLE ?? 1)
 const wanted = new RegExp(process.env.MUTANT_TESTS ?? '')
 
-/** These tests take long, and what they test is outside of the three folders. */
+/** These tests take long. They test code outside of the three folders. */
 const slow =
   /^test\/(import|operator|start|faults(?!\/(replicas\/reads|overload\/quota-redis))|json)\/|memory-reuse|under-load|row-counts|partitions|pipeline|wire/
 
@@ -65,7 +65,7 @@ interface TestFile {
   coverage: Coverage
 }
 
-/** Runs every test file once without a mutant: it must pass, and shows the code that it runs. */
+/** Runs every test file once without a mutant. It must pass. Records the code that it executes. */
 async function runWithoutMutant(names: string[]): Promise<TestFile[]> {
   const tests: TestFile[] = []
   await onEachCopy(names, async (copy, name) => {

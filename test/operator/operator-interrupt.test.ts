@@ -56,22 +56,25 @@ async function outputOf(child: ChildProcessWithoutNullStreams, pattern: RegExp):
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  t.test(`${signal} while an import waits: it named the other session, and ends`, async (t) => {
-    const connection = await newConnection()
-    await lock(t, connection.id)
-    const child = start(importInto(connection, rows))
-    t.match(
-      await outputOf(child, /\n/),
-      /^Waiting for a session of another-program \(process \d+ of PostgreSQL\), in a transaction since \d{4}-\S+Z\.\n$/,
-    )
-    const [rest, exit] = [text(child.stderr), once(child, 'exit')]
-    child.kill(signal)
-    // As without a listener, which is 130 or 143 in a shell.
-    t.same(await exit, [null, signal])
-    t.equal(await rest, 'Interrupted; nothing was imported.\n')
-    await until('no statement is left', async () => (await statements()) === 0, 5_000)
-    t.match(await rowCounts(connection), { portfolio: 0 })
-  })
+  t.test(
+    `${signal} while an import waits: the import has named the other session, and ends`,
+    async (t) => {
+      const connection = await newConnection()
+      await lock(t, connection.id)
+      const child = start(importInto(connection, rows))
+      t.match(
+        await outputOf(child, /\n/),
+        /^Waiting for a session of another-program \(process \d+ of PostgreSQL\), in a transaction since \d{4}-\S+Z\.\n$/,
+      )
+      const [rest, exit] = [text(child.stderr), once(child, 'exit')]
+      child.kill(signal)
+      // As without a listener, which is 130 or 143 in a shell.
+      t.same(await exit, [null, signal])
+      t.equal(await rest, 'Interrupted; nothing was imported.\n')
+      await until('no statement is left', async () => (await statements()) === 0, 5_000)
+      t.match(await rowCounts(connection), { portfolio: 0 })
+    },
+  )
 }
 
 t.test('SIGINT while an import waits for standard input: it ends', async (t) => {

@@ -44,7 +44,7 @@ t.test('DatabaseUnavailable: at most one read at a time waits for a locked table
   t.equal((await db.read(locked, [])).count, 1, 'the table is unlocked')
 })
 
-t.test('503: of a locked table counts as a failure of the database, not as overload', async (t) => {
+t.test('503 of a locked table: a failure of the database, not overload', async (t) => {
   const service = await startService(t, { environment: { STATEMENT_TIMEOUT_MS: '1000' } })
   const { connection, token } = await addCaller(service.db)
   const statusOf = async () => (await service.get(connection.orders, { token })).status

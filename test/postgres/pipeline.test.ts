@@ -88,7 +88,7 @@ t.test('read whose deadline is too near: it fails, and its connection stays', as
   t.same(await read(pid, []), before)
 })
 
-t.test('overdue read: only it fails; the reads on its connection go on', async (t) => {
+t.test('overdue read: only this read fails; the others on its connection continue', async (t) => {
   const { read } = await openPipeline(t, { size: 1 })
   const before = await read(pid, [])
   const slow = read(sleep, ['1'])
@@ -242,7 +242,7 @@ t.test('connection that lost its plan: it does not return to the pool', async (t
   t.not(await read(pid), before)
 })
 
-t.test('statements of two releases with one title: each runs its own text', async (t) => {
+t.test('statements of two releases with the same title: each runs its own text', async (t) => {
   const { read } = await open(t, { size: 1 })
   const [old, next] = ['1', '2'].map((value) => compile('page', sql.raw(`select ${value}`)))
   if (!old || !next) throw new Error('not compiled')

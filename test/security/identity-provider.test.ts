@@ -189,7 +189,7 @@ t.test('401: an algorithm of a published key that the documents do not list', as
   await rejected(t, service, connection.orders, symmetric, 'invalid_token')
 })
 
-t.test('401 expired_token: the service knows the token from before', async (t) => {
+t.test('401 expired_token: a token that the service has accepted before', async (t) => {
   const { issuer, service, connection } = await start(t)
   // The service accepts 10 s of difference between the clocks.
   const token = await issuer.sign({ exp: Math.floor(Date.now() / 1000) - 6 })

@@ -76,33 +76,36 @@ t.test('database that stops during the check: no uncaught error', async (t) => {
   await t.resolves(findRunning(folder))
 })
 
-t.test('two users at once: the one that started the database waits for the other', async (t) => {
-  const folder = await temporaryFolder(t)
-  const notices: string[] = []
-  const use = () => {
-    const [entered, left] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()]
-    const done = withEmbedded(
-      folder,
-      (url) => {
-        entered.resolve(url)
-        return left.promise
-      },
-      (sentence) => notices.push(sentence),
-    )
-    return { entered: entered.promise, leave: left.resolve, done }
-  }
-  const first = use()
-  const url = await first.entered
-  const second = use()
-  t.equal(await second.entered, url)
-  first.leave()
-  await until('the first user waits', async () => notices.length > 0)
-  t.match(notices, [/^Another process uses the embedded database/])
-  t.same(await query(url, 'select 1 as one'), [{ one: 1 }], 'the second user still has it')
-  second.leave()
-  await Promise.all([first.done, second.done])
-  t.equal(await findRunning(folder), undefined, 'it is stopped at the end')
-})
+t.test(
+  'two processes at once: the one that started the database waits for the other',
+  async (t) => {
+    const folder = await temporaryFolder(t)
+    const notices: string[] = []
+    const use = () => {
+      const [entered, left] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()]
+      const done = withEmbedded(
+        folder,
+        (url) => {
+          entered.resolve(url)
+          return left.promise
+        },
+        (sentence) => notices.push(sentence),
+      )
+      return { entered: entered.promise, leave: left.resolve, done }
+    }
+    const first = use()
+    const url = await first.entered
+    const second = use()
+    t.equal(await second.entered, url)
+    first.leave()
+    await until('the first user waits', async () => notices.length > 0)
+    t.match(notices, [/^Another process uses the embedded database/])
+    t.same(await query(url, 'select 1 as one'), [{ one: 1 }], 'the second user still has it')
+    second.leave()
+    await Promise.all([first.done, second.done])
+    t.equal(await findRunning(folder), undefined, 'it is stopped at the end')
+  },
+)
 
 t.test('other address of this machine: PostgreSQL does not listen there', async (t) => {
   const running = await startEmbedded(await temporaryFolder(t))

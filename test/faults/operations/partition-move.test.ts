@@ -23,7 +23,7 @@ const split = databaseUrl(server.url, 'split')
 const login = await migrate(whole)
 const callers = await addSampleData(openAsOwner(t, whole), 3_000)
 
-t.test('200: the move to partitions costs no request and changes no response', async (t) => {
+t.test('200: the move to partitions: no request fails, and no response changes', async (t) => {
   const before = await startServiceProcess(t, { DATABASE_URL: login })
   const golden = await recordOk(before.url, requestsOf(callers))
   const stop = startGoldenLoad(t, { url: before.url, golden, clients: 4 })
