@@ -18,15 +18,12 @@ async function changedRows(db: Kysely<Tables>, statement: RawBuilder<unknown>): 
 export async function pruneRemovals(db: Kysely<Tables>, days: number) {
   return await withoutTimeout(db, async (transaction) => {
     const pruned = { days, removals: 0, connections: 0 }
-    // One moment for all statements. Citus does not accept it as a part of them.
-    const { rows } = await sql<{ before: string }>`
-      select (now() - make_interval(days => ${days}::integer))::text as before`.execute(transaction)
-    const before = rows[0]?.before
     for (const table of REMOVALS) {
       const moveHorizon = sql`
         update connection c set change_horizon = r.last
         from (select connection_id, max(change_number) as last from ${sql.table(table)}
-          where removed_at < ${before}::timestamptz group by connection_id) r
+          where removed_at < now() - make_interval(days => ${days}::integer)
+          group by connection_id) r
         where c.id = r.connection_id and c.change_horizon < r.last`
       const remove = sql`
         delete from ${sql.table(table)} r using connection c
