@@ -1,6 +1,6 @@
 import t from 'tap'
 import { sendRaw } from '../support/raw-http.ts'
-import { addCaller } from '../support/rows.ts'
+import { addAccountTransactions, addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
 const { db, get, port } = await startService(t)
@@ -114,5 +114,19 @@ t.test('CORS: no response allows another origin', async (t) => {
       t.strictSame(names, [], `${method} ${path.replace(connection.token, ':token')}`)
       if (method === 'OPTIONS') t.notOk(response.status < 400)
     }
+  }
+})
+
+t.test('compressed response: zstd, then br, then gzip, as the client accepts', async (t) => {
+  const caller = await addCaller(db)
+  await addAccountTransactions(db, caller.connection, ...Array(20).fill({}))
+  for (const [accepted, used] of [
+    ['gzip, br, zstd', 'zstd'],
+    ['gzip, br', 'br'],
+    ['gzip', 'gzip'],
+  ] as const) {
+    const headers = { 'accept-encoding': accepted }
+    const response = await get(caller.connection.account, { token: caller.token, headers })
+    t.equal(response.headers.get('content-encoding'), used)
   }
 })
