@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { FifoMap } from 'toad-cache'
+import { FifoMap, LruMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import { mayTake, Tenant } from '../postgres/concurrency.ts'
 import type { Database } from '../postgres/database.ts'
@@ -59,8 +59,8 @@ const MAX_TENANTS = 10_000
 export const authentication = fp(async (app: FastifyInstance, options: AuthenticationOptions) => {
   const { db, config, verify } = options
   const callers = new FifoMap<Tenant>(MAX_CALLERS)
-  const apps = new FifoMap<Tenant>(MAX_TENANTS)
-  const addresses = new FifoMap<Tenant>(MAX_TENANTS)
+  const apps = new LruMap<Tenant>(MAX_TENANTS)
+  const addresses = new LruMap<Tenant>(MAX_TENANTS)
   /** Requests in flight of all tenants. */
   let requests = 0
   const lookUp = shared((caller: Caller, since: number, tenant: Tenant) =>

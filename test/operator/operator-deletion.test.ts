@@ -67,7 +67,7 @@ async function remains(t: Test, { id }: TestConnection): Promise<number> {
   const { rows: tables } = await sql<{ name: string }>`
     select conrelid::regclass::text as name from pg_constraint
     where contype = 'f' and confrelid = 'connection'::regclass and conparentid = 0`.execute(db)
-  t.equal(tables.length, 7)
+  t.equal(tables.length, 9)
   const counts = tables.map(({ name }) =>
     sql<{ count: number }>`
       select count(*)::integer as count from ${sql.table(name)} where connection_id = ${id}`.execute(
