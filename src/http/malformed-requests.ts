@@ -26,9 +26,9 @@ export const malformedRequests = fp(async (app: FastifyInstance) => {
     }
   })
   // RFC 9110, section 10.1.1: a server may ignore an expectation.
-  app.server.on('checkExpectation', (request, response) => {
-    app.server.emit('request', request, response)
-  })
+  for (const event of ['checkExpectation', 'checkContinue']) {
+    app.server.on(event, (request, response) => app.server.emit('request', request, response))
+  }
   app.server.on('connect', (_request, socket) => {
     socket.on('error', () => {})
     endConnection(app.log, socket, wrongMethod())
@@ -45,6 +45,7 @@ function hasBody({ headers }: FastifyRequest): boolean {
 export function rejectPath(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
   setRequestIdentity(request, reply)
   reply.headers(SECURITY_HEADERS)
+  if (hasBody(request)) reply.header('connection', 'close')
   sendError(request, reply, new HttpError('malformed_request'))
   const { method, errorCode } = request
   request.log.info({ method, status: reply.statusCode, errorCode }, 'request')

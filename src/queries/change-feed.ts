@@ -49,7 +49,8 @@ export function parseCursor(
   if (!/^[A-Za-z0-9_-]{16}$/.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')
   const isBound = bytes.toString('hex', 8) === bindingOf(table, tokenHash)
-  return isBound ? bytes.readBigInt64BE() : undefined
+  const number = bytes.readBigInt64BE()
+  return isBound && number >= 0n ? number : undefined
 }
 
 // $1 to $3 identify the caller and the connection.

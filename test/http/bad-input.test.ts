@@ -96,8 +96,21 @@ t.test(
         t.ok(closed)
       }
     }
+    const path = good.replace(connection.orders, '/%zz')
+    const head = path.replace('\r\n\r\n', '\r\nContent-Length: 20000000\r\n\r\n')
+    const undecodable = await sendRaw({ port, bytes: [head, 'x'], responses: 2 })
+    isProblem(t, undecodable.responses[0] as RawResponse, 'malformed_request')
+    t.ok(undecodable.closed, 'a path that cannot be decoded')
   },
 )
+
+t.test('Expect: 100-continue with a body: 400, without 100 before it', async (t) => {
+  const lines = 'Expect: 100-continue\r\nContent-Length: 5'
+  const head = good.replace('\r\n\r\n', `\r\n${lines}\r\n\r\n`)
+  const { responses } = await sendRaw({ port, bytes: [head], responses: 2 })
+  t.equal(responses.length, 1)
+  isProblem(t, responses[0] as RawResponse, 'malformed_request')
+})
 
 t.test('garbage after a valid request: its response is not corrupted', async (t) => {
   const row = { description: 'x'.repeat(2_000) }

@@ -75,8 +75,8 @@ t.test(
 
 /** Conditions that restrict a statement to the caller's rows, as in its SQL. */
 const CONDITIONS = [
-  `"t"."token_hash" = decode(given.token_hash, 'hex')`,
-  `"a"."client_id" = given.client_id`,
+  `t.token_hash = decode(given.token_hash, 'hex')`,
+  'a.client_id = given.client_id',
   `"c"."app_id" = "caller"."app_id"`,
   `"c"."token_hash" = decode(caller.connection_hash, 'hex')`,
   '"c"."id" = $3::bigint',
