@@ -37,6 +37,8 @@ const STABLE_MS = 10_000
 const MAX_PAUSE_MS = 10_000
 /** Time in which a worker sends its metrics, in ms. After it, its last ones are used. */
 const METRICS_MS = 1_000
+/** Pause between reads of the log of a worker, in ms: each read wakes this process. */
+const RELAY_MS = 10
 /** Time after the limits of the workers at which this process stops to wait for them, in ms. */
 const LAST_MS = 2_000
 
@@ -210,5 +212,7 @@ function relayLines({ process: { stdout } }: Worker, write: (lines: string) => v
     const end = text.lastIndexOf('\n') + 1
     if (end > 0) write(text.slice(0, end))
     text = text.slice(end)
+    stdout.pause()
+    setTimeout(() => stdout.resume(), RELAY_MS)
   })
 }
