@@ -12,6 +12,7 @@ import { measureOverload } from './measurements/overload.ts'
 import { measureSessions } from './measurements/sessions.ts'
 import { measureSizes } from './measurements/sizes.ts'
 import { measureTotals } from './measurements/totals.ts'
+import { measureWorkers } from './measurements/workers.ts'
 import { goalTable } from './report/goals.ts'
 import { describeMachine } from './report/machine.ts'
 import { loadTable, writePart } from './report/tables.ts'
@@ -32,6 +33,7 @@ const { values: flags } = parseArgs({
     growth: flag,
     overload: flag,
     sessions: flag,
+    workers: flag,
   },
 })
 
@@ -43,6 +45,7 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   growth: (server) => measureGrowth(server, scale),
   overload: measureOverload,
   sessions: (server) => measureSessions(server, scale),
+  workers: (server) => measureWorkers(server, scale),
 }
 
 await withPostgres(async (server) => {

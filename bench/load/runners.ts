@@ -1,6 +1,6 @@
 import type { BenchDatabase } from '../data/database.ts'
 import type { Fixture } from '../servers/fixture.ts'
-import { cpuOf, cpuOfFamily, peakMemory, resetPeak } from '../servers/process-usage.ts'
+import { cpuOf, cpuOfFamily, familyOf, peakMemory, resetPeak } from '../servers/process-usage.ts'
 import type { ServerProcess } from '../servers/server-process.ts'
 import { addressOf, type PageQuery } from '../servers/targets.ts'
 import { databaseAlone } from './database-alone.ts'
@@ -46,7 +46,7 @@ export async function makeRunners(fixture: Fixture, loads: Load[]): Promise<Runn
     }
     if (load.queries) {
       runners.push(await httpLimit(fixture, load, load.queries))
-      runners.push(databaseLimit(fixture, load, load.queries))
+      runners.push(databaseLimit(fixture.database, load, load.queries))
     }
   }
   return runners
@@ -83,16 +83,18 @@ async function runServer(
   pid: number,
   options: LoadOptions,
 ): Promise<Sample> {
-  resetPeak(pid)
-  const before = { server: cpuOf(pid), database: databaseTime(database) }
+  const server = familyOf(pid)
+  const serverTime = () => server.reduce((sum, each) => sum + cpuOf(each), 0)
+  for (const each of server) resetPeak(each)
+  const before = { server: serverTime(), database: databaseTime(database) }
   const load = await generateLoad(options)
   return {
     rate: load.rate,
     p50: percentile(load.latencies, 0.5),
     p99: percentile(load.latencies, 0.99),
-    serverCpu: (cpuOf(pid) - before.server) / load.requests,
+    serverCpu: (serverTime() - before.server) / load.requests,
     databaseCpu: (databaseTime(database) - before.database) / load.requests,
-    memory: peakMemory(pid),
+    memory: server.reduce((sum, each) => sum + (peakMemory(each) ?? 0), 0),
     rejected: load.rejected,
   }
 }
@@ -110,7 +112,8 @@ async function httpLimit(fixture: Fixture, load: Load, [query]: PageQuery[]): Pr
   return serverRunner(database, load, target, [wireRequest(`/${byteLength}`)])
 }
 
-function databaseLimit({ database }: Fixture, load: Load, queries: PageQuery[]): Runner {
+/** Runs the statements of a load in the database alone. */
+export function databaseLimit(database: BenchDatabase, load: Load, queries: PageQuery[]): Runner {
   const run = async (ms: number) => {
     // pgbench counts in whole seconds.
     const seconds = Math.max(1, Math.round(ms / 1000))

@@ -31,13 +31,17 @@ export const parentOf = (pid: number) => statOf(pid)?.parent
 /** Processor time that a process has used, in ms. */
 export const cpuOf = (pid: number) => statOf(pid)?.own ?? 0
 
+/** Ids of a process and its children, such as the workers of the service. */
+export function familyOf(pid: number): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return [pid, ...pids.filter((one) => statOf(one)?.parent === pid).map(Number)]
+}
+
 /** Processor time of a process and all its children, exited ones included, in ms. */
 export function cpuOfFamily(pid: number): number {
   const parent = statOf(pid)
   if (!parent) return 0
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  const stats = pids.map(statOf).filter((stat) => stat?.parent === pid)
-  return stats.reduce((sum, stat) => sum + (stat?.own ?? 0), parent.own + parent.ended)
+  return familyOf(pid).reduce((sum, one) => sum + cpuOf(one), parent.ended)
 }
 
 /** Peak memory of a process since resetPeak(), in MB; undefined after its exit. */
