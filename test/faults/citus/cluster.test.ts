@@ -99,6 +99,13 @@ t.test('worker stopped: 503 for its connections, 200 for all others', async (t) 
 
 t.test('shard moved in use: all requests get 200 and the newest rows', async (t) => {
   const [from, to] = citus.workers.map(({ port }) => port)
+  // A session of the coordinator notices the restarted worker at its next statement.
+  await until('the coordinator reaches the worker', () =>
+    connectionsOn(from).then(
+      () => true,
+      () => false,
+    ),
+  )
   const [moved] = await connectionsOn(from)
   const index = connections.indexOf(moved as TestConnection)
   const versions = changing[index]
