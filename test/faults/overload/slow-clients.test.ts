@@ -44,8 +44,13 @@ t.test('200: small requests, while 200 clients read 10,000 rows, 50 of them slow
 t.test('Stalled clients: they hold no database connection and are disconnected', async (t) => {
   // About 25 MB, more than the buffers between two sockets hold.
   const page = await addLargePage(db, 2_000)
-  const environment = { DATABASE_URL: login, CLIENT_STALL_MS: '3000', LOG_LEVEL: 'info' }
-  const { url, port, output } = await startServiceProcess(t, environment)
+  const { url, port, output } = await startServiceProcess(t, {
+    DATABASE_URL: login,
+    CLIENT_STALL_MS: '3000',
+    LOG_LEVEL: 'info',
+    // One app may take three quarters of it. The pages of all clients must fit.
+    ANSWER_MEMORY_MB: '1024',
+  })
   const golden = await recordOk(url, smallRequests)
   const stalled = Array.from({ length: 8 }, () => readSlowly(port, page, 0))
   const begun = Promise.all(stalled.map(({ begun }) => begun))
