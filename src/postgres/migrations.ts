@@ -58,11 +58,13 @@ async function createMigrationTable(db: QueryExecutorProvider): Promise<void> {
     create table if not exists public.kysely_migration
       (name varchar(255) primary key, timestamp varchar(255) not null)`
     .execute(db)
-    // A concurrent run created it at the same moment.
     .catch((error) => {
-      if (error.code !== '23505') throw error
+      if (!CREATED_MEANWHILE.includes(error.code)) throw error
     })
 }
+
+/** IF NOT EXISTS does not cover a concurrent run: the catalogue row, the table or its row type exists. */
+const CREATED_MEANWHILE = ['23505', '42P07', '42710']
 
 /** Applies all missing migrations in order. If one fails, the earlier ones stay. */
 export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {

@@ -31,16 +31,16 @@ t.test('migrate: runs each migration once, in order', async (t) => {
   })
 })
 
-t.test('Two concurrent runs: the second waits', async (t) => {
-  const { url } = await emptyDatabase(t)
-  const runs = await Promise.all(
-    [1, 2].map(() => operatorHere(['migrate', '--json'], { DATABASE_URL: url })),
-  )
-  t.same(
-    runs.map(({ code }) => code),
-    [0, 0],
-  )
-  t.same(runs.flatMap((run) => run.json().applied).sort(), known)
+t.test('Concurrent runs: one applies each migration, the others wait', async (t) => {
+  // The creation of the first table fails in a different way at each moment of a race.
+  for (let race = 1; race <= 5; race += 1) {
+    const { url } = await emptyDatabase(t)
+    const runs = await Promise.all(
+      [1, 2, 3, 4].map(() => operatorHere(['migrate', '--json'], { DATABASE_URL: url })),
+    )
+    for (const run of runs) t.equal(run.code, 0, run.stderr)
+    t.same(runs.flatMap((run) => run.json().applied).sort(), known)
+  }
 })
 
 t.test('Role of the service: read-only sessions, timeouts and planner settings', async (t) => {
