@@ -300,7 +300,8 @@ t.test('long texts: the same items as one buffer, in chunks and in a ring of chu
 })
 
 t.test('a small memory: rows are rejected as a whole, and the memory is free again', async (t) => {
-  const small = new ResponseMemory(300_000)
+  // One tenant has 300,000 bytes: less than all rows need, and more than 20 rows and their blocks.
+  const small = new ResponseMemory(400_000)
   const rows = Array.from({ length: 50 }, () => ({ ...fixed, description: 'x'.repeat(9_000) }))
   const expected = await readPlain(AccountTransaction, rows)
   const rejected = small.reserve(rows.length, performance.now())
