@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -16,14 +16,14 @@ const list = (DATABASE_URL: string) => operatorHere(['app', 'list'], { DATABASE_
 
 t.test('Database error: one sentence', async (t) => {
   const { url } = await createDatabase(t)
-  const closed = createServer().listen(0, '127.0.0.1')
-  await once(closed, 'listening')
-  const address = closed.address()
-  closed.close()
+  // Nothing listens on the port of a client, and no other program can take it.
+  const client = connect(Number(new URL(url).port), new URL(url).hostname)
+  await once(client, 'connect')
+  t.teardown(() => client.destroy())
   const unreachable = 'PostgreSQL cannot be reached at the address in DATABASE_URL'
   const cases: [string, string | RegExp][] = [
     [
-      changed(url, { port: String(typeof address === 'object' && address?.port) }),
+      changed(url, { hostname: '127.0.0.1', port: String(client.localPort) }),
       `${unreachable}: no server listens there.`,
     ],
     [changed(url, { hostname: 'no-such-host.invalid' }), new RegExp(`^${unreachable}: `)],

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,6 +32,23 @@ t.test('two first starts at once: one runs, the other gets its URL', async (t) =
   t.equal(rejected?.reason.url, started?.value.url)
   t.equal(await findRunning(folder), started?.value.url)
   t.notMatch(rejected?.reason.message, /postgresql:/, 'the password is not in the message')
+})
+
+t.test('empty lock file: waits until the other start has written it, or removed it', async (t) => {
+  const folder = await temporaryFolder(t)
+  await (await startEmbedded(folder)).stop()
+  const lock = join(folder, 'postgres/data/postmaster.pid')
+  const log = join(folder, 'postgres/log')
+  await writeFile(lock, '')
+  // PostgreSQL also rejects the permissions of a file of another user.
+  const { uid, gid } = await stat(log)
+  await chown(lock, uid, gid)
+  const start = startEmbedded(folder)
+  t.teardown(async () => (await start).stop())
+  const rejections = async () => (await readFile(log, 'utf8')).split('lock file').length - 1
+  await until('PostgreSQL has rejected it twice', async () => (await rejections()) >= 2)
+  await rm(lock)
+  t.same(await query((await start).url, 'select 1 as one'), [{ one: 1 }])
 })
 
 for (const signal of ['SIGINT', 'SIGKILL'] as const)

@@ -54,12 +54,14 @@ export async function startEmbedded(
     const { started, error } = await tryStart(cluster, options.settings ?? {})
     if (started) return started
     // An earlier server may still be shutting down, or another program may have taken the port.
-    const isTemporary = /lock file .* already exists|could not bind|still in use/.test(error)
+    const isTemporary = temporary.test(error)
     if (!isTemporary || Date.now() > deadline)
       throw new Error(`PostgreSQL did not start on ${folder}: ${error}`)
     await sleep(100)
   }
 }
+
+const temporary = /lock file .* (already exists|is empty)|could not bind|still in use/
 
 type StartResult = { started?: EmbeddedDatabase; error: string }
 
