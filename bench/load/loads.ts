@@ -61,6 +61,9 @@ const tenThousands = (largeRows: number) =>
     page,
   }))
 
+/** Full pages and daily syncs of the small connections. */
+export const smallLoads = [fullPages(small, ROWS_EACH), dailySyncs(small, ROWS_EACH)]
+
 interface Pages extends Load {
   queries: PageQuery[]
   requests(target: Target): WireRequest[]

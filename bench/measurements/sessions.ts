@@ -1,7 +1,7 @@
-import { CONNECTIONS, fillSmall, ROWS_EACH, settle } from '../data/data-set.ts'
+import { fillSmall, settle } from '../data/data-set.ts'
 import { type BenchDatabase, type PostgresServer, withDatabase } from '../data/database.ts'
 import { databaseAlone } from '../load/database-alone.ts'
-import { dailySyncs, fullPages } from '../load/loads.ts'
+import { smallLoads } from '../load/loads.ts'
 import { type MeasureOptions, measure } from '../load/measure.ts'
 import { type Runner, serverRunner } from '../load/runners.ts'
 import { median } from '../load/statistics.ts'
@@ -9,9 +9,6 @@ import { digits, loadTable, table } from '../report/tables.ts'
 import { withServers } from '../servers/fixture.ts'
 import { startPgBouncer } from '../servers/pgbouncer.ts'
 import { startService } from '../servers/targets.ts'
-
-const numbers = Array.from({ length: CONNECTIONS }, (_, index) => index + 1)
-const LOADS = [fullPages(numbers, ROWS_EACH), dailySyncs(numbers, ROWS_EACH)]
 
 /**
  * Compares prepared with unnamed statements, directly and through PgBouncer in transaction mode. Also
@@ -25,7 +22,7 @@ export async function measureSessions(server: PostgresServer, options: MeasureOp
       const runners: Runner[] = []
       const add = async (name: string, url: string, settings?: Record<string, string>) => {
         const service = await start(startService(url, settings))
-        for (const load of LOADS) {
+        for (const load of smallLoads) {
           runners.push(serverRunner(database, load, { ...service, name }, load.requests(service)))
         }
       }
@@ -47,7 +44,7 @@ export async function measureSessions(server: PostgresServer, options: MeasureOp
 
 /** Cost of row-level security in the database alone, without the noise of a service. */
 async function rowSecurityTable({ serviceUrl, ownerUrl }: BenchDatabase, options: MeasureOptions) {
-  const queries = LOADS[1]?.queries ?? []
+  const queries = smallLoads[1]?.queries ?? []
   const withoutSettings = (text: string) =>
     text.replaceAll(
       /set_config\('[^']+', ((?:[^()]|\([^()]*(?:\([^()]*\))?[^()]*\))+?), true\)/g,

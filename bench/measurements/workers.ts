@@ -1,15 +1,13 @@
 import { availableParallelism } from 'node:os'
-import { CONNECTIONS, fillSmall, ROWS_EACH, settle } from '../data/data-set.ts'
+import { fillSmall, settle } from '../data/data-set.ts'
 import { type PostgresServer, withDatabase } from '../data/database.ts'
-import { dailySyncs, fullPages } from '../load/loads.ts'
+import { smallLoads } from '../load/loads.ts'
 import { type MeasureOptions, measure, medianOf, type Series } from '../load/measure.ts'
 import { databaseLimit, type Runner, serverRunner } from '../load/runners.ts'
 import { digits, loadTable, table } from '../report/tables.ts'
 import { withServers } from '../servers/fixture.ts'
 import { startService } from '../servers/targets.ts'
 
-const numbers = Array.from({ length: CONNECTIONS }, (_, index) => index + 1)
-const LOADS = [fullPages(numbers, ROWS_EACH), dailySyncs(numbers, ROWS_EACH)]
 const WORKERS = [1, 2, 4]
 
 /** Compares instances of one, two and four workers with the database alone. */
@@ -23,11 +21,11 @@ export async function measureWorkers(server: PostgresServer, options: MeasureOpt
         const settings = { WORKERS: String(workers) }
         const service = await start(startService(database.serviceUrl, settings))
         const target = { ...service, name: nameOf(workers) }
-        for (const load of LOADS) {
+        for (const load of smallLoads) {
           runners.push(serverRunner(database, load, target, load.requests(service)))
         }
       }
-      for (const load of LOADS) runners.push(databaseLimit(database, load, load.queries))
+      for (const load of smallLoads) runners.push(databaseLimit(database, load, load.queries))
       const series = await measure(runners, options)
       return `${ratios(series)}\n\n${loadTable(series, 'first')}`
     })
@@ -37,7 +35,7 @@ export async function measureWorkers(server: PostgresServer, options: MeasureOpt
 const nameOf = (workers: number) => (workers === 1 ? 'one process' : `${workers} workers`)
 
 function ratios(series: Series[]): string {
-  const rows = LOADS.flatMap(({ key }) => {
+  const rows = smallLoads.flatMap(({ key }) => {
     const [one = Number.NaN, ...others] = series
       .filter(({ load }) => load.key === key)
       .map(({ samples }) => medianOf(samples, 'rate') ?? Number.NaN)

@@ -88,6 +88,7 @@ export async function missingFrom(applied: ReadonlySet<unknown>): Promise<string
   return names.filter((name) => !applied.has(name))
 }
 
+/** Tables that this release reads. A migration keeps its own list, because it must not change. */
 const TABLES = [
   'app',
   'app_token',

@@ -95,24 +95,18 @@ t.test('every readable table: row-level security is on', async (t) => {
 })
 
 t.test('42501: temporary tables and large objects', async (t) => {
-  const { service } = await connections(t)
-  await service.query('set session characteristics as transaction read write')
-  for (const statement of [
+  await allDenied(t, [
     'create temporary table mine ()',
     'select 1 into temporary mine',
     'select lo_creat(-1)',
     'select lo_create(0)',
     `select lo_from_bytea(0, 'mine')`,
     `select lo_import('/etc/hostname')`,
-  ]) {
-    await t.rejects(service.query(statement), { code: '42501' }, statement)
-  }
+  ])
 })
 
 t.test('42501: writes in a connection that was made writable', async (t) => {
-  const { service } = await connections(t)
-  await service.query('set session characteristics as transaction read write')
-  for (const statement of [
+  await allDenied(t, [
     'delete from portfolio_transaction',
     'update connection set data_version = 0',
     'insert into app_token (app_id) values (gen_random_uuid())',
@@ -121,9 +115,7 @@ t.test('42501: writes in a connection that was made writable', async (t) => {
     'create policy mine on connection using (true)',
     'alter table connection disable row level security',
     'set role postgres',
-  ]) {
-    await t.rejects(service.query(statement), { code: '42501' }, statement)
-  }
+  ])
 })
 
 t.test('42501: triggers with the functions of the row counts', async (t) => {
@@ -142,6 +134,15 @@ t.test('42501: triggers with the functions of the row counts', async (t) => {
     for each statement execute function portfolio_transaction_row_counts_after_insert()`
   await t.rejects(service.query(hook), { code: '42501' })
 })
+
+/** Runs statements as the service in a connection that was made writable. PostgreSQL denies each one. */
+async function allDenied(t: Test, statements: string[]): Promise<void> {
+  const { service } = await connections(t)
+  await service.query('set session characteristics as transaction read write')
+  for (const statement of statements) {
+    await t.rejects(service.query(statement), { code: '42501' }, statement)
+  }
+}
 
 async function connections(t: Test) {
   const { url } = await createDatabase(t)

@@ -7,13 +7,13 @@ import { addAccountTransactions, addCaller, addTransferOrders } from '../../supp
 import { databaseUrl } from '../../support/template.ts'
 import { codeBlocks, fillIn } from '../support/documented-commands.ts'
 import { addSampleData, recordOk, requestsOf, sendAndRead } from '../support/golden-responses.ts'
+import { keepDoing } from '../support/keep-doing.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { startInstance } from '../support/processes/instances.ts'
 import { libpqVariables, runShell } from '../support/processes/shell.ts'
 import { firstValue, migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
 import { startEmbeddedServer } from '../support/servers/embedded-postgres.ts'
 import { startHaproxy } from '../support/servers/proxies.ts'
-import { within } from '../support/within.ts'
 
 /** Moves from PostgreSQL 15 to 18, and to partitions, with the commands of docs/operations.md. */
 const blocks = await codeBlocks('Upgrade PostgreSQL')
@@ -41,27 +41,15 @@ newLogin.username = 'investment_service'
 newLogin.password = 'of-the-new-role'
 
 /** Changes rows as imports do, until the returned function stops it. */
-function keepImporting(t: Test, connection: { id: string }) {
-  let stopped = false
-  const work = async () => {
-    for (let turn = 0; !stopped; turn += 1) {
-      await addAccountTransactions(db, connection, ...Array.from({ length: 20 }, () => ({})))
-      await sql`update account_transaction set description = ${`turn ${turn}`}
-        where connection_id = ${connection.id}`.execute(db)
-      await sql`delete from account_transaction where movement_id = any (array(
-        select movement_id from account_transaction where connection_id = ${connection.id} limit 3))
-      `.execute(db)
-      await sleep(50)
-    }
-  }
-  const working = work()
-  const stop = () => {
-    stopped = true
-    return within('the imports have stopped', working)
-  }
-  t.teardown(stop)
-  return stop
-}
+const keepImporting = (t: Test, connection: { id: string }) =>
+  keepDoing(t, 50, async (turn) => {
+    await addAccountTransactions(db, connection, ...Array.from({ length: 20 }, () => ({})))
+    await sql`update account_transaction set description = ${`turn ${turn}`}
+      where connection_id = ${connection.id}`.execute(db)
+    await sql`delete from account_transaction where movement_id = any (array(
+      select movement_id from account_transaction where connection_id = ${connection.id} limit 3))
+    `.execute(db)
+  })
 
 t.test('200: PostgreSQL 15 to 18 with imports, and no request fails', async (t) => {
   const environment = { DATABASE_URL: login }

@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import type { Test } from 'tap'
 import type { Tables } from '../../../src/postgres/tables.ts'
 import { type Caller, listNames, lists } from '../../support/rows.ts'
 import { type Result, sendAndRead } from './golden-responses.ts'
-import { within } from './within.ts'
+import { keepDoing } from './keep-doing.ts'
 
 /**
  * Connection whose rows all change in one transaction, from one version to the next. Each response thus
@@ -48,22 +47,7 @@ export async function addChangingRows(
       })
       versions.committed = versions.begun
     },
-    keepChanging: (t, pauseMs) => {
-      let stopped = false
-      const keepOn = async () => {
-        while (!stopped) {
-          await versions.change()
-          await sleep(pauseMs)
-        }
-      }
-      const changing = keepOn()
-      const stop = () => {
-        stopped = true
-        return within('the changes have stopped', changing)
-      }
-      t.teardown(stop)
-      return stop
-    },
+    keepChanging: (t, pauseMs) => keepDoing(t, pauseMs, versions.change),
     check: async (url) => {
       turn += 1
       const list = listNames[turn % 2] ?? 'account'
