@@ -52,6 +52,8 @@ export async function buildApp({
     }),
     frameworkErrors: rejectPath,
     clientErrorHandler: rejectConnection,
+    // The routes describe the errors. The default message lists all of them.
+    schemaErrorFormatter: () => new Error('invalid parameters'),
     ...httpLimits(config, inFlight),
     ajv: {
       customOptions: {

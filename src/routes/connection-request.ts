@@ -46,22 +46,32 @@ export function connectionRequest(
 /** Rules of the parameters, in words. Transfer orders have no parameters. */
 export type ParameterRules = Record<string, string>
 
-/** Lists the errors of the schema validation, one per parameter. */
+/** Lists the errors of the schema validation, one per parameter. A query may have 3,000 of them. */
 export function schemaErrors(request: FastifyRequest, rules: ParameterRules): ParameterError[] {
   const found: FastifySchemaValidationError[] = request.validationError?.validation ?? []
-  const errors = found.map((each) => schemaError(each, rules))
-  return [...new Map(errors.map((error) => [error.parameter, error])).values()]
+  if (found.length === 0) return []
+  const names = Object.keys(rules)
+  const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
+  const unknown = `There is no such parameter. ${known}`
+  const errors = new Map<string, ParameterError>()
+  for (const each of found) {
+    const error = schemaError(each, rules, unknown)
+    errors.set(error.parameter, error)
+  }
+  return [...errors.values()]
 }
 
-function schemaError(found: FastifySchemaValidationError, rules: ParameterRules): ParameterError {
-  if (found.keyword === 'additionalProperties') {
-    const parameter = String(found.params.additionalProperty)
-    const names = Object.keys(rules)
-    const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
-    return { parameter, code: 'unknown_parameter', detail: `There is no such parameter. ${known}` }
+function schemaError(
+  { keyword, params, instancePath }: FastifySchemaValidationError,
+  rules: ParameterRules,
+  unknown: string,
+): ParameterError {
+  if (keyword === 'additionalProperties') {
+    const parameter = String(params.additionalProperty)
+    return { parameter, code: 'unknown_parameter', detail: unknown }
   }
-  const parameter = found.instancePath.slice(1)
-  return found.keyword === 'type'
+  const parameter = instancePath.slice(1)
+  return keyword === 'type'
     ? { parameter, code: 'repeated_parameter', detail: `${parameter} may be given only once.` }
     : { parameter, code: 'invalid_format', detail: String(rules[parameter]) }
 }
