@@ -19,7 +19,8 @@ export function memoryFile(type: string, read: () => string | Buffer): SendFile 
     prepared ??= prepare(Buffer.from(read()))
     const { etag, contents } = await prepared
     reply.headers({ etag, 'cache-control': 'no-cache', vary: 'accept-encoding' })
-    if (request.headers['if-none-match']?.includes(etag.slice(2))) return reply.code(304).send()
+    const known = request.headers['if-none-match']
+    if (known === '*' || known?.includes(etag.slice(2))) return reply.code(304).send()
     const accepted = encodings.negotiate(request.headers['accept-encoding'] ?? 'identity')
     const encoding = accepted === 'br' || accepted === 'gzip' ? accepted : 'identity'
     if (encoding !== 'identity') reply.header('content-encoding', encoding)

@@ -118,10 +118,9 @@ export async function readResponse(
   const readLookup = async () =>
     expected(takeLookup(await db.read(lookupStatements[method], keys, undefined, reservation)))
 
-  const known = knownVersions.length > 0 ? await readLookup() : undefined
-  if (known && (knownVersions.includes(known.version) || knownVersions.includes('*'))) {
-    return { meta: { ...known, items: 0 }, body: undefined }
-  }
+  const any = knownVersions.includes('*')
+  const known = knownVersions.length > 0 && !any ? await readLookup() : undefined
+  if (known && knownVersions.includes(known.version)) return notModified(known)
   const read = (from: Pick<Database, 'read'>) =>
     from.read(statements[method], [...keys, ...values], reservation)
   const replica = db.replica(request.tokenHash)
@@ -130,8 +129,17 @@ export async function readResponse(
   const rows = replicated?.rows ?? (await read(db))
   const lookup = replicated?.lookup ?? expected(takeLookup(rows, extraColumns))
   const meta = { ...lookup, items: rows.count }
-  return { meta, body: jsonArray(rows, writer, frame(lookup), reservation) }
+  const framed = frame(lookup)
+  if (!any) return { meta, body: jsonArray(rows, writer, framed, reservation) }
+  // `*` does not show that the cursor is valid. An error would come first (RFC 9110, section 13.2.1).
+  rows.discard()
+  return notModified(lookup)
 }
+
+const notModified = (lookup: Lookup): ReadResponse => ({
+  meta: { ...lookup, items: 0 },
+  body: undefined,
+})
 
 /**
  * Returns the rows of a replica if they have the data version of the primary. Revoked tokens and

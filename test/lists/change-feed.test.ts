@@ -210,6 +210,7 @@ for (const list of listNames) {
       const { nextCursor } = json() as Page
       const path = `${connection[list]}?since=${nextCursor}`
       t.equal((await get(path, { token })).status, 200)
+      t.equal((await get(path, { token, headers: { 'if-none-match': '*' } })).status, 304)
       const horizon = (value: string) =>
         sql`update connection set change_horizon = ${sql.raw(value)} where id = ${connection.id}`.execute(
           db,
@@ -218,6 +219,8 @@ for (const list of listNames) {
       const expired = await get(path, { token })
       t.equal(expired.status, 410)
       t.match(expired.json(), { code: 'cursor_expired' })
+      const headers = { 'if-none-match': '*' }
+      t.equal((await get(path, { token, headers })).status, 410, 'before the precondition')
       t.equal((await get(`${connection[list]}?since=start`, { token })).status, 200)
       await horizon('0')
       await sql`update connection set data_version = 0 where id = ${connection.id}`.execute(db)

@@ -14,6 +14,15 @@ t.test('GET /openapi.json: the committed document, digit by digit', async (t) =>
   t.equal(await readFile(DOCUMENT, 'utf8'), formatJson(served.text), `if not: ${RENEWAL}`)
 })
 
+t.test('304: If-None-Match with the ETag or *', async (t) => {
+  const statusOf = async (known: string) =>
+    (await service.get('/openapi.json', { headers: { 'if-none-match': known } })).status
+  const etag = String((await service.get('/openapi.json')).headers.get('etag'))
+  t.strictSame(await Promise.all(['*', etag, `"a", ${etag}`, '"*"'].map(statusOf)), [
+    ...[304, 304, 304, 200],
+  ])
+})
+
 t.test('GET /docs/json: redirect to that document', async (t) => {
   const response = await fetch(`${service.url}/docs/json`)
   t.equal(response.url, `${service.url}/openapi.json`)
