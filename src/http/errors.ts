@@ -107,7 +107,9 @@ function toHttpError(error: FastifyError): HttpError {
   if (error instanceof CursorExpired) return new HttpError('cursor_expired')
   if (error instanceof ConnectionNotFound) return new HttpError('connection_not_found')
   if (error instanceof ResponseTooLarge) {
-    return serviceUnavailable('The response is too large. Request it with a smaller `limit`.')
+    const detail =
+      'The response is too large for the free memory. Request it with a smaller `limit`.'
+    return serviceUnavailable(detail)
   }
   if (error instanceof DatabaseUnavailable || error instanceof IdentityProviderUnavailable) {
     return serviceUnavailable()

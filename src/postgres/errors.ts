@@ -13,7 +13,7 @@ export class DatabaseUnavailable extends Error {
   }
 }
 
-/** The response needs more memory than one app may have. A second attempt fails as well. */
+/** The response needs more memory than the app may have now. Fewer rows may fit. */
 export class ResponseTooLarge extends DatabaseUnavailable {
   override name = 'ResponseTooLarge'
 }

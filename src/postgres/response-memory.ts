@@ -77,7 +77,7 @@ export class MemoryReservation implements Entrant {
   readonly tenant: Tenant
   /** True if no client waits for the response any more. */
   ended = false
-  /** True if the rows take more memory than the app may ever have. */
+  /** True if the rows did not fit in the memory, and fewer rows may fit. */
   tooLarge = false
   /** True if the response is sent uncompressed, without a stream that keeps chunks. */
   direct = false
@@ -120,7 +120,9 @@ export class MemoryReservation implements Entrant {
   take(bytes: number): Buffer | undefined {
     const more = Math.max(0, bytes - this.#setAside)
     if (this.ended || !this.#fits(more)) {
-      this.tooLarge = !mayTake(bytes, this.#bytes, this.#room - this.#bytes)
+      const everFits = mayTake(bytes, this.#bytes, this.#room - this.#bytes)
+      const isLong = this.#bytes + bytes > this.#rows * USUAL_ROW
+      this.tooLarge = this.#rows > 1 && (isLong || !everFits)
       return undefined
     }
     const fromSetAside = Math.min(bytes, this.#setAside)

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { Tenant } from '../../src/postgres/concurrency.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -31,4 +32,24 @@ t.test('503: names a smaller limit if the page exceeds the memory for one app', 
   isProblem(t, rejected, 'service_unavailable')
   t.match(rejected.json().detail, 'Request it with a smaller `limit`.')
   t.equal((await page(200)).status, 200)
+})
+
+t.test('503: names a smaller limit if only others leave too little memory', async (t) => {
+  const { database } = service
+  const other = database.reserve(1, performance.now(), new Tenant('other'))
+  t.ok(other.take(8 * 2 ** 20))
+  // Alone, the app has 12 MiB for such a page.
+  const rejected = await page(ROWS)
+  isProblem(t, rejected, 'service_unavailable')
+  t.match(rejected.json().detail, 'Request it with a smaller `limit`.')
+  t.equal((await page(50)).status, 200)
+  other.end(false)
+  t.equal((await page(ROWS)).status, 200)
+
+  const all = database.reserve(1, performance.now(), new Tenant('other'))
+  t.ok(all.take(database.state().responseBytesLimit))
+  const full = await page(50)
+  isProblem(t, full, 'service_unavailable')
+  t.notMatch(full.json().detail, 'limit', 'no memory is free')
+  all.end(false)
 })
