@@ -240,5 +240,5 @@ async function completedAt(connection: { id: string }): Promise<Date | null> {
 }
 
 function counts(some: { read: number; inserted?: number; updated?: number; unchanged?: number }) {
-  return { inserted: 0, updated: 0, unchanged: 0, ...some }
+  return { inserted: 0, updated: 0, unchanged: 0, removed: 0, ...some }
 }

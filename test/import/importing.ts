@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { Test } from 'tap'
 import { ImportRejected } from '../../src/operator/errors.ts'
-import { importRows } from '../../src/operator/import/import-rows.ts'
+import { importRows, type Replacement } from '../../src/operator/import/import-rows.ts'
 import type { ImportTypeName } from '../../src/operator/import/import-types.ts'
 import type { ImportCounts } from '../../src/operator/import/merge.ts'
 import { createDatabase } from '../support/database.ts'
@@ -29,6 +29,7 @@ export interface Importing {
 
 interface More {
   dryRun?: boolean
+  replace?: Replacement
   /** Size of the chunks, in bytes. */
   chunkBytes?: number
 }
@@ -48,12 +49,12 @@ export async function prepareImport(t: Test): Promise<Importing> {
   t.teardown(() => pool.end())
   const appId = await addApp(db)
   const newConnection = () => addConnection(db, appId)
-  const run: Importing['run'] = async (type, { id }, text, { dryRun = false, chunkBytes } = {}) => {
+  const run: Importing['run'] = async (type, { id }, text, { chunkBytes, ...options } = {}) => {
     const { counts } = await importRows(pool, {
       type,
       connectionId: id,
       sources: [{ name: 'rows.ndjson', chunks: chunksOf(text, chunkBytes) }],
-      dryRun,
+      ...options,
     })
     return counts
   }

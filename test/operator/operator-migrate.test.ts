@@ -7,6 +7,7 @@ import { FileMigrationProvider, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { scramVerifier } from '../../src/operator/migrate.ts'
+import { portfolioLine } from '../import/importing.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { addCaller } from '../support/rows.ts'
@@ -232,6 +233,29 @@ t.test('Role changed at the same moment from another database: migrate tries aga
   await until('migrate waits for the role', isWaiting)
   await other.query('commit')
   t.match(await migrating, { code: 0, stderr: '' })
+})
+
+t.test('Owner without superuser: replaces the rows of a connection', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const env = { DATABASE_URL: await newOwner(t, url) }
+  await closeToPublic(url)
+  const call = async (...args: string[]) => {
+    const { code, stderr, json } = await operatorHere([...args, '--json'], env)
+    t.equal(code, 0, stderr)
+    return json()
+  }
+  await call('migrate')
+  await call('app', 'create', 'replaced')
+  const { id } = await call('connection', 'create', '--app', 'replaced')
+  const folder = t.testdir({
+    all: [1, 2, 3].map((id) => portfolioLine(id)).join('\n'),
+    some: [2, 3].map((id) => portfolioLine(id)).join('\n'),
+  })
+  const into = ['import', 'portfolio-transactions', '--connection', id]
+  t.match(await call(...into, path.join(folder, 'all')), { inserted: 3 })
+  const range = ['--replace', '--from', '2024-01-01']
+  t.match(await call(...into, path.join(folder, 'some'), ...range), { unchanged: 2, removed: 1 })
+  t.match(await call('verify'), { rows: 2, differences: [] })
 })
 
 const nameOf = (url: string) => new URL(url).pathname.slice(1)

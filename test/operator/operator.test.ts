@@ -316,6 +316,7 @@ t.test('import: names the fields that no row had', async (t) => {
     inserted: 4,
     updated: 0,
     unchanged: 0,
+    removed: 0,
     leftOut,
   })
   const order = orderLine(

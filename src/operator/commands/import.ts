@@ -1,8 +1,14 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { examples, nonEmpty, type Report, type Run } from '../command.ts'
 import { UsageError } from '../errors.ts'
-import { type Imported, importRows } from '../import/import-rows.ts'
+import {
+  type Imported,
+  type ImportOptions,
+  importRows,
+  type Replacement,
+} from '../import/import-rows.ts'
 import { type ImportTypeName, importTypes } from '../import/import-types.ts'
+import { isDay } from '../import/rules.ts'
 import { type Input, openInputs, READ_ONCE, type Source } from '../import/source.ts'
 import { pluralize } from '../output.ts'
 import { findConnection, readReference } from './connection.ts'
@@ -26,6 +32,10 @@ interface ImportFlags {
   tokenFile?: string
   app?: string
   dryRun?: boolean
+  replace?: true
+  from?: string
+  to?: string
+  yes?: true
 }
 
 function addImport(
@@ -34,7 +44,7 @@ function addImport(
   run: Run,
   token: string | undefined,
 ): void {
-  group
+  const command = group
     .command(name)
     .description(
       `import ${importTypes[name].noun}s into a connection, all of them or none. A row whose id ` +
@@ -48,6 +58,8 @@ function addImport(
     )
     .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
     .option('--dry-run', 'only validate the rows, and count what an import would change')
+    .option('--replace', 'also remove the rows of the connection that the files do not have')
+    .option('--yes', 'accept that --replace removes more than half of the rows')
     .addHelpText('after', name === 'transfer-orders' ? LEFT_OUT + COMPLETED_AT : LEFT_OUT)
     .addHelpText(
       'after',
@@ -58,24 +70,49 @@ function addImport(
     )
     .action(async (files: string[], { connection: id, dryRun = false, ...flags }: ImportFlags) => {
       if (flags.tokenFile === '-' && files.includes('-')) throw new UsageError(READ_ONCE)
+      const replace = replacementOf(flags)
       const reference = await readReference({ id, token, ...flags })
       await run(async ({ db, pool, signal }) => {
         const inputs = await openInputs(files)
         const connectionId = await findConnection(db, reference)
         const { sources, onProgress, stop } = showProgress(inputs)
-        const options = { type: name, connectionId, sources, dryRun, onProgress, signal }
-        return reportOf(await importRows(pool, options).finally(stop), dryRun)
+        const options = { type: name, connectionId, sources, dryRun, replace, onProgress, signal }
+        return reportOf(await importRows(pool, options).finally(stop), options)
       })
     })
+  // Transfer orders have no effective date.
+  if (name === 'transfer-orders') return
+  command
+    .option('--from <day>', 'first effective date that --replace replaces, YYYY-MM-DD', existingDay)
+    .option('--to <day>', 'last effective date that --replace replaces, YYYY-MM-DD', existingDay)
 }
 
-function reportOf({ counts, leftOut }: Imported, dryRun: boolean): Report {
-  const { read, inserted, updated, unchanged } = counts
-  const rows = `Read ${pluralize(read, 'row')}`
+function existingDay(value: string): string {
+  if (isDay(Buffer.from(value), 0, value.length)) return value
+  throw new InvalidArgumentError('It must be an existing day, as YYYY-MM-DD.')
+}
+
+/** @throws UsageError for a range without --replace, and for an empty one */
+function replacementOf({ replace, from, to, yes }: ImportFlags): Replacement | undefined {
+  if (from !== undefined && to !== undefined && from > to)
+    throw new UsageError('--from must not be after --to.')
+  if (replace) return { from, to, yes }
+  if (from === undefined && to === undefined && !yes) return undefined
+  throw new UsageError('--from, --to and --yes need --replace.')
+}
+
+function reportOf(
+  { counts, leftOut }: Imported,
+  { dryRun, replace }: Pick<ImportOptions, 'dryRun' | 'replace'>,
+): Report {
+  const { read, inserted, updated, unchanged, removed } = counts
   const done = dryRun
-    ? `${rows}: ${inserted} would be inserted, ${updated} would be updated, ${unchanged} are unchanged.`
-    : `${rows}: ${inserted} inserted, ${updated} updated, ${unchanged} unchanged.`
-  const text = [read === 0 ? 'Read 0 rows: the input has none.' : done]
+    ? [`${inserted} would be inserted`, `${updated} would be updated`, `${unchanged} are unchanged`]
+    : [`${inserted} inserted`, `${updated} updated`, `${unchanged} unchanged`]
+  if (replace) done.push(dryRun ? `${removed} would be removed` : `${removed} removed`)
+  const isEmpty = read === 0 && removed === 0
+  const rows = isEmpty ? 'the input has none' : done.join(', ')
+  const text = [`Read ${pluralize(read, 'row')}: ${rows}.`]
   if (leftOut.length > 0) text.push(`No row has: ${leftOut.join(', ')}. These fields are null.`)
   return { json: { ...counts, leftOut }, text: text.join('\n') }
 }

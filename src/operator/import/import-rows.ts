@@ -1,7 +1,16 @@
 import type pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
+import { pluralize } from '../output.ts'
 import { type ImportTypeName, importTypes } from './import-types.ts'
-import { countChanges, fillCompletion, type ImportCounts, merge } from './merge.ts'
+import {
+  countChanges,
+  countRemovals,
+  type DateRange,
+  fillCompletion,
+  type ImportCounts,
+  merge,
+  removeOthers,
+} from './merge.ts'
 import type { Source } from './source.ts'
 import { stage, validate } from './staging.ts'
 
@@ -13,9 +22,17 @@ export interface ImportOptions {
   sources: Source[]
   /** Validates and counts, but writes nothing. */
   dryRun?: boolean
+  /** Removes the other rows of the connection. */
+  replace?: Replacement | undefined
   /** Interrupts the import. */
   signal?: AbortSignal
   onProgress?: (progress: { step: 'Reading' | 'Writing'; rows: number }) => void
+}
+
+/** Range whose rows the input replaces. Transfer orders have no effective date, so they have no range. */
+export interface Replacement extends DateRange {
+  /** Accepts the removal of more than half of the rows in the range. */
+  yes?: boolean | undefined
 }
 
 export interface Imported {
@@ -63,7 +80,7 @@ export async function importRows(pool: pg.Pool, options: ImportOptions): Promise
 
 async function importInTransaction(
   client: pg.ClientBase,
-  { type: name, connectionId, sources, dryRun, onProgress, signal }: ImportOptions,
+  { type: name, connectionId, sources, dryRun, replace, onProgress, signal }: ImportOptions,
 ): Promise<Imported> {
   const type = importTypes[name]
   // A bulk load takes long, and sorts and joins all its rows.
@@ -71,14 +88,28 @@ async function importInTransaction(
   const onRows = (rows: number) => onProgress?.({ step: 'Reading', rows })
   const staged = await stage(client, type, sources, { onRows, signal })
   onProgress?.({ step: 'Writing', rows: staged.rows })
-  await validate(client, type, staged)
+  await validate(client, type, staged, replace ?? {})
   // The lock of the triggers: imports into one connection wait for each other from here on.
   const lock = 'select id, data_version as version from connection where id = $1 for no key update'
   const { rows } = await client.query<{ id: string; version: string }>(lock, [connectionId])
   const [connection] = rows
   if (connection === undefined) throw new OperatorError('The connection does not exist any more.')
   if (name === 'transfer-orders') await fillCompletion(client, type, connectionId)
-  const counts = await countChanges(client, type, connectionId)
+  const changes = await countChanges(client, type, connectionId)
+  const removals = replace && (await countRemovals(client, type, connectionId, replace))
+  const counts = { ...changes, removed: removals?.removed ?? 0 }
+  if (!dryRun && removals && !replace.yes) requireMost(removals)
   if (!dryRun) await merge(client, type, connection, counts)
+  if (!dryRun && replace && counts.removed > 0)
+    await removeOthers(client, type, connectionId, replace)
   return { counts, leftOut: staged.leftOut() }
+}
+
+/** @throws OperatorError when an import without `--yes` would remove more than half of the rows */
+function requireMost({ present, removed }: { present: number; removed: number }): void {
+  if (2 * removed <= present) return
+  throw new OperatorError(
+    `The input lacks ${removed} of the ${pluralize(present, 'row')} that it replaces; nothing was ` +
+      'imported. --yes removes them.',
+  )
 }

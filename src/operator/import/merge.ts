@@ -1,4 +1,4 @@
-import type pg from 'pg'
+import pg from 'pg'
 import { COMPLETION_ABSENT, type ImportType } from './import-types.ts'
 
 /** Effect of an import, or of a dry run, in rows. */
@@ -7,6 +7,22 @@ export interface ImportCounts {
   inserted: number
   updated: number
   unchanged: number
+  /** Rows of the connection that a replacement removes, because the input does not have them. */
+  removed: number
+}
+
+/** Inclusive range of effective dates, YYYY-MM-DD. An absent bound is no limit. */
+export interface DateRange {
+  from?: string | undefined
+  to?: string | undefined
+}
+
+/** Compares an SQL expression of a day with the bounds. */
+export function isInRange(day: string, { from, to }: DateRange): string {
+  const conditions = ['true']
+  if (from !== undefined) conditions.push(`${day} >= ${pg.escapeLiteral(from)}::date`)
+  if (to !== undefined) conditions.push(`${day} <= ${pg.escapeLiteral(to)}::date`)
+  return conditions.join(' and ')
 }
 
 /** Counts the changes that merging `import_row` into the rows of the connection makes. */
@@ -14,7 +30,7 @@ export async function countChanges(
   client: pg.ClientBase,
   type: ImportType,
   connectionId: string,
-): Promise<ImportCounts> {
+): Promise<Omit<ImportCounts, 'removed'>> {
   const { rows } = await client.query<{ read: string; inserted: string; updated: string }>(
     `select count(*) as read,
        count(*) filter (where t.connection_id is null) as inserted,
@@ -37,7 +53,7 @@ export async function merge(
   client: pg.ClientBase,
   type: ImportType,
   connection: { id: string; version: string },
-  { inserted, updated }: ImportCounts,
+  { inserted, updated }: Pick<ImportCounts, 'inserted' | 'updated'>,
 ) {
   // The change number of a row: the version after the statement, and its line (migration 0002).
   const number = type.hasChangeNumbers ? [['change_number', '$2::bigint << 31 | i.line']] : []
@@ -59,6 +75,41 @@ export async function merge(
     `${insert(`not ${isNew} and ${differs(type)}`)}
      on conflict (connection_id, ${type.key.column}) do update set ${changed.join(', ')}`,
     inserted > 0 ? 2 : 1,
+  )
+}
+
+/** Selects the rows of the connection in a range, each with its row of the input, if any. */
+function rowsInRange({ key, table }: ImportType, range: DateRange): string {
+  return `from ${table} t left join import_row i on i.${key.column} = t.${key.column}
+    where t.connection_id = $1::bigint and ${isInRange('t.effective_day', range)}`
+}
+
+/** Counts the rows of the connection in a range, and those of them that the input does not have. */
+export async function countRemovals(
+  client: pg.ClientBase,
+  type: ImportType,
+  connectionId: string,
+  range: DateRange,
+) {
+  const { rows } = await client.query<{ present: string; removed: string }>(
+    `select count(*) as present, count(*) filter (where i.line is null) as removed
+     ${rowsInRange(type, range)}`,
+    [connectionId],
+  )
+  return { present: Number(rows[0]?.present), removed: Number(rows[0]?.removed) }
+}
+
+/** Deletes the rows of the connection in a range that the input does not have. */
+export async function removeOthers(
+  client: pg.ClientBase,
+  type: ImportType,
+  connectionId: string,
+  range: DateRange,
+) {
+  await client.query(
+    `delete from ${type.table} where connection_id = $1::bigint and ${type.key.column} in
+       (select t.${type.key.column} ${rowsInRange(type, range)} and i.line is null)`,
+    [connectionId],
   )
 }
 

@@ -58,7 +58,7 @@ const uuid: Rule = {
 }
 
 /** True for an existing day as YYYY-MM-DD, in the years 0001 to 9999. */
-function isDay(bytes: Buffer, start: number, end: number): boolean {
+export function isDay(bytes: Buffer, start: number, end: number): boolean {
   if (end - start !== 10) return false
   if (bytes[start + 4] !== HYPHEN || bytes[start + 7] !== HYPHEN) return false
   const year = number(bytes, start, 4)

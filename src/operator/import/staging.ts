@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import type { ImportType } from './import-types.ts'
+import { type DateRange, isInRange } from './merge.ts'
 import { RowReader } from './row-reader.ts'
 import { type Line, linesOf, type Source, textOnly, wholeLines } from './source.ts'
 
@@ -88,12 +89,21 @@ class StagedInput {
   }
 }
 
-/** @throws ImportRejected with the first problems by line, if there are problems or duplicates */
-export async function validate(client: pg.ClientBase, type: ImportType, staged: StagedInput) {
+/**
+ * @param range effective dates that the rows may have
+ * @throws ImportRejected with the first problems by line, if there are problems or duplicates
+ */
+export async function validate(
+  client: pg.ClientBase,
+  type: ImportType,
+  staged: StagedInput,
+  range: DateRange,
+) {
   const duplicates = await findDuplicates(client, type, staged)
-  const total = staged.problemCount + duplicates.total
+  const outside = await findOutside(client, range)
+  const total = staged.problemCount + duplicates.total + outside.total
   if (total === 0) return
-  const first = [...staged.problems, ...duplicates.first]
+  const first = [...staged.problems, ...duplicates.first, ...outside.first]
     .sort((a, b) => a.line - b.line)
     .slice(0, SHOWN_PROBLEMS)
     .map(({ line, field, reason }) => ({ ...staged.locate(line), ...(field && { field }), reason }))
@@ -114,6 +124,22 @@ async function findDuplicates(client: pg.ClientBase, { key }: ImportType, staged
     const { file, line } = staged.locate(Number(row.first))
     const reason = `duplicate of the row on line ${line} of ${file}`
     return { line: Number(row.line), field: key.field, reason }
+  })
+  return { first, total: Number(rows[0]?.total ?? 0) }
+}
+
+/** Finds rows outside of the range that the input replaces. */
+async function findOutside(client: pg.ClientBase, range: DateRange) {
+  if (range.from === undefined && range.to === undefined) return { first: [], total: 0 }
+  const day = 'coalesce(operation_date_day, value_date_day)'
+  const { rows } = await client.query<{ line: string; day: string; total: string }>(`
+    select line, ${day}::text as day, count(*) over () as total
+    from import_row where not (${isInRange(day, range)})
+    order by line limit ${SHOWN_PROBLEMS}`)
+  const { from = '…', to = '…' } = range
+  const first = rows.map(({ line, day }): Problem => {
+    const reason = `the effective date ${day} is outside of the replaced range, ${from} to ${to}`
+    return { line: Number(line), reason }
   })
   return { first, total: Number(rows[0]?.total ?? 0) }
 }
