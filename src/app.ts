@@ -87,7 +87,7 @@ export async function buildApp({
   await app.register(malformedRequests)
   await app.register(methodNotAllowed)
   await app.register(headRequests)
-  await app.register(openapi)
+  await app.register(openapi, { config })
   await app.register(documentation, { config })
   await app.register(health, { prefix: '/health', db })
   await app.register(api, { prefix: '/api/v1/queries', db, config, primary })

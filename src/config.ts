@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import { OperatorError } from './operator-error.ts'
 import { serverUrlProblem } from './postgres/server-urls.ts'
+import { LARGEST_LIMIT } from './schemas/list.ts'
 
 const optional = (description: string) => Type.Optional(Type.String({ description }))
 
@@ -29,13 +30,17 @@ const Settings = Type.Object({
   MAX_LIMIT: Type.Integer({
     default: 10_000,
     minimum: 1_000,
-    maximum: 100_000,
+    maximum: LARGEST_LIMIT,
     description: 'Maximum value of the parameter `limit`, in rows.',
   }),
   DOCS_PAGE: Type.Boolean({
     default: true,
     description: 'Serve the page /docs. It does not affect /openapi.json.',
   }),
+  PUBLIC_URL: optional(
+    'URL of the service for clients, in /openapi.json. If unset: a relative URL.',
+  ),
+  CONTACT_URL: optional('Page of the contact for clients, in /openapi.json. If unset: none.'),
   REQUEST_TIMEOUT_MS: Type.Integer({
     default: 10_000,
     minimum: 100,
@@ -206,7 +211,12 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     if (found === undefined) throw error
     errors.push(...found.map(describe))
   }
-  errors.push(...workerErrors(data), ...databaseErrors(data), ...urlErrors(data))
+  errors.push(
+    ...workerErrors(data),
+    ...databaseErrors(data),
+    ...urlErrors(data),
+    ...clientUrlErrors(data),
+  )
   errors.push(...identityProviderErrors(data))
   if (config === undefined || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
   return config
@@ -246,6 +256,21 @@ function databaseErrors({ DATABASE_URL, DATABASE_REPLICA_URL }: NodeJS.ProcessEn
     ...(problem ? [`DATABASE_URL ${problem}`] : []),
     ...(replicaProblem ? [`DATABASE_REPLICA_URL ${replicaProblem}`] : []),
   ]
+}
+
+/** URLs that clients read. Neither has a password, and PUBLIC_URL is only the start of a URL. */
+const CLIENT_URLS = {
+  PUBLIC_URL: /^https?:[/]{2}[^\s@?#{}]+$/i,
+  CONTACT_URL: /^https?:[/]{2}[^\s@]+$/i,
+}
+
+function clientUrlErrors(data: NodeJS.ProcessEnv): string[] {
+  return Object.entries(CLIENT_URLS).flatMap(([name, pattern]) => {
+    const { [name]: url } = data
+    if (url === undefined || (pattern.test(url) && URL.canParse(url))) return []
+    const parts = name === 'PUBLIC_URL' ? 'user, password, query or fragment' : 'user or password'
+    return [`${name} must be a URL like https://HOST/PATH, without ${parts}`]
+  })
 }
 
 const TRACE_EXPORTERS = ['otlp', 'zipkin', 'console']

@@ -30,6 +30,9 @@ export type ConnectionParams = Static<typeof ConnectionParams>
 /** Rows of a page if the request has no `limit` (section 8). */
 export const DEFAULT_LIMIT = 1000
 
+/** Largest value of the setting `MAX_LIMIT`. */
+export const LARGEST_LIMIT = 100_000
+
 /** Page if the request has no `page`: the first (section 8). */
 export const DEFAULT_PAGE = 0
 
@@ -125,6 +128,7 @@ export function ListEnvelope<Item extends TSchema>(
     Type.Object(
       {
         items: Type.Array(Reference(item), {
+          maxItems: LARGEST_LIMIT,
           title: 'Items',
           description:
             `Rows of this page, newest first. They are sorted by ${EFFECTIVE_DATE}; then by ` +
@@ -132,13 +136,16 @@ export function ListEnvelope<Item extends TSchema>(
             'last one is empty. With `since`: changed rows, in the order of their last change.',
         }),
         limit: Type.Integer({
+          format: 'int32',
           minimum: 1,
+          maximum: LARGEST_LIMIT,
           title: 'Limit',
           description:
             'Maximum number of rows in a page, as applied. With `since`, removed rows count, too.',
           examples: [DEFAULT_LIMIT],
         }),
         page: Type.Integer({
+          format: 'int32',
           minimum: 0,
           maximum: MAXIMUM_PAGE,
           title: 'Page',
@@ -146,7 +153,9 @@ export function ListEnvelope<Item extends TSchema>(
           examples: [0],
         }),
         totalItems: Type.Integer({
+          format: 'int64',
           minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
           title: 'Total of items',
           description:
             'Exact number of rows between `from` and `to` on all pages, counted in the same ' +
@@ -155,6 +164,7 @@ export function ListEnvelope<Item extends TSchema>(
         }),
         removed: Type.Optional(
           Type.Array(Uuid, {
+            maxItems: LARGEST_LIMIT,
             title: 'Removed',
             description: 'Only with `since`: identifiers of rows that no longer exist.',
           }),

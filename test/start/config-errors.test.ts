@@ -43,6 +43,32 @@ t.test('WORKERS: a number, or auto for one worker for every two cores', async (t
   }
 })
 
+t.test('PUBLIC_URL and CONTACT_URL: URLs without secrets', async (t) => {
+  const valid = {
+    PUBLIC_URL: 'https://api.example/investments/',
+    CONTACT_URL: 'https://a.example/?id=1#b',
+  }
+  t.match(readConfig(valid), valid)
+  const invalid = [
+    'api.example',
+    'ftp://api.example',
+    'https://',
+    'https://u:S3cret@a.example',
+    'https://a.example:x',
+  ]
+  for (const url of invalid) {
+    for (const name of Object.keys(valid)) {
+      const [error, ...others] = errorsOf(t, { [name]: url })
+      t.match(error, `${name} must be a URL like https://HOST/PATH, without`, url)
+      t.strictSame(others, [])
+    }
+  }
+  for (const part of ['?a=1', '#a', '{tenant}']) {
+    const [error] = errorsOf(t, { PUBLIC_URL: `https://api.example/${part}` })
+    t.match(error, 'PUBLIC_URL must be', part)
+  }
+})
+
 const PASSWORD = 'S3cret'
 
 /** Returns the lines of the error, which must have no password. */

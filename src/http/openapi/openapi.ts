@@ -2,21 +2,42 @@ import { readFile } from 'node:fs/promises'
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import packageJson from '../../../package.json' with { type: 'json' }
+import type { Config } from '../../config.ts'
 import { memoryFile } from '../memory-file.ts'
 import { addExamples, readDemoResponses } from './demo-responses.ts'
 import { arrangeParameters, type Document, requireHeaders, shareParts } from './document.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
+interface DocumentOptions {
+  config: Pick<Config, 'PUBLIC_URL' | 'CONTACT_URL'>
+}
+
 /**
  * Generates the OpenAPI document from the schemas that validate the requests. Its description is
  * guide.md.
  */
-export const openapi = fp(async (app: FastifyInstance) => {
+export const openapi = fp(async (app: FastifyInstance, { config }: DocumentOptions) => {
   const description = await readFile(GUIDE, 'utf8')
   const examples = await readDemoResponses()
   await app.register(swagger, {
-    openapi: { ...base, info: { ...base.info, description } },
+    openapi: {
+      ...base,
+      info: {
+        ...base.info,
+        description,
+        ...(config.CONTACT_URL === undefined ? {} : { contact: { url: config.CONTACT_URL } }),
+      },
+      // An operation begins with a slash.
+      servers: [
+        config.PUBLIC_URL === undefined
+          ? { url: '/', description: 'The service that serves this document' }
+          : { url: config.PUBLIC_URL.replace(/\/+$/, '') },
+      ],
+    },
+    // A proxy removes the path of PUBLIC_URL, which is no part of the routes.
+    stripBasePath: false,
     refResolver: { buildLocalReference: (json) => String(json.$id) },
     transformObject: (generated) => {
       if (!('openapiObject' in generated)) throw new Error('The document is not OpenAPI 3.')
@@ -40,8 +61,11 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 const base = {
   openapi: '3.1.0',
-  info: { title: 'Investment Data Query Service', version: '1' },
-  servers: [{ url: '/', description: 'The service that serves this document' }],
+  info: {
+    title: 'Investment Data Query Service',
+    version: packageJson.version,
+    license: { name: packageJson.license },
+  },
   tags: [
     { name: 'Transactions', description: 'Movements of investments and of cash, in pages' },
     { name: 'Transfer orders', description: 'Orders to transfer assets that the user completed' },
