@@ -85,88 +85,41 @@ export interface components {
             portfolioId: string;
             /**
              * Exchange rate
-             * Format: decimal
              * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
              * @example 1.0842
              */
-            exchangeRate: number | null;
-            /**
-             * Portfolio transaction type
-             * @description Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`
-             *     removes them. `=` does not change the position; `titles` is then its size at that time.
-             *
-             *     A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is
-             *     resolved and the credential connects again, the same `transactionId` has the correct type.
-             *
-             *     | Value | Shares | Meaning |
-             *     |---|---|---|
-             *     | `BUY` | `+` | Securities or other assets are bought |
-             *     | `COMPENSATION` | `=` | The holder is compensated for a corporate event of the asset, for example with the unstated cash of a forced sale |
-             *     | `COUPON` | `=` | A bond pays its regular interest, a fixed share of its face value |
-             *     | `DELISTING` | `-` | A security leaves a stock exchange |
-             *     | `DIVIDENDS` | `=` | A company pays out part of its profit to its owners |
-             *     | `EXPIRATION` | not defined | The source of this contract defines neither meaning nor effect |
-             *     | `INHERITANCE_OR_DONATION_TRANSFER_IN` | `+` | Inherited or donated assets arrive in the account |
-             *     | `INHERITANCE_OR_DONATION_TRANSFER_OUT` | `-` | Inherited or donated assets leave the account |
-             *     | `ISIN_CHANGE_BUY` | `+` | Incoming side of a change of ISIN |
-             *     | `ISIN_CHANGE_SELL` | `-` | Outgoing side of a change of ISIN |
-             *     | `MERGER_BUY` | `+` | Incoming side of a merger |
-             *     | `MERGER_SELL` | `-` | Outgoing side of a merger |
-             *     | `OFF_MARKET_BUY` | `+` | Bought outside a formal exchange, or granted without an action of the holder |
-             *     | `OFF_MARKET_SELL` | `-` | Sold outside a formal exchange, or by an event outside the holder’s control |
-             *     | `PRODUCT_CHANGE_BUY` | `+` | Incoming side of a product change: a trait such as the share class changes, without a full change of ISIN |
-             *     | `PRODUCT_CHANGE_SELL` | `-` | Outgoing side of a product change |
-             *     | `RIGHTS_CONVERSION_BUY` | `+` | Stock received for rights, usually in a scrip dividend or a capital increase |
-             *     | `RIGHTS_CONVERSION_SELL` | `-` | Outgoing side of that conversion: the rights that became shares |
-             *     | `RIGHTS_EXCLUSION` | `-` | Rights are sold, usually because the market no longer admits them |
-             *     | `RIGHTS_ISSUE` | `+` | Rights are granted, usually for a scrip dividend or a capital increase |
-             *     | `SELL` | `-` | Securities or other assets are sold |
-             *     | `SHARE_ISSUE_PREMIUM` | `=` | Amount above the par value of newly issued shares |
-             *     | `SPINOFF` | `+` | Shares granted because a subsidiary separates from its parent company |
-             *     | `SPLIT_BUY` | `+` | Incoming side of a split |
-             *     | `SPLIT_SELL` | `-` | Outgoing side of a split |
-             *     | `TRANSFER_IN` | `+` | Securities are moved into the account |
-             *     | `TRANSFER_OUT` | `-` | Securities are moved out of the account |
-             *     | `UNKNOWN` | `=` | Not classified correctly so far |
-             * @example BUY
-             * @enum {string}
-             */
-            type: "BUY" | "COMPENSATION" | "COUPON" | "DELISTING" | "DIVIDENDS" | "EXPIRATION" | "INHERITANCE_OR_DONATION_TRANSFER_IN" | "INHERITANCE_OR_DONATION_TRANSFER_OUT" | "ISIN_CHANGE_BUY" | "ISIN_CHANGE_SELL" | "MERGER_BUY" | "MERGER_SELL" | "OFF_MARKET_BUY" | "OFF_MARKET_SELL" | "PRODUCT_CHANGE_BUY" | "PRODUCT_CHANGE_SELL" | "RIGHTS_CONVERSION_BUY" | "RIGHTS_CONVERSION_SELL" | "RIGHTS_EXCLUSION" | "RIGHTS_ISSUE" | "SELL" | "SHARE_ISSUE_PREMIUM" | "SPINOFF" | "SPLIT_BUY" | "SPLIT_SELL" | "TRANSFER_IN" | "TRANSFER_OUT" | "UNKNOWN";
+            exchangeRate: components["schemas"]["Decimal"] | null;
+            type: components["schemas"]["PortfolioTransactionType"];
             /**
              * Shares
-             * Format: decimal
              * @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size.
              * @example 25.5
              */
-            titles: number | null;
+            titles: components["schemas"]["Decimal"] | null;
             /**
              * Amount
-             * Format: decimal
              * @description Money that the transaction moves, in `currency`.
              * @example 312.38
              */
-            amount: number | null;
+            amount: components["schemas"]["Decimal"] | null;
             /**
              * Amount in the base currency
-             * Format: decimal
              * @description The same amount in the base currency of the portfolio.
              * @example 288.12
              */
-            amountBaseCurrency: number | null;
+            amountBaseCurrency: components["schemas"]["Decimal"] | null;
             /**
              * Commission
-             * Format: decimal
              * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 4.95
              */
-            commission: number | null;
+            commission: components["schemas"]["Decimal"] | null;
             /**
              * Taxes
-             * Format: decimal
              * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 12.31
              */
-            taxes: number | null;
+            taxes: components["schemas"]["Decimal"] | null;
             /**
              * Currency
              * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
@@ -187,11 +140,10 @@ export interface components {
             description: string | null;
             /**
              * Price
-             * Format: decimal
              * @description Price of one share or unit.
              * @example 12.25
              */
-            price: number | null;
+            price: components["schemas"]["Decimal"] | null;
             /**
              * Operation date
              * Format: date
@@ -271,29 +223,13 @@ export interface components {
              */
             relatedTransaction: string | null;
             /**
-             * Retention
              * @description Amounts retained from a payment: both, or null.
              * @example {
              *       "retentionFrom": 15,
              *       "retentionTo": 4
              *     }
              */
-            retentionDetail: {
-                /**
-                 * Retention at the origin
-                 * Format: decimal
-                 * @description Amount retained on the paying side, as the institution states it.
-                 * @example 15
-                 */
-                retentionFrom: number;
-                /**
-                 * Retention at the destination
-                 * Format: decimal
-                 * @description Amount retained on the receiving side, as the institution states it.
-                 * @example 4
-                 */
-                retentionTo: number;
-            } | null;
+            retentionDetail: components["schemas"]["RetentionDetail"] | null;
         };
         /**
          * Portfolio transactions
@@ -307,18 +243,21 @@ export interface components {
             items: components["schemas"]["PortfolioTransaction"][];
             /**
              * Limit
+             * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
              * @example 1000
              */
             limit: number;
             /**
              * Page
+             * Format: int32
              * @description Number of this page, as applied; the first page is 0.
              * @example 0
              */
             page: number;
             /**
              * Total of items
+             * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
              * @example 5213
              */
@@ -359,64 +298,31 @@ export interface components {
              * @example 3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3
              */
             accountId: string;
-            /**
-             * Account transaction type
-             * @description Reason why the cash balance changed, from a closed list.
-             *
-             *     A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is
-             *     resolved and the credential connects again, the same `movementId` has the correct type.
-             *
-             *     | Value | Meaning |
-             *     |---|---|
-             *     | `COUPON` | Bonds or other fixed-income securities pay interest |
-             *     | `DEPOSIT` | The holder pays cash in |
-             *     | `DIVIDENDS` | A company pays its shareholders, usually out of its profit |
-             *     | `DIVIDEND_RETENTION` | The fund or investment firm keeps dividends instead of paying them out |
-             *     | `DIVIDEND_RETENTION_REFUND` | Dividends kept earlier are paid after all |
-             *     | `FEES` | The institution charges for its services, such as management, a transaction or a connection to an exchange |
-             *     | `FEES_REFUND` | Fees charged earlier are given back |
-             *     | `FOREX_DEPOSIT` | Cash comes in from a currency exchange |
-             *     | `FOREX_WITHDRAWAL` | Cash goes out for a currency exchange |
-             *     | `GIFT` | The institution gives cash away, for example in a promotion |
-             *     | `INTEREST` | An account or an investment earns interest |
-             *     | `INTEREST_CHARGE` | Interest is charged, usually on a loan or on borrowed money |
-             *     | `RETURN_ON_CAPITAL` | Part of the invested money comes back; neither income nor a capital gain |
-             *     | `TAXES` | Money is taken for taxes |
-             *     | `TAX_REFUND` | Taxes paid earlier are given back |
-             *     | `WITHDRAWAL` | The holder takes cash out |
-             *     | `UNKNOWN` | Not classified correctly so far |
-             * @example DEPOSIT
-             * @enum {string}
-             */
-            type: "COUPON" | "DEPOSIT" | "DIVIDENDS" | "DIVIDEND_RETENTION" | "DIVIDEND_RETENTION_REFUND" | "FEES" | "FEES_REFUND" | "FOREX_DEPOSIT" | "FOREX_WITHDRAWAL" | "GIFT" | "INTEREST" | "INTEREST_CHARGE" | "RETURN_ON_CAPITAL" | "TAXES" | "TAX_REFUND" | "WITHDRAWAL" | "UNKNOWN";
+            type: components["schemas"]["AccountTransactionType"];
             /**
              * Amount
-             * Format: decimal
              * @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s.
              * @example -49.9
              */
-            amount: number;
+            amount: components["schemas"]["Decimal"];
             /**
              * Exchange rate
-             * Format: decimal
              * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
              * @example 1.0842
              */
-            exchangeRate: number | null;
+            exchangeRate: components["schemas"]["Decimal"] | null;
             /**
              * Commission
-             * Format: decimal
              * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 4.95
              */
-            commission: number | null;
+            commission: components["schemas"]["Decimal"] | null;
             /**
              * Taxes
-             * Format: decimal
              * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 12.31
              */
-            taxes: number | null;
+            taxes: components["schemas"]["Decimal"] | null;
             /**
              * Currency
              * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
@@ -519,18 +425,21 @@ export interface components {
             items: components["schemas"]["AccountTransaction"][];
             /**
              * Limit
+             * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
              * @example 1000
              */
             limit: number;
             /**
              * Page
+             * Format: int32
              * @description Number of this page, as applied; the first page is 0.
              * @example 0
              */
             page: number;
             /**
              * Total of items
+             * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
              * @example 5213
              */
@@ -603,18 +512,16 @@ export interface components {
             assetType: string | null;
             /**
              * Shares
-             * Format: decimal
              * @description Number of shares or other units to transfer, with fractions.
              * @example 104.3391
              */
-            titles: number | null;
+            titles: components["schemas"]["Decimal"] | null;
             /**
              * Amount
-             * Format: decimal
              * @description Value to transfer, in `currency`.
              * @example 1846.2
              */
-            amount: number | null;
+            amount: components["schemas"]["Decimal"] | null;
             /**
              * Total
              * @description True for a transfer of the whole position, false for a part of it.
@@ -629,20 +536,7 @@ export interface components {
              *       "cif": "A00000000"
              *     }
              */
-            marketer: {
-                /**
-                 * Name
-                 * @description Name of the company.
-                 * @example Banco Ejemplo, S.A.
-                 */
-                name: string;
-                /**
-                 * CIF
-                 * @description Tax identification code of the company.
-                 * @example A00000000
-                 */
-                cif: string;
-            } | null;
+            marketer: components["schemas"]["Company"] | null;
             /**
              * Management company
              * @description Company that manages the asset, with both members, or null.
@@ -651,20 +545,7 @@ export interface components {
              *       "cif": "A00000018"
              *     }
              */
-            managementCompany: {
-                /**
-                 * Name
-                 * @description Name of the company.
-                 * @example Banco Ejemplo, S.A.
-                 */
-                name: string;
-                /**
-                 * CIF
-                 * @description Tax identification code of the company.
-                 * @example A00000000
-                 */
-                cif: string;
-            } | null;
+            managementCompany: components["schemas"]["Company"] | null;
         };
         /**
          * Assets transfer orders
@@ -678,6 +559,7 @@ export interface components {
         Problem: {
             /**
              * Status
+             * Format: int32
              * @description HTTP status of the response.
              * @example 404
              * @enum {integer}
@@ -766,6 +648,121 @@ export interface components {
              */
             detail: string;
         };
+        /**
+         * Portfolio transaction type
+         * @description Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`
+         *     removes them. `=` does not change the position; `titles` is then its size at that time.
+         *
+         *     A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is
+         *     resolved and the credential connects again, the same `transactionId` has the correct type.
+         *
+         *     | Value | Shares | Meaning |
+         *     |---|---|---|
+         *     | `BUY` | `+` | Securities or other assets are bought |
+         *     | `COMPENSATION` | `=` | The holder is compensated for a corporate event of the asset, for example with the unstated cash of a forced sale |
+         *     | `COUPON` | `=` | A bond pays its regular interest, a fixed share of its face value |
+         *     | `DELISTING` | `-` | A security leaves a stock exchange |
+         *     | `DIVIDENDS` | `=` | A company pays out part of its profit to its owners |
+         *     | `EXPIRATION` | not defined | The source of this contract defines neither meaning nor effect |
+         *     | `INHERITANCE_OR_DONATION_TRANSFER_IN` | `+` | Inherited or donated assets arrive in the account |
+         *     | `INHERITANCE_OR_DONATION_TRANSFER_OUT` | `-` | Inherited or donated assets leave the account |
+         *     | `ISIN_CHANGE_BUY` | `+` | Incoming side of a change of ISIN |
+         *     | `ISIN_CHANGE_SELL` | `-` | Outgoing side of a change of ISIN |
+         *     | `MERGER_BUY` | `+` | Incoming side of a merger |
+         *     | `MERGER_SELL` | `-` | Outgoing side of a merger |
+         *     | `OFF_MARKET_BUY` | `+` | Bought outside a formal exchange, or granted without an action of the holder |
+         *     | `OFF_MARKET_SELL` | `-` | Sold outside a formal exchange, or by an event outside the holder’s control |
+         *     | `PRODUCT_CHANGE_BUY` | `+` | Incoming side of a product change: a trait such as the share class changes, without a full change of ISIN |
+         *     | `PRODUCT_CHANGE_SELL` | `-` | Outgoing side of a product change |
+         *     | `RIGHTS_CONVERSION_BUY` | `+` | Stock received for rights, usually in a scrip dividend or a capital increase |
+         *     | `RIGHTS_CONVERSION_SELL` | `-` | Outgoing side of that conversion: the rights that became shares |
+         *     | `RIGHTS_EXCLUSION` | `-` | Rights are sold, usually because the market no longer admits them |
+         *     | `RIGHTS_ISSUE` | `+` | Rights are granted, usually for a scrip dividend or a capital increase |
+         *     | `SELL` | `-` | Securities or other assets are sold |
+         *     | `SHARE_ISSUE_PREMIUM` | `=` | Amount above the par value of newly issued shares |
+         *     | `SPINOFF` | `+` | Shares granted because a subsidiary separates from its parent company |
+         *     | `SPLIT_BUY` | `+` | Incoming side of a split |
+         *     | `SPLIT_SELL` | `-` | Outgoing side of a split |
+         *     | `TRANSFER_IN` | `+` | Securities are moved into the account |
+         *     | `TRANSFER_OUT` | `-` | Securities are moved out of the account |
+         *     | `UNKNOWN` | `=` | Not classified correctly so far |
+         * @example BUY
+         * @enum {string}
+         */
+        PortfolioTransactionType: "BUY" | "COMPENSATION" | "COUPON" | "DELISTING" | "DIVIDENDS" | "EXPIRATION" | "INHERITANCE_OR_DONATION_TRANSFER_IN" | "INHERITANCE_OR_DONATION_TRANSFER_OUT" | "ISIN_CHANGE_BUY" | "ISIN_CHANGE_SELL" | "MERGER_BUY" | "MERGER_SELL" | "OFF_MARKET_BUY" | "OFF_MARKET_SELL" | "PRODUCT_CHANGE_BUY" | "PRODUCT_CHANGE_SELL" | "RIGHTS_CONVERSION_BUY" | "RIGHTS_CONVERSION_SELL" | "RIGHTS_EXCLUSION" | "RIGHTS_ISSUE" | "SELL" | "SHARE_ISSUE_PREMIUM" | "SPINOFF" | "SPLIT_BUY" | "SPLIT_SELL" | "TRANSFER_IN" | "TRANSFER_OUT" | "UNKNOWN";
+        /**
+         * Account transaction type
+         * @description Reason why the cash balance changed, from a closed list.
+         *
+         *     A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is
+         *     resolved and the credential connects again, the same `movementId` has the correct type.
+         *
+         *     | Value | Meaning |
+         *     |---|---|
+         *     | `COUPON` | Bonds or other fixed-income securities pay interest |
+         *     | `DEPOSIT` | The holder pays cash in |
+         *     | `DIVIDENDS` | A company pays its shareholders, usually out of its profit |
+         *     | `DIVIDEND_RETENTION` | The fund or investment firm keeps dividends instead of paying them out |
+         *     | `DIVIDEND_RETENTION_REFUND` | Dividends kept earlier are paid after all |
+         *     | `FEES` | The institution charges for its services, such as management, a transaction or a connection to an exchange |
+         *     | `FEES_REFUND` | Fees charged earlier are given back |
+         *     | `FOREX_DEPOSIT` | Cash comes in from a currency exchange |
+         *     | `FOREX_WITHDRAWAL` | Cash goes out for a currency exchange |
+         *     | `GIFT` | The institution gives cash away, for example in a promotion |
+         *     | `INTEREST` | An account or an investment earns interest |
+         *     | `INTEREST_CHARGE` | Interest is charged, usually on a loan or on borrowed money |
+         *     | `RETURN_ON_CAPITAL` | Part of the invested money comes back; neither income nor a capital gain |
+         *     | `TAXES` | Money is taken for taxes |
+         *     | `TAX_REFUND` | Taxes paid earlier are given back |
+         *     | `WITHDRAWAL` | The holder takes cash out |
+         *     | `UNKNOWN` | Not classified correctly so far |
+         * @example DEPOSIT
+         * @enum {string}
+         */
+        AccountTransactionType: "COUPON" | "DEPOSIT" | "DIVIDENDS" | "DIVIDEND_RETENTION" | "DIVIDEND_RETENTION_REFUND" | "FEES" | "FEES_REFUND" | "FOREX_DEPOSIT" | "FOREX_WITHDRAWAL" | "GIFT" | "INTEREST" | "INTEREST_CHARGE" | "RETURN_ON_CAPITAL" | "TAXES" | "TAX_REFUND" | "WITHDRAWAL" | "UNKNOWN";
+        /**
+         * Retention
+         * @description Amounts retained from a payment. Both are always present.
+         */
+        RetentionDetail: {
+            /**
+             * Retention at the origin
+             * @description Amount retained on the paying side, as the institution states it.
+             * @example 15
+             */
+            retentionFrom: components["schemas"]["Decimal"];
+            /**
+             * Retention at the destination
+             * @description Amount retained on the receiving side, as the institution states it.
+             * @example 4
+             */
+            retentionTo: components["schemas"]["Decimal"];
+        };
+        /**
+         * Company
+         * @description A company. Both members are always present.
+         */
+        Company: {
+            /**
+             * Name
+             * @description Name of the company.
+             * @example Banco Ejemplo, S.A.
+             */
+            name: string;
+            /**
+             * CIF
+             * @description Tax identification code of the company.
+             * @example A00000000
+             */
+            cif: string;
+        };
+        /**
+         * Decimal
+         * Format: decimal
+         * @description Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals.
+         * @example 1250.75
+         */
+        Decimal: number;
     };
     responses: {
         /** @description The connection has not changed since the response in `If-None-Match`. */

@@ -5,6 +5,7 @@ import {
   DECIMAL_RULE,
   Decimal,
   Described,
+  Part,
   TransactionDates,
   TransactionTerms,
   Uuid,
@@ -35,17 +36,20 @@ export const AccountTransactionTypes = {
 } as const
 
 /** Type of an account transaction (section 2.5). */
-const AccountTransactionType = ClosedList(AccountTransactionTypes, {
-  title: 'Account transaction type',
-  description: [
-    'Reason why the cash balance changed, from a closed list.',
-    '',
-    'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is',
-    'resolved and the credential connects again, the same `movementId` has the correct type.',
-  ].join('\n'),
-  columns: { Meaning: (meaning) => meaning },
-  examples: ['DEPOSIT'],
-})
+export const AccountTransactionType = Part(
+  'AccountTransactionType',
+  ClosedList(AccountTransactionTypes, {
+    title: 'Account transaction type',
+    description: [
+      'Reason why the cash balance changed, from a closed list.',
+      '',
+      'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is',
+      'resolved and the credential connects again, the same `movementId` has the correct type.',
+    ].join('\n'),
+    meaning: (meaning) => meaning,
+    examples: ['DEPOSIT'],
+  }),
+)
 
 const { investment, ...costs } = TransactionTerms
 

@@ -1,7 +1,17 @@
-import { AccountTransaction, AccountTransactionList } from './account-transaction.ts'
-import { PortfolioTransaction, PortfolioTransactionList } from './portfolio-transaction.ts'
+import {
+  AccountTransaction,
+  AccountTransactionList,
+  AccountTransactionType,
+} from './account-transaction.ts'
+import { Decimal } from './fields.ts'
+import {
+  PortfolioTransaction,
+  PortfolioTransactionList,
+  PortfolioTransactionType,
+  RetentionDetail,
+} from './portfolio-transaction.ts'
 import { ParameterError, Problem } from './problem.ts'
-import { AssetsTransferOrder, AssetsTransferOrderList } from './transfer-order.ts'
+import { AssetsTransferOrder, AssetsTransferOrderList, Company } from './transfer-order.ts'
 
 /** All named schemas, for the app to register. */
 export const components = [
@@ -13,4 +23,13 @@ export const components = [
   AssetsTransferOrderList,
   Problem,
   ParameterError,
+] as const
+
+/** Schemas that fields copy, and that the OpenAPI document names. */
+export const parts = [
+  PortfolioTransactionType,
+  AccountTransactionType,
+  RetentionDetail,
+  Company,
+  Decimal,
 ] as const

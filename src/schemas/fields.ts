@@ -8,6 +8,17 @@ export function Component<T extends TSchema>(name: string, schema: T): Named<T> 
   return { ...schema, $id: name }
 }
 
+/**
+ * Names a schema that fields copy. A field keeps the whole schema, which validation and the row writer
+ * read. The OpenAPI document replaces each copy by a reference to `components.schemas`.
+ */
+export function Part<T extends TSchema>(name: string, schema: T): T {
+  return { ...schema, [PART]: name }
+}
+
+/** Keyword of a schema and its copies: the name of the part. */
+export const PART = 'x-part'
+
 /** Refers to a component, and has its type. */
 export function Reference<T extends TSchema>(component: Named<T>): TUnsafe<Static<T>> {
   return Type.Unsafe<Static<T>>(Type.Ref(component.$id))
@@ -49,20 +60,27 @@ export function Nullable<T extends TSchema>(
 }
 
 interface ClosedListAnnotations<Entry> extends Annotations {
-  /** Columns of the table after `Value`: the heading, and the text of an entry. */
-  columns: Record<string, (entry: Entry) => string>
+  meaning: (entry: Entry) => string
+  /** Columns of the table between `Value` and `Meaning`: the heading, and the text of an entry. */
+  columns?: Record<string, (entry: Entry) => string>
+  /** Other keywords for generators. */
+  extensions?: Record<`x-${string}`, unknown>
 }
 
-/** String of a closed list: the keys of `entries`. The description ends in a table of them. */
+/**
+ * String of a closed list: the keys of `entries`. The description ends in a table of them. Generators
+ * write the meanings of `x-enum-descriptions` next to the values.
+ */
 export function ClosedList<Value extends string, Entry>(
   entries: Record<Value, Entry>,
-  { title, description, columns, examples }: ClosedListAnnotations<Entry>,
+  { title, description, columns, meaning, examples, extensions }: ClosedListAnnotations<Entry>,
 ): TUnsafe<Value> {
   const line = (cells: string[]) => `| ${cells.join(' | ')} |`
+  const texts = { ...columns, Meaning: meaning }
   const rows = Object.entries<Entry>(entries).map(([value, entry]) =>
-    line([`\`${value}\``, ...Object.values(columns).map((text) => text(entry))]),
+    line([`\`${value}\``, ...Object.values(texts).map((text) => text(entry))]),
   )
-  const headings = ['Value', ...Object.keys(columns)]
+  const headings = ['Value', ...Object.keys(texts)]
   const rule = `|${'---|'.repeat(headings.length)}`
   return Type.Unsafe<Value>({
     type: 'string',
@@ -70,6 +88,8 @@ export function ClosedList<Value extends string, Entry>(
     title,
     description: [description, '', line(headings), rule, ...rows].join('\n'),
     examples,
+    'x-enum-descriptions': Object.values<Entry>(entries).map(meaning),
+    ...extensions,
   })
 }
 
@@ -102,13 +122,16 @@ export const DECIMAL_RULE =
  * An exact decimal (contract 11): a JSON number for the client, a string of digits in this
  * program. A JavaScript number would round it.
  */
-export const Decimal = Type.Unsafe<string>({
-  type: 'number',
-  format: 'decimal',
-  title: 'Decimal',
-  description: DECIMAL_RULE,
-  examples: [1250.75],
-})
+export const Decimal = Part(
+  'Decimal',
+  Type.Unsafe<string>({
+    type: 'number',
+    format: 'decimal',
+    title: 'Decimal',
+    description: DECIMAL_RULE,
+    examples: [1250.75],
+  }),
+)
 
 /** Code of a currency. Not an enum: institutions also write codes outside ISO 4217. */
 export const Currency = Described(ShortText, {

@@ -64,7 +64,9 @@ export const ResponseHeaders = {
     examples: ['GET, HEAD'],
   }),
   'Retry-After': Type.Integer({
+    format: 'int32',
     minimum: 0,
+    maximum: 3600,
     description: 'Seconds to wait before the next attempt.',
     examples: [1],
   }),

@@ -6,6 +6,7 @@ import {
   Decimal,
   Described,
   Nullable,
+  Part,
   TransactionDates,
   TransactionTerms,
   Uuid,
@@ -65,36 +66,52 @@ export const PortfolioTransactionTypes = {
 } as const satisfies Record<string, readonly [Impact, meaning: string]>
 
 /** Type of a portfolio transaction (section 2.4). */
-const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
-  title: 'Portfolio transaction type',
-  description: [
-    'Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`',
-    'removes them. `=` does not change the position; `titles` is then its size at that time.',
-    '',
-    'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is',
-    'resolved and the credential connects again, the same `transactionId` has the correct type.',
-  ].join('\n'),
-  columns: {
-    Shares: ([impact]) => (impact ? `\`${impact}\`` : 'not defined'),
-    Meaning: ([, meaning]) => meaning,
-  },
-  examples: ['BUY'],
-})
+export const PortfolioTransactionType = Part(
+  'PortfolioTransactionType',
+  ClosedList(PortfolioTransactionTypes, {
+    title: 'Portfolio transaction type',
+    description: [
+      'Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`',
+      'removes them. `=` does not change the position; `titles` is then its size at that time.',
+      '',
+      'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is',
+      'resolved and the credential connects again, the same `transactionId` has the correct type.',
+    ].join('\n'),
+    columns: {
+      Shares: ([impact]) => (impact ? `\`${impact}\`` : 'not defined'),
+    },
+    meaning: ([, meaning]) => meaning,
+    examples: ['BUY'],
+    extensions: {
+      'x-share-impact': Object.fromEntries(
+        Object.entries(PortfolioTransactionTypes).map(([type, [impact]]) => [type, impact ?? null]),
+      ),
+    },
+  }),
+)
 
-const RetentionDetail = Type.Object(
-  {
-    retentionFrom: Described(Decimal, {
-      title: 'Retention at the origin',
-      description: 'Amount retained on the paying side, as the institution states it.',
-      examples: [15],
-    }),
-    retentionTo: Described(Decimal, {
-      title: 'Retention at the destination',
-      description: 'Amount retained on the receiving side, as the institution states it.',
-      examples: [4],
-    }),
-  },
-  { additionalProperties: false },
+/** Both members of a retention (section 2.2). */
+export const RetentionDetail = Part(
+  'RetentionDetail',
+  Type.Object(
+    {
+      retentionFrom: Described(Decimal, {
+        title: 'Retention at the origin',
+        description: 'Amount retained on the paying side, as the institution states it.',
+        examples: [15],
+      }),
+      retentionTo: Described(Decimal, {
+        title: 'Retention at the destination',
+        description: 'Amount retained on the receiving side, as the institution states it.',
+        examples: [4],
+      }),
+    },
+    {
+      additionalProperties: false,
+      title: 'Retention',
+      description: 'Amounts retained from a payment. Both are always present.',
+    },
+  ),
 )
 
 const { exchangeRate, investment, ...costs } = TransactionTerms

@@ -15,7 +15,7 @@ const ParameterErrorCode = ClosedList(
   {
     title: 'Code',
     description: 'Rule that the parameter breaks, for programs; from a closed list.',
-    columns: { Meaning: (meaning) => meaning },
+    meaning: (meaning) => meaning,
     examples: ['out_of_range'],
   },
 )
@@ -153,6 +153,9 @@ export const Problem = Component(
     {
       status: Type.Unsafe<(typeof problemTypes)[number]['status']>({
         type: 'integer',
+        format: 'int32',
+        minimum: 400,
+        maximum: 599,
         enum: [...new Set(problemTypes.map(({ status }) => status))].sort(),
         title: 'Status',
         description: 'HTTP status of the response.',
@@ -161,7 +164,8 @@ export const Problem = Component(
       code: ClosedList(ProblemCodes, {
         title: 'Code',
         description: 'Type of the error, for programs; from a closed list.',
-        columns: { Status: ({ status }) => String(status), Meaning: ({ meaning }) => meaning },
+        columns: { Status: ({ status }) => String(status) },
+        meaning: ({ meaning }) => meaning,
         examples: ['connection_not_found'],
       }),
       title: Type.String({

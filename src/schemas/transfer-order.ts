@@ -6,25 +6,34 @@ import {
   Decimal,
   Described,
   Nullable,
+  Part,
   Reference,
   ShortText,
   Uuid,
 } from './fields.ts'
 
-const Company = Type.Object(
-  {
-    name: Described(ShortText, {
-      title: 'Name',
-      description: 'Name of the company.',
-      examples: ['Banco Ejemplo, S.A.'],
-    }),
-    cif: Described(ShortText, {
-      title: 'CIF',
-      description: 'Tax identification code of the company.',
-      examples: ['A00000000'],
-    }),
-  },
-  { additionalProperties: false },
+/** A company with its two members (section 2.7). */
+export const Company = Part(
+  'Company',
+  Type.Object(
+    {
+      name: Described(ShortText, {
+        title: 'Name',
+        description: 'Name of the company.',
+        examples: ['Banco Ejemplo, S.A.'],
+      }),
+      cif: Described(ShortText, {
+        title: 'CIF',
+        description: 'Tax identification code of the company.',
+        examples: ['A00000000'],
+      }),
+    },
+    {
+      additionalProperties: false,
+      title: 'Company',
+      description: 'A company. Both members are always present.',
+    },
+  ),
 )
 
 /**

@@ -6,7 +6,21 @@ import t from 'tap'
 import { startService } from '../support/service.ts'
 import { CLIENT_TYPES, clientTypes, DOCUMENT, formatJson, RENEWAL } from './committed.ts'
 
+interface ClosedList {
+  enum: string[]
+  'x-enum-descriptions': string[]
+  'x-share-impact'?: Record<string, string | null>
+}
+
+interface Document {
+  info: { version: string; license: object; contact?: object }
+  servers: object[]
+  paths: object
+  components: { schemas: Record<'PortfolioTransactionType' | 'AccountTransactionType', ClosedList> }
+}
+
 const service = await startService(t)
+const committed: Document = JSON.parse(await readFile(DOCUMENT, 'utf8'))
 
 t.test('GET /openapi.json: the committed document, digit by digit', async (t) => {
   const served = await service.get('/openapi.json')
@@ -21,6 +35,39 @@ t.test('304: If-None-Match with the ETag or *', async (t) => {
   t.strictSame(await Promise.all(['*', etag, `"a", ${etag}`, '"*"'].map(statusOf)), [
     ...[304, 304, 304, 200],
   ])
+})
+
+t.test('PUBLIC_URL and CONTACT_URL: server and contact of the document', async (t) => {
+  const environment = {
+    PUBLIC_URL: 'https://api.example/api/',
+    CONTACT_URL: 'https://support.example/?team=data',
+  }
+  const { get } = await startService(t, { environment })
+  const { info, servers, paths } = (await get('/openapi.json')).json() as Document
+  t.strictSame(servers, [{ url: 'https://api.example/api' }])
+  t.strictSame(info.contact, { url: environment.CONTACT_URL })
+  t.strictSame(paths, committed.paths, 'the paths do not change')
+  t.match(committed.servers, [{ url: '/' }])
+  t.equal(committed.info.contact, undefined)
+})
+
+t.test('version and license: those of package.json', async (t) => {
+  const { version, license } = JSON.parse(await readFile('package.json', 'utf8'))
+  t.match(committed.info, { version, license: { name: license } })
+})
+
+t.test('types of transactions: a meaning and an impact for each value', async (t) => {
+  const { PortfolioTransactionType: portfolio, AccountTransactionType: account } =
+    committed.components.schemas
+  t.equal(portfolio.enum.length, 28)
+  t.equal(account.enum.length, 17)
+  for (const { enum: values, 'x-enum-descriptions': meanings } of [portfolio, account]) {
+    t.equal(new Set(meanings).size, values.length)
+  }
+  const impacts = portfolio['x-share-impact'] ?? {}
+  t.strictSame(Object.keys(impacts), portfolio.enum)
+  t.match(impacts, { BUY: '+', SELL: '-', COUPON: '=', EXPIRATION: null })
+  t.strictSame(new Set(Object.values(impacts)), new Set(['+', '-', '=', null]))
 })
 
 t.test('GET /docs/json: redirect to that document', async (t) => {

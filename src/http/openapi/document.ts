@@ -1,7 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
+import { parts } from '../../schemas/components.ts'
+import { PART } from '../../schemas/fields.ts'
 import { OPTIONAL_HEADERS } from '../../schemas/headers.ts'
 
 type Parts = Record<string, object>
+type Schema = Record<string, unknown>
 
 interface Parameter {
   name: string
@@ -63,6 +66,34 @@ export function shareParts(document: Document): void {
     }
   }
   Object.assign(document.components, shared)
+}
+
+const named = new Map<unknown, Schema>(parts.map((part) => [part[PART], part]))
+
+/** Adds the parts to the components. Each copy in a field becomes a reference. */
+export function nameParts({ components }: Document): void {
+  const schemas = { ...components.schemas }
+  for (const { [PART]: name, ...part } of parts) schemas[String(name)] = part
+  components.schemas = withReferences(schemas)
+}
+
+/** Keywords that a field may have in addition to the reference. */
+const ANNOTATIONS = ['title', 'description', 'examples']
+
+function withReferences<T>(schema: T): T {
+  if (Array.isArray(schema)) return schema.map(withReferences) as T
+  if (typeof schema !== 'object' || schema === null) return schema
+  const keywords = Object.entries(schema)
+  const { [PART]: name, type } = schema as Schema
+  const part = named.get(name)
+  if (!part)
+    return Object.fromEntries(keywords.map(([key, value]) => [key, withReferences(value)])) as T
+  const reference = { $ref: `#/components/schemas/${name}` }
+  const own = keywords.filter(
+    ([key, value]) => ANNOTATIONS.includes(key) && !isDeepStrictEqual(value, part[key]),
+  )
+  const nullable = { anyOf: [reference, { type: 'null' }] }
+  return { ...(Array.isArray(type) ? nullable : reference), ...Object.fromEntries(own) } as T
 }
 
 const ORDER = ['path', 'query', 'header']

@@ -6,7 +6,13 @@ import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
 import { memoryFile } from '../memory-file.ts'
 import { addExamples, readDemoResponses } from './demo-responses.ts'
-import { arrangeParameters, type Document, requireHeaders, shareParts } from './document.ts'
+import {
+  arrangeParameters,
+  type Document,
+  nameParts,
+  requireHeaders,
+  shareParts,
+} from './document.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
@@ -46,6 +52,7 @@ export const openapi = fp(async (app: FastifyInstance, { config }: DocumentOptio
       requireHeaders(document)
       addExamples(document, examples)
       shareParts(document)
+      nameParts(document)
       return generated.openapiObject
     },
   })
