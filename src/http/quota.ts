@@ -11,8 +11,8 @@ import { HttpError } from './errors.ts'
 
 /** Maximum wait for Redis at the start, in ms. */
 const CONNECT_TIMEOUT_MS = 1_000
-/** Maximum wait of a request for Redis, in ms. Then it passes without being counted. */
-const COMMAND_TIMEOUT_MS = 500
+/** Maximum wait for a response of Redis, in ms. Then requests pass without being counted. */
+const RESPONSE_TIMEOUT_MS = 500
 
 /**
  * Connects to the Redis that counts for all instances, and reconnects automatically. While Redis is down,
@@ -22,13 +22,11 @@ async function connectRedis(url: string): Promise<Redis> {
   const redis = new Redis(url, {
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    commandTimeout: COMMAND_TIMEOUT_MS,
-    // Closes a connection to a server that is gone.
-    socketTimeout: 2_000,
+    // Closes the connection, and so ends all commands in flight.
+    socketTimeout: RESPONSE_TIMEOUT_MS,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    retryStrategy: (attempt) => Math.min(100 * attempt, 1_000),
     connectionName: 'investment-data-query-service',
   })
   // The command in flight reports a lost connection.

@@ -13,13 +13,22 @@ async function start(t: Test, times: Partial<SigningKeysOptions> = {}) {
   await issuer.addKey('first')
   const warnings: string[] = []
   const log = { warn: (_facts: unknown, message?: string) => warnings.push(String(message)) }
+  const keys = signingKeys({ url: String(issuer.environment.AUTH_JWKS_URL), log, ...times })
   const verify = identityProvider({
     issuer: String(issuer.environment.AUTH_ISSUER),
     audience: AUDIENCE,
     clientIdClaim: undefined,
-    keys: signingKeys({ url: String(issuer.environment.AUTH_JWKS_URL), log, ...times }).find,
+    keys: keys.find,
   })
-  return { issuer, verify, warnings }
+  return { issuer, verify, keys, warnings }
+}
+
+/** Stops the clock. Returns a function that sets it to a time from now, in ms. */
+function stopClock(t: Test): (ms: number) => void {
+  const began = Date.now()
+  const set = (ms: number) => void t.capture(Date, 'now', () => began + ms)
+  set(0)
+  return set
 }
 
 /** Creates a new token each time, so that none is cached as verified. */
@@ -58,6 +67,28 @@ t.test('unknown key ids: no fetch during the cooldown', async (t) => {
   t.equal(issuer.fetches, 1)
 })
 
+t.test('failed fetch: no new one for a second; unknown key ids: for ten seconds', async (t) => {
+  const { issuer, verify, keys } = await start(t)
+  const setClock = stopClock(t)
+  const publish = issuer.respond
+  issuer.respond = (response) => response.writeHead(500).end()
+  for (const [ms, fetches] of [[0, 1] as const, [999, 1] as const, [1_000, 2] as const]) {
+    setClock(ms)
+    await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable)
+    t.equal(issuer.fetches, fetches)
+  }
+  t.equal(keys.failures(), 2)
+  t.equal(keys.fetchedAt(), Number.NEGATIVE_INFINITY)
+  issuer.respond = publish
+  setClock(2_000)
+  t.equal(await verify(await fresh(issuer)), 'client')
+  for (const [ms, fetches] of [[11_999, 3] as const, [12_000, 4] as const]) {
+    setClock(ms)
+    await t.rejects(verify(await issuer.sign({}, { kid: 'unknown' })), InvalidToken)
+    t.equal(issuer.fetches, fetches)
+  }
+})
+
 t.test('concurrent requests: wait for one fetch', async (t) => {
   const { issuer, verify } = await start(t)
   const publish = issuer.respond
@@ -82,7 +113,7 @@ t.test('provider that does not respond: timeout, and no new fetch for a while', 
 
 t.test('response that is not a key set: an outage, not an invalid token', async (t) => {
   const responses: Record<string, Issuer['respond']> = {
-    'an error': (response) => void response.writeHead(500).end(),
+    'an error': (response) => void response.writeHead(500).end('{"keys":[]}'),
     'another address': (response) =>
       void response.writeHead(302, { location: 'http://127.0.0.1:9/' }).end(),
     'no JSON': (response) => void response.end('<html>'),
@@ -153,16 +184,26 @@ t.test('unreachable provider: its keys remain in use for a day', async (t) => {
   t.equal(await verify(await fresh(issuer)), 'client', 'recovers without a restart')
 })
 
-t.test('old keys: fetched in the background, and in use until then', async (t) => {
-  const { issuer, verify } = await start(t, { refreshMs: -1 })
-  await verify(await fresh(issuer))
-  let waiting: (() => void) | undefined
-  const publish = issuer.respond
-  issuer.respond = (response) => {
-    waiting = () => publish(response)
+t.test('keys of ten minutes: fetched in the background, and in use until then', async (t) => {
+  const { issuer, verify, keys } = await start(t, { timeoutMs: 60_000 })
+  const setClock = stopClock(t)
+  const verifyAt = async (ms: number, fetches: number) => {
+    setClock(ms)
+    // It would wait for a response that the test has not sent yet.
+    t.equal(await verify(await fresh(issuer)), 'client', 'no request waits for the fetch')
+    await until('the fetch has started', () => issuer.fetches >= fetches)
+    t.equal(issuer.fetches, fetches)
   }
-  t.equal(await verify(await fresh(issuer)), 'client', 'no request waits for the fetch')
-  await until('the fetch has started', () => waiting !== undefined)
-  t.equal(issuer.fetches, 2)
-  waiting?.()
+  await verifyAt(0, 1)
+  await verifyAt(600_000, 1)
+  let fail = () => {}
+  issuer.respond = (response) => {
+    fail = () => response.writeHead(500).end()
+  }
+  await verifyAt(660_000, 2)
+  fail()
+  await until('the fetch has failed', () => keys.failures() === 1)
+  // The last attempt was a minute ago.
+  await verifyAt(720_000, 3)
+  fail()
 })

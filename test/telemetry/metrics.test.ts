@@ -163,6 +163,19 @@ t.test('429 responses and the age of the identity provider keys: counted', async
   t.ok(age >= 0 && age < (performance.now() - started) / 1_000, `${age} s`)
 })
 
+t.test('failed fetches of the identity provider keys: counted', async (t) => {
+  const issuer = await startIssuer(t)
+  await issuer.addKey('first')
+  issuer.respond = (response) => response.writeHead(500).end()
+  const { service, connection } = await start(t, issuer.environment)
+  const response = await service.get(connection.portfolio, { token: await issuer.sign() })
+  t.equal(response.status, 503)
+  const found = await settled(service)
+  t.equal(found.get('identity_provider_failures_total'), 1)
+  const unavailable = { route: LIST, reason: 'identity_provider' }
+  t.equal(found.get(series('http_unavailable_total', unavailable)), 1)
+})
+
 t.test('METRICS_PORT: serves only metrics, is closed by default, and must be free', async (t) => {
   const { service } = await start(t)
   t.equal((await fetch(metricsUrl(service).replace('/metrics', '/'))).status, 404)

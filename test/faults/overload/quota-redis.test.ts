@@ -37,6 +37,7 @@ t.test('200: the window in Redis has ended', async (t) => {
   const { redis, one, ask } = await start(t, 2)
   for (const status of [200, 200]) t.equal((await ask(one)).status, status)
   const [key] = await redis.client.keys('*')
+  t.match(key, /^investment-data-query-service:quota:/, 'other services may use this Redis')
   t.ok((await redis.client.pttl(String(key))) > 0, 'the key expires')
   // Ends the minute of the window early.
   await redis.client.pexpire(String(key), 100)
@@ -80,10 +81,12 @@ t.test('200: Redis hangs', async (t) => {
 })
 
 t.test('200: Redis does not exist when the service starts', async (t) => {
+  const printed = t.capture(console, 'error')
   const environment = { RATE_LIMIT_PER_MINUTE: '1', REDIS_URL: 'redis://127.0.0.1:9' }
   const service = await startService(t, { environment })
   const { token, connection } = await addCaller(service.db)
   for (let i = 0; i < 3; i += 1) {
     t.equal((await service.get(connection.orders, { token })).status, 200)
   }
+  t.same(printed(), [], 'ioredis prints errors without a listener')
 })
