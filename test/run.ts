@@ -3,27 +3,59 @@
  * the named ones: `npm test -- test/http/health.test.ts`. The tests in test/faults take minutes and run
  * by name only: `npm run test:faults`.
  */
-import { glob } from 'node:fs/promises'
+import { globSync } from 'node:fs'
+import { basename } from 'node:path'
+import { closestMatch } from 'leven'
+import { OperatorError } from '../src/operator-error.ts'
 import { startPostgres } from './support/postgres.ts'
 import { runFiles } from './support/run-files.ts'
 import { createTemplate } from './support/template.ts'
 
-// Ctrl-C ends the test files; this process then cleans up.
-process.on('SIGINT', () => {})
-
-const named = process.argv.slice(2)
-const files: string[] = []
-for await (const file of glob(named.length > 0 ? named : 'test/**/*.test.ts'))
-  if (named.length > 0 || !file.startsWith('test/faults/')) files.push(file)
-
-const server = await startPostgres(process.env)
-try {
-  const template = await createTemplate(server.url)
-  const env = { ...process.env, TEST_SERVER_URL: server.url, TEST_TEMPLATE: template.name }
-  const run = runFiles(files.sort(), env, (line) => console.log(line))
-  const { passed, failed } = await run.finally(template.drop)
-  console.log(`${passed} passed, ${failed} failed`)
-  process.exitCode = failed === 0 && passed > 0 ? 0 : 1
-} finally {
-  await server.stop()
+const interrupt = new AbortController()
+let interruptedAt = 0
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    // The terminal and npm each send a signal for one Ctrl-C. A second one ends the process at once.
+    if (interrupt.signal.aborted && Date.now() - interruptedAt > 500) process.exit(1)
+    interruptedAt = Date.now()
+    interrupt.abort()
+  })
 }
+// The reader of the output, such as `head`, may stop early.
+process.stdout.on('error', () => interrupt.abort())
+
+const all = globSync('test/**/*.test.ts').filter((file) => !file.startsWith('test/faults/'))
+
+/** @throws OperatorError if a name matches no file */
+function filesOf(names: string[]): string[] {
+  if (names.length === 0) return all.sort()
+  const matches = names.map((name) => [name, globSync(name)] as const)
+  const [wrong] = matches.find(([, files]) => files.length === 0) ?? []
+  if (wrong === undefined) return [...new Set(matches.flatMap(([, files]) => files))].sort()
+  const candidates = new Map(all.map((file) => [basename(file), file]))
+  const similar = closestMatch(basename(wrong), [...candidates.keys()], { maxDistance: 3 })
+  const advice = similar ? `; the closest is ${candidates.get(similar)}` : ''
+  throw new OperatorError(`There is no test file ${wrong}${advice}.`)
+}
+
+async function run(files: string[]): Promise<number> {
+  const server = await startPostgres(process.env)
+  try {
+    const template = await createTemplate(server.url)
+    const env = { ...process.env, TEST_SERVER_URL: server.url, TEST_TEMPLATE: template.name }
+    const output = { print: (line: string) => console.log(line), signal: interrupt.signal }
+    const { passed, failed } = await runFiles(files, env, output).finally(template.drop)
+    console.log(`${passed} passed, ${failed} failed`)
+    return failed === 0 && passed > 0 ? 0 : 1
+  } finally {
+    await server.stop()
+  }
+}
+
+try {
+  process.exitCode = await run(filesOf(process.argv.slice(2)))
+} catch (error) {
+  console.error(error instanceof OperatorError ? error.message : error)
+  process.exitCode = 1
+}
+if (interrupt.signal.aborted) process.exitCode = 130

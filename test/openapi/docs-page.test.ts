@@ -1,21 +1,13 @@
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
+import { launchChromium } from '../support/chromium.ts'
 import { parseExact } from '../support/exact-json.ts'
 import { startService } from '../support/service.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
-const FLAGS = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-]
-
+const browser = await launchChromium(t)
 const service = await startSeededService(t)
-const browser: Browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-  args: FLAGS,
-})
-t.teardown(() => browser.close())
 
 /** Opens the page, and records its errors and its requests to other servers. */
 async function openPage(): Promise<{ page: Page; errors: string[] }> {

@@ -1,11 +1,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { chown, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
+import { OperatorError } from '../../src/operator-error.ts'
 import { migrateToLatest } from '../../src/postgres/migrations.ts'
 import { chooseAccount } from '../../tools/embedded-postgres/account.ts'
 import { freePort } from '../../tools/embedded-postgres/free-port.ts'
@@ -45,6 +47,10 @@ const FLAGS = {
 }
 
 export async function startCitus(): Promise<Citus> {
+  if (!existsSync(join(citusPrograms ?? '', 'initdb')))
+    throw new OperatorError(
+      'TEST_CITUS must be the folder of the programs of a PostgreSQL with Citus.',
+    )
   const folder = await mkdtemp(join(tmpdir(), 'citus-'))
   const nodes = await Promise.all(['coordinator', 'a', 'b'].map((name) => createNode(folder, name)))
   const stop = async () => {

@@ -1,8 +1,10 @@
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { OperatorError } from '../../src/operator-error.ts'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { startCitus } from './citus.ts'
+import { onServer } from './template.ts'
 
 /** A PostgreSQL server for one test run. */
 export interface Server {
@@ -18,14 +20,22 @@ const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'o
  * Returns the server of the test run: the one at TEST_DATABASE_URL, if set. With
  * TEST_POSTGRES=container, starts the image of docker-compose.yml. With TEST_POSTGRES=citus, starts a
  * cluster of Citus. Otherwise starts an embedded server in a temporary folder.
+ * @throws OperatorError if this machine has no such server
  */
 export async function startPostgres(environment: NodeJS.ProcessEnv): Promise<Server> {
   const { TEST_DATABASE_URL: url, TEST_POSTGRES: mode = 'embedded' } = environment
-  if (url) return { url, stop: async () => {} }
+  if (url) return useServer(url)
   if (mode === 'container') return startContainer()
   if (mode === 'citus') return startCitus()
   if (mode === 'embedded') return startInTemporaryFolder()
-  throw new Error(`TEST_POSTGRES is 'embedded', 'container' or 'citus', not '${mode}'.`)
+  throw new OperatorError(`TEST_POSTGRES must be embedded, container or citus, not ${mode}.`)
+}
+
+async function useServer(url: string): Promise<Server> {
+  await onServer(url, 'select').catch(({ message, code }) => {
+    throw new OperatorError(`TEST_DATABASE_URL cannot be used: ${message || code}.`)
+  })
+  return { url, stop: async () => {} }
 }
 
 async function startInTemporaryFolder(): Promise<Server> {
@@ -49,6 +59,9 @@ async function startContainer(): Promise<Server> {
     .withCommand(['postgres', ...flags])
     .withExposedPorts(5432)
     .start()
+    .catch(({ message }: Error) => {
+      throw new OperatorError(`TEST_POSTGRES=container needs Docker and ${image}: ${message}.`)
+    })
   const place = `${container.getHost()}:${container.getMappedPort(5432)}`
   return {
     url: `postgresql://postgres:${password}@${place}/postgres`,

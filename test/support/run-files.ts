@@ -1,6 +1,4 @@
-import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
-import t, { Test } from 'tap'
+import { type Base, type Spawn, Test, t } from 'tap'
 
 /** Assertions of all files. A file that crashed or asserted nothing counts as one failure. */
 export interface Counts {
@@ -8,51 +6,89 @@ export interface Counts {
   failed: number
 }
 
+interface Output {
+  print: (line: string) => void
+  /** Its abort ends all files. */
+  signal: AbortSignal
+}
+
 const jobs = 2
 const timeoutSeconds = 300
+/** Number of files that the summary names. */
+const slowest = 5
 
 /**
  * Runs each file in its own process, two at a time, as children of one tap test. tap's command would
- * compile TypeScript, which Node runs directly. Prints a line for each file, and the failures of a
- * file.
+ * compile TypeScript, which Node runs directly. Prints each file when it ends, after its failures.
  */
 export async function runFiles(
   files: string[],
   env: NodeJS.ProcessEnv,
-  print: (line: string) => void,
+  { print, signal }: Output,
 ): Promise<Counts> {
   // Each file has a time limit; tap's default would end this process after 30 seconds.
   t.setTimeout(0)
   const all = new Test({ name: 'all', jobs, timeout: 0 })
+  const ended: Base[] = []
+  all.on('subtestEnd', (file) => {
+    if (signal.aborted) return
+    ended.push(file)
+    if (!hasPassed(file)) for (const line of failuresOf(file)) print(line)
+    const result = hasPassed(file) ? 'ok' : 'not ok'
+    print(`${result} ${ended.length} of ${files.length}: ${describe(file)}`)
+  })
+  const limit = { TAP_TIMEOUT: String(timeoutSeconds), ...env }
   for (const file of files) {
-    const options = { timeout: timeoutSeconds * 1000, buffered: true, at: null }
-    const own = { ...env, TAP_TIMEOUT: String(timeoutSeconds) }
-    all.spawn(process.execPath, [file], { ...options, env: own }, file)
+    const options = { timeout: Number(limit.TAP_TIMEOUT) * 1000, buffered: true, at: null }
+    all.spawn(process.execPath, [file], { ...options, env: limit }, file)
   }
-  process.once('SIGINT', () => all.bailout('interrupted'))
+  const endAll = () => {
+    const running = [...all.activeSubtests]
+    all.bailout('interrupted')
+    for (const file of running) (file as Spawn).proc?.kill()
+  }
+  if (signal.aborted) endAll()
+  signal.addEventListener('abort', endAll)
   all.end()
-  await printFiles(Readable.from(all), print)
-  const { pass, fail } = all.counts
-  const bad = (all.results?.fail ?? 0) + (all.results?.skips ?? []).filter(isEmpty).length
-  return { passed: pass, failed: Math.max(fail, bad) }
-}
-
-const isEmpty = (file: { skip: unknown }) => file.skip === 'no tests found'
-
-/** tap prints the indented lines of a file, then its result, then its exit code or signal. */
-async function printFiles(output: Readable, print: (line: string) => void) {
-  let file: string[] = []
-  for await (const line of createInterface({ input: output })) {
-    const [, not, closing] = /^(not )?ok \d+ - (.*)/.exec(line) ?? []
-    if (closing) {
-      const fails = not !== undefined || closing.endsWith('# SKIP no tests found')
-      for (const output of fails ? file : []) print(output)
-      print(`${fails ? 'not ok' : 'ok'} ${closing}`)
-      file = []
-    } else if (endedBadly.test(line)) print(line)
-    else if (/^ {4}[^-]/.test(line) && !passed.test(line)) file.push(line)
+  all.resume()
+  await all.promise()
+  if (signal.aborted) print(`Interrupted after ${ended.length} of ${files.length} files.`)
+  else if (ended.length > slowest) {
+    const sorted = ended.toSorted((a, b) => (b.time ?? 0) - (a.time ?? 0))
+    print(`Slowest: ${sorted.slice(0, slowest).map(describe).join(', ')}`)
   }
+  const { pass, fail } = all.counts
+  const bad = ended.filter((file) => !hasPassed(file))
+  return { passed: pass, failed: Math.max(fail + bad.filter(isEmpty).length, bad.length) }
 }
 
-const endedBadly = /^ {2}(exitCode|signal|expired): (?!0|null)/
-const passed = /^ *(ok |1\.\.|# time=|$)/
+const isEmpty = (file: Base) => file.options.skip === 'no tests found'
+const hasPassed = (file: Base) => file.passing() && !isEmpty(file)
+
+function describe({ name, time = 0 }: Base): string {
+  return `${name} (${(time / 1000).toFixed(1)} s)`
+}
+
+/** Returns the failures in the output of a file, with the tests that contain them. */
+function failuresOf(file: Base): string[] {
+  const { exitCode, signal, expired } = file.options
+  const lines: string[] = []
+  let subtests: string[] = []
+  for (const line of file.output.split('\n')) {
+    if (passed.test(line)) continue
+    if (/^ *# Subtest/.test(line)) {
+      const depth = line.indexOf('#')
+      subtests = [...subtests.filter((above) => above.indexOf('#') < depth), line]
+    } else {
+      lines.push(...subtests, line)
+      subtests = []
+    }
+  }
+  if (isEmpty(file)) lines.push('    This file asserts nothing.')
+  if (expired) lines.push(`    expired: ${expired}`)
+  if (exitCode || signal) lines.push(`    ended with ${signal ?? `exit code ${exitCode}`}`)
+  return lines
+}
+
+/** Lines about assertions that passed. */
+const passed = /^ *(ok |TAP version|1\.\.|# time=|$)/
