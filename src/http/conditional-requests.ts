@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyReply } from 'fastify'
 import type { ConnectionRequest, ReadResponse } from '../queries/read-response.ts'
+import { EXACT_JSON, JSON_TYPE } from './media-types.ts'
 
 /** Digest of response schemas. It changes with every field, name and description. */
 export function schemaFingerprint(...schemas: TSchema[]): string {
@@ -30,7 +31,7 @@ export function knownVersions(header: string | undefined, representation: string
 /** Sends 200 with the JSON, or 304 if the client has it, with the headers of contract 24. */
 export function sendResponse(
   reply: FastifyReply,
-  { representation }: ConnectionRequest,
+  { representation, exact }: ConnectionRequest,
   { meta, body }: ReadResponse,
 ): FastifyReply {
   reply.request.items = meta.items
@@ -39,10 +40,11 @@ export function sendResponse(
     'data-version': meta.version,
     'last-modified': lastModified(meta.version),
     'cache-control': 'private, no-cache',
-    vary: 'accept-encoding',
+    // The default needs no `accept`: a cache revalidates each response, and the tags differ (contract 25).
+    vary: exact ? 'accept, accept-encoding' : 'accept-encoding',
   })
   if (body === undefined) return reply.code(304).send()
-  return reply.type('application/json; charset=utf-8').send(body)
+  return reply.type(`${exact ? EXACT_JSON : JSON_TYPE}; charset=utf-8`).send(body)
 }
 
 /** HTTP date of the last change: the version ends in its microseconds since 1970. */

@@ -116,10 +116,12 @@ const typesOf = (schema: TSchema): unknown[] => [schema.type].flat()
 
 const isText = (schema: TSchema): boolean => typesOf(schema).includes('string')
 
+const PLAIN_FORMATS = ['uuid', 'date', 'decimal']
+
 function conversionOf(schema: TSchema): number {
   if (typesOf(schema).includes('boolean')) return BOOLEAN
-  // Uuids, dates and values of closed lists need no escapes.
-  const plain = schema.format === 'uuid' || schema.format === 'date' || schema.enum !== undefined
+  // These formats and the values of closed lists need no escapes.
+  const plain = PLAIN_FORMATS.includes(schema.format) || schema.enum !== undefined
   return isText(schema) && !plain ? ESCAPED : COPIED
 }
 

@@ -7,7 +7,7 @@ import type { Database } from '../postgres/database.ts'
 import { ServerFailed } from '../postgres/errors.ts'
 import type { MemoryReservation } from '../postgres/response-memory.ts'
 import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
-import { columnOf } from '../schemas/fields.ts'
+import { columnOf, exactDecimals } from '../schemas/fields.ts'
 import {
   type AuthMethod,
   authMethodOf,
@@ -31,7 +31,9 @@ export interface ConnectionRequest {
   /** SHA-256 of the connection's token, and the key of the connection. */
   tokenHash: Buffer
   connectionKey: string
-  /** Digest of the route's fields and the query. The ETag consists of it and the data version. */
+  /** True if decimals are JSON strings in the response. */
+  exact: boolean
+  /** Digest of the route's fields, the query and the media type. The ETag consists of it and the data version. */
   representation: string
   /** Data version that the response must have; undefined: any. */
   version?: string | undefined
@@ -49,10 +51,12 @@ export interface ReadResponse {
   body: Buffer | Readable | undefined
 }
 
-/** Statement of each authentication method, and the writer of its rows. */
+/** Statement of each authentication method, and the writers of its rows. */
 export interface ResponseQuery {
   statements: Record<AuthMethod, Statement>
   writer: RowWriter
+  /** Writes decimals as JSON strings. */
+  exactWriter: RowWriter
   /** Number of columns between those of the lookup and of the item. */
   extraColumns: number
 }
@@ -91,6 +95,7 @@ export function responseQuery(query: {
       compile(`${query.name} by ${method}`, statement(method)),
     ),
     writer: compileRowWriter(query.item, columns.length),
+    exactWriter: compileRowWriter(exactDecimals(query.item), columns.length),
     extraColumns: columns.length - LOOKUP_COLUMNS.length,
   }
 }
@@ -103,7 +108,7 @@ export function responseQuery(query: {
  */
 export async function readResponse(
   db: Database,
-  { statements, writer, extraColumns }: ResponseQuery,
+  { statements, writer, exactWriter, extraColumns }: ResponseQuery,
   request: ConnectionRequest,
   values: Parameter[],
   frame: (lookup: Lookup) => Frame,
@@ -130,7 +135,8 @@ export async function readResponse(
   const lookup = replicated?.lookup ?? expected(takeLookup(rows, extraColumns))
   const meta = { ...lookup, items: rows.count }
   const framed = frame(lookup)
-  if (!any) return { meta, body: jsonArray(rows, writer, framed, reservation) }
+  const itemWriter = request.exact ? exactWriter : writer
+  if (!any) return { meta, body: jsonArray(rows, itemWriter, framed, reservation) }
   // `*` does not show that the cursor is valid. An error would come first (RFC 9110, section 13.2.1).
   rows.discard()
   return notModified(lookup)

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
-import { knownVersions } from '../http/conditional-requests.ts'
+import { knownVersions, representationOf } from '../http/conditional-requests.ts'
 import { HttpError } from '../http/errors.ts'
+import { EXACT_JSON, JSON_TYPES, negotiate } from '../http/media-types.ts'
 import type { Quota } from '../http/quota.ts'
 import type { Database } from '../postgres/database.ts'
 import { connectionKey, tokenHash } from '../postgres/tokens.ts'
@@ -19,7 +20,7 @@ export interface RouteOptions {
 
 /**
  * Creates the request object for the queries.
- * @param representation see representationOf()
+ * @param representation of the default media type, see representationOf()
  * @param rows maximum number of rows in the response
  */
 export function connectionRequest(
@@ -28,6 +29,9 @@ export function connectionRequest(
   representation: string,
   rows: number,
 ): ConnectionRequest {
+  const { 'if-none-match': known, accept } = request.headers
+  const exact = negotiate(accept, JSON_TYPES) === EXACT_JSON
+  const digest = exact ? representationOf(representation, EXACT_JSON) : representation
   const hash = tokenHash((request.params as ConnectionParams).token)
   const reservation = db.reserve(rows, performance.now() - elapsedTime, request.tenant)
   reservation.direct = request.headers['accept-encoding'] === undefined
@@ -37,8 +41,9 @@ export function connectionRequest(
     caller: request.caller,
     tokenHash: hash,
     connectionKey: connectionKey(hash),
-    representation,
-    knownVersions: knownVersions(request.headers['if-none-match'], representation),
+    exact,
+    representation: digest,
+    knownVersions: knownVersions(known, digest),
     reservation,
   }
 }

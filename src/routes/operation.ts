@@ -1,6 +1,7 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { FastifySchema } from 'fastify'
-import { type Named, Reference } from '../schemas/fields.ts'
+import { EXACT_JSON, JSON_TYPE } from '../http/media-types.ts'
+import { exactDecimals, type Named, Reference } from '../schemas/fields.ts'
 import { RequestHeaders, ResponseHeaders } from '../schemas/headers.ts'
 import { ConnectionParams } from '../schemas/list.ts'
 import { Problem, problemExamples } from '../schemas/problem.ts'
@@ -47,7 +48,10 @@ export function connectionSchema({
       200: {
         description: response.description,
         headers: headers(...STATE, ...links, 'Content-Encoding'),
-        content: { 'application/json': { schema: Reference(response) } },
+        content: {
+          [JSON_TYPE]: { schema: Reference(response) },
+          [EXACT_JSON]: { schema: Reference(exactDecimals(response)) },
+        },
       },
       304: {
         description: 'The connection has not changed since the response in `If-None-Match`.',
@@ -81,6 +85,6 @@ function problem(status: number, description: string, names: HeaderName[]) {
   return {
     description,
     headers: headers('Cache-Control', ...names),
-    content: { 'application/json': json },
+    content: { [JSON_TYPE]: json },
   }
 }

@@ -1,9 +1,10 @@
+import type { TSchema } from '@sinclair/typebox'
 import {
   AccountTransaction,
   AccountTransactionList,
   AccountTransactionType,
 } from './account-transaction.ts'
-import { Decimal } from './fields.ts'
+import { Decimal, exactDecimals } from './fields.ts'
 import {
   PortfolioTransaction,
   PortfolioTransactionList,
@@ -13,23 +14,30 @@ import {
 import { ParameterError, Problem } from './problem.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList, Company } from './transfer-order.ts'
 
-/** All named schemas, for the app to register. */
-export const components = [
+const responses = [
   PortfolioTransaction,
   PortfolioTransactionList,
   AccountTransaction,
   AccountTransactionList,
   AssetsTransferOrder,
   AssetsTransferOrderList,
+]
+
+/** All named schemas, for the app to register. */
+export const components = [
+  ...responses,
+  ...responses.map((schema) => exactDecimals<TSchema>(schema)),
   Problem,
   ParameterError,
-] as const
+]
 
 /** Schemas that fields copy, and that the OpenAPI document names. */
 export const parts = [
   PortfolioTransactionType,
   AccountTransactionType,
   RetentionDetail,
+  exactDecimals(RetentionDetail),
   Company,
   Decimal,
+  exactDecimals(Decimal),
 ] as const

@@ -111,12 +111,14 @@ const LongText = Type.String({ maxLength: 10_000 })
 export const DECIMAL_INTEGER_DIGITS = 38
 export const DECIMAL_FRACTION_DIGITS = 38
 
+const DECIMAL_ADVICE =
+  'A binary float keeps about 16 digits: read these fields with a parser that supports decimals.'
+
 /** Advice on decimals for developers of clients; part of several descriptions. */
 export const DECIMAL_RULE =
   'Decimals are exact: they have the digits that the institution gave, with trailing zeros and ' +
   `without an exponent. A decimal has up to ${DECIMAL_INTEGER_DIGITS} digits before the point ` +
-  `and ${DECIMAL_FRACTION_DIGITS} after it. A binary float keeps about 16 digits: read these fields ` +
-  'with a parser that supports decimals.'
+  `and ${DECIMAL_FRACTION_DIGITS} after it. ${DECIMAL_ADVICE}`
 
 /**
  * An exact decimal (contract 11): a JSON number for the client, a string of digits in this
@@ -132,6 +134,42 @@ export const Decimal = Part(
     examples: [1250.75],
   }),
 )
+
+/** A decimal as a JSON string. */
+const EXACT_DECIMAL = `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`
+
+/**
+ * Returns the schema of a response with decimals as JSON strings. All else is equal. Components and
+ * parts with decimals get the prefix `Exact`.
+ */
+export function exactDecimals<T extends TSchema>(schema: T): T {
+  const { $id, $ref, [PART]: part, items, properties, examples = [], description } = schema
+  const exact: TSchema = { ...schema }
+  if (description) exact.description = description.replace(DECIMAL_ADVICE, 'It is a JSON string.')
+  if ($id) exact.$id = `Exact${$id}`
+  if ($ref) exact.$ref = `Exact${$ref}`
+  if (items) exact.items = exactDecimals(items)
+  if (properties) {
+    exact.properties = mapValues<TSchema, TSchema>(properties, exactDecimals)
+    const isDecimal = (name: string) => properties[name].format === 'decimal'
+    if (part && Object.keys(properties).some(isDecimal)) {
+      exact[PART] = `Exact${part}`
+      exact.examples = examples.map((example: Record<string, unknown>) =>
+        mapValues(example, String),
+      )
+    }
+  }
+  if (schema.format === 'decimal') {
+    const type = Array.isArray(schema.type) ? ['string', 'null'] : 'string'
+    const names = { [PART]: `Exact${part}`, pattern: EXACT_DECIMAL }
+    Object.assign(exact, names, { type, examples: examples.map(String) })
+  }
+  return exact as T
+}
+
+function mapValues<From, To>(object: Record<string, From>, map: (value: From) => To) {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, map(value)]))
+}
 
 /** Code of a currency. Not an enum: institutions also write codes outside ISO 4217. */
 export const Currency = Described(ShortText, {

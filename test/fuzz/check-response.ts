@@ -44,13 +44,13 @@ function errorForOperation(
   if (documented === undefined) return `${operationId} has no status ${status}: ${text}`
   const headerErrors = contract.headerErrorsOf(headers, documented)
   if (headerErrors) return `headers of ${operationId} ${status}: ${headerErrors}`
-  if (method === 'HEAD' || documented.body === undefined) return text === '' ? undefined : 'a body'
-  if (headers.get('content-type') !== 'application/json; charset=utf-8') {
-    return `content-type ${headers.get('content-type')}`
-  }
+  const noBody = method === 'HEAD' || documented.bodies.size === 0
+  if (noBody) return text === '' ? undefined : 'a body'
+  const schema = documented.bodies.get(headers.get('content-type'))
+  if (schema === undefined) return `content-type ${headers.get('content-type')}`
   const body = parsed(text)
   if (body === undefined) return `not JSON: ${text.slice(0, 200)}`
-  const errors = contract.errorsOf(body, documented.body)
+  const errors = contract.errorsOf(body, schema)
   if (errors) return `body of ${operationId} ${status}: ${errors}`
   if (status === 200) return undefined
   const problem = body as { status: number; requestId: string }

@@ -10,10 +10,11 @@ import { type MemoryReservation, ResponseMemory } from '../../src/postgres/respo
 import { sendQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
 import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
+import { exactDecimals } from '../../src/schemas/fields.ts'
 import { PortfolioTransaction } from '../../src/schemas/portfolio-transaction.ts'
 import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
 import { createDatabase, openClient } from '../support/database.ts'
-import { parseExact } from '../support/exact-json.ts'
+import { countNumbers, parseExact, unquoteDecimals } from '../support/exact-json.ts'
 
 /** Rows as bytes become JSON: the same items as those built from the values of plain pg. */
 
@@ -194,6 +195,17 @@ for (const [name, item] of Object.entries(schemas)) {
       fc.asyncProperty(fc.array(rowOf(item), { maxLength: 30 }), async (rows) =>
         sameItems(await write(item, rows), await readPlain(item, rows)),
       ),
+      { numRuns: 60 },
+    )
+  })
+
+  t.test(`${name}: exact decimals are the default bytes in quotes`, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(rowOf(item), { maxLength: 30 }), async (rows) => {
+        const exact = await write(exactDecimals(item), rows)
+        if (countNumbers(exact) > 0) throw new Error(`a decimal without quotes: ${exact}`)
+        if (unquoteDecimals(exact) !== (await write(item, rows))) throw new Error(exact)
+      }),
       { numRuns: 60 },
     )
   })

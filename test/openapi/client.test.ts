@@ -13,7 +13,7 @@ const ACCOUNT = '/api/v1/queries/connections/{token}/accounts/transactions'
 const ORDERS = '/api/v1/queries/connections/{token}/assets-transfer'
 
 const service = await startSeededService(t)
-const client = createClient<paths>({
+const client = createClient<paths, 'application/json'>({
   baseUrl: service.url,
   headers: { authorization: `Bearer ${DEMO_TOKEN}` },
 })

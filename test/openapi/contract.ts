@@ -35,8 +35,8 @@ interface Document {
 export interface ResponseContract {
   /** By name in lower case. */
   headers: Map<string, Header>
-  /** Schema of the body; undefined if there is no body. */
-  body: Reference | undefined
+  /** Schemas of the body by `Content-Type`; empty if there is no body. */
+  bodies: Map<string | null | undefined, Reference>
   examples: Record<string, { value: unknown }>
 }
 
@@ -55,13 +55,17 @@ export function readContract(text: string) {
 
   function contractOf(response: DocumentedResponse | Reference): ResponseContract {
     const { headers, content } = resolved(response)
-    const json = content?.['application/json']
     return {
       headers: new Map(
         Object.entries(headers).map(([name, header]) => [name.toLowerCase(), resolved(header)]),
       ),
-      body: json?.schema,
-      examples: json?.examples ?? {},
+      bodies: new Map(
+        Object.entries(content ?? {}).map(([type, { schema }]) => [
+          `${type}; charset=utf-8`,
+          schema,
+        ]),
+      ),
+      examples: content?.['application/json']?.examples ?? {},
     }
   }
 

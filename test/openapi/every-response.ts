@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
+import { EXACT_JSON } from '../../src/http/media-types.ts'
 import { INVALID_QUERY } from '../../src/schemas/problem.ts'
 import { addresses, addToken } from '../support/rows.ts'
 import {
@@ -75,6 +76,7 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
   return [
     whole,
     await request({ token }, everything),
+    await request({ token, headers: { accept: EXACT_JSON } }),
     await request({ token, headers: { 'if-none-match': String(whole.headers.get('etag')) } }),
     await request({ token }, `${address}?${INVALID_QUERY}`),
     await request({ token }, address.replace('DEMO', '%ff')),

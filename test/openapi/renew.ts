@@ -8,8 +8,9 @@ import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-servic
 
 t.test('examples: responses with the sample data', async (t) => {
   const service = await startSeededService(t)
-  for (const { request, file } of Object.values(DEMO_RESPONSES)) {
-    const response = await service.get(`${DEMO_CONNECTION}/${request}`, { token: DEMO_TOKEN })
+  for (const { request, mediaType, file } of DEMO_RESPONSES) {
+    const options = { token: DEMO_TOKEN, headers: { accept: mediaType } }
+    const response = await service.get(`${DEMO_CONNECTION}/${request}`, options)
     t.equal(response.status, 200, request)
     await writeFile(file, formatJson(response.text))
   }

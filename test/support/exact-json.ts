@@ -9,3 +9,18 @@ export function parseExact(text: string): any {
     typeof value === 'number' ? { digits: source } : value,
   )
 }
+
+/** Fields with decimals, of all endpoints. */
+const DECIMALS =
+  /"(exchangeRate|titles|amount|amountBaseCurrency|commission|taxes|price|retentionFrom|retentionTo)":/
+    .source
+
+/** Removes the quotes of decimals. Within a string, quotes are escaped, so nothing matches there. */
+export function unquoteDecimals(json: string): string {
+  return json.replaceAll(new RegExp(`(${DECIMALS})"(-?[0-9.]+)"`, 'g'), '$1$3')
+}
+
+/** Counts decimals that are numbers. */
+export function countNumbers(json: string): number {
+  return [...json.matchAll(new RegExp(`${DECIMALS}-?[0-9]`, 'g'))].length
+}

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { EXACT_JSON, JSON_TYPE } from '../media-types.ts'
 import { type Document, operationsOf } from './document.ts'
 
 declare global {
@@ -18,42 +19,51 @@ export function parseExactly(text: string): unknown {
   )
 }
 
+interface DemoResponse {
+  operationId: string
+  mediaType: string
+  /** End of the request's URL. */
+  request: string
+  /** The response. */
+  file: URL
+}
+
+const demo = (operationId: string, request: string, name: string): DemoResponse[] => [
+  { operationId, mediaType: JSON_TYPE, request, file: exampleFile(`${name}.json`) },
+  { operationId, mediaType: EXACT_JSON, request, file: exampleFile(`exact-${name}.json`) },
+]
+
+const exampleFile = (name: string) => new URL(`examples/${name}`, import.meta.url)
+
 /**
- * Examples by operation id: the end of the request's URL, and the file with the response. They use the
- * small connection of the sample data. `npm run docs:renew` writes the files.
+ * Examples of 200 in the OpenAPI document. They use the small connection of the sample data.
+ * `npm run docs:renew` writes the files.
  */
-export const DEMO_RESPONSES = {
-  listPortfolioTransactions: {
-    request: 'portfolios/transactions?limit=3',
-    file: new URL('examples/portfolio-transactions.json', import.meta.url),
-  },
-  listAccountTransactions: {
-    request: 'accounts/transactions?limit=3',
-    file: new URL('examples/account-transactions.json', import.meta.url),
-  },
-  listAssetsTransferOrders: {
-    request: 'assets-transfer',
-    file: new URL('examples/assets-transfer-orders.json', import.meta.url),
-  },
-} as const
+export const DEMO_RESPONSES = [
+  ...demo('listPortfolioTransactions', 'portfolios/transactions?limit=3', 'portfolio-transactions'),
+  ...demo('listAccountTransactions', 'accounts/transactions?limit=3', 'account-transactions'),
+  ...demo('listAssetsTransferOrders', 'assets-transfer', 'assets-transfer-orders'),
+]
 
-type Examples = Record<string, { summary: string; value: unknown }>
+interface Example extends DemoResponse {
+  value: unknown
+}
 
-/** Reads the OpenAPI examples of each operation. */
-export async function readDemoResponses(): Promise<Map<string, Examples>> {
-  const all = new Map<string, Examples>()
-  for (const [operationId, { request, file }] of Object.entries(DEMO_RESPONSES)) {
-    const value = parseExactly(await readFile(file, 'utf8'))
-    all.set(operationId, { demo: { summary: `GET …/${request}`, value } })
-  }
-  return all
+/** Reads the files. */
+export function readDemoResponses(): Promise<Example[]> {
+  return Promise.all(
+    DEMO_RESPONSES.map(async (response) => {
+      const value = parseExactly(await readFile(response.file, 'utf8'))
+      return { ...response, value }
+    }),
+  )
 }
 
 /** Adds the examples to the 200 of their operations. */
-export function addExamples(document: Document, examples: Map<string, Examples>): void {
-  for (const { operationId, responses } of operationsOf(document)) {
-    const json = responses[200]?.content?.['application/json']
-    const found = examples.get(operationId)
-    if (json && found) json.examples = found
+export function addExamples(document: Document, examples: Example[]): void {
+  const operations = new Map(operationsOf(document).map((each) => [each.operationId, each]))
+  for (const { operationId, mediaType, request, value } of examples) {
+    const content = operations.get(operationId)?.responses[200]?.content?.[mediaType]
+    if (content) content.examples = { demo: { summary: `GET …/${request}`, value } }
   }
 }

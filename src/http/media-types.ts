@@ -1,0 +1,51 @@
+/** OData's parameter for decimals as strings. */
+const EXACT_PARAMETER = 'IEEE754Compatible=true'
+
+export const JSON_TYPE = 'application/json'
+export const EXACT_JSON = `${JSON_TYPE};${EXACT_PARAMETER}` as const
+/** Media types of every endpoint, the default first. */
+export const JSON_TYPES = [JSON_TYPE, EXACT_JSON] as const
+
+type MediaTypes<Type> = readonly [byDefault: Type, ...others: Type[]]
+
+/**
+ * Selects the media type of a response (RFC 9110, section 12.5.1). Only a media range without wildcards
+ * selects another type than the default. A header that accepts none of the types has no effect.
+ * @param accept the Accept header
+ * @param offered media types of the response, the default first
+ */
+export function negotiate<Type extends string>(
+  accept: string | undefined,
+  offered: MediaTypes<Type>,
+): Type {
+  const [byDefault] = offered
+  if (accept === undefined || !OTHER_TYPE.test(accept)) return byDefault
+  const ranges = accept.toLowerCase().match(RANGE) ?? []
+  const choices = ranges.flatMap((range) => choiceOf(range, offered))
+  // At the same weight and precision, the first range wins.
+  choices.sort((a, b) => b.weight - a.weight || b.precision - a.precision)
+  return choices[0]?.type ?? byDefault
+}
+
+/** Matches each header that can select another type than the default. Most match nothing. */
+const OTHER_TYPE = /ieee754compatible/i
+/** Matches one media range. A comma within quotes does not end it. */
+const RANGE = /(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g
+const WEIGHT = /;[ \t]*q=([^; \t]*)/
+const EXACT = /;[ \t]*ieee754compatible=(?:true|"true")[ \t]*(?:;|$)/
+
+/**
+ * Finds the type that a media range in lower case accepts: none for an unknown type or a weight of 0. It
+ * ignores all other parameters.
+ */
+function choiceOf<Type extends string>(range: string, offered: MediaTypes<Type>) {
+  const weight = Number(WEIGHT.exec(range)?.[1] ?? 1)
+  if (!(weight > 0 && weight <= 1)) return []
+  const name = range.replace(/;.*/s, '').trim()
+  if (name === '*/*') return [{ type: offered[0], weight, precision: 0 }]
+  if (name === 'application/*') return [{ type: offered[0], weight, precision: 1 }]
+  const exact = EXACT.test(range) && offered.find((type) => type === `${name};${EXACT_PARAMETER}`)
+  if (exact) return [{ type: exact, weight, precision: 3 }]
+  const named = offered.find((type) => type === name)
+  return named === undefined ? [] : [{ type: named, weight, precision: 2 }]
+}
