@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { startService } from '../support/service.ts'
 import { CLIENT_TYPES, clientTypes, DOCUMENT, formatJson, RENEWAL } from './committed.ts'
+import { spectralProblems } from './spectral.ts'
 
 interface ClosedList {
   enum: string[]
@@ -80,7 +81,14 @@ t.test('committed client types: generated from the committed document', async (t
   t.equal(await readFile(CLIENT_TYPES, 'utf8'), types, `if not: ${RENEWAL}`)
 })
 
-t.test('linter: no errors or warnings, except for those that redocly.yaml turns off', async (t) => {
+t.test('spectral:oas and the OWASP ruleset: no problems', async (t) => {
+  const text = await readFile(DOCUMENT, 'utf8')
+  t.strictSame(await spectralProblems(text), [])
+  const [problem] = await spectralProblems(text.replaceAll('"format": "int32",', ''))
+  t.match(problem, 'owasp:api4:2023-integer-format')
+})
+
+t.test('Redocly: no problems, except for those that redocly.yaml turns off', async (t) => {
   const redocly = fileURLToPath(import.meta.resolve('@redocly/cli/bin/cli.js'))
   const environment = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
   const { stdout } = await promisify(execFile)(
