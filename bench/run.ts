@@ -6,6 +6,7 @@ import { loads } from './load/loads.ts'
 import { measure } from './load/measure.ts'
 import { makeRunners } from './load/runners.ts'
 import { measureCompression } from './measurements/compression.ts'
+import { measureEncodings } from './measurements/encodings.ts'
 import { measureGrowth } from './measurements/growth.ts'
 import { measureImport } from './measurements/import-rate.ts'
 import { measureOverload } from './measurements/overload.ts'
@@ -30,6 +31,7 @@ const { values: flags } = parseArgs({
     /** Prefix of the keys of the loads to run; writes nothing to docs/performance.md. */
     only: { type: 'string', default: '' },
     import: flag,
+    encodings: flag,
     growth: flag,
     overload: flag,
     sessions: flag,
@@ -42,6 +44,7 @@ const scale = flags.quick ? QUICK : FULL
 /** Measurements other than the loads, by their flags. */
 const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   import: measureImport,
+  encodings: (server) => measureEncodings(server, scale),
   growth: (server) => measureGrowth(server, scale),
   overload: measureOverload,
   sessions: (server) => measureSessions(server, scale),
