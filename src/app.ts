@@ -2,7 +2,7 @@ import fastify, { type FastifyInstance, type FastifyServerOptions, LogController
 import { Registry } from 'prom-client'
 import { type Config, isTracing } from './config.ts'
 import { authentication } from './http/authentication.ts'
-import { compression } from './http/compression.ts'
+import { bufferCompression, compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/errors.ts'
 import { newRequestId, requestIdentity, securityHeaders } from './http/headers.ts'
@@ -106,6 +106,7 @@ async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 
 async function api(app: FastifyInstance, { db, config, primary }: Omit<AppOptions, 'logger'>) {
   await app.register(overload, { config })
   await app.register(authentication, { db, config, verify: configuredProvider(config, app) })
+  await app.register(bufferCompression)
   const quota = await configuredQuota(app, config, primary)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   await app.register(portfolioTransactions, options)

@@ -1,4 +1,6 @@
-import { constants, type ZlibOptions, type ZstdOptions } from 'node:zlib'
+import { promisify } from 'node:util'
+import * as zlib from 'node:zlib'
+import { Negotiator } from '@fastify/accept-negotiator'
 import compress from '@fastify/compress'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
@@ -6,26 +8,56 @@ import fp from 'fastify-plugin'
 /**
  * Compresses responses with the cheapest encoding that the client accepts. Higher levels cost several
  * times the CPU for a few per cent (docs/performance.md). The thread pool of Node.js compresses large
- * responses in chunks, so the event loop stays free.
+ * responses, so the event loop stays free.
  */
 export const compression = fp(async (app: FastifyInstance) => {
   await app.register(compress, {
     globalDecompression: false,
-    encodings: ['zstd', 'br', 'gzip'],
+    encodings: [...ENCODINGS],
     threshold: MIN_BYTES,
     syncThreshold: MAX_SYNC_BYTES,
     zlibOptions: levels,
-    brotliOptions: { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } },
+    brotliOptions: brotli,
     customTypes: /json/,
   })
 })
 
+/**
+ * Compresses each large response that is a buffer in one call. @fastify/compress makes a stream of it, whose
+ * chunks cost more CPU than the compression itself.
+ */
+export const bufferCompression = fp(async (app: FastifyInstance) => {
+  app.addHook<unknown>('onSend', async (request, reply, payload) => {
+    if (!Buffer.isBuffer(payload) || payload.length <= MAX_SYNC_BYTES) return payload
+    const accepted = request.headers['accept-encoding'] ?? 'identity'
+    const encoding = encodings.negotiate(accepted.toLowerCase())
+    if (encoding === null || encoding === 'identity') return payload
+    const compressed = await compressors[encoding](payload)
+    reply.headers({ 'content-encoding': encoding, 'content-length': compressed.length })
+    return compressed
+  })
+})
+
+/** In the order of preference. */
+const ENCODINGS = ['zstd', 'br', 'gzip'] as const
+const encodings = new Negotiator({ supportedValues: [...ENCODINGS, 'identity'] })
+
 /** The plugin passes one object to gzip, which reads `level`, and to zstd, which reads `params`. */
-const levels: ZlibOptions & ZstdOptions = {
+const levels: zlib.ZlibOptions & zlib.ZstdOptions = {
   level: 1,
-  params: { [constants.ZSTD_c_compressionLevel]: 1 },
+  params: { [zlib.constants.ZSTD_c_compressionLevel]: 1 },
 }
+const brotli: zlib.BrotliOptions = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }
+
+const compressors = {
+  zstd: (body: Buffer) =>
+    promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress)(body, levels),
+  br: (body: Buffer) =>
+    promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)(body, brotli),
+  gzip: (body: Buffer) => promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip)(body, levels),
+}
+
 /** A smaller response fits in one packet anyway. */
 const MIN_BYTES = 1_400
-/** Up to this size, a synchronous call costs less than a stream. */
+/** Up to this size, a synchronous call costs less than a call in the thread pool. */
 const MAX_SYNC_BYTES = 16_384

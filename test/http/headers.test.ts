@@ -118,15 +118,22 @@ t.test('CORS: no response allows another origin', async (t) => {
 })
 
 t.test('compressed response: zstd, then br, then gzip, as the client accepts', async (t) => {
-  const caller = await addCaller(db)
-  await addAccountTransactions(db, caller.connection, ...Array(20).fill({}))
-  for (const [accepted, used] of [
-    ['gzip, br, zstd', 'zstd'],
-    ['gzip, br', 'br'],
-    ['gzip', 'gzip'],
-  ] as const) {
-    const headers = { 'accept-encoding': accepted }
+  // 100 rows exceed the size up to which a response is compressed synchronously.
+  for (const rows of [20, 100]) {
+    const caller = await addCaller(db)
+    await addAccountTransactions(db, caller.connection, ...Array(rows).fill({}))
+    for (const [accepted, used] of [
+      ['gzip, br, zstd', 'zstd'],
+      ['gzip, br', 'br'],
+      ['GZIP', 'gzip'],
+    ] as const) {
+      const headers = { 'accept-encoding': accepted }
+      const response = await get(caller.connection.account, { token: caller.token, headers })
+      t.equal(response.headers.get('content-encoding'), used)
+      t.ok(Number(response.headers.get('content-length')) > 0, 'it has its length')
+    }
+    const headers = { 'accept-encoding': 'identity' }
     const response = await get(caller.connection.account, { token: caller.token, headers })
-    t.equal(response.headers.get('content-encoding'), used)
+    t.equal(response.headers.get('content-encoding'), null)
   }
 })
