@@ -5,9 +5,9 @@
 const layer = (name, from, ...may) => ({
   name,
   severity: 'error',
-  comment: `src/${name} imports only from: ${may.join(', ')}`,
+  comment: `${name} imports only from: ${may.join(', ')}`,
   from: { path: from },
-  to: { path: '^(src|tools|test|bench|seeds|migrations)/', pathNot: [from, ...may] },
+  to: { path: '^(src|tools|test|bench|seeds|migrations|clients)/', pathNot: [from, ...may] },
 })
 
 const schemas = '^src/schemas/'
@@ -23,6 +23,7 @@ const primary = '^src/primary[.]ts$'
 const operator = '^src/operator/'
 const embedded = '^tools/embedded-postgres/'
 const seeds = '^seeds/'
+const clients = '^clients/'
 
 module.exports = {
   forbidden: [
@@ -86,6 +87,7 @@ module.exports = {
     ),
     layer('operator', operator, operatorError, postgres, schemas, config, embedded, seeds),
     layer('embedded', embedded, operatorError, postgres, schemas, operator, seeds),
+    layer('clients', clients),
     layer('seeds', seeds, '^src/', '^migrations/'),
     {
       name: 'embedded-only-on-demand',
