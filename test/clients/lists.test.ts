@@ -1,0 +1,141 @@
+import t from 'tap'
+import { parseExact } from '../support/exact-json.ts'
+import {
+  addAccountTransactions,
+  addCaller,
+  addPortfolioTransactions,
+  addTransferOrders,
+} from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+import { type Access, failureOf, startDrivers } from './drivers.ts'
+import { startFaultProxy } from './fault-proxy.ts'
+import { accessOf, digitsAsText, readList } from './service.ts'
+
+const service = await startService(t)
+const { db } = service
+
+/** Digits that a float does not keep, with trailing zeros. */
+const DIGITS = [
+  '-123456789012345678901.10000000000000000010',
+  '100.00',
+  '0.0000000000000000001',
+  '7',
+]
+
+const caller = await addCaller(db)
+await addPortfolioTransactions(
+  db,
+  caller.connection,
+  ...Array.from({ length: 25 }, (_, index) => ({
+    amount: String(DIGITS[index % DIGITS.length]),
+    operation_date_day: `2025-01-${String(index + 1).padStart(2, '0')}`,
+    description: 'Dividendo 0,25 €/acción "A"',
+  })),
+)
+await addAccountTransactions(db, caller.connection, { amount: '0.00' }, { amount: '-5' })
+await addTransferOrders(db, caller.connection, { titles: '1.50', total: true }, { amount: null })
+
+for (const [language, client] of Object.entries(startDrivers(t))) {
+  t.test(`${language}: rows of all pages, once each, in order, with every digit`, async (t) => {
+    const access = { ...accessOf(service, caller), pageSize: 10 }
+    for (const list of ['portfolio', 'account'] as const) {
+      t.strictSame(await client.list(access, list), await readList(service, caller, list), list)
+    }
+    const { text } = await service.get(caller.connection.orders, { token: caller.token })
+    t.strictSame(await client.orders(access), digitsAsText(parseExact(text)))
+  })
+
+  t.test(`${language}: only the days from and to, inclusive`, async (t) => {
+    const access = { ...accessOf(service, caller), pageSize: 2 }
+    const range = { from: '2025-01-05', to: '2025-01-09' }
+    const rows = await client.list(access, 'portfolio', range)
+    t.equal(rows.length, 5)
+    t.strictSame(
+      rows,
+      await readList(service, caller, 'portfolio', '&from=2025-01-05&to=2025-01-09'),
+    )
+  })
+
+  t.test(`${language}: a connection without rows`, async (t) => {
+    const access = accessOf(service, await addCaller(db))
+    t.strictSame(await client.list(access, 'account'), [])
+    t.strictSame(await client.orders(access), [])
+  })
+
+  t.test(`${language}: changed data between two pages: data_changed`, async (t) => {
+    const changing = await addCaller(db)
+    await addPortfolioTransactions(db, changing.connection, {}, {}, {})
+    let requests = 0
+    // The second request waits for a change.
+    const proxy = await startFaultProxy(t, {
+      target: service.url,
+      fault: () => 'none',
+      before: async () => {
+        requests += 1
+        if (requests === 2) await addPortfolioTransactions(db, changing.connection, {})
+      },
+    })
+    const access = { ...accessOf(proxy, changing), pageSize: 2 }
+    t.match(await failureOf(client.list(access, 'portfolio')), {
+      name: 'ProblemError',
+      code: 'data_changed',
+      status: 412,
+    })
+    t.equal(requests, 2)
+  })
+
+  t.test(`${language}: errors have code, status and requestId`, async (t) => {
+    const access = accessOf(service, caller)
+    const uuid = /^[\da-f-]{36}$/
+    const of = (changed: Partial<Access>) => client.list({ ...access, ...changed }, 'account')
+    t.match(await failureOf(of({ connection: 'a/../b?' })), {
+      name: 'ProblemError',
+      code: 'connection_not_found',
+      status: 404,
+      requestId: uuid,
+      errors: [],
+    })
+    t.match(await failureOf(of({ token: 'unknown' })), { code: 'invalid_token', status: 401 })
+    t.match(await failureOf(client.list(access, 'account', { from: '2025-02-30' })), {
+      code: 'invalid_request',
+      errors: [{ parameter: 'from', code: 'invalid_format' }],
+    })
+    t.match(await failureOf(client.sync(access, 'account', 'no cursor')), {
+      code: 'invalid_request',
+      errors: [{ parameter: 'since', code: 'invalid_cursor' }],
+    })
+    const proxy = await startFaultProxy(t, { target: service.url, fault: () => 'page' })
+    t.match(await failureOf(client.orders(accessOf(proxy, caller))), {
+      name: 'TransportError',
+      code: 'unexpected_response',
+      status: 404,
+    })
+  })
+
+  t.test(`${language}: no error shows a token or an address`, async (t) => {
+    const fault = (n: number) => (['silent', 'reset', 'cut', 'unavailable', 'page'] as const)[n]
+    const proxy = await startFaultProxy(t, {
+      target: service.url,
+      fault: (n) => fault(n) ?? 'none',
+    })
+    const secrets = { token: 'app-secret', connection: 'connection-secret' }
+    const access: Access = { ...secrets, url: proxy.url, attempts: 1, timeoutMs: 1000 }
+    const port = proxy.url.slice('http://127.0.0.1:'.length)
+    const attempts = [
+      ...Array.from({ length: 6 }, () => () => client.sync(access, 'account')),
+      () => client.orders({ ...access, url: 'http://127.0.0.1:1/app-secret' }),
+      () => client.orders({ ...access, url: 'http://user:app-secret@127.0.0.1' }),
+      () => client.orders({ ...access, url: 'app-secret' }),
+      () => client.orders({ ...access, url: 'http://127.0.0.1:app-secret' }),
+      () => client.orders({ ...access, token: 'app-secret\n' }),
+      () => client.orders({ ...access, token: 'app-secret€' }),
+      () => client.list(access, 'account', { from: 'from' }),
+    ]
+    for (const [index, attempt] of attempts.entries()) {
+      const { shown, message } = await failureOf(attempt())
+      t.ok(message.length > 10, message)
+      for (const secret of ['app-secret', 'connection-secret', `:${port}`, '127.0.0.1'])
+        t.notOk(shown.includes(secret), `attempt ${index} shows no ${secret}`)
+    }
+  })
+}

@@ -1,0 +1,37 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Test } from 'tap'
+
+export interface ProgramOptions {
+  cwd?: string
+  env?: Record<string, string | undefined>
+}
+
+/**
+ * Runs a program in a new process and returns its standard output.
+ * @throws Error with its output if it fails
+ */
+export async function run(command: string, args: string[], options: ProgramOptions = {}) {
+  const { PATH, HOME } = process.env
+  const env = { PATH, HOME, ...options.env }
+  const limits = { maxBuffer: 50_000_000, timeout: 120_000 }
+  const ended = await promisify(execFile)(command, args, { ...options, env, ...limits }).catch(
+    ({ message, stdout = '', stderr = '' }) => {
+      throw new Error(`${message}\n${stdout}${stderr}`)
+    },
+  )
+  return ended.stdout
+}
+
+/** Fails the test file with one sentence if a program is missing. Call it before the first test. */
+export async function needsProgram(t: Test, name: string, debianPackage: string): Promise<void> {
+  try {
+    await run(name, ['--version'])
+  } catch (error) {
+    const [reason] = String(error).split('\n')
+    const advice = `install it (Debian: apt install ${debianPackage})`
+    t.fail(`This file needs ${name}: ${advice}. (${reason})`, { at: null, stack: '' })
+    t.end()
+    process.exit(1)
+  }
+}
