@@ -14,6 +14,7 @@ import {
   addTransferOrders,
 } from '../support/rows.ts'
 import { statements } from '../support/statements.ts'
+import { isCitus } from '../support/template.ts'
 
 const ROWS = ['portfolio_transaction', 'account_transaction', 'assets_transfer_order'] as const
 const CLOSED = ['app', 'app_token', 'connection', ...ROWS]
@@ -107,9 +108,10 @@ t.test('statement without one of its conditions: no row of another app is visibl
         const values = valuesOf(title, mine, connection)
         const seen = await everyField(service, unrestricted, values)
         t.notMatch(seen, secrets, `${title} without ${condition}`)
-        // Row-level security does not apply to the owner, who sees the rows.
+        // Row-level security does not apply to the owner, who sees the rows. Citus may reject the statement.
         const open = await everyField(owner, unrestricted, values)
-        if (secrets.test(open)) leaks.set(condition, Number(leaks.get(condition)) + 1)
+        if (secrets.test(open) || open === REJECTED)
+          leaks.set(condition, Number(leaks.get(condition)) + 1)
       }
     }
   }
@@ -133,9 +135,19 @@ function lookup(token: string): [Buffer, string] {
   return [hash, connectionKey(hash)]
 }
 
+/** Citus rejects most statements over several connections, whoever sends them. */
+const REJECTED = 'rejected by Citus'
+
 /** Reads rows as arrays, because columns without a name would overwrite each other in an object. */
 async function everyField(client: pg.Client, text: string, values: unknown[]): Promise<string> {
-  return JSON.stringify((await client.query({ text, values, rowMode: 'array' })).rows)
+  const result = client.query({ text, values, rowMode: 'array' })
+  return result.then(
+    ({ rows }) => JSON.stringify(rows),
+    (error: pg.DatabaseError) => {
+      if (isCitus && error.code === '0A000') return REJECTED
+      throw error
+    },
+  )
 }
 
 t.test('total without its condition: counts no row of another app', async (t) => {
@@ -146,6 +158,10 @@ t.test('total without its condition: counts no row of another app', async (t) =>
     const text = String(statements.get(title)?.text)
     const unrestricted = text.replaceAll(/[dm]\.connection_id = \$3::bigint/g, 'true')
     const total = async (client: pg.Client) => (await client.query(unrestricted, values)).rows[0]
+    if (isCitus) {
+      await t.rejects(total(owner), { code: '0A000' })
+      continue
+    }
     t.match(await total(service), { total_items: '1' })
     t.match(await total(owner), { total_items: '5' })
   }
@@ -171,7 +187,8 @@ t.test(
     for (const { from } of readable) {
       // Some views call functions that only a superuser may call.
       const found = await service.query({ text: from, rowMode: 'array' }).catch(({ code }) => {
-        t.equal(code, '42501', from)
+        // P0001: citus_stat_statements without pg_stat_statements.
+        t.ok(code === '42501' || (isCitus && code === 'P0001'), `${from}: ${code}`)
         return { rows: [] }
       })
       if (secrets.test(JSON.stringify(found.rows))) seen.push(from)
@@ -182,14 +199,17 @@ t.test(
     const guesses = Array.from({ length: 50 }, (_, n) => String(n))
     for (const step of [1n, -1n, 2n ** 32n]) guesses.push(String(BigInt(mine.id) + step))
     for (const word of ['', 'demo', '1']) guesses.push(connectionKey(tokenHash(word)))
-    for (const guess of guesses) {
-      await service.query(`select set_config('service.connection_id', $1, false)`, [guess])
-      const { rows } = await service.query('select from portfolio_transaction')
-      t.equal(rows.length, 0, `connection ${guess}`)
+    await service.query('begin')
+    // Without it, no worker of Citus gets the setting. PostgreSQL ignores it.
+    await service.query(`set local citus.propagate_set_commands = 'local'`)
+    const rowsOf = async (id: string) => {
+      await service.query(`set local service.connection_id = '${id}'`)
+      return (await service.query('select from portfolio_transaction')).rows.length
     }
+    for (const guess of guesses) t.equal(await rowsOf(guess), 0, `connection ${guess}`)
     // Row-level security protects from a missing WHERE, not from SQL as this role: see SECURITY.md.
-    await service.query(`select set_config('service.connection_id', $1, false)`, [foreign.id])
-    t.equal((await service.query('select from portfolio_transaction')).rows.length, 2)
+    t.equal(await rowsOf(foreign.id), 2)
+    await service.query('rollback')
   },
 )
 

@@ -16,6 +16,8 @@ import { until } from './until.ts'
 /** One PostgreSQL server of the cluster. */
 export interface CitusNode {
   port: number
+  /** Connection string of a superuser for the database `postgres`. */
+  url: string
   start(): Promise<void>
   /** Fast shutdown: connections break. */
   stop(): Promise<void>
@@ -89,6 +91,7 @@ async function createNode(folder: string, name: string): Promise<CitusNode> {
     )
   const node: CitusNode = {
     port,
+    url: urlOf(port, 'postgres'),
     start: async () => {
       server = spawn(...program('postgres', ['-D', data, ...settings]), {
         stdio: 'ignore',
@@ -107,10 +110,17 @@ async function createNode(folder: string, name: string): Promise<CitusNode> {
   return node
 }
 
-/** Creates a database on each node, with the newest schema, distributed by docs/citus.sql. */
-export async function createCitusDatabase(coordinator: string, name: string): Promise<void> {
-  const ports = await portsOf(coordinator)
-  for (const port of ports) await onNode(port, 'postgres', `create database ${name}`)
+/**
+ * Creates a database on each node, with the newest schema, distributed by docs/citus.sql.
+ * @param workers number of workers that get shards; all by default
+ */
+export async function createCitusDatabase(
+  coordinator: string,
+  name: string,
+  workers?: number,
+): Promise<void> {
+  const ports = (await portsOf(coordinator)).slice(0, workers && workers + 1)
+  await onEachNode(coordinator, `create database ${name}`)
   await joinNodes(name, ports)
   const pool = new pg.Pool({ connectionString: urlOf(ports[0] ?? 0, name), max: 1 })
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
@@ -120,9 +130,19 @@ export async function createCitusDatabase(coordinator: string, name: string): Pr
   await db.destroy()
 }
 
-export async function dropCitusDatabase(coordinator: string, name: string): Promise<void> {
-  for (const port of await portsOf(coordinator))
-    await onNode(port, 'postgres', `drop database ${name} with (force)`)
+/** Creates a database that can be cloned on each node: the clones know the nodes and their shards. */
+export async function createCitusTemplate(coordinator: string, name: string): Promise<void> {
+  await createCitusDatabase(coordinator, name)
+  // PostgreSQL clones a database without sessions. Citus keeps some open.
+  await onEachNode(coordinator, `alter database ${name} allow_connections false`)
+  const sessions = `select pg_terminate_backend(pid, 10000) from pg_stat_activity`
+  await onEachNode(coordinator, `${sessions} where datname = '${name}'`)
+}
+
+/** Runs a statement on each node at the same time, in the database `postgres`. */
+export async function onEachNode(coordinator: string, statement: string): Promise<void> {
+  const ports = await portsOf(coordinator)
+  await Promise.all(ports.map((port) => onNode(port, 'postgres', statement)))
 }
 
 async function joinNodes(name: string, ports: number[]): Promise<void> {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import type { Test } from 'tap'
+import { plannerSettings } from '../../src/postgres/statements.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 
 /** Opens all tables as their owner. Closed at teardown. */
@@ -15,8 +16,8 @@ export function openAsOwner(t: Test, url: string): Kysely<Tables> {
 }
 
 /**
- * Creates a login for one test, with the privileges and policies of investment_service. Other test
- * files use that role at the same time.
+ * Creates a login for one test, with the privileges, policies and planner settings of
+ * investment_service. Other test files use that role at the same time.
  * @returns its connection string
  */
 export async function loginOfService(t: Test, db: Kysely<Tables>, url: string): Promise<string> {
@@ -27,6 +28,9 @@ export async function loginOfService(t: Test, db: Kysely<Tables>, url: string): 
   await sql`create role ${role} login password ${sql.lit(login.password)} in role investment_service`.execute(
     db,
   )
+  // Citus passes the settings of a role to its workers, but no startup options.
+  for (const [name, value] of Object.entries(plannerSettings(false)))
+    await sql`alter role ${role} set ${sql.id(name)} = ${sql.lit(value)}`.execute(db)
   t.teardown(() => sql`drop role ${role}`.execute(db))
   return login.href
 }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { migrateToLatest } from '../../src/postgres/migrations.ts'
+import { createCitusTemplate, onEachNode } from './citus.ts'
 
 /** An empty database with the newest schema, which every test clones. */
 export interface Template {
@@ -16,12 +17,15 @@ export const isCitus = process.env.TEST_POSTGRES === 'citus'
 const partitions = new URL('../../docs/partitions.sql', import.meta.url)
 
 /**
- * Creates the template, once a test run; with partitioned tables if TEST_PARTITIONED=true. Citus cannot
- * clone a database, so it has no template.
+ * Creates the template, once a test run; with partitioned tables if TEST_PARTITIONED=true, and on each
+ * node of Citus.
  */
 export async function createTemplate(server: string): Promise<Template> {
-  if (isCitus) return { name: 'none', drop: async () => {} }
   const name = `template_${randomBytes(6).toString('hex')}`
+  if (isCitus) {
+    await createCitusTemplate(server, name)
+    return { name, drop: () => onEachNode(server, `drop database ${name} with (force)`) }
+  }
   await onServer(server, `create database ${name}`)
   const pool = new pg.Pool({ connectionString: databaseUrl(server, name), max: 1 })
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
