@@ -15,10 +15,19 @@ import { ROW_ID, type TransactionTable, totalOfAll } from './row-counts.ts'
 
 /** Request for the changes of one of the two transaction lists. */
 export interface ChangesRequest extends ConnectionRequest {
-  /** Change number of the last change that the client has; 0: none. */
-  since: bigint
+  since: Cursor
   /** Maximum number of changes. */
   limit: number
+}
+
+export interface Cursor {
+  /** Change number of the last change that the client has; 0: none. */
+  number: bigint
+  /**
+   * Newest change number when the client began its copy with `since=start`. Older removals do not
+   * concern it, while the numbers of its first pages can be below the horizon.
+   */
+  start: bigint
 }
 
 /** Value of `since` without an earlier cursor. */
@@ -33,24 +42,27 @@ function bindingOf(table: TransactionTable, tokenHash: Buffer): string {
   return hash('sha256', Buffer.concat([Buffer.from(table), tokenHash]), 'hex').slice(0, 8)
 }
 
-/** Writes an opaque cursor: 8 bytes of the change number and 4 of the binding, as base64url. */
-function formatCursor(number: bigint, table: TransactionTable, tokenHash: Buffer): string {
-  const digits = number.toString(16).padStart(16, '0')
-  return Buffer.from(digits + bindingOf(table, tokenHash), 'hex').toString('base64url')
+/** Writes an opaque cursor: twice 8 bytes of the numbers and 4 of the binding, as base64url. */
+function formatCursor({ number, start }: Cursor, table: TransactionTable, tokenHash: Buffer) {
+  const bytes = Buffer.alloc(16)
+  bytes.writeBigInt64BE(number)
+  bytes.writeBigInt64BE(start, 8)
+  const binding = Buffer.from(bindingOf(table, tokenHash), 'hex')
+  return Buffer.concat([bytes, binding]).toString('base64url')
 }
 
-/** @returns the change number; undefined for a cursor of another list or connection, or none at all */
+/** @returns undefined for a cursor of another list or connection, or none at all */
 export function parseCursor(
   text: string,
   table: TransactionTable,
   tokenHash: Buffer,
-): bigint | undefined {
-  if (text === START) return 0n
-  if (!/^[A-Za-z0-9_-]{16}$/.test(text)) return undefined
+): Cursor | undefined {
+  if (text === START) return { number: 0n, start: 0n }
+  if (!/^[A-Za-z0-9_-]{27}$/.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')
-  const isBound = bytes.toString('hex', 8) === bindingOf(table, tokenHash)
-  const number = bytes.readBigInt64BE()
-  return isBound && number >= 0n ? number : undefined
+  const isBound = bytes.toString('hex', 16) === bindingOf(table, tokenHash)
+  const [number, start] = [bytes.readBigInt64BE(), bytes.readBigInt64BE(8)]
+  return isBound && number >= 0n && start >= 0n ? { number, start } : undefined
 }
 
 // $1 to $3 identify the caller and the connection.
@@ -86,15 +98,20 @@ export function changeFeed(table: TransactionTable, item: TObject) {
   })
   const list = async (db: Database, request: ChangesRequest): Promise<ReadResponse> => {
     let nextCursor: string | undefined
-    const values = [String(request.since), String(request.limit)]
+    const { number: position, start } = request.since
+    const values = [String(position), String(request.limit)]
     const response = await readResponse(db, query, request, values, (lookup) => {
       const [horizon, nextPage, removedIds] = lookup.extra
       const newest = (BigInt(lookup.version.split('.')[0] as string) << ORDINAL_BITS) | LAST_ORDINAL
-      const isKnown = request.since >= BigInt(horizon ?? 0) && request.since <= newest
-      if (request.since > 0n && !isKnown) throw new CursorExpired(lookup.appId)
+      const latest = position > start ? position : start
+      const isKnown = latest >= BigInt(horizon ?? 0) && latest <= newest
+      if (position > 0n && !isKnown) throw new CursorExpired(lookup.appId)
       const hasMore = typeof nextPage === 'string'
-      const number = hasMore ? BigInt(nextPage) - 1n : newest
-      const cursor = formatCursor(number, table, request.tokenHash)
+      const next = {
+        number: hasMore ? BigInt(nextPage) - 1n : newest,
+        start: position > 0n ? start : newest,
+      }
+      const cursor = formatCursor(next, table, request.tokenHash)
       if (hasMore) nextCursor = cursor
       return {
         opening: '{"items":[',

@@ -2,7 +2,7 @@ import type { TObject } from '@sinclair/typebox'
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import type { AuthMethod } from './caller.ts'
-import { changeFeed } from './change-feed.ts'
+import { type Cursor, changeFeed } from './change-feed.ts'
 import { connectionOfApp, type LookupColumns, lookupColumns } from './connection.ts'
 import {
   type ConnectionRequest,
@@ -28,8 +28,8 @@ export interface ListRequest extends ConnectionRequest {
   /** Days (YYYY-MM-DD), both inclusive; undefined: no limit on that side. */
   from: string | undefined
   to: string | undefined
-  /** Change number after which the client needs the changes; undefined: a page of all rows. */
-  since: bigint | undefined
+  /** Cursor after which the client needs the changes; undefined: a page of all rows. */
+  since: Cursor | undefined
   /** Rows per page, and number of the page, from 0. */
   limit: number
   page: number

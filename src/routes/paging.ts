@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { representationOf, sendResponse } from '../http/conditional-requests.ts'
 import { tokenHash } from '../postgres/tokens.ts'
-import { parseCursor } from '../queries/change-feed.ts'
+import { type Cursor, parseCursor } from '../queries/change-feed.ts'
 import type { ListRequest } from '../queries/list-page.ts'
 import type { ReadResponse } from '../queries/read-response.ts'
 import type { TransactionTable } from '../queries/row-counts.ts'
@@ -52,7 +52,7 @@ function cursorOf({ params, query }: FastifyRequest, table: TransactionTable) {
 }
 
 /** The parameters of a page do not apply to changes. */
-function sinceErrors(request: FastifyRequest, since: bigint | undefined): ParameterError[] {
+function sinceErrors(request: FastifyRequest, since: Cursor | undefined): ParameterError[] {
   // The validated query has the default of `page`.
   const given = new URLSearchParams(request.url.slice(request.url.indexOf('?')))
   const errors = ['from', 'to', 'page', 'version']

@@ -176,7 +176,7 @@ export function ListEnvelope<Item extends TSchema>(
             description:
               'Only with `since`: value of `since` for the next request. Opaque; valid for at ' +
               'least 400 days.',
-            examples: ['AAAAXn____8V0AGR'],
+            examples: ['AAAAA3____8AAAAB_____xXQAZE'],
           }),
         ),
         hasMore: Type.Optional(

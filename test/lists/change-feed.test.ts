@@ -192,7 +192,7 @@ for (const list of listNames) {
     ])
     const otherList = list === 'portfolio' ? connection.account : connection.portfolio
     const own = await cursorOf(connection[list])
-    const wrong = ['', 'x', '0', 'START', 'a'.repeat(129), `${own}A`, own.slice(1)]
+    const wrong = ['', 'x', '0', 'START', 'a'.repeat(129), `${own}A`, own.slice(1), own.slice(11)]
     wrong.push(await cursorOf(otherList), await cursorOf(other[list]))
     for (const cursor of wrong) {
       t.same(await errorsOf(`since=${cursor}`), ['since invalid_cursor'], cursor)

@@ -97,3 +97,48 @@ t.test('expire-cursors: each cursor returns 410, and new ones work', async (t) =
   t.ok((await run('expire-cursors', '--json')).json().connections > 0)
   isProblem(t, await since(caller, 'account', before), 'cursor_expired', 'the second time')
 })
+
+/** Reads a copy in pages. @returns its number of rows, or the status of the first error */
+async function copyOf({ token, connection }: Caller, list: List, limit: number) {
+  const ids = new Set<string>()
+  for (let cursor = 'start', requests = 0; requests < 20; requests += 1) {
+    const path = `${connection[list]}?since=${cursor}&limit=${limit}`
+    const { status, json } = await get(path, { token })
+    if (status !== 200) return `status ${status}`
+    const { items, removed, nextCursor, hasMore, totalItems } = json()
+    for (const item of items) ids.add(item[lists[list].id])
+    for (const id of removed) ids.delete(id)
+    if (!hasMore) return `${ids.size} of ${totalItems}`
+    cursor = nextCursor
+  }
+  return 'endless'
+}
+
+for (const list of listNames) {
+  t.test(`since=start, ${list}: all pages, although rows are older than the horizon`, async (t) => {
+    const caller = await addCaller(db)
+    const { token, connection } = caller
+    const add = () => lists[list].add(db, connection, {}, {}, {})
+    const first = await add()
+    const [removed = ''] = await add()
+    const key = sql.ref(list === 'portfolio' ? 'transaction_id' : 'movement_id')
+    const remove = async (id: string, daysAgo: number) => {
+      await sql`delete from ${sql.table(TABLE[list])} where ${key} = ${id}`.execute(db)
+      await sql`update ${sql.table(`${TABLE[list]}_removal`)}
+        set removed_at = now() - make_interval(days => ${daysAgo}) where ${key} = ${id}`.execute(db)
+    }
+    await remove(removed, 401)
+    t.equal((await run('prune')).code, 0)
+    t.equal(await copyOf(caller, list, 2), '5 of 5', 'after prune')
+    t.equal((await run('expire-cursors')).code, 0)
+    t.equal(await copyOf(caller, list, 2), '5 of 5', 'after expiry')
+    await add()
+    const path = `${connection[list]}?limit=2&since=`
+    const { nextCursor } = (await get(`${path}start`, { token })).json()
+    await remove(String(first[0]), 401)
+    t.equal((await get(path + nextCursor, { token })).status, 200)
+    t.equal((await run('prune')).code, 0)
+    isProblem(t, await get(path + nextCursor, { token }), 'cursor_expired', 'pruned meanwhile')
+    t.equal(await copyOf(caller, list, 3), '7 of 7')
+  })
+}
