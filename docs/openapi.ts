@@ -270,7 +270,7 @@ export interface components {
             /**
              * Next cursor
              * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
-             * @example AAAAXn____8V0AGR
+             * @example AAAAA3____8AAAAB_____xXQAZE
              */
             nextCursor?: string;
             /**
@@ -452,7 +452,7 @@ export interface components {
             /**
              * Next cursor
              * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
-             * @example AAAAXn____8V0AGR
+             * @example AAAAA3____8AAAAB_____xXQAZE
              */
             nextCursor?: string;
             /**
@@ -758,7 +758,7 @@ export interface components {
             /**
              * Next cursor
              * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
-             * @example AAAAXn____8V0AGR
+             * @example AAAAA3____8AAAAB_____xXQAZE
              */
             nextCursor?: string;
             /**
@@ -940,7 +940,7 @@ export interface components {
             /**
              * Next cursor
              * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
-             * @example AAAAXn____8V0AGR
+             * @example AAAAA3____8AAAAB_____xXQAZE
              */
             nextCursor?: string;
             /**

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Kysely } from 'kysely'
+import { advance } from '../../../seeds/advance.ts'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
@@ -11,7 +12,7 @@ import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
 import { type Verification, verifyRowCounts } from '../verify.ts'
 
-/** `migrate`, `seed`, `verify`, `prune` and `expire-cursors`. */
+/** `migrate`, `seed`, `demo`, `verify`, `prune` and `expire-cursors`. */
 export function addMaintenanceCommands(
   program: Command,
   run: Run,
@@ -49,6 +50,7 @@ export function addMaintenanceCommands(
         return { json: { seeded: true }, text: 'The sample data is in the database.' }
       }),
     )
+  addDemo(program, run)
   program
     .command('verify')
     .description('count all rows, and report wrong row counts: the API takes totals from them')
@@ -69,6 +71,31 @@ export function addMaintenanceCommands(
         return { json: { connections }, text }
       }),
     )
+}
+
+function addDemo(program: Command, run: Run): void {
+  program
+    .command('demo')
+    .description('the sample data')
+    .command('advance')
+    .description(
+      `move ${DEMO.wealth.connections.large.token} by some days: add rows, give an UNKNOWN its type, ` +
+        'correct an amount, cancel a row. Always the same changes on a day.',
+    )
+    .option('--days <n>', 'number of days, at most 366', daysToAdvance, 1)
+    .addHelpText('after', examples('demo advance', 'demo advance --days 10'))
+    .action(({ days }: { days: number }) =>
+      run(async ({ db }) => {
+        const day = await advance(db, days)
+        const { token } = DEMO.wealth.connections.large
+        return { json: { days, day }, text: `${token} has the rows up to ${day}.` }
+      }),
+    )
+}
+
+function daysToAdvance(value: string): number {
+  if (/^\d{1,3}$/.test(value) && Number(value) >= 1 && Number(value) <= 366) return Number(value)
+  throw new InvalidArgumentError('It must be a whole number from 1 to 366.')
 }
 
 function addPrune(program: Command, run: Run): void {
