@@ -1,5 +1,6 @@
 import os from 'node:os'
 import { Command, CommanderError } from 'commander'
+import packageJson from '../../package.json' with { type: 'json' }
 import { readConfig } from '../config.ts'
 import { OperatorError } from '../operator-error.ts'
 import { CALL, type Run } from './command.ts'
@@ -65,6 +66,7 @@ function buildProgram(run: Run, { environment, stdout, stderr }: Io): Command {
       'Manages the data of the service: apps and their tokens, connections and their rows. Uses ' +
         'the database in DATABASE_URL, or the embedded one.',
     )
+    .version(packageJson.version, '-V, --version', 'print the version')
     .option('--json', 'print one JSON object, for scripts (run npm with --silent)')
     .option('--verbose', 'print the stack of an unexpected error')
     .configureHelp({ showGlobalOptions: true })
@@ -92,8 +94,8 @@ export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal
     const code = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
     return failed(code, error instanceof OperatorError ? error.message : sentence)
   }
-  // Commander printed help: on request, or because the command is missing.
-  if (error instanceof CommanderError && error.code.startsWith('commander.help')) {
+  // Commander printed the version or help: on request, or because the command is missing.
+  if (error instanceof CommanderError && /^commander[.](?:help|version)/.test(error.code)) {
     return { exitCode: error.exitCode === 0 ? 0 : 2, sentence: '', json: {} }
   }
   if (error instanceof CommanderError || error instanceof UsageError) {

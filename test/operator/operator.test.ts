@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -419,41 +419,49 @@ t.test('Tables: control and bidirectional characters are escaped', async (t) => 
   )
 })
 
-t.test('--help: every command has an example', async (t) => {
-  const commands = [
-    'migrate',
-    'seed',
-    'verify',
-    'app create',
-    'app list',
-    'app set-client-id',
-    'app delete',
-    'token issue',
-    'token list',
-    'token revoke',
-    'connection create',
-    'connection list',
-    'connection delete',
-    'import portfolio-transactions',
-    'import account-transactions',
-    'import transfer-orders',
-  ]
-  await Promise.all(
-    commands.map(async (command) => {
-      const { code, stdout } = await operatorHere([...command.split(' '), '--help'], {})
-      t.equal(code, 0)
-      t.match(stdout, `For example:\n  npm run operator -- ${command}`)
-    }),
-  )
-  const orders = await operatorHere(['import', 'transfer-orders', '--help'], {})
-  t.match(
-    orders.stdout,
-    /left out is null.* completedAt,.* null for not yet; left out, .* the time of the import/s,
-  )
-  t.match(await operatorHere(['--help'], {}), {
-    code: 0,
-    stdout: /Commands:\n {2}migrate/,
-    stderr: '',
-  })
-  t.match(await operator([]), { code: 2, stdout: '', stderr: /Commands:\n {2}migrate/ })
-})
+t.test(
+  '--help and --version: an example of every command, the version of package.json',
+  async (t) => {
+    const commands = [
+      'migrate',
+      'seed',
+      'verify',
+      'app create',
+      'app list',
+      'app set-client-id',
+      'app delete',
+      'token issue',
+      'token list',
+      'token revoke',
+      'connection create',
+      'connection list',
+      'connection delete',
+      'import portfolio-transactions',
+      'import account-transactions',
+      'import transfer-orders',
+    ]
+    await Promise.all(
+      commands.map(async (command) => {
+        const { code, stdout } = await operatorHere([...command.split(' '), '--help'], {})
+        t.equal(code, 0)
+        t.match(stdout, `For example:\n  npm run operator -- ${command}`)
+      }),
+    )
+    const orders = await operatorHere(['import', 'transfer-orders', '--help'], {})
+    t.match(
+      orders.stdout,
+      /left out is null.* completedAt,.* null for not yet; left out, .* the time of the import/s,
+    )
+    const { version } = JSON.parse(await readFile('package.json', 'utf8'))
+    for (const option of ['--version', '-V']) {
+      const printed = { code: 0, stdout: `${version}\n`, stderr: '' }
+      t.match(await operatorHere([option], {}), printed)
+    }
+    t.match(await operatorHere(['--help'], {}), {
+      code: 0,
+      stdout: /Commands:\n {2}migrate/,
+      stderr: '',
+    })
+    t.match(await operator([]), { code: 2, stdout: '', stderr: /Commands:\n {2}migrate/ })
+  },
+)
