@@ -70,7 +70,10 @@ export function shareParts(document: Document): void {
 
 const named = new Map<unknown, Schema>(parts.map((part) => [part[PART], part]))
 
-/** Adds the parts to the components. Each copy in a field becomes a reference. */
+/**
+ * Adds the parts to the components. Each copy in a field becomes a reference. Drops
+ * `additionalProperties`: a later release may add fields (docs/compatibility.md).
+ */
 export function nameParts({ components }: Document): void {
   const schemas = { ...components.schemas }
   for (const { [PART]: name, ...part } of parts) schemas[String(name)] = part
@@ -83,7 +86,7 @@ const ANNOTATIONS = ['title', 'description', 'examples']
 function withReferences<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map(withReferences) as T
   if (typeof schema !== 'object' || schema === null) return schema
-  const keywords = Object.entries(schema)
+  const keywords = Object.entries(schema).filter(([key]) => key !== 'additionalProperties')
   const { [PART]: name, type } = schema as Schema
   const part = named.get(name)
   if (!part)
