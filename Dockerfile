@@ -20,6 +20,10 @@ RUN mkdir -p /root-of-image/tmp /root-of-image/etc \
   | xargs -I '{}' cp -L --parents '{}' /root-of-image
 
 FROM scratch
+# Add the commit when you build: --label org.opencontainers.image.revision="$(git rev-parse HEAD)".
+LABEL org.opencontainers.image.title="Investment Data Query Service" \
+      org.opencontainers.image.description="Read-only HTTP API over PostgreSQL: transactions and transfer orders" \
+      org.opencontainers.image.version="1.0.0"
 COPY --from=build /root-of-image /
 COPY --from=build /usr/local/bin/node /usr/local/bin/node
 COPY --from=build /app/node_modules /app/node_modules
