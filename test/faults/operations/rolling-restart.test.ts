@@ -64,28 +64,72 @@ t.test('503 and 404: an instance hangs, and HAProxy sends the standard error bod
   assertProblem(t, response, 'service_unavailable')
 })
 
-t.test('Connections beyond 200 of one address: HAProxy closes them', async (t) => {
-  const { port } = await startServiceProcess(t, options.environment)
-  const { url } = await startHaproxy(t, [port, port])
-  let closed = 0
-  const sockets = Array.from({ length: 300 }, () =>
-    connect(Number(new URL(url).port), '127.0.0.1')
-      .on('error', () => {})
-      .on('close', () => {
-        closed += 1
-      })
-      .resume(),
-  )
-  t.teardown(() => sockets.forEach((socket) => void socket.destroy()))
-  await until('HAProxy closes some', () => closed >= 100)
-  await sleep(500)
-  // The requests before have connections, too.
-  t.ok(closed < 150, `${closed} of ${sockets.length} connections are closed`)
-  for (const socket of sockets) socket.destroy()
-  const isServed = () =>
+/** Waits until a request from this address gets 200. */
+const untilServed = (url: string) =>
+  until('the address is served again', () =>
     sendAndRead(url, request).then(
       ({ status }) => status === 200,
       () => false,
-    )
-  await until('the address is served again', isServed)
+    ),
+  )
+
+/** Opens connections, and counts those that the proxy closes. */
+function openConnections(t: Test, url: string, count: number) {
+  const state = { closed: 0, destroy: () => sockets.forEach((socket) => void socket.destroy()) }
+  const sockets = Array.from({ length: count }, () => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').resume()
+    return socket
+      .on('error', () => {})
+      .on('close', () => {
+        // A connection that the test closes has not ended.
+        if (socket.readableEnded || socket.errored) state.closed += 1
+      })
+  })
+  t.teardown(state.destroy)
+  return state
+}
+
+t.test('Connections beyond 200 of one address: HAProxy closes them', async (t) => {
+  const { port } = await startServiceProcess(t, options.environment)
+  const { url } = await startHaproxy(t, [port, port])
+  const connections = openConnections(t, url, 300)
+  await until('HAProxy closes some', () => connections.closed >= 100)
+  await sleep(500)
+  // The requests before have connections, too.
+  t.ok(connections.closed < 150, `${connections.closed} of 300 connections are closed`)
+  connections.destroy()
+  await untilServed(url)
+})
+
+t.test('More than 1,000 new connections of one address in 10 s: HAProxy closes them', async (t) => {
+  const { port } = await startServiceProcess(t, options.environment)
+  const { url } = await startHaproxy(t, [port, port])
+  let opened = 0
+  await until('HAProxy closes some', async () => {
+    opened += 100
+    const connections = openConnections(t, url, 100)
+    await sleep(100)
+    connections.destroy()
+    return connections.closed > 0
+  })
+  t.ok(opened > 900, `${opened} connections`)
+  await untilServed(url)
+})
+
+t.test('503: nginx rejects requests beyond 200 connections of one address', async (t) => {
+  const { port, process } = await startServiceProcess(t, options.environment)
+  const { url } = await startNginx(t, [port, port])
+  process.kill('SIGSTOP')
+  t.teardown(() => process.kill('SIGCONT'))
+  let rejected = 0
+  const responses = Array.from({ length: 300 }, async () => {
+    const { status } = await sendAndRead(url, request)
+    if (status === 503) rejected += 1
+  })
+  await until('nginx rejects some', () => rejected >= 100)
+  await sleep(500)
+  t.equal(rejected, 100)
+  process.kill('SIGCONT')
+  await Promise.all(responses)
+  await untilServed(url)
 })
