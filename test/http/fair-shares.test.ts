@@ -91,6 +91,7 @@ t.test('503: one app has at most three quarters of MAX_REQUESTS in flight', asyn
     MAX_REQUESTS: '20',
     DATABASE_POOL_SIZE: '40',
     METRICS_PORT: '0',
+    RATE_LIMIT_PER_MINUTE: '1000',
   }
   const service = await startService(t, { environment, logLevel: 'info' })
   const [busy, other] = [await addCaller(service.db), await addCaller(service.db)]
@@ -110,6 +111,13 @@ t.test('503: one app has at most three quarters of MAX_REQUESTS in flight', asyn
       return status
     })
     await until('the app has its share', () => rejected >= 15)
+    await until('all connections are open', async () => {
+      const { rows } = await sql`select from pg_stat_activity where datname = current_database()
+        and application_name = 'investment-data-query-service'`.execute(service.db)
+      return rows.length === service.database.state().primary.connections
+    })
+    // Blocked connections get no further reads after 250 ms. A read behind a blocked one would wait.
+    await sleep(1_000)
     for (let i = 0; i < 20; i += 1) t.equal(await orders(other), 200)
     t.equal(rejected, 15)
   })
@@ -190,34 +198,34 @@ t.test('200: an app is served while another one is over its quota', async (t) =>
 })
 
 t.test('200: an app finds memory while another one does not read its responses', async (t) => {
-  const service = await startService(t, { environment: { ANSWER_MEMORY_MB: '16' } })
+  const service = await startService(t, { environment: { ANSWER_MEMORY_MB: '64' } })
   const [other, hoarding] = [await addCaller(service.db), await addCaller(service.db)]
   const addRows = ({ connection }: Caller, length: number) => {
     const rows = Array.from({ length }, () => ({ description: '😀'.repeat(10_000) }))
     return addPortfolioTransactions(service.db, connection, ...rows)
   }
-  await addRows(hoarding, 20)
-  // More than one response of the first app: without shares, these rows would not fit.
-  await addRows(other, 60)
+  await addRows(hoarding, 50)
+  // 7 MB, more than the kernel buffers of a connection: without shares, these rows would not fit.
+  await addRows(other, 180)
   const request = [
     `GET ${hoarding.connection.portfolio} HTTP/1.1`,
     'Host: x',
     `Authorization: Bearer ${hoarding.token}`,
     '\r\n',
   ].join('\r\n')
-  // The kernel buffers the first responses of each connection.
-  for (let connections = 0; connections < 20; connections += 1) {
+  const { database } = service
+  const isFull = () => database.state().responseBytes > 0.5 * database.state().responseBytesLimit
+  await until('most of the memory is in use', async () => {
+    // The kernel buffers the first 4 MB of each connection. The app may have 48 MiB, and 32 are needed.
     const socket = connect({ port: service.port, host: '127.0.0.1' })
     t.teardown(() => socket.destroy())
     socket.on('error', () => {})
     socket.pause().write(request.repeat(10))
     await once(socket, 'connect')
-  }
-  const { database } = service
-  const isFull = () => database.state().responseBytes > 0.6 * database.state().responseBytesLimit
-  await until('most of the memory is in use', isFull)
-  // The responses to the last of these requests are still on their way.
-  await sleep(500)
+    // Until then, responses are on their way to the kernel.
+    await sleep(1_000)
+    return isFull()
+  })
   t.equal(countOf(await statusesOf(service, other), 200), MEASURED)
   t.ok(isFull())
 })
