@@ -18,7 +18,6 @@ export const compression = fp(async (app: FastifyInstance) => {
     syncThreshold: MAX_SYNC_BYTES,
     zlibOptions: levels,
     brotliOptions: brotli,
-    customTypes: /json/,
   })
 })
 

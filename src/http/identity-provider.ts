@@ -124,9 +124,9 @@ function isAccessToken({ typ }: JWTHeaderParameters, payload: JWTPayload): boole
   return ['at_hash', 'c_hash', 'events', 'cnf'].every((claim) => payload[claim] === undefined)
 }
 
-/** Returns a client id that fits app.client_id: text of at most 255 characters for PostgreSQL. */
+/** Returns a client id that PostgreSQL can compare with app.client_id. */
 function clientIdOf(payload: JWTPayload, claims: string[]): string | undefined {
   const value = claims.map((name) => payload[name]).find((claim) => claim !== undefined)
-  if (typeof value !== 'string' || value === '' || value.length > 255) return undefined
-  return value.isWellFormed() && !value.includes('\0') ? value : undefined
+  const isText = typeof value === 'string' && value.isWellFormed() && !value.includes('\0')
+  return isText ? value : undefined
 }

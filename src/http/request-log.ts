@@ -73,7 +73,7 @@ export function redactedLogger(logger: Logger): Logger {
 }
 
 const serializers = {
-  req: ({ id, method, routeOptions }: FastifyRequest) => ({ id, method, route: routeOptions?.url }),
+  req: ({ id, method, routeOptions }: FastifyRequest) => ({ id, method, route: routeOptions.url }),
   res: ({ statusCode = 0 }: { statusCode?: number }) => ({ statusCode }),
   err: (error: unknown) => serializeError(error),
 }
