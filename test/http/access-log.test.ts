@@ -58,6 +58,17 @@ t.test('malformed request: one line', async (t) => {
   t.same(more, [])
 })
 
+t.test('503: the line has the reason', async (t) => {
+  const { database } = service
+  const all = database.reserve(1, performance.now())
+  all.take(database.state().responseBytesLimit)
+  const before = service.log.length
+  t.equal((await service.get(connection.portfolio, { token })).status, 503)
+  const errorCode = 'service_unavailable'
+  t.match(await lines(before), [{ status: 503, errorCode, unavailableReason: 'overload' }])
+  all.end(false)
+})
+
 t.test('disconnect before the response: `aborted` without a status', async (t) => {
   const before = service.log.length
   await service.db.transaction().execute(async (db) => {
@@ -112,8 +123,12 @@ t.test('redacted logger: no path of a request, no additional properties of an er
   })
   app.get('/:token', async (request, reply) => {
     const cause = Object.assign(new Error('the cause'), { payload: { sub: 'secret' } })
+    cause.cause = 'the secret'
     const err = Object.assign(new Error('the error', { cause }), { claims: 'secret', code: 'E1' })
     app.log.info({ req: request, res: reply, err }, 'all of it')
+    const circular = new Error('the error')
+    circular.cause = circular
+    app.log.info({ err: circular }, 'circular')
     return {}
   })
   await app.inject('/secret?secret')
@@ -122,8 +137,14 @@ t.test('redacted logger: no path of a request, no additional properties of an er
   t.match(line, {
     req: { method: 'GET', route: '/:token' },
     res: { statusCode: 200 },
-    err: { type: 'Error', message: 'the error', code: 'E1', cause: { message: 'the cause' } },
+    err: {
+      ...{ type: 'Error', message: 'the error', code: 'E1' },
+      cause: { message: 'the cause', cause: { type: 'string', message: '', stack: '' } },
+    },
   })
+  const { err } = log.map((text) => JSON.parse(text)).find(({ msg }) => msg === 'circular')
+  t.match(err, { cause: { cause: { cause: { message: 'the error' } } } })
+  t.equal(err.cause.cause.cause.cause, undefined)
 })
 
 function request(path: string): string {

@@ -62,7 +62,8 @@ t.test(
       const lines = log.slice(before).filter((line) => line.includes(requestId))
       const causes = lines.filter((line) => line.includes('division by zero'))
       t.equal(causes.length, 1, 'the cause, once')
-      t.match(JSON.parse(String(causes[0])), { level: 50, requestId, err: { code: '22012' } })
+      const err = { code: '22012' }
+      t.match(JSON.parse(String(causes[0])), { level: 50, msg: 'request failed', requestId, err })
       t.equal(lines.length, 2, 'the cause and the line of the request')
       t.notMatch(
         response.text,
@@ -98,15 +99,15 @@ t.test('500: the same on all three endpoints (contract 19)', async (t) => {
 t.test('503: the reason and its cause are logged once with the request id (contract 19)', (t) =>
   duringOutage(t, databaseUrl, async () => {
     const before = log.length
-    const { requestId } = isProblem(
-      t,
-      await get(connection.orders, { token }),
-      'service_unavailable',
-    )
+    const response = await get(connection.orders, { token })
+    const { requestId } = isProblem(t, response, 'service_unavailable')
+    t.equal(response.headers.get('retry-after'), '1')
     const lines = log.slice(before).map((line) => JSON.parse(line))
     const [line, ...more] = lines.filter((each) => each.requestId === requestId && each.level > 30)
     t.match(line, { level: 40, msg: 'request could not be served', reason: /database/ })
     t.match(line.cause, /not currently accepting connections/)
+    const request = lines.find((each) => each.requestId === requestId && each.level === 30)
+    t.match(request, { msg: 'request', unavailableReason: 'database' })
     t.same(more, [])
   }),
 )

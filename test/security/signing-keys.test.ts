@@ -58,6 +58,20 @@ t.test('withdrawn key: rejected after the next fetch', async (t) => {
   await t.rejects(verify(old), InvalidToken)
 })
 
+t.test('withdrawn key: a verified token is not verified again for a minute', async (t) => {
+  const { issuer, verify } = await start(t, { cooldownMs: 0 })
+  const setClock = stopClock(t)
+  const token = await fresh(issuer)
+  t.equal(await verify(token), 'client')
+  issuer.keys.clear()
+  await issuer.addKey('second')
+  t.equal(await verify(await fresh(issuer)), 'client')
+  setClock(59_999)
+  t.equal(await verify(token), 'client')
+  setClock(60_001)
+  await t.rejects(verify(token), InvalidToken)
+})
+
 t.test('unknown key ids: no fetch during the cooldown', async (t) => {
   const { issuer, verify } = await start(t, { cooldownMs: 60_000 })
   await verify(await fresh(issuer))

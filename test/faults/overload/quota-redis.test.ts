@@ -60,6 +60,7 @@ t.test('200: Redis is down; the quota holds again when it is back', async (t) =>
     t.equal(response.status, i % 2 === 0 ? 200 : 429)
   }
   t.equal(warnings(one).length, 1, 'one warning for all requests')
+  t.match(warnings(one)[0], '"err":{"type":"', 'with its cause')
 
   await redis.start()
   const counted = async () => (await ask(one)).headers.get('ratelimit') !== null
