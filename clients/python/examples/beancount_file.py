@@ -1,0 +1,99 @@
+"""Prints the transactions of a connection as a beancount file, with every digit.
+
+Run: PYTHONPATH=clients/python/src python3 clients/python/examples/beancount_file.py > connection.beancount
+
+Account transactions move cash. Portfolio transactions move units; their cash is in the account
+transactions. Check the file with ``bean-check``.
+"""
+
+import os
+import re
+from decimal import Decimal
+from typing import Dict, List, Optional, Set
+
+from investment_data import InvestmentData
+
+BASE_URL = os.environ.get("BASE_URL", "http://127.0.0.1:3000")
+APP_TOKEN = os.environ.get("APP_TOKEN", "idq_demo_wealth_this_token_is_public")
+CONNECTION_TOKEN = os.environ.get("CONNECTION_TOKEN", "DEMOSMALL1")
+
+INCOMING = re.compile(r".*_BUY|.*_IN|BUY|RIGHTS_ISSUE|SPINOFF")
+OUTGOING = re.compile(r".*_SELL|.*_OUT|SELL|DELISTING|RIGHTS_EXCLUSION")
+CURRENCY = re.compile(r"[A-Z][A-Z0-9'._-]{0,22}[A-Z0-9]")
+
+entries: List[str] = []
+accounts: Set[str] = set()
+
+
+def digits(number: Decimal) -> str:
+    return format(number, "f")
+
+
+def quoted(text: Optional[str]) -> str:
+    escaped = " ".join((text or "").split()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def currency_of(code: Optional[str]) -> str:
+    """XXX is the code of ISO 4217 for no currency."""
+    return code if code and CURRENCY.fullmatch(code) else "XXX"
+
+
+def account(*parts: str) -> str:
+    name = ":".join(parts)
+    accounts.add(name)
+    return name
+
+
+def word(type_: str) -> str:
+    """DIVIDEND_RETENTION as a part of an account name."""
+    return type_.replace("_", "-").title()
+
+
+def transaction(
+    day: str, payee: str, text: Optional[str], meta: Dict[str, str], postings: Dict[str, str]
+) -> None:
+    lines = [f"{day} * {quoted(payee)} {quoted(text)}"]
+    lines += [f"  {name}: {quoted(value)}" for name, value in meta.items()]
+    lines += [f"  {name}  {value}" for name, value in postings.items()]
+    entries.append("\n".join(lines))
+
+
+connection = InvestmentData(BASE_URL, APP_TOKEN).connection(CONNECTION_TOKEN)
+for movement in connection.account_transactions():
+    cash = account("Assets", "Cash", "A" + movement["accountId"][:8])
+    other = account("Equity", "Cash", word(movement["type"]))
+    amount, currency = movement["amount"], currency_of(movement["currency"])
+    transaction(
+        movement["operationDateDay"] or movement["valueDateDay"] or "",
+        movement["type"],
+        movement["description"],
+        {"id": movement["movementId"]},
+        {
+            cash: f"{digits(amount)} {currency}",
+            other: f"{digits(amount.copy_negate())} {currency}",
+        },
+    )
+
+for row in connection.portfolio_transactions():
+    titles, price = row["titles"], row["price"]
+    day = row["operationDateDay"] or row["valueDateDay"] or ""
+    meta = {"id": row["transactionId"]}
+    if row["amount"] is not None:
+        meta["amount"] = f"{digits(row['amount'])} {currency_of(row['currency'])}"
+    incoming, outgoing = INCOMING.fullmatch(row["type"]), OUTGOING.fullmatch(row["type"])
+    postings: Dict[str, str] = {}
+    # A name of a commodity has at most 24 characters.
+    commodity = "I" + (row["investment"] or "0").replace("-", "").upper()[:22]
+    if titles is not None and (incoming or outgoing):
+        units = titles.copy_abs() if incoming else titles.copy_abs().copy_negate()
+        portfolio = account("Assets", "Portfolio", "P" + row["portfolioId"][:8])
+        postings[portfolio] = f"{digits(units)} {commodity}"
+        postings[account("Equity", "Units")] = f"{digits(units.copy_negate())} {commodity}"
+        if price is not None and row["investment"]:
+            code = currency_of(row["currency"])
+            entries.append(f"{day} price {commodity} {digits(price)} {code}")
+    transaction(day, row["type"], row["description"], meta, postings)
+
+print("\n".join(f"1970-01-01 open {name}" for name in sorted(accounts)))
+print("\n" + "\n\n".join(entries))

@@ -1,0 +1,70 @@
+/**
+ * Prints the portfolio transactions of a connection as an import file for Ghostfolio 2.
+ * Run: node clients/typescript/examples/ghostfolio.ts > import.json
+ */
+import { type Decimal, InvestmentData, type PortfolioTransaction } from '../src/index.ts'
+
+const {
+  BASE_URL = 'http://127.0.0.1:3000',
+  APP_TOKEN = 'idq_demo_wealth_this_token_is_public',
+  CONNECTION_TOKEN = 'DEMOSMALL1',
+} = process.env
+
+/** Activities by type: the sides of splits and transfers keep the number of shares right. */
+const INCOMING = /_BUY$|_IN$|^(BUY|RIGHTS_ISSUE|SPINOFF)$/
+const OUTGOING = /_SELL$|_OUT$|^(SELL|DELISTING|RIGHTS_EXCLUSION)$/
+const PAYMENTS: Record<string, string> = { DIVIDENDS: 'DIVIDEND', COUPON: 'INTEREST' }
+
+/** Ghostfolio accepts the codes of ISO 4217, and GBp for pence. */
+const currencyOf = (code: string | null) =>
+  code === 'GBX' ? 'GBp' : /^[A-Z]{3}$/.test(code ?? '') ? code : undefined
+
+/** Ghostfolio reads JSON numbers as floats, and has no signs: the type has the direction. */
+const number = (decimal: Decimal | null) => Math.abs(Number(decimal ?? 0))
+
+function activityOf(row: PortfolioTransaction) {
+  const { type, titles, price, amount, commission, description, investment } = row
+  const currency = currencyOf(row.currency)
+  const day = row.operationDateDay ?? row.valueDateDay
+  const common = {
+    comment: description,
+    currency,
+    dataSource: 'MANUAL',
+    date: `${day}T00:00:00.000Z`,
+    fee: number(commission),
+    symbol: investment,
+  }
+  if (!currency || investment === null) return undefined
+  const payment = PAYMENTS[type]
+  if (payment) return { ...common, type: payment, quantity: 1, unitPrice: number(amount) }
+  const quantity = number(titles)
+  const trade = INCOMING.test(type) ? 'BUY' : OUTGOING.test(type) ? 'SELL' : undefined
+  if (trade === undefined || quantity === 0) return undefined
+  const unitPrice = price === null ? number(amount) / quantity : number(price)
+  return { ...common, type: trade, quantity, unitPrice }
+}
+
+const api = new InvestmentData({ baseUrl: BASE_URL, token: APP_TOKEN })
+const activities: object[] = []
+const assetProfiles = new Map<string, object>()
+let omitted = 0
+for await (const row of api.connection(CONNECTION_TOKEN).portfolioTransactions()) {
+  const activity = activityOf(row)
+  if (activity === undefined) {
+    omitted += 1
+    continue
+  }
+  activities.push(activity)
+  const { symbol, currency, dataSource } = activity
+  assetProfiles.set(String(symbol), {
+    symbol,
+    currency,
+    dataSource,
+    name: row.description ?? symbol,
+  })
+}
+const meta = { date: new Date().toISOString(), version: 'investment-data-client' }
+console.log(
+  JSON.stringify({ meta, assetProfiles: [...assetProfiles.values()], activities }, null, 2),
+)
+console.error(`${activities.length} activities; ${omitted} transactions have no such activity`)

@@ -1,0 +1,110 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import t from 'tap'
+import { DEMO } from '../../seeds/sample-data.ts'
+import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
+import { pythonEnvironment, startDrivers } from './drivers.ts'
+import { needsProgram, run } from './programs.ts'
+
+await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, 'bean-check', 'beancount')
+
+const { url } = await startSeededService(t)
+const { connections } = DEMO.wealth
+const clients = join(import.meta.dirname, '../../clients')
+const { TypeScript } = startDrivers(t)
+
+const accessOf = (connection: string) => ({ url, token: DEMO_TOKEN, connection })
+const variables = (connection: string) => ({
+  BASE_URL: url,
+  APP_TOKEN: DEMO_TOKEN,
+  CONNECTION_TOKEN: connection,
+})
+
+const text = { type: 'string', minLength: 1, maxLength: 255 }
+const positive = { type: 'number', minimum: 0 }
+/** Rules of Ghostfolio for an import, and for the profile of an asset without market data. */
+const ghostfolioImport = {
+  type: 'object',
+  required: ['activities', 'assetProfiles'],
+  properties: {
+    activities: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['currency', 'date', 'fee', 'quantity', 'symbol', 'type', 'unitPrice'],
+        additionalProperties: false,
+        properties: {
+          comment: { type: ['string', 'null'] },
+          currency: { type: 'string', pattern: '^[A-Z]{3}$' },
+          dataSource: { const: 'MANUAL' },
+          date: { type: 'string', format: 'date-time' },
+          fee: positive,
+          quantity: positive,
+          symbol: { ...text, format: 'uuid' },
+          type: { enum: ['BUY', 'DIVIDEND', 'FEE', 'INTEREST', 'LIABILITY', 'SELL'] },
+          unitPrice: positive,
+        },
+      },
+    },
+    assetProfiles: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['currency', 'dataSource', 'name', 'symbol'],
+        properties: { currency: text, dataSource: { const: 'MANUAL' }, name: text, symbol: text },
+      },
+    },
+  },
+}
+
+t.test('ghostfolio.ts: an import file with each buy, sell and payment', async (t) => {
+  const validate = addFormats.default(new Ajv({ strict: true })).compile(ghostfolioImport)
+  const program = join(clients, 'typescript/examples/ghostfolio.ts')
+  for (const { token } of [connections.small, connections.large]) {
+    const args = ['--disable-warning=ExperimentalWarning', program]
+    const file = JSON.parse(await run(process.execPath, args, { env: variables(token) }))
+    t.ok(validate(file), JSON.stringify(validate.errors))
+    const rows = await TypeScript.list(accessOf(token), 'portfolio')
+    const counts = [
+      ['BUY', 'BUY'],
+      ['SELL', 'SELL'],
+      ['DIVIDENDS', 'DIVIDEND'],
+    ].map(([type, activity]) => {
+      const complete = rows.filter((row) => row.type === type && row.currency && row.investment)
+      const found = file.activities.filter((each: { type: string }) => each.type === activity)
+      return { type, complete: complete.length, found: found.length }
+    })
+    // The sides of splits and transfers are also buys and sells.
+    const missing = counts.filter(({ complete, found }) => found < complete)
+    t.strictSame(missing, [], JSON.stringify(counts))
+    const symbols = file.assetProfiles.map(({ symbol }: { symbol: string }) => symbol)
+    t.ok(file.activities.every(({ symbol }: { symbol: string }) => symbols.includes(symbol)))
+  }
+})
+
+t.test('beancount_file.py: bean-check accepts it; every row with its digits', async (t) => {
+  const folder = t.testdir({})
+  const program = join(clients, 'python/examples/beancount_file.py')
+  for (const { token } of [connections.small, connections.large]) {
+    const env = { ...pythonEnvironment, ...variables(token) }
+    const text = await run('python3', [program], { env })
+    const file = join(folder, `${token}.beancount`)
+    await writeFile(file, text)
+    t.equal(await run('bean-check', [file]), '')
+    const entries = new Map(
+      text.split('\n\n').map((entry) => [/^ {2}id: "(.*)"$/m.exec(entry)?.[1], entry]),
+    )
+    const cash = await TypeScript.list(accessOf(token), 'account')
+    const portfolio = await TypeScript.list(accessOf(token), 'portfolio')
+    const missing = [
+      ...cash.filter((row) => !entries.get(`${row.movementId}`)?.includes(` ${row.amount} `)),
+      ...portfolio.filter(
+        (row) => !entries.get(`${row.transactionId}`)?.includes(`${row.amount ?? ''}`),
+      ),
+    ]
+    t.strictSame(missing, [], `${cash.length} and ${portfolio.length} rows`)
+  }
+})
