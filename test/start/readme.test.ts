@@ -29,6 +29,7 @@ t.test('README.md: has the sections that a reader looks for', async (t) => {
     'Configuration',
     'Deployment',
     'Contributing',
+    'License',
   ])
 })
 
