@@ -1067,12 +1067,12 @@ export interface components {
              *     | `malformed_request` | 400 | The service cannot read the request, for example because its URL does not decode |
              *     | `connection_not_found` | 404 | The calling app has no connection with this token |
              *     | `route_not_found` | 404 | The service has no such path |
-             *     | `cursor_expired` | 410 | The changes since this cursor are not known; start again with `since=start` |
-             *     | `data_changed` | 412 | The connection no longer has the data version in `version`; start again with page 0 |
+             *     | `cursor_expired` | 410 | The changes since this cursor are not known |
+             *     | `data_changed` | 412 | The connection no longer has the data version in `version` |
              *     | `method_not_allowed` | 405 | The path is read-only; `Allow` lists its methods |
-             *     | `too_many_requests` | 429 | The app has used up its quota; wait for `Retry-After` |
+             *     | `too_many_requests` | 429 | The app has used up its quota |
              *     | `internal_error` | 500 | The service failed; its log has the cause under `requestId` |
-             *     | `service_unavailable` | 503 | The service is overloaded or has no database; wait for `Retry-After` |
+             *     | `service_unavailable` | 503 | The service is overloaded or has no database |
              * @example connection_not_found
              * @enum {string}
              */

@@ -54,6 +54,8 @@ interface ProblemType {
   readonly status: number
   readonly title: string
   readonly meaning: string
+  /** Advice to developers of clients, in Markdown. */
+  readonly action: string
   /** Text of `detail`, unless the error has a more exact one. */
   readonly detail: string
 }
@@ -67,77 +69,91 @@ export const ProblemCodes = {
   missing_credentials: {
     ...UNAUTHORIZED,
     meaning: 'The request has no `Authorization` header',
+    action: 'Send the app token. A retry without it does not help.',
     detail: 'Send the header "Authorization: Bearer <token>".',
   },
   malformed_credentials: {
     ...UNAUTHORIZED,
     meaning: 'The `Authorization` header is not `Bearer` and one token',
+    action: 'Write `Bearer`, one space, and the app token.',
     detail: 'Authorization must be "Bearer" and one token.',
   },
   invalid_token: {
     ...UNAUTHORIZED,
     meaning: 'The bearer token is unknown or revoked',
+    action: 'Get a valid app token. A retry does not help.',
     detail: 'The bearer token is unknown or revoked.',
   },
   expired_token: {
     ...UNAUTHORIZED,
     meaning: 'The bearer token was valid and has expired',
+    action: 'Get a new app token. A retry does not help.',
     detail: 'The bearer token has expired.',
   },
   invalid_request: {
     ...BAD_REQUEST,
     meaning: 'Query parameters are not valid; `errors` lists each error',
+    action: 'Correct the parameters in `errors`.',
     detail: 'Some query parameters are invalid: `errors` lists each one.',
   },
   malformed_request: {
     ...BAD_REQUEST,
     meaning: 'The service cannot read the request, for example because its URL does not decode',
+    action: 'Correct the request. It has no body, and its URL decodes as UTF-8.',
     detail: 'The request cannot be read.',
   },
   connection_not_found: {
     ...NOT_FOUND,
     meaning: 'The calling app has no connection with this token',
+    action: 'Check the connection token, and that it belongs to the calling app.',
     detail: 'This app has no connection with this token.',
   },
   route_not_found: {
     ...NOT_FOUND,
     meaning: 'The service has no such path',
+    action: 'Check the path.',
     detail: 'This path does not exist.',
   },
   cursor_expired: {
     status: 410,
     title: 'Gone',
-    meaning: 'The changes since this cursor are not known; start again with `since=start`',
+    meaning: 'The changes since this cursor are not known',
+    action: 'Delete the copy and its cursor, and start again with `since=start`.',
     detail: 'The changes since this cursor are not known. Start again with since=start.',
   },
   data_changed: {
     status: 412,
     title: 'Precondition Failed',
-    meaning: 'The connection no longer has the data version in `version`; start again with page 0',
+    meaning: 'The connection no longer has the data version in `version`',
+    action: 'Read all pages again, from the first one.',
     detail: 'The data has changed since this version. Start again with page 0.',
   },
   method_not_allowed: {
     status: 405,
     title: 'Method Not Allowed',
     meaning: 'The path is read-only; `Allow` lists its methods',
+    action: 'Use `GET` or `HEAD`.',
     detail: 'Only GET and HEAD are supported.',
   },
   too_many_requests: {
     status: 429,
     title: 'Too Many Requests',
-    meaning: 'The app has used up its quota; wait for `Retry-After`',
+    meaning: 'The app has used up its quota',
+    action: 'Retry after `Retry-After` seconds.',
     detail: 'An app may send 60 requests a minute.',
   },
   internal_error: {
     status: 500,
     title: 'Internal Server Error',
     meaning: 'The service failed; its log has the cause under `requestId`',
+    action: 'Retry later, and double the delay each time. Report the error if it stays.',
     detail: 'The service failed. Report the requestId to its operator.',
   },
   service_unavailable: {
     status: 503,
     title: 'Service Unavailable',
-    meaning: 'The service is overloaded or has no database; wait for `Retry-After`',
+    meaning: 'The service is overloaded or has no database',
+    action: 'Retry after `Retry-After` seconds. If `detail` asks for a smaller `limit`, use one.',
     detail: 'The service is unavailable. Try again soon.',
   },
 } as const satisfies Record<string, ProblemType>

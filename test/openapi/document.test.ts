@@ -47,7 +47,7 @@ t.test('PUBLIC_URL and CONTACT_URL: server and contact of the document', async (
   const { info, servers, paths } = (await get('/openapi.json')).json() as Document
   t.strictSame(servers, [{ url: 'https://api.example/api' }])
   t.strictSame(info.contact, { url: environment.CONTACT_URL })
-  t.strictSame(paths, committed.paths, 'the paths do not change')
+  t.strictSame(Object.keys(paths), Object.keys(committed.paths), 'the paths do not change')
   t.match(committed.servers, [{ url: '/' }])
   t.equal(committed.info.contact, undefined)
 })

@@ -74,10 +74,11 @@ t.test('guide.md: the program keeps a copy through ten days', async (t) => {
   const [, program = ''] = /```js\n(import \{ DatabaseSync \}.*?)```/s.exec(guide) ?? []
   const folder = t.testdir()
   const file = join(folder, 'copy.mjs')
-  await writeFile(file, program.replace('http://127.0.0.1:3000', url))
+  await writeFile(file, program.replace('https://HOST', url))
   const run = async () => {
     const flags = ['--disable-warning=ExperimentalWarning', file]
-    const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: folder })
+    const env = { ...process.env, APP_TOKEN: token, CONNECTION_TOKEN: connections.large.token }
+    const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: folder, env })
     const [last = ''] = stdout.trim().split('\n').slice(-1)
     const [, rows, total] = /^(\d+) rows, (\d+) in the list$/.exec(last) ?? []
     t.equal(rows, total)

@@ -19,9 +19,11 @@ interface Operation {
   operationId: string
   parameters: Parameter[]
   responses: Record<string, { headers: Parts; content?: Record<string, { examples?: object }> }>
+  'x-codeSamples'?: { lang: string; label: string; source: string }[]
 }
 
 export interface Document {
+  servers: { url: string }[]
   components: Record<string, Parts>
   paths: Record<string, Record<string, Operation>>
 }

@@ -4,7 +4,9 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
+import { ProblemCodes } from '../../schemas/problem.ts'
 import { memoryFile } from '../memory-file.ts'
+import { addCodeSamples } from './code-samples.ts'
 import { addExamples, readDemoResponses } from './demo-responses.ts'
 import {
   arrangeParameters,
@@ -22,10 +24,10 @@ interface DocumentOptions {
 
 /**
  * Generates the OpenAPI document from the schemas that validate the requests. Its description is
- * guide.md.
+ * guide.md, and the list of error codes.
  */
 export const openapi = fp(async (app: FastifyInstance, { config }: DocumentOptions) => {
-  const description = await readFile(GUIDE, 'utf8')
+  const description = `${await readFile(GUIDE, 'utf8')}\n${errorCodes()}`
   const examples = await readDemoResponses()
   await app.register(swagger, {
     openapi: {
@@ -51,6 +53,7 @@ export const openapi = fp(async (app: FastifyInstance, { config }: DocumentOptio
       arrangeParameters(document)
       requireHeaders(document)
       addExamples(document, examples)
+      addCodeSamples(document)
       shareParts(document)
       nameParts(document)
       return generated.openapiObject
@@ -65,6 +68,15 @@ export async function openapiRoute(app: FastifyInstance): Promise<void> {
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** Describes every error. The heading of each `code` is its anchor on the page /docs. */
+function errorCodes(): string {
+  const sections = Object.entries(ProblemCodes).map(
+    ([code, { status, title, meaning, action }]) =>
+      `### \`${code}\`\n\n**${status} ${title}.** ${meaning}. ${action}\n`,
+  )
+  return sections.join('\n')
+}
 
 const base = {
   openapi: '3.1.0',
