@@ -20,7 +20,11 @@ t.test('Byte order mark, CRLF, blank lines, no last line break: accepted', async
 t.test('File without rows: imports none', async (t) => {
   for (const text of ['', '\n', '\ufeff', '\r\n \n\t', '\ufeff\n']) {
     const counts = await run(type, await newConnection(), text)
-    t.same(counts, { read: 0, inserted: 0, updated: 0, unchanged: 0 }, JSON.stringify(text))
+    t.same(
+      counts,
+      { read: 0, inserted: 0, updated: 0, unchanged: 0, removed: 0 },
+      JSON.stringify(text),
+    )
   }
 })
 
@@ -56,6 +60,15 @@ t.test('Invalid JSON: reported with its position', async (t) => {
       `nothing more is expected after the object at character ${one.length + 2}, not "{"`,
     ],
     ['{"description":"😀" 1}', 'a comma or a closing brace is expected at character 21, not "1"'],
+    [`\ufeff${one}`, 'a value is expected at character 1, not the byte order mark U+FEFF'],
+    [
+      '{\u00a0"amount":1}',
+      'the name of a field, in double quotes, is expected at character 2, not the no-break space U+00A0',
+    ],
+    [
+      '{"amount":\u200b1}',
+      'a value is expected at character 11, not the invisible character U+200B',
+    ],
   ]
   const actual = await problems(type, cases.map(([line]) => `${line}\n`).join(''))
   t.same(
@@ -66,7 +79,7 @@ t.test('Invalid JSON: reported with its position', async (t) => {
 
 t.test('Line that is not an object: rejected', async (t) => {
   const expected = 'a JSON object is expected on each line: one portfolio transaction'
-  const lines = ['[]', '7', '"x"', 'null', 'true', `[${one}]`]
+  const lines = ['7', '"x"', 'null', 'true', '[]', `[${one}]`]
   t.same(
     await problems(type, lines.join('\n')),
     lines.map((_, index) => `${index + 1}: ${expected}`),
@@ -162,11 +175,45 @@ t.test('Text: stored character by character', async (t) => {
   )
 })
 
-t.test('Compressed file or other encoding: rejected with advice', async (t) => {
+t.test('File compressed by gzip: read; a damaged one is rejected', async (t) => {
+  const long = Array.from({ length: 3_000 }, (_, id) => portfolioLine(id)).join('\n')
+  const file = gzipSync(long)
+  for (const bytes of [1, 7, 1_000, undefined]) t.equal(await read(file, bytes), 3_000)
+  t.equal(await read(Buffer.concat([gzipSync(`${one}\n`), gzipSync(two)])), 2, 'two members')
+  t.same(await problems(type, gzipSync(`${one}\n{}`)), [
+    ...['transactionId', 'portfolioId', 'type'].map((name) => `2: ${name}: the field is missing`),
+    '2: operationDateDay or valueDateDay must have a value',
+  ])
+  const changed = Buffer.from(file)
+  changed.fill(0xff, 100, 200)
+  for (const damaged of [changed, file.subarray(0, 5_000)])
+    await t.rejects(read(damaged), { name: 'OperatorError', message: /^rows\.ndjson is damaged: / })
+  const array = gzipSync(`[${one}]`)
+  await t.rejects(read(array), { message: /^rows\.ndjson is a JSON array/ })
+})
+
+t.test('JSON in another form: rejected with the command that changes it', async (t) => {
+  const row = JSON.parse(one)
+  const forms: [string, RegExp][] = [
+    [`[${one}]`, /^rows\.ndjson is a JSON array: give the output of `jq -c '\.\[\]'`/],
+    [`\ufeff \r\n[\n${one}`, /^rows\.ndjson is a JSON array/],
+    [JSON.stringify([row], null, 2), /^rows\.ndjson is a JSON array/],
+    [JSON.stringify(row, null, 2), /^rows\.ndjson is formatted over .* `jq -c \.`/],
+    [JSON.stringify({ items: [row] }), /^rows\.ndjson is a page of .* `jq -c '\.items\[\]'`/],
+    [JSON.stringify({ items: [row] }, null, 2), /^rows\.ndjson is a page of the API/],
+  ]
+  for (const [text, message] of forms) {
+    await t.rejects(read(text), { name: 'OperatorError', message }, text)
+    await t.rejects(read(text, 1), { message }, 'byte by byte')
+  }
+})
+
+t.test('Other compression or encoding: rejected with advice', async (t) => {
   const forms: [Buffer, RegExp][] = [
-    [gzipSync(one), /^rows\.ndjson is compressed by gzip: .*gzip -dc/],
     [zstdCompressSync(one), /^rows\.ndjson is compressed by zstd: .*zstd -dc/],
     [Buffer.from('504b0304', 'hex'), /^rows\.ndjson is a zip archive: /],
+    [Buffer.from('fffe00007b000000', 'hex'), /^rows\.ndjson is UTF-32: .*iconv -f UTF-32/],
+    [Buffer.from('0000feff0000007b', 'hex'), /^rows\.ndjson is UTF-32: .*iconv -f UTF-32/],
     [Buffer.from(`\ufeff${one}`, 'utf16le'), /^rows\.ndjson is UTF-16: .*iconv/],
     [Buffer.from(`\ufeff${one}`, 'utf16le').swap16(), /^rows\.ndjson is UTF-16: .*iconv/],
   ]

@@ -130,10 +130,7 @@ t.test('Escaped text of three bytes a character: stored whole', async (t) => {
 t.test('Invalid field: unknown, repeated, missing or null', async (t) => {
   const [actual, expected] = await report('portfolio-transactions', [
     [portfolioLine(1, '"ammount":1'), 'ammount: there is no such field; the closest is amount'],
-    [
-      portfolioLine(2, '"movementId":1'),
-      'movementId: there is no such field; the closest is investment',
-    ],
+    [portfolioLine(2, '"movementId":1'), 'movementId: there is no such field'],
     [portfolioLine(3, '"amount":1,"amount":1'), 'amount: the field appears twice'],
     [portfolioLine(4, '"amount":null,"am\\u006funt":1'), 'amount: the field appears twice'],
     [portfolioLine(5).replace('"type":"BUY",', ''), 'type: the field is missing'],
@@ -142,15 +139,15 @@ t.test('Invalid field: unknown, repeated, missing or null', async (t) => {
       portfolioLine(7).replace('"2024-02-29"', 'null'),
       'operationDateDay or valueDateDay must have a value',
     ],
+    [portfolioLine(8, '"\\u001b[2J":1'), '"\\u001b[2J": there is no such field'],
+    [portfolioLine(9, '"foo":1'), 'foo: there is no such field'],
     [
-      portfolioLine(8, '"\\u001b[2J":1'),
-      '"\\u001b[2J": there is no such field; the closest is price',
+      portfolioLine(10, '"investmentId":1'),
+      'investmentId: there is no such field; the closest is investment',
     ],
+    [portfolioLine(11).replace('BUY', 'PURCHASED'), 'type: "PURCHASED" is not in the list'],
   ])
-  t.same(actual.slice(0, 1), expected.slice(0, 1))
-  t.match(actual[1], /^2: movementId: there is no such field; the closest is \w+$/)
-  t.same(actual.slice(2, 7), expected.slice(2, 7))
-  t.match(actual[7], /^8: "\\u001b\[2J": there is no such field; the closest is \w+$/)
+  t.same(actual, expected)
 })
 
 t.test('Invalid row: every problem is reported', async (t) => {

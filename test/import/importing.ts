@@ -4,6 +4,7 @@ import { ImportRejected } from '../../src/operator/errors.ts'
 import { importRows, type Replacement } from '../../src/operator/import/import-rows.ts'
 import type { ImportTypeName } from '../../src/operator/import/import-types.ts'
 import type { ImportCounts } from '../../src/operator/import/merge.ts'
+import type { Format } from '../../src/operator/import/source.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { addApp, addConnection } from '../support/rows.ts'
@@ -22,12 +23,13 @@ export interface Importing {
     more?: More,
   ): Promise<ImportCounts>
   /** Imports an invalid text and returns its problems, as `line: field: reason`. */
-  problems(type: ImportTypeName, text: string | Buffer): Promise<string[]>
+  problems(type: ImportTypeName, text: string | Buffer, more?: More): Promise<string[]>
   /** Data version and row counts of a connection. */
   rowCounts(connection: { id: string }): Promise<RowCounts>
 }
 
 interface More {
+  format?: Format
   dryRun?: boolean
   replace?: Replacement
   /** Size of the chunks, in bytes. */
@@ -58,9 +60,9 @@ export async function prepareImport(t: Test): Promise<Importing> {
     })
     return counts
   }
-  const problems: Importing['problems'] = async (type, text) => {
+  const problems: Importing['problems'] = async (type, text, more) => {
     const connection = await newConnection()
-    const error = await run(type, connection, text).catch((rejected: unknown) => rejected)
+    const error = await run(type, connection, text, more).catch((rejected: unknown) => rejected)
     if (!(error instanceof ImportRejected)) throw error
     const row = ({ line, field, reason }: ImportRejected['problems'][number]) =>
       [line, field, reason].filter((part) => part !== undefined).join(': ')

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { examples, nonEmpty, type Report, type Run } from '../command.ts'
 import { UsageError } from '../errors.ts'
 import {
@@ -9,15 +9,15 @@ import {
 } from '../import/import-rows.ts'
 import { type ImportTypeName, importTypes } from '../import/import-types.ts'
 import { isDay } from '../import/rules.ts'
-import { type Input, openInputs, READ_ONCE, type Source } from '../import/source.ts'
+import { type Format, type Input, openInputs, READ_ONCE, type Source } from '../import/source.ts'
 import { pluralize } from '../output.ts'
 import { findConnection, readReference } from './connection.ts'
 
-/** `import …`: rows as newline-delimited JSON, a command for each import type. */
+/** `import …`: a command for each import type. */
 export function addImportCommands(program: Command, run: Run, token: string | undefined): void {
   const group = program
     .command('import')
-    .description('import rows: newline-delimited JSON with the field names of the API')
+    .description('import rows: newline-delimited JSON or CSV, with the field names of the API')
   for (const name of Object.keys(importTypes) as ImportTypeName[])
     addImport(group, name, run, token)
 }
@@ -31,6 +31,7 @@ interface ImportFlags {
   connection?: string
   tokenFile?: string
   app?: string
+  format: Format
   dryRun?: boolean
   replace?: true
   from?: string
@@ -50,7 +51,15 @@ function addImport(
       `import ${importTypes[name].noun}s into a connection, all of them or none. A row whose id ` +
         'the connection has already is updated if it differs.',
     )
-    .argument('<file...>', 'files with one JSON object a line; - is standard input')
+    .argument('<file...>', 'files, also compressed by gzip; - is standard input')
+    .addOption(
+      new Option(
+        '--format <format>',
+        'one JSON object a line, or CSV with the fields as its header',
+      )
+        .choices(['ndjson', 'csv'])
+        .default('ndjson'),
+    )
     .option('--connection <id>', 'id of the connection, from `connection list`')
     .option(
       '--token-file <file>',
@@ -66,6 +75,7 @@ function addImport(
       examples(
         `import ${name} --connection 4611686018427387904 rows.ndjson`,
         `import ${name} --token-file token.txt --dry-run - < rows.ndjson`,
+        `import ${name} --connection 4611686018427387904 --format csv rows.csv.gz`,
       ),
     )
     .action(async (files: string[], { connection: id, dryRun = false, ...flags }: ImportFlags) => {
@@ -76,7 +86,8 @@ function addImport(
         const inputs = await openInputs(files)
         const connectionId = await findConnection(db, reference)
         const { sources, onProgress, stop } = showProgress(inputs)
-        const options = { type: name, connectionId, sources, dryRun, replace, onProgress, signal }
+        const input = { type: name, connectionId, sources, format: flags.format }
+        const options = { ...input, dryRun, replace, onProgress, signal }
         return reportOf(await importRows(pool, options).finally(stop), options)
       })
     })

@@ -11,15 +11,16 @@ import {
   merge,
   removeOthers,
 } from './merge.ts'
-import type { Source } from './source.ts'
+import type { Format, Source } from './source.ts'
 import { stage, validate } from './staging.ts'
 
 export interface ImportOptions {
   type: ImportTypeName
   /** Id of the connection in the database, not its token. */
   connectionId: string
-  /** Newline-delimited JSON: one row a line, with the field names of the API. */
   sources: Source[]
+  /** Format of the sources: newline-delimited JSON by default. */
+  format?: Format
   /** Validates and counts, but writes nothing. */
   dryRun?: boolean
   /** Removes the other rows of the connection. */
@@ -80,13 +81,15 @@ export async function importRows(pool: pg.Pool, options: ImportOptions): Promise
 
 async function importInTransaction(
   client: pg.ClientBase,
-  { type: name, connectionId, sources, dryRun, replace, onProgress, signal }: ImportOptions,
+  options: ImportOptions,
 ): Promise<Imported> {
+  const { type: name, connectionId, sources, format = 'ndjson', signal } = options
+  const { dryRun, replace, onProgress } = options
   const type = importTypes[name]
   // A bulk load takes long, and sorts and joins all its rows.
   await client.query(`set local statement_timeout = 0; set local work_mem = '64MB'`)
   const onRows = (rows: number) => onProgress?.({ step: 'Reading', rows })
-  const staged = await stage(client, type, sources, { onRows, signal })
+  const staged = await stage(client, type, sources, { format, onRows, signal })
   onProgress?.({ step: 'Writing', rows: staged.rows })
   await validate(client, type, staged, replace ?? {})
   // The lock of the triggers: imports into one connection wait for each other from here on.

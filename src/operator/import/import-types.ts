@@ -18,6 +18,8 @@ export interface Field {
   rule: Rule
   members: Fields | undefined
   nullable: boolean
+  /** JSON writes its value in quotes. */
+  isText: boolean
   /** Value of the column if the field is left out; undefined: the field is required. */
   absent: string | null | undefined
 }
@@ -37,7 +39,8 @@ function fieldsOf(schema: TSchema, columns: string[], prefix = ''): Fields {
     const column = columns.length
     const members = property.properties && fieldsOf(property, columns, `${path}.`)
     if (!members) columns.push(columnOf(path))
-    const nullable = Array.isArray(property.type) && property.type.includes('null')
+    const types = [property.type].flat()
+    const nullable = types.includes('null')
     byName.set(name, {
       path,
       quotedName: Buffer.from(JSON.stringify(name)),
@@ -46,6 +49,7 @@ function fieldsOf(schema: TSchema, columns: string[], prefix = ''): Fields {
       rule: members ? groupOf([...members.byName.keys()]) : ruleOf(property),
       members,
       nullable,
+      isText: types.includes('string'),
       absent: property.default ?? (nullable ? null : undefined),
     })
   }

@@ -232,14 +232,27 @@ export class JsonScanner {
     if (this.#bytes[at] === LINE_BREAK) {
       return new NotJson(`${expectation}, but the line ends: is the file truncated?`)
     }
-    const [found] = this.#bytes.toString('utf8', at, at + 4)
-    return new NotJson(`${expectation} ${this.#position(at)}, not ${JSON.stringify(found)}`)
+    const [found = ''] = this.#bytes.toString('utf8', at, at + 4)
+    return new NotJson(`${expectation} ${this.#position(at)}, not ${nameOf(found)}`)
   }
 
   #position(at: number): string {
     const before = this.#bytes.toString('utf8', this.#lineStart, at)
     return `at character ${before.length + 1}`
   }
+}
+
+/** Names a character in a message: in quotes if it is visible. */
+function nameOf(character: string): string {
+  if (!/[\p{Z}\p{Cf}]/u.test(character) || character === ' ') return JSON.stringify(character)
+  const code = character.codePointAt(0) ?? 0
+  const name = INVISIBLE[code] ?? 'the invisible character'
+  return `${name} U+${code.toString(16).toUpperCase().padStart(4, '0')}`
+}
+
+const INVISIBLE: Record<number, string> = {
+  160: 'the no-break space',
+  65279: 'the byte order mark',
 }
 
 function isBlank(byte: number | undefined): boolean {

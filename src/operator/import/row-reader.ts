@@ -93,7 +93,7 @@ export class RowReader {
     if (!field) {
       const shown = /^\w{1,60}$/.test(name) ? name : JSON.stringify(name.slice(0, 60))
       const similar = suggestion(name, fields.byName.keys())
-      this.#report(`there is no such field; the closest is ${similar}`, fields.prefix + shown)
+      this.#report(`there is no such field${similar}`, fields.prefix + shown)
     }
     return field
   }

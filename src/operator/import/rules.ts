@@ -194,14 +194,18 @@ function closedList(values: string[]): Rule {
     accepts: (value) => value.type === 'string' && known.has(textOf(value)),
     explain: (value) =>
       value.type === 'string'
-        ? `${describe(value)} is not in the list; the closest is ${suggestion(textOf(value), values)}`
+        ? `${describe(value)} is not in the list${suggestion(textOf(value), values)}`
         : `a value of the list is expected, not ${describe(value)}`,
   }
 }
 
-/** The candidate that is most similar to a word, ignoring letter case. */
+/**
+ * Ends a sentence about an unknown word: names the candidate that differs in few letters, ignoring their
+ * case. Empty if there is none.
+ */
 export function suggestion(word: string, candidates: Iterable<string>): string {
   const names = new Map(Array.from(candidates, (name) => [name.toLowerCase(), name]))
-  const match = closestMatch(word.slice(0, 100).toLowerCase(), [...names.keys()])
-  return names.get(match ?? '') ?? ''
+  const maxDistance = Math.max(1, Math.floor(word.length / 3))
+  const match = closestMatch(word.slice(0, 100).toLowerCase(), [...names.keys()], { maxDistance })
+  return match === undefined ? '' : `; the closest is ${names.get(match)}`
 }

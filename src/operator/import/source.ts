@@ -1,8 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { access, constants, open, stat } from 'node:fs/promises'
+import { pipeline, Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
 import { OperatorError } from '../../operator-error.ts'
 import { UsageError } from '../errors.ts'
 import { escaped } from '../output.ts'
+
+/** Format of the input: a JSON object on each line, or CSV with a header. */
+export type Format = 'ndjson' | 'csv'
 
 /** Input of an import: a file, or standard input. */
 export interface Source {
@@ -11,31 +16,80 @@ export interface Source {
   chunks: AsyncIterable<Buffer>
 }
 
-/** First bytes of files that are not UTF-8 text, and advice. */
+const GZIP = [0x1f, 0x8b]
+
+/** First bytes of files that are not UTF-8 text, and advice. UTF-32 starts like UTF-16. */
 const OTHER_FORMATS: [number[], string][] = [
-  [[0x1f, 0x8b], 'compressed by gzip: give the output of `gzip -dc`'],
   [[0x28, 0xb5, 0x2f, 0xfd], 'compressed by zstd: give the output of `zstd -dc`'],
   [[0x50, 0x4b, 0x03, 0x04], 'a zip archive: give the files in it'],
+  [[0xff, 0xfe, 0, 0], 'UTF-32: give the output of `iconv -f UTF-32 -t UTF-8`'],
+  [[0, 0, 0xfe, 0xff], 'UTF-32: give the output of `iconv -f UTF-32 -t UTF-8`'],
   [[0xff, 0xfe], 'UTF-16: give the output of `iconv -f UTF-16 -t UTF-8`'],
   [[0xfe, 0xff], 'UTF-16: give the output of `iconv -f UTF-16 -t UTF-8`'],
 ]
 
+/** First characters of JSON that is not one row a line. jq before 1.7 rounds numbers. */
+const OTHER_JSON: [RegExp, string][] = [
+  [/^\s*\[/, "a JSON array: give the output of `jq -c '.[]'` (1.7 or later)"],
+  [
+    /^\s*\{\s*"items"\s*:/,
+    "a page of the API: give the output of `jq -c '.items[]'` (1.7 or later)",
+  ],
+  [/^\s*\{\s*\n/, 'formatted over several lines: give the output of `jq -c .` (1.7 or later)'],
+]
+
+/** Bytes that decide about the format, at least. */
+const START_BYTES = 64
+
 /**
- * Passes on the chunks of a source.
- * @throws OperatorError when its first bytes are those of another format
+ * Passes on the bytes of a source, decompressed.
+ * @throws OperatorError when it has another format or is damaged
  */
-export async function* textOnly({ name, chunks }: Source): AsyncGenerator<Buffer> {
-  let isFirst = true
-  for await (const chunk of chunks) {
-    const format = OTHER_FORMATS.find(([start]) => start.every((byte, at) => chunk[at] === byte))
-    if (isFirst && format) throw new OperatorError(`${escaped(name)} is ${format[1]}.`)
-    isFirst = false
-    yield chunk
+export async function* plainText(
+  { name, chunks }: Source,
+  format: Format,
+): AsyncGenerator<Buffer, void> {
+  const iterator = chunks[Symbol.asyncIterator]()
+  try {
+    let start: Buffer = Buffer.alloc(0)
+    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+      start = Buffer.concat([start, next.value])
+      if (start.length >= START_BYTES) break
+    }
+    const all = async function* () {
+      yield start
+      yield* { [Symbol.asyncIterator]: () => iterator }
+    }
+    const beginsWith = (bytes: number[]) => bytes.every((byte, at) => start[at] === byte)
+    if (beginsWith(GZIP)) return yield* plainText({ name, chunks: decompress(name, all()) }, format)
+    const other = OTHER_FORMATS.find(([bytes]) => beginsWith(bytes))?.[1]
+    const text = start.toString().replace(/^\ufeff/, '')
+    const json = format === 'ndjson' && OTHER_JSON.find(([pattern]) => pattern.test(text))?.[1]
+    if (other || json) throw new OperatorError(`${escaped(name)} is ${other ?? json}.`)
+    yield* all()
+  } finally {
+    await iterator.return?.()
+  }
+}
+
+/** @throws OperatorError if the bytes are damaged */
+async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  // A source may overwrite its chunk while gunzip still reads it.
+  const copies = async function* () {
+    for await (const chunk of chunks) yield Buffer.from(chunk)
+  }
+  try {
+    yield* pipeline(Readable.from(copies()), createGunzip(), () => {})
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    throw code.startsWith('Z_')
+      ? new OperatorError(`${escaped(name)} is damaged: ${message}.`)
+      : error
   }
 }
 
 /** Limit of a line: a file without line breaks must not fill the memory. */
-const MAXIMUM_LINE_BYTES = 1024 * 1024
+export const MAXIMUM_LINE_BYTES = 1024 * 1024
 
 const LINE_BREAK = Buffer.from('\n')
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])

@@ -2,16 +2,23 @@ import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
+import { csvAsJson } from './csv.ts'
 import type { ImportType } from './import-types.ts'
 import { type DateRange, isInRange } from './merge.ts'
 import { RowReader } from './row-reader.ts'
-import { type Line, linesOf, type Source, textOnly, wholeLines } from './source.ts'
+import { type Format, type Line, linesOf, plainText, type Source, wholeLines } from './source.ts'
 
 /** A problem and its line number, counted across all sources. */
 interface Problem {
   line: number
   field?: string | undefined
   reason: string
+}
+
+interface StageOptions {
+  format: Format
+  onRows: (rows: number) => void
+  signal: AbortSignal | undefined
 }
 
 /**
@@ -23,7 +30,7 @@ export async function stage(
   client: pg.ClientBase,
   type: ImportType,
   sources: Source[],
-  options: { onRows: (rows: number) => void; signal: AbortSignal | undefined },
+  options: StageOptions,
 ): Promise<StagedInput> {
   const columns = type.columns.join(', ')
   await client.query(`
@@ -31,8 +38,8 @@ export async function stage(
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
   const input = new StagedInput(type)
   const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
-  const { onRows, signal } = options
-  const copied = pipeline(input.copyText(sources, onRows), copy, signal ? { signal } : {})
+  const { signal } = options
+  const copied = pipeline(input.copyText(sources, options), copy, signal ? { signal } : {})
   // An aborted pipeline still waits for a source that sends nothing.
   const interrupted = new Promise((_, reject) => signal?.addEventListener('abort', reject))
   await Promise.race([copied, interrupted])
@@ -46,18 +53,23 @@ class StagedInput {
   /** The first problems, at most SHOWN_PROBLEMS. */
   readonly problems: Problem[] = []
   problemCount = 0
+  readonly #type: ImportType
   readonly #reader: RowReader
   readonly #starts: { file: string; before: number }[] = []
   #line = 0
 
   constructor(type: ImportType) {
+    this.#type = type
     this.#reader = new RowReader(type, (reason, field) => this.#report(reason, field))
   }
 
-  async *copyText(sources: Source[], onRows: (rows: number) => void): AsyncGenerator<Buffer> {
+  async *copyText(sources: Source[], { format, onRows }: StageOptions): AsyncGenerator<Buffer> {
     for (const source of sources) {
       this.#starts.push({ file: source.name, before: this.#line })
-      for await (const block of wholeLines(textOnly(source))) {
+      const text = plainText(source, format)
+      const isCsv = format === 'csv'
+      const lines = isCsv ? csvAsJson({ ...source, chunks: text }, this.#type.fields) : text
+      for await (const block of wholeLines(lines)) {
         for (const line of linesOf(block)) this.#read(block, line)
         onRows(this.rows)
         yield this.#reader.takeCopyText()

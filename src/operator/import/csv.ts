@@ -1,0 +1,153 @@
+import { pipeline, Readable } from 'node:stream'
+import { CsvError, type Options, parse } from 'csv-parse'
+import { OperatorError } from '../../operator-error.ts'
+import { ImportRejected } from '../errors.ts'
+import { escaped } from '../output.ts'
+import type { Field, Fields } from './import-types.ts'
+import type { Value } from './json-scanner.ts'
+import { suggestion } from './rules.ts'
+import { MAXIMUM_LINE_BYTES, type Source } from './source.ts'
+
+const BLOCK_CHARACTERS = 64 * 1024
+
+type Cell = string | null
+/** A record, and the line on which it starts. */
+type CsvRecord = { line: number; cells: Cell[] }
+/** Writes the name and value of a member as JSON. */
+type Member = (cells: Cell[]) => string
+
+/**
+ * Writes CSV (RFC 4180) as newline-delimited JSON. A row is on the line where its record starts, and
+ * has the members that the header names. Members of an object are named `retentionFrom` or, where
+ * other objects have the name too, `marketer.name`.
+ * @throws ImportRejected for the first record that is not CSV, or a header with an unknown field
+ * @throws OperatorError if the source is not UTF-8
+ */
+export async function* csvAsJson(source: Source, fields: Fields): AsyncGenerator<Buffer> {
+  let members: Member[] | undefined
+  let written = 0
+  let text = ''
+  for await (const { line, cells } of recordsOf(source)) {
+    if (members === undefined) {
+      members = membersOf(cells, fields, source.name)
+      continue
+    }
+    text += `${'\n'.repeat(line - 1 - written)}{${members.map((member) => member(cells)).join()}}`
+    written = line - 1
+    if (text.length < BLOCK_CHARACTERS) continue
+    yield Buffer.from(text)
+    text = ''
+  }
+  yield Buffer.from(text)
+}
+
+async function* recordsOf(source: Source): AsyncGenerator<CsvRecord> {
+  let breaksInCells = 0
+  /** Lines of the records that the parser has not returned yet. */
+  const lines: number[] = []
+  const options: Options<Cell[]> = {
+    record_delimiter: ['\r\n', '\n'],
+    skip_empty_lines: true,
+    max_record_size: MAXIMUM_LINE_BYTES,
+    // As in PostgreSQL: "" is an empty text, and no characters are null.
+    cast: (text, { quoting }) => (text === '' && !quoting ? null : text),
+    on_record: (cells, { records, empty_lines }) => {
+      lines.push(records + empty_lines + breaksInCells)
+      for (const cell of cells) breaksInCells += (cell?.split('\n').length ?? 1) - 1
+      return cells
+    },
+  }
+  const parser = pipeline(Readable.from(decode(source)), parse(options as Options), () => {})
+  try {
+    for await (const cells of parser) yield { line: lines.shift() ?? 0, cells }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    const { code, message } = error
+    const line = Number(error.records) + Number(error.empty_lines) + breaksInCells + 1
+    const reason = `not valid CSV: ${REASONS[code] ?? message}`
+    throw new ImportRejected([{ file: source.name, line, reason }], 1)
+  }
+}
+
+async function* decode({ name, chunks }: Source): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  try {
+    for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true })
+    yield decoder.decode()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
+    const advice = 'give the output of `iconv -f WINDOWS-1252 -t UTF-8`, or of another encoding'
+    throw new OperatorError(`${escaped(name)} is not UTF-8: ${advice}.`)
+  }
+}
+
+/** @throws ImportRejected if the header has unknown or repeated names */
+function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
+  const names = columnNames(fields)
+  const problems = header.flatMap((cell, index) => {
+    const name = cell ?? ''
+    const problem = (reason: string) => [{ file, line: 1, field: name.slice(0, 60), reason }]
+    if (header.indexOf(cell) < index) return problem('the field appears twice')
+    if (names.has(name)) return []
+    if (header.length === 1) return problem('commas must separate the fields of the header')
+    return problem(`there is no such field${suggestion(name, names.keys())}`)
+  })
+  if (problems.length > 0) throw new ImportRejected(problems.slice(0, 20), problems.length)
+  const columns = new Map(header.map((cell, index) => [names.get(cell ?? ''), index]))
+  return fields.inOrder.flatMap((field) => memberOf(field, columns) ?? [])
+}
+
+function memberOf(field: Field, columns: Map<Field | undefined, number>): Member | undefined {
+  const name = `${field.quotedName}:`
+  const column = columns.get(field)
+  if (column !== undefined) return (cells) => name + jsonOf(cells[column] ?? null, field)
+  const parts = field.members?.inOrder.filter((part) => columns.has(part)) ?? []
+  if (parts.length === 0) return undefined
+  const members = parts.map((part) => memberOf(part, columns))
+  const isNull = (cells: Cell[]) => parts.every((part) => !cells[columns.get(part) ?? 0])
+  return (cells) =>
+    name + (isNull(cells) ? 'null' : `{${members.map((member) => member?.(cells)).join()}}`)
+}
+
+/** Fields without members by their names in a header. */
+function columnNames({ inOrder }: Fields): Map<string, Field> {
+  const groups = inOrder.filter(({ members }) => members)
+  return new Map(
+    inOrder.flatMap((field): [string, Field][] => {
+      if (!field.members) return [[field.path, field]]
+      return [...field.members.byName].flatMap(([name, member]): [string, Field][] =>
+        groups.length === 1
+          ? [
+              [member.path, member],
+              [name, member],
+            ]
+          : [[member.path, member]],
+      )
+    }),
+  )
+}
+
+const LITERAL = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?)$/
+
+const EMPTY: Value = {
+  type: 'string',
+  bytes: Buffer.alloc(0),
+  start: 0,
+  end: 0,
+  text: undefined,
+}
+
+function jsonOf(cell: Cell, { isText, rule }: Field): string {
+  if (cell === null || (cell === '' && !rule.accepts(EMPTY))) return 'null'
+  // Spreadsheets write TRUE and 1E5.
+  const literal = cell.toLowerCase()
+  return !isText && LITERAL.test(literal) ? literal : JSON.stringify(cell)
+}
+
+const REASONS: Record<string, string> = {
+  CSV_QUOTE_NOT_CLOSED: 'a quoted field has no closing quote',
+  CSV_INVALID_CLOSING_QUOTE: 'a comma or a line break is expected after a closing quote',
+  INVALID_OPENING_QUOTE: 'a field with a quote must be in quotes, and the quote is written twice',
+  CSV_RECORD_INCONSISTENT_FIELDS_LENGTH: 'the header has another number of fields',
+  CSV_MAX_RECORD_SIZE: `the record is longer than ${MAXIMUM_LINE_BYTES} bytes`,
+}
