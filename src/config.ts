@@ -1,4 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { parseEnv } from 'node:util'
 import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import { OperatorError } from './operator-error.ts'
@@ -193,6 +195,34 @@ export const settings = Settings.properties
 /** Invalid settings. The message has one line for each error. */
 export class ConfigurationError extends OperatorError {
   override name = 'ConfigurationError'
+}
+
+const ENV_FILE = '.env'
+/** A line that node:util parses, after a value in quotes has been removed. */
+const ENV_LINE = /^\s*(#.*|(export\s+)?[A-Za-z_][\w.-]*\s*=.*)?$/
+
+/**
+ * Sets the variables of the file .env in the working folder that the environment does not have.
+ * @throws ConfigurationError if it cannot be read, or has another line than NAME=value. Its message has
+ * no text of the file, because this may be a secret.
+ */
+export function readEnvFile(environment: NodeJS.ProcessEnv): void {
+  if (!existsSync(ENV_FILE)) return
+  let text: string
+  try {
+    text = readFileSync(ENV_FILE, 'utf8')
+  } catch (error) {
+    throw new ConfigurationError(
+      `${ENV_FILE} cannot be read (${(error as { code?: string }).code}).`,
+    )
+  }
+  // A value in quotes may have several lines.
+  const quoted = /^([^#\n=]*=\s*)(["'`])([\s\S]*?)\2/gm
+  const unquoted = text.replace(quoted, (_, name, _quote, value) => name + value.replace(/./g, ''))
+  const wrong = unquoted.split(/\r?\n/).findIndex((line) => !ENV_LINE.test(line))
+  if (wrong !== -1)
+    throw new ConfigurationError(`Line ${wrong + 1} of ${ENV_FILE} must be NAME=value.`)
+  for (const [name, value] of Object.entries(parseEnv(text))) environment[name] ??= value
 }
 
 /**

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
-import { type Config, readConfig, withoutEmbedded, workerCount } from './config.ts'
+import { type Config, readConfig, readEnvFile, withoutEmbedded, workerCount } from './config.ts'
 import { type SocketLimit, socketLimit } from './http/limits.ts'
-import { logDestination } from './http/request-log.ts'
+import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { missingMigrations, RightDenied } from './postgres/migrations.ts'
@@ -22,12 +22,20 @@ async function start(config: Config): Promise<void> {
     process.stderr.write(`${sentence}\n`)
     process.exit(1)
   })
+  const stream = logDestination(await terminalFormat())
   const located = { ...config, DATABASE_URL: config.DATABASE_URL ?? demo?.url ?? '' }
   const stop = async () => demo?.stop()
   const address = limit
-    ? await serve(located, limit, stop)
-    : await (await import('./workers.ts')).startWorkers(located, workers, stop)
+    ? await serve(located, limit, stream, stop)
+    : await (await import('./workers.ts')).startWorkers(located, workers, stream, stop)
   if (development) process.stdout.write(development.welcome(address))
+}
+
+/** Format of the log on the terminal of a developer. The image does not contain it. */
+async function terminalFormat() {
+  if (!process.stdout.isTTY || process.env.NODE_ENV === 'production') return undefined
+  const module = await import('../tools/readable-log.ts').catch(() => undefined)
+  return module?.readableLog()
 }
 
 type LocatedConfig = Config & { DATABASE_URL: string }
@@ -40,11 +48,11 @@ type LocatedConfig = Config & { DATABASE_URL: string }
 async function serve(
   config: LocatedConfig,
   { maxFiles, maxSockets }: SocketLimit,
+  stream: LogDestination,
   stop: () => Promise<void>,
 ): Promise<string> {
   const primary = connectPrimary()
   const db = openDatabase(databaseOptions(config, config.DATABASE_URL))
-  const stream = logDestination()
   const app = await buildApp({
     config: { ...config, MAX_SOCKETS: maxSockets },
     db,
@@ -122,6 +130,7 @@ function describeListenError(error: NodeJS.ErrnoException & { port?: number }): 
 }
 
 try {
+  readEnvFile(process.env)
   await start(readConfig(process.env))
 } catch (error) {
   process.stderr.write(`${describe(error)}\n`)

@@ -6,7 +6,7 @@ import closeWithGrace from 'close-with-grace'
 import { pino } from 'pino'
 import { type Config, settings } from './config.ts'
 import { RequestWindows } from './http/quota.ts'
-import { logDestination } from './http/request-log.ts'
+import type { LogDestination } from './http/request-log.ts'
 import { type CloseSignal, type ToPrimary, type ToWorker, WORKER } from './primary.ts'
 import { metricsServer } from './telemetry/metrics.ts'
 import { type ProcessMetrics, WorkerMetrics } from './telemetry/worker-metrics.ts'
@@ -57,15 +57,16 @@ interface Member {
  * This process only accepts connections and passes them on, in turn. With `reusePort`, a restart lost
  * connections that a worker had not accepted. With SCHED_NONE, one worker had all of few connections.
  * @param config with the URL of the database
+ * @param stream receives the log of all processes
  * @param close called when no worker is left
  * @returns the address, when the first worker listens. If it cannot, the process exits with code 1
  */
 export async function startWorkers(
   config: Config,
   workers: number,
+  stream: LogDestination,
   close: () => Promise<void>,
 ): Promise<string> {
-  const stream = logDestination()
   const log = pino({ level: config.LOG_LEVEL }, stream)
   const output = { log, droppedLogLines: () => 0 }
   stream.reportDrops(output)

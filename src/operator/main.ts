@@ -1,5 +1,6 @@
 /** Process of the admin CLI: `npm run operator -- --help`. */
-import { withoutEmbedded } from '../config.ts'
+import { readEnvFile, withoutEmbedded } from '../config.ts'
+import { OperatorError } from '../operator-error.ts'
 import { operate } from './cli.ts'
 
 // The reader of the output, such as `head`, may stop early.
@@ -19,6 +20,14 @@ for (const signal of SIGNALS) {
     interruptedAt = Date.now()
     interrupt.abort(signal)
   })
+}
+
+try {
+  readEnvFile(process.env)
+} catch (error) {
+  if (!(error instanceof OperatorError)) throw error
+  stderr(`${error.message}\n`)
+  process.exit(1)
 }
 
 process.exitCode = await operate(process.argv.slice(2), {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { operate } from '../../src/operator/cli.ts'
@@ -28,7 +29,9 @@ export async function operator(args: string[], options: Options = {}): Promise<E
   const { env = {}, input = '', release = here } = options
   const flags = ['--disable-warning=ExperimentalWarning', join(release, 'src/operator/main.ts')]
   const { PATH = '', HOME = '' } = process.env
-  const child = spawn(process.execPath, [...flags, ...args], { env: { PATH, HOME, ...env } })
+  // Outside of the project, whose file .env is not for tests.
+  const place = { cwd: tmpdir(), env: { PATH, HOME, ...env } }
+  const child = spawn(process.execPath, [...flags, ...args], place)
   // A command that does not read its input may exit first.
   child.stdin.on('error', () => {})
   child.stdin.end(input)

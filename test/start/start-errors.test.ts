@@ -24,6 +24,7 @@ async function start(environment: Record<string, string>, onStart = async () => 
   const { DATABASE_URL: _, ...around } = process.env
   const env = { ...around, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', ...environment }
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', server], {
+    cwd: folder,
     env,
     timeout: 20_000,
   })

@@ -205,7 +205,7 @@ function closedList(values: string[]): Rule {
  */
 export function suggestion(word: string, candidates: Iterable<string>): string {
   const names = new Map(Array.from(candidates, (name) => [name.toLowerCase(), name]))
-  const maxDistance = Math.max(1, Math.floor(word.length / 3))
+  const maxDistance = Math.min(3, Math.max(1, Math.round(0.4 * word.length)))
   const match = closestMatch(word.slice(0, 100).toLowerCase(), [...names.keys()], { maxDistance })
   return match === undefined ? '' : `; the closest is ${names.get(match)}`
 }

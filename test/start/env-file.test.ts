@@ -1,0 +1,106 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+import t, { type Test } from 'tap'
+import { createDatabase } from '../support/database.ts'
+import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { until } from '../support/until.ts'
+
+const { url } = await createDatabase(t)
+const login = await loginOfService(t, openAsOwner(t, url), url)
+const { PATH = '', HOME = '' } = process.env
+
+/** Starts a program of src with only these settings, in a new folder with this file .env. */
+async function start(
+  t: Test,
+  program: string[],
+  envFile: string,
+  env: Record<string, string> = {},
+) {
+  const folder = await mkdtemp(join(tmpdir(), 'env-file-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  if (envFile === 'a folder') await mkdir(join(folder, '.env'))
+  else if (envFile !== '') await writeFile(join(folder, '.env'), envFile)
+  const [command = '', ...args] = program
+  const options = { cwd: folder, env: { PATH, HOME, TERM: 'xterm', ...env }, timeout: 30_000 }
+  const child = spawn(command, args, options)
+  t.teardown(() => child.kill())
+  const closed = once(child, 'close')
+  let stdout = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    stdout += chunk
+  })
+  const stderr = text(child.stderr)
+  const end = async () => {
+    await closed
+    return { code: child.exitCode, stdout, stderr: await stderr }
+  }
+  return { child, output: () => stdout, end }
+}
+
+const src = resolve(import.meta.dirname, '../../src')
+const service = [process.execPath, join(src, 'server.ts')]
+const appList = [process.execPath, join(src, 'operator/main.ts'), 'app', 'list']
+
+t.test('.env: its settings apply, and those of the environment win', async (t) => {
+  const lines = `# comment\nDATABASE_URL="${login}"\nPORT=1\n\nHOST=none.invalid\nLOG_LEVEL='info'\n`
+  const { output, child } = await start(t, service, lines, { PORT: '0', HOST: '127.0.0.1' })
+  await until('it listens', () => /listening at http:\/\/127\.0\.0\.1:\d+/.test(output()))
+  t.notMatch(output(), /127\.0\.0\.1:1"/)
+  t.ok(
+    output()
+      .split('\n')
+      .filter(Boolean)
+      .every((line) => JSON.parse(line)),
+    'JSON in a pipe',
+  )
+  child.kill()
+})
+
+t.test('.env: the operator uses the same database', async (t) => {
+  const here = await start(t, appList, `DATABASE_URL=${url}\n`)
+  t.match(await here.end(), { code: 0, stderr: '' })
+  const other = await start(t, appList, `DATABASE_URL=${url}\n`, {
+    DATABASE_URL: 'postgres://127.0.0.1:1/none',
+  })
+  t.match(await other.end(), { code: 1, stderr: /no server listens there/ })
+})
+
+t.test('.env that cannot be used: one sentence without its text, and exit code 1', async (t) => {
+  const cases: [string, string][] = [
+    ['A=1\nS3cret value\n', 'Line 2 of .env must be NAME=value.\n'],
+    [`A="one\nS3cret"\r\nB='=\n'\n S3cret\n`, 'Line 5 of .env must be NAME=value.\n'],
+    ['DATABASE_URL: S3cret\n', 'Line 1 of .env must be NAME=value.\n'],
+    ['a folder', '.env cannot be read (EISDIR).\n'],
+  ]
+  for (const [file, stderr] of cases) {
+    for (const program of [service, appList]) {
+      const { end } = await start(t, program, file, { DATABASE_URL: url })
+      t.same(await end(), { code: 1, stdout: '', stderr }, file)
+    }
+  }
+})
+
+t.test('terminal: readable log; JSON with NODE_ENV=production', async (t) => {
+  const command = service.join(' ')
+  const onTerminal =
+    process.platform === 'darwin'
+      ? ['script', '-q', '/dev/null', ...service]
+      : ['script', '-qec', command, '/dev/null']
+  const settings = { DATABASE_URL: login, PORT: '0', SHUTDOWN_DELAY_MS: '0' }
+  for (const env of [{ WORKERS: '1' }, { WORKERS: '2' }, { NODE_ENV: 'production' }]) {
+    const { output, child, end } = await start(t, onTerminal, '', { ...settings, ...env })
+    const address = () => /listening at (http:\/\/127\.0\.0\.1:\d+)/.exec(output())?.[1]
+    await until('it listens', () => address() !== undefined)
+    t.equal((await fetch(`${address()}/api/v1/none`)).status, 404)
+    await until('the request is in the log', () => output().includes('request'))
+    child.stdin.write('\x03')
+    await end()
+    const isJson = 'NODE_ENV' in env
+    t.equal(output().includes('{"level":30'), isJson, JSON.stringify(env))
+    t.equal(/INFO\S*: \S*request/.test(output()), !isJson, output())
+  }
+})
