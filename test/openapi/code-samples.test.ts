@@ -45,9 +45,13 @@ t.test('x-codeSamples: each one runs and prints every digit', async (t) => {
   }
 })
 
-t.test('PUBLIC_URL: the address in x-codeSamples', async (t) => {
+t.test('PUBLIC_URL: the address in all samples', async (t) => {
   const { get } = await startService(t, { environment: { PUBLIC_URL: 'https://api.example/v' } })
   const { text } = await get('/openapi.json')
   t.notMatch(text, PLACEHOLDER)
-  t.equal(text.match(/https:\/\/api[.]example\/v\/api\/v1/g)?.length, 9)
+  t.equal(
+    text.match(/https:\/\/api[.]example\/v\/api\/v1/g)?.length,
+    10,
+    'nine samples, and the guide',
+  )
 })

@@ -6,7 +6,7 @@ import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
 import { ProblemCodes } from '../../schemas/problem.ts'
 import { memoryFile } from '../memory-file.ts'
-import { addCodeSamples } from './code-samples.ts'
+import { addCodeSamples, PLACEHOLDER } from './code-samples.ts'
 import { addExamples, readDemoResponses } from './demo-responses.ts'
 import {
   arrangeParameters,
@@ -27,7 +27,9 @@ interface DocumentOptions {
  * guide.md, and the list of error codes.
  */
 export const openapi = fp(async (app: FastifyInstance, { config }: DocumentOptions) => {
-  const description = `${await readFile(GUIDE, 'utf8')}\n${errorCodes()}`
+  const address = config.PUBLIC_URL?.replace(/\/+$/, '')
+  const guide = (await readFile(GUIDE, 'utf8')).replaceAll(PLACEHOLDER, address ?? PLACEHOLDER)
+  const description = `${guide}\n${errorCodes()}`
   const examples = await readDemoResponses()
   await app.register(swagger, {
     openapi: {
@@ -39,9 +41,9 @@ export const openapi = fp(async (app: FastifyInstance, { config }: DocumentOptio
       },
       // An operation begins with a slash.
       servers: [
-        config.PUBLIC_URL === undefined
+        address === undefined
           ? { url: '/', description: 'The service that serves this document' }
-          : { url: config.PUBLIC_URL.replace(/\/+$/, '') },
+          : { url: address },
       ],
     },
     // A proxy removes the path of PUBLIC_URL, which is no part of the routes.
