@@ -5,6 +5,7 @@ import { compareResponses } from './load/compare-responses.ts'
 import { loads } from './load/loads.ts'
 import { measure } from './load/measure.ts'
 import { makeRunners } from './load/runners.ts'
+import { measureCitus } from './measurements/citus.ts'
 import { measureCompression } from './measurements/compression.ts'
 import { measureEncodings } from './measurements/encodings.ts'
 import { measureGrowth } from './measurements/growth.ts'
@@ -36,6 +37,7 @@ const { values: flags } = parseArgs({
     overload: flag,
     sessions: flag,
     workers: flag,
+    citus: flag,
   },
 })
 
@@ -49,6 +51,7 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   overload: measureOverload,
   sessions: (server) => measureSessions(server, scale),
   workers: (server) => measureWorkers(server, scale),
+  citus: () => measureCitus(scale),
 }
 
 await withPostgres(async (server) => {
