@@ -1,89 +1,26 @@
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import pg from 'pg'
 import t from 'tap'
-import { importRows } from '../../src/operator/import/import-rows.ts'
-import type { Tables } from '../../src/postgres/tables.ts'
 import { createDatabase } from '../support/database.ts'
-import { addCaller, addConnection, type Caller, listNames, lists } from '../support/rows.ts'
+import { addCaller, addConnection, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { isCitus } from '../support/template.ts'
+import {
+  COLUMN,
+  followChanges,
+  KEY,
+  newCopy,
+  type Page,
+  readAll,
+  readList,
+  TABLE,
+} from './feed-model.ts'
 
 const { url } = await createDatabase(t)
 const { db, get } = await startService(t, { databaseUrl: url })
 const pool = new pg.Pool({ connectionString: url, max: 8 })
 t.teardown(() => pool.end())
-
-const TABLE = { portfolio: 'portfolio_transaction', account: 'account_transaction' } as const
-const KEY = { portfolio: 'transactionId', account: 'movementId' } as const
-const COLUMN = { portfolio: 'transaction_id', account: 'movement_id' } as const
-type List = keyof typeof TABLE
-
-interface Page {
-  items: Record<string, unknown>[]
-  totalItems: number
-  removed: string[]
-  nextCursor: string
-  hasMore: boolean
-}
-
-/** A client's copy: rows by id, as JSON with the digits of the response. */
-interface Copy {
-  rows: Map<string, string>
-  cursor: string
-}
-
-const newCopy = (): Copy => ({ rows: new Map(), cursor: 'start' })
-
-/** Texts of the items of a response, with every digit. */
-function itemsOf(text: string): string[] {
-  const array = text.slice('{"items":['.length, text.lastIndexOf('],"limit"'))
-  return array === ''
-    ? []
-    : array
-        .slice(1, -1)
-        .split('},{')
-        .map((item) => `{${item}}`)
-}
-
-const limits = [1, 2, 3, 7, 1000]
-const oneOf = <T>(values: readonly T[]) => values[Math.floor(Math.random() * values.length)] as T
-
-/** Reads one page into a copy. A client that crashes keeps neither rows nor cursor. */
-async function readPage(list: List, { token, connection }: Caller, copy: Copy, crash: boolean) {
-  const limit = oneOf(limits)
-  const path = `${connection[list]}?since=${copy.cursor}&limit=${limit}`
-  const { status, text, json } = await get(path, { token })
-  if (status !== 200) throw new Error(`${status} ${text}`)
-  const page: Page = json()
-  const texts = itemsOf(text)
-  const ids = page.items.map((item) => String(item[KEY[list]]))
-  const all = [...ids, ...page.removed]
-  if (new Set(all).size < all.length || all.length > limit || texts.length !== ids.length) {
-    throw new Error(`a page of ${limit} changes: ${text}`)
-  }
-  if (crash) return page
-  for (const [index, id] of ids.entries()) copy.rows.set(id, texts[index] as string)
-  for (const id of page.removed) copy.rows.delete(id)
-  copy.cursor = page.nextCursor
-  return page
-}
-
-async function readAll(list: List, caller: Caller, copy: Copy): Promise<Page> {
-  for (;;) {
-    const page = await readPage(list, caller, copy, false)
-    if (!page.hasMore) return page
-  }
-}
-
-/** Rows of the list itself, by id. */
-async function readList(list: List, { token, connection }: Caller): Promise<Map<string, string>> {
-  const { text, json } = await get(`${connection[list]}?limit=10000`, { token })
-  const { items } = json() as Page
-  const texts = itemsOf(text)
-  return new Map(items.map((item, index) => [String(item[KEY[list]]), texts[index] as string]))
-}
 
 for (const list of listNames) {
   const { add } = lists[list]
@@ -93,10 +30,10 @@ for (const list of listNames) {
     const caller = await addCaller(db)
     const { connection } = caller
     const copy = newCopy()
-    t.match(await readAll(list, caller, copy), { items: [], removed: [], totalItems: 0 })
+    t.match(await readAll(get, list, caller, copy), { items: [], removed: [], totalItems: 0 })
     const [first, second, third] = await add(db, connection, {}, {}, {})
-    t.match(await readAll(list, caller, copy), { removed: [], hasMore: false, totalItems: 3 })
-    t.same(copy.rows, await readList(list, caller))
+    t.match(await readAll(get, list, caller, copy), { removed: [], hasMore: false, totalItems: 3 })
+    t.same(copy.rows, await readList(get, list, caller))
 
     await db.deleteFrom(table).where(COLUMN[list], '=', String(first)).execute()
     await db
@@ -112,9 +49,9 @@ for (const list of listNames) {
     )
     t.same(page.removed, [first])
     t.match(page, { hasMore: false, totalItems: 2 })
-    await readAll(list, caller, copy)
+    await readAll(get, list, caller, copy)
     t.same([...copy.rows.keys()].sort(), [second, third].sort())
-    t.same(copy.rows, await readList(list, caller))
+    t.same(copy.rows, await readList(get, list, caller))
   })
 
   t.test(`${list}: pages are full; removals do not count without earlier rows`, async (t) => {
@@ -134,7 +71,7 @@ for (const list of listNames) {
     const other = { ...caller, connection: await addConnection(db, caller.appId) }
     const [id = '', moved = '', renamed = ''] = await add(db, caller.connection, {}, {}, {})
     const copy = newCopy()
-    await readAll(list, caller, copy)
+    await readAll(get, list, caller, copy)
     const key = sql.ref(COLUMN[list])
     await sql`
       with gone as (delete from ${sql.table(table)} where ${key} = ${id} returning *)
@@ -149,11 +86,11 @@ for (const list of listNames) {
         where ${key} = ${moved}`.execute(db)
     const name = randomUUID()
     await sql`update ${sql.table(table)} set ${key} = ${name} where ${key} = ${renamed}`.execute(db)
-    await readAll(list, caller, copy)
+    await readAll(get, list, caller, copy)
     t.same([...copy.rows.keys()].sort(), [id, name].sort())
-    t.same(copy.rows, await readList(list, caller))
+    t.same(copy.rows, await readList(get, list, caller))
     const otherCopy = newCopy()
-    await readAll(list, other, otherCopy)
+    await readAll(get, list, other, otherCopy)
     t.same([...otherCopy.rows.keys()], [moved])
   })
 
@@ -230,80 +167,5 @@ for (const list of listNames) {
 }
 
 t.test('writers, and readers that crash: at rest, each copy equals the list', async (t) => {
-  const caller = await addCaller(db)
-  for (const list of listNames) {
-    const ids = Array.from({ length: 40 }, () => randomUUID())
-    const copies = Array.from({ length: 4 }, newCopy)
-    let writing = true
-    let pages = 0
-    const writer = async (number: number) => {
-      for (let round = 0; round < 25; round += 1) await write(list, caller, ids, number)
-    }
-    const reader = async (copy: Copy) => {
-      while (writing) {
-        await readPage(list, caller, copy, Math.random() < 0.3)
-        pages += 1
-      }
-    }
-    const reading = Promise.all(copies.map(reader))
-    await Promise.all([0, 1, 2].map(writer)).finally(() => {
-      writing = false
-    })
-    await reading
-    const expected = await readList(list, caller)
-    t.ok(pages > 20, `${pages} pages`)
-    for (const copy of [...copies, newCopy()]) {
-      const last = await readAll(list, caller, copy)
-      t.equal(last.totalItems, copy.rows.size)
-      t.same(copy.rows, expected)
-    }
-  }
+  await followChanges(t, { get, db, pool }, 25)
 })
-
-/** Imports, inserts, updates or deletes some rows, sometimes in a transaction that is rolled back. */
-async function write(list: List, { connection }: Caller, ids: string[], writer: number) {
-  const some = Array.from({ length: 1 + Math.floor(Math.random() * 5) }, () => oneOf(ids))
-  const chosen = [...new Set(some)].sort()
-  const amount = `${Math.floor(Math.random() * 1000)}.${'0'.repeat(writer)}5`
-  if (Math.random() < 0.4) {
-    const lines = chosen.map((id) => ({
-      [KEY[list]]: id,
-      [list === 'portfolio' ? 'portfolioId' : 'accountId']: id,
-      type: 'UNKNOWN',
-      amount: Number(amount),
-      valueDateDay: '2025-03-14',
-    }))
-    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
-    const sources = [{ name: 'rows', chunks: Readable.from([Buffer.from(text)]) }]
-    await importRows(pool, { type: `${list}-transactions`, connectionId: connection.id, sources })
-    return
-  }
-  const table = sql.table(TABLE[list])
-  const key = sql.ref(COLUMN[list])
-  const mine = sql`connection_id = ${connection.id} and ${key} = any(${chosen}::uuid[])`
-  const owner = sql.ref(list === 'portfolio' ? 'portfolio_id' : 'account_id')
-  const statements = [
-    sql`delete from ${table} where ${mine}`,
-    sql`update ${table} set amount = ${amount} where ${mine}`,
-    sql`insert into ${table} (connection_id, ${key}, ${owner}, type, amount, value_date_day)
-      select ${connection.id}, id, id, 'UNKNOWN', ${amount}, date '2025-01-01' + ${writer}::integer
-      from unnest(${chosen}::uuid[]) id on conflict (connection_id, ${key})
-      do update set amount = excluded.amount`,
-  ]
-  const work = async (transaction: Kysely<Tables>) => {
-    // Writers of several rows lock the connection first, as the import does.
-    await sql`select from connection where id = ${connection.id} for no key update`.execute(
-      transaction,
-    )
-    for (let n = 0; n < 3; n += 1) await oneOf(statements).execute(transaction)
-    if (Math.random() < 0.2) throw new RolledBack()
-  }
-  await db
-    .transaction()
-    .execute(work)
-    .catch((error) => {
-      if (!(error instanceof RolledBack)) throw error
-    })
-}
-
-class RolledBack extends Error {}

@@ -88,7 +88,8 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   return { url, port, get, db, databaseUrl, log, config, database, close }
 }
 
-async function send(
+/** Sends a request to the service at this address. */
+export async function send(
   url: string,
   path: string,
   options: RequestOptions = {},
