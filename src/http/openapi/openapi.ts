@@ -85,7 +85,8 @@ const base = {
   info: {
     title: 'Investment Data Query Service',
     version: packageJson.version,
-    license: { name: packageJson.license },
+    // The notation of SPDX for a license that its list does not have.
+    license: { name: packageJson.license, identifier: `LicenseRef-${packageJson.license}` },
   },
   tags: [
     { name: 'Transactions', description: 'Movements of investments and of cash, in pages' },
