@@ -28,9 +28,9 @@ const here = join(import.meta.dirname, '../..')
 export async function operator(args: string[], options: Options = {}): Promise<Ended> {
   const { env = {}, input = '', release = here } = options
   const flags = ['--disable-warning=ExperimentalWarning', join(release, 'src/operator/main.ts')]
-  const { PATH = '', HOME = '' } = process.env
+  const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env
   // Outside of the project, whose file .env is not for tests.
-  const place = { cwd: tmpdir(), env: { PATH, HOME, ...env } }
+  const place = { cwd: tmpdir(), env: { PATH, HOME, NODE_COMPILE_CACHE, ...env } }
   const child = spawn(process.execPath, [...flags, ...args], place)
   // A command that does not read its input may exit first.
   child.stdin.on('error', () => {})

@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 
 const { url } = await createDatabase(t)
 const login = await loginOfService(t, openAsOwner(t, url), url)
-const { PATH = '', HOME = '' } = process.env
+const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env
 
 /** Starts a program of src with only these settings, in a new folder with this file .env. */
 async function start(
@@ -25,7 +25,11 @@ async function start(
   if (envFile === 'a folder') await mkdir(join(folder, '.env'))
   else if (envFile !== '') await writeFile(join(folder, '.env'), envFile)
   const [command = '', ...args] = program
-  const options = { cwd: folder, env: { PATH, HOME, TERM: 'xterm', ...env }, timeout: 30_000 }
+  const options = {
+    cwd: folder,
+    env: { PATH, HOME, NODE_COMPILE_CACHE, TERM: 'xterm', ...env },
+    timeout: 30_000,
+  }
   const child = spawn(command, args, options)
   t.teardown(() => child.kill())
   const closed = once(child, 'close')
