@@ -39,12 +39,12 @@ export interface DatabaseState {
 export interface DatabaseOptions
   extends Omit<ServerOptions, 'queue' | 'largePlaces' | 'standby' | 'onFailover'> {
   /** Maximum number of requests that wait for a place. */
-  queue?: number
+  queue: number
   /** Maximum bytes of responses in flight. */
-  responseBytes?: number
+  responseBytes: number
   /** Replicas to read from: URLs separated by commas, each with one or more hosts. */
   replicaUrl?: string | undefined
-  replicaMaxLagMs?: number
+  replicaMaxLagMs: number
 }
 
 /** Share of the connections that large requests may use at once. */
@@ -52,7 +52,7 @@ const LARGE_SHARE = 0.1
 const MAX_REPLICA_CHECK_MS = 500
 
 export function openDatabase(options: DatabaseOptions): Database {
-  const { queue = 200, responseBytes = 288 * 2 ** 20, replicaMaxLagMs = 5_000 } = options
+  const { queue, responseBytes, replicaMaxLagMs } = options
   const memory = new ResponseMemory(responseBytes)
   const server = { ...options, queue, largePlaces: Math.ceil(options.size * LARGE_SHARE) }
   let failoverListener: (server: string) => void = () => {}

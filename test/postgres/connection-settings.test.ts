@@ -1,6 +1,6 @@
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { createDatabase, openClient } from '../support/database.ts'
+import { ampleLimits, createDatabase, openClient } from '../support/database.ts'
 
 const { url } = await createDatabase(t)
 const options = { size: 1, waitMs: 3_000, pooler: false, prepare: true }
@@ -13,7 +13,7 @@ const settings = {
 }
 
 t.test('connection: read-only, with timeouts, and with plans of index lookups', async (t) => {
-  const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
+  const db = openDatabase({ ...ampleLimits, url, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())
   const expected = {
     default_transaction_read_only: 'on',
@@ -33,21 +33,27 @@ t.test('connection: read-only, with timeouts, and with plans of index lookups', 
 })
 
 t.test('DATABASE_GENERIC_PLANS=false: PostgreSQL chooses the type of plan', async (t) => {
-  const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000, genericPlans: false })
+  const db = openDatabase({
+    ...ampleLimits,
+    url,
+    ...options,
+    statementTimeoutMs: 4_000,
+    genericPlans: false,
+  })
   t.teardown(() => db.close())
   const [found] = (await db.read(settings, [])).shift() ?? []
   t.match(JSON.parse(String(found)), { plan_cache_mode: 'auto', jit: 'off', enable_sort: 'off' })
 })
 
 t.test('25006: a write of the owner through a connection of the service', async (t) => {
-  const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
+  const db = openDatabase({ ...ampleLimits, url, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())
   const text = `insert into app (name) values ('written') returning 1`
   await t.rejects(db.read({ name: '', title: 'write', text }, []), { code: '25006' })
 })
 
 t.test('locked table: a read fails long before its statement timeout', async (t) => {
-  const db = openDatabase({ url, ...options, statementTimeoutMs: 10_000 })
+  const db = openDatabase({ ...ampleLimits, url, ...options, statementTimeoutMs: 10_000 })
   t.teardown(() => db.close())
   const holder = await openClient(t, url)
   await holder.query('begin; lock table app in access exclusive mode')

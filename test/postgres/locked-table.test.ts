@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { createDatabase } from '../support/database.ts'
+import { ampleLimits, createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -10,7 +10,7 @@ const { url } = await createDatabase(t)
 const owner = openAsOwner(t, url)
 // A fifth of statementTimeoutMs is the lock timeout.
 const limits = { size: 4, waitMs: 5_000, statementTimeoutMs: 1_000, pooler: false, prepare: true }
-const db = openDatabase({ url, ...limits })
+const db = openDatabase({ ...ampleLimits, url, ...limits })
 t.teardown(() => db.close())
 
 const locked = { name: 'locked', title: 'locked', text: 'select count(*) from app' }

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
 import { Pipeline } from '../../src/postgres/pipeline.ts'
 import { compile, type Parameter } from '../../src/postgres/statements.ts'
-import { createDatabase, openClient } from '../support/database.ts'
+import { ampleLimits, createDatabase, openClient } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
 const echo = { name: 'echo', title: 'echo', text: 'select $1::text || generate_series(1, $2::int)' }
@@ -281,7 +281,7 @@ async function openPipeline(
 async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
   const { url } = await createDatabase(t)
   const usual = { size: 2, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-  const db = openDatabase({ url, ...usual, ...options })
+  const db = openDatabase({ ...ampleLimits, url, ...usual, ...options })
   t.teardown(() => db.close())
   const read = async (statement: typeof echo, values: Parameter[]) => {
     const rows = await db.read(statement, values)

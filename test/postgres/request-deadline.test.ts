@@ -1,12 +1,12 @@
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { createDatabase } from '../support/database.ts'
+import { ampleLimits, createDatabase } from '../support/database.ts'
 
 /** All reads of a request share one time limit. */
 const { url } = await createDatabase(t)
 const waitMs = 1_000
 const limits = { size: 1, waitMs, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-const db = openDatabase({ url, ...limits })
+const db = openDatabase({ ...ampleLimits, url, ...limits })
 t.teardown(() => db.close())
 
 const one = { name: 'one', title: 'one', text: 'select 1' }

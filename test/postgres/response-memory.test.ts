@@ -1,7 +1,7 @@
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { ResponseMemory } from '../../src/postgres/response-memory.ts'
-import { createDatabase } from '../support/database.ts'
+import { ampleLimits, createDatabase } from '../support/database.ts'
 
 const LIMIT = 8 * 2 ** 20
 const ROWS = 5_000
@@ -10,7 +10,7 @@ const rows = { name: 'rows', title: 'rows', text: 'select generate_series(1, $1:
 
 t.test('memory set aside for a read: free after the read, whatever its result', async (t) => {
   const { url } = await createDatabase(t)
-  const db = openDatabase({ url, ...options, responseBytes: LIMIT })
+  const db = openDatabase({ ...ampleLimits, url, ...options, responseBytes: LIMIT })
   t.teardown(() => db.close())
   const used = () => db.state().responseBytes
   const few = db.reserve(ROWS, performance.now())

@@ -11,7 +11,7 @@ import type { Parameter } from '../../src/postgres/statements.ts'
 import { destroyConnection, sendTogether } from '../../src/postgres/wire/client.ts'
 import { sendQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
-import { createDatabase, openClient } from '../support/database.ts'
+import { ampleLimits, createDatabase, openClient } from '../support/database.ts'
 
 /** The wire client against plain pg: the same statements have the same rows and errors. */
 
@@ -231,7 +231,7 @@ t.test('a lost prepared statement: the pipeline repeats it unnamed, then reconne
   await plain.query(`create function lose_statements() returns void language plpgsql as
     $$ begin execute 'deallocate all'; end $$`)
   const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-  const db = openDatabase({ url, size: 1, ...options })
+  const db = openDatabase({ ...ampleLimits, url, size: 1, ...options })
   t.teardown(() => db.close())
   const ownProcess = async () => (await db.read(OWN_PROCESS, [])).shift()
   const first = await ownProcess()

@@ -31,3 +31,6 @@ export async function openClient(t: Test, url: string, options = ''): Promise<pg
   t.teardown(() => client.end())
   return client
 }
+
+/** Limits of a database that most tests do not reach. */
+export const ampleLimits = { queue: 200, responseBytes: 2 ** 28, replicaMaxLagMs: 5_000 }
