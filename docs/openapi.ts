@@ -1390,10 +1390,7 @@ export interface components {
         };
     };
     parameters: {
-        /**
-         * @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404.
-         * @example DEMOSMALL1
-         */
+        /** @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404. */
         token: string;
         /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date). Without it, the result starts with the oldest row. */
         from: string;
@@ -1470,10 +1467,7 @@ export interface operations {
                 "X-Client-Trace-ID"?: components["parameters"]["X-Client-Trace-ID"];
             };
             path: {
-                /**
-                 * @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404.
-                 * @example DEMOSMALL1
-                 */
+                /** @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404. */
                 token: components["parameters"]["token"];
             };
             cookie?: never;
@@ -1562,10 +1556,7 @@ export interface operations {
                 "X-Client-Trace-ID"?: components["parameters"]["X-Client-Trace-ID"];
             };
             path: {
-                /**
-                 * @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404.
-                 * @example DEMOSMALL1
-                 */
+                /** @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404. */
                 token: components["parameters"]["token"];
             };
             cookie?: never;
@@ -1641,10 +1632,7 @@ export interface operations {
                 "X-Client-Trace-ID"?: components["parameters"]["X-Client-Trace-ID"];
             };
             path: {
-                /**
-                 * @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404.
-                 * @example DEMOSMALL1
-                 */
+                /** @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404. */
                 token: components["parameters"]["token"];
             };
             cookie?: never;

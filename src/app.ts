@@ -100,7 +100,7 @@ const MAX_DOCUMENT_REQUESTS = 50
 async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 'config'>) {
   await app.register(requestLimit, { maximum: MAX_DOCUMENT_REQUESTS })
   await app.register(openapiRoute)
-  if (config.DOCS_PAGE) await app.register(docsPage)
+  if (config.DOCS_PAGE) await app.register(docsPage, { config })
 }
 
 async function api(app: FastifyInstance, { db, config, primary }: Omit<AppOptions, 'logger'>) {

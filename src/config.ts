@@ -43,6 +43,8 @@ const Settings = Type.Object({
     'URL of the service for clients, in /openapi.json. If unset: a relative URL.',
   ),
   CONTACT_URL: optional('Page of the contact for clients, in /openapi.json. If unset: none.'),
+  DEMO_APP_TOKEN: optional('Public app token that the page /docs fills in. If unset: none.'),
+  DEMO_CONNECTION_TOKEN: optional('Public connection token that the page fills in.'),
   REQUEST_TIMEOUT_MS: Type.Integer({
     default: 10_000,
     minimum: 100,

@@ -23,7 +23,11 @@ async function start(config: Config): Promise<void> {
     process.exit(1)
   })
   const stream = logDestination(await terminalFormat())
-  const located = { ...config, DATABASE_URL: config.DATABASE_URL ?? demo?.url ?? '' }
+  const located = {
+    ...development?.DEMO_TOKENS,
+    ...config,
+    DATABASE_URL: config.DATABASE_URL ?? demo?.url ?? '',
+  }
   const stop = async () => demo?.stop()
   const address = limit
     ? await serve(located, limit, stream, stop)

@@ -29,7 +29,10 @@ function workerSettings(config: Config, workers: number, place: number): Record<
     const share = Math.floor((config[name] + workers - 1 - place) / workers)
     return [name, String(Math.max(share, settings[name].minimum ?? 0))]
   })
-  return { ...Object.fromEntries(shares), DATABASE_URL: String(config.DATABASE_URL), WORKERS: '1' }
+  // The primary process sets these three with the embedded database.
+  const { DATABASE_URL = '', DEMO_APP_TOKEN = '', DEMO_CONNECTION_TOKEN = '' } = config
+  const located = { DATABASE_URL, DEMO_APP_TOKEN, DEMO_CONNECTION_TOKEN }
+  return { ...Object.fromEntries(shares), ...located, WORKERS: '1' }
 }
 
 /** Lifetime after which the pause before a replacement is short again, in ms. */

@@ -7,16 +7,18 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 /** Sends a file as 200, or as 304 if the client has it. */
 export type SendFile = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
+type Content = string | Buffer
+
 /**
  * Serves a file from memory, so that a request needs no file descriptor. The first request compresses
  * it. @fastify/compress would do so for each one.
  * @param type media type
  * @param read called once, by the first request
  */
-export function memoryFile(type: string, read: () => string | Buffer): SendFile {
+export function memoryFile(type: string, read: () => Content | Promise<Content>): SendFile {
   let prepared: ReturnType<typeof prepare> | undefined
   return async (request, reply) => {
-    prepared ??= prepare(Buffer.from(read()))
+    prepared ??= Promise.resolve(read()).then((content) => prepare(Buffer.from(content)))
     const { etag, contents } = await prepared
     reply.headers({ etag, 'cache-control': 'no-cache', vary: 'accept-encoding' })
     const known = request.headers['if-none-match']

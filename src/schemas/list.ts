@@ -20,7 +20,6 @@ export const ConnectionParams = Type.Object(
       description:
         'Selects the connection. The token is a credential: keep it out of logs and shared ' +
         'links. An unknown token and a token of another app get the same 404.',
-      examples: ['DEMOSMALL1'],
     }),
   },
   { title: 'Connection' },

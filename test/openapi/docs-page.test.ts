@@ -1,31 +1,20 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
+import { EXACT_JSON } from '../../src/http/media-types.ts'
+import { ProblemCodes } from '../../src/schemas/problem.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { parseExact } from '../support/exact-json.ts'
 import { startService } from '../support/service.ts'
+import { openDocsPage } from './docs-page.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 const browser = await launchChromium(t)
-const service = await startSeededService(t)
-
-/** Opens the page, and records its errors and its requests to other servers. */
-async function openPage(): Promise<{ page: Page; errors: string[] }> {
-  const page = await browser.newPage()
-  page.setDefaultTimeout(60_000)
-  const errors: string[] = []
-  page.on('pageerror', (error) => errors.push(error.message))
-  page.on('console', (message) => {
-    // The browser reports violations of the policy, and responses that are errors.
-    if (['error', 'warning'].includes(message.type())) errors.push(message.text())
-  })
-  page.on('request', (request) => {
-    const { origin, protocol } = new URL(request.url())
-    if (origin !== service.url && protocol !== 'data:') errors.push(`request to ${request.url()}`)
-  })
-  await page.goto(`${service.url}/docs`)
-  return { page, errors }
-}
+const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
+const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
+const service = await startSeededService(t, { environment })
+/** Without demo tokens, as in production. */
+const production = await startService(t)
 
 async function authorize(page: Page, token: string): Promise<void> {
   await page.getByRole('button', { name: 'Authorize' }).click()
@@ -35,7 +24,7 @@ async function authorize(page: Page, token: string): Promise<void> {
   await dialog.getByRole('button', { name: 'Close' }).first().click()
 }
 
-/** Executes an operation with its default values, and returns the response on the page. */
+/** Executes an operation with the values of the page, and returns the response on the page. */
 async function tryOut(page: Page, operationId: string) {
   const operation = page.locator(`[id$="${operationId}"]`)
   await operation.locator('.opblock-summary-control').click()
@@ -49,11 +38,10 @@ async function tryOut(page: Page, operationId: string) {
 }
 
 t.test('Try it out: the rows with every digit', async (t) => {
-  const { page, errors } = await openPage()
-  await authorize(page, DEMO_TOKEN)
+  const { page, errors } = await openDocsPage(t, browser, `${service.url}/docs`)
   const operations = {
-    listPortfolioTransactions: 'portfolios/transactions?limit=1000&page=0',
-    listAccountTransactions: 'accounts/transactions?limit=1000&page=0',
+    listPortfolioTransactions: 'portfolios/transactions',
+    listAccountTransactions: 'accounts/transactions',
     listAssetsTransferOrders: 'assets-transfer',
   }
   for (const [operationId, request] of Object.entries(operations)) {
@@ -68,14 +56,50 @@ t.test('Try it out: the rows with every digit', async (t) => {
   t.strictSame(errors, [], 'no error, no violation of the policy, no other server')
 })
 
-t.test('reload: the token is gone, and the page shows the 401', async (t) => {
-  const { page, errors } = await openPage()
-  await authorize(page, DEMO_TOKEN)
-  await page.reload()
-  const { status, body } = await tryOut(page, 'listAssetsTransferOrders')
-  t.match(status, /^401/)
-  t.equal(JSON.parse(body).code, 'missing_credentials')
-  t.equal(errors.length, 1, 'the 401 itself')
+t.test(
+  'without demo tokens: none in page and document, and a reload forgets the own one',
+  async (t) => {
+    const files = ['/docs', '/docs/static/page.js', '/openapi.json']
+    const texts = await Promise.all(files.map(async (path) => (await production.get(path)).text))
+    t.notMatch(texts.join(), /idq_\w+|DEMO[A-Z]+\d|127[.]0[.]0[.]1|localhost/)
+    const { page, errors } = await openDocsPage(t, browser, `${production.url}/docs`)
+    await authorize(page, DEMO_TOKEN)
+    await page.reload()
+    const operation = page.locator('[id$="listAssetsTransferOrders"]')
+    await operation.locator('.opblock-summary-control').click()
+    await operation.getByRole('button', { name: 'Try it out' }).click()
+    await operation.getByPlaceholder('token', { exact: true }).fill('unknown')
+    await operation.getByRole('button', { name: 'Execute' }).click()
+    const body = operation.locator('.live-responses-table .highlight-code code').first()
+    t.equal(JSON.parse(await body.innerText()).code, 'missing_credentials')
+    t.equal(errors.length, 1, 'the 401 itself')
+  },
+)
+
+t.test('links of the page: each anchor exists once, also one for each error code', async (t) => {
+  const { text } = await service.get('/docs')
+  const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
+  t.equal(new Set(ids).size, ids.length)
+  const targets = [...text.matchAll(/href="#([^/"][^"]*)"/g)].map(([, id]) => id)
+  t.strictSame(
+    targets.filter((id) => !ids.includes(id)),
+    [],
+  )
+  for (const code of Object.keys(ProblemCodes)) t.ok(targets.includes(code), code)
+})
+
+t.test('Try it out: since, and decimals as strings', async (t) => {
+  const { page, errors } = await openDocsPage(t, browser, `${service.url}/docs`)
+  const operation = page.locator('[id$="listPortfolioTransactions"]')
+  await operation.locator('.opblock-summary-control').click()
+  await operation.getByRole('button', { name: 'Try it out' }).click()
+  await operation.getByPlaceholder('since', { exact: true }).fill('start')
+  await operation.getByRole('combobox').first().selectOption(EXACT_JSON)
+  await operation.getByRole('button', { name: 'Execute' }).click()
+  const live = operation.locator('.live-responses-table .highlight-code code').first()
+  t.match(JSON.parse(await live.innerText()), { hasMore: false })
+  t.match(await live.innerText(), '"406.20"')
+  t.strictSame(errors, [])
 })
 
 t.test('content security policy: no frames, no foreign scripts', async (t) => {
@@ -87,14 +111,8 @@ t.test('content security policy: no frames, no foreign scripts', async (t) => {
   t.equal((await service.get('/docs/yaml')).status, 404, 'YAML would round the numbers')
 })
 
-t.test('tokens in the document: those of the sample data only', async (t) => {
-  const { text } = await service.get('/openapi.json')
-  const tokens = new Set(text.match(/idq_\w+|DEMO[A-Z]+\d/g))
-  t.strictSame([...tokens], [DEMO.wealth.connections.small.token])
-})
-
 t.test('files of the page: compressed, and 304 for one that the client has', async (t) => {
-  const names = ['page.css', 'page.js', 'swagger-ui.css', 'index.css', 'swagger-ui-bundle.js']
+  const names = ['page.css', 'page.js', 'swagger-ui.css', 'swagger-ui-bundle.js']
   const files = ['/openapi.json', '/docs', ...names.map((name) => `/docs/static/${name}`)]
   for (const path of files) {
     const texts = new Set<string>()
@@ -114,7 +132,7 @@ t.test('files of the page: compressed, and 304 for one that the client has', asy
 
 t.test('DOCS_PAGE=false: 404 instead of the page, and the document', async (t) => {
   const { get } = await startService(t, { environment: { DOCS_PAGE: 'false' } })
-  for (const path of ['/docs', '/docs/', '/docs/json', '/docs/static/page.js']) {
+  for (const path of ['/', '/docs', '/docs/', '/docs/json', '/docs/static/page.js']) {
     t.equal((await get(path)).status, 404, path)
   }
   t.equal((await get('/openapi.json')).status, 200)

@@ -50,6 +50,12 @@ async function prepare(url: string): Promise<string> {
   }
 }
 
+/** Settings that fill the tokens of the sample data in on the page /docs. */
+export const DEMO_TOKENS = {
+  DEMO_APP_TOKEN: DEMO.wealth.token,
+  DEMO_CONNECTION_TOKEN: DEMO.wealth.connections.small.token,
+}
+
 /** First output of `npm start`: the address, and example requests. */
 export function welcome(address: string): string {
   const { token, connections } = DEMO.wealth

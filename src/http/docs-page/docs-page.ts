@@ -2,8 +2,11 @@ import { readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import helmet from '@fastify/helmet'
 import type { FastifyInstance } from 'fastify'
+import type { Config } from '../../config.ts'
 import { memoryFile, type SendFile } from '../memory-file.ts'
-import { exactDigits, withoutPatterns } from './plugins.ts'
+import { PLACEHOLDER } from '../openapi/code-samples.ts'
+import type { PageDocument } from './content.ts'
+import { exactDigits, pageDocument, shortOperations } from './plugins.ts'
 
 /** Folder of the page, and of the package with Swagger UI. */
 const PAGE = new URL('.', import.meta.url)
@@ -11,7 +14,7 @@ const SWAGGER_UI = new URL('static/', import.meta.resolve('@fastify/swagger-ui')
 
 const FILES = [
   new URL('page.css', PAGE),
-  ...['swagger-ui.css', 'index.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'].map(
+  ...['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'].map(
     (name) => new URL(name, SWAGGER_UI),
   ),
 ]
@@ -22,19 +25,37 @@ const TYPES: Record<string, string> = {
   '.png': 'image/png',
 }
 
+interface DocsPageOptions {
+  config: Pick<Config, 'DEMO_APP_TOKEN' | 'DEMO_CONNECTION_TOKEN'>
+}
+
 /**
- * Shows the OpenAPI document with Swagger UI. All files come from the memory of this service, and the
+ * Shows the OpenAPI document: its guide as HTML, and its operations with Swagger UI. All files come from the memory of this service, and the
  * content security policy allows requests to this service only.
  */
-export async function docsPage(app: FastifyInstance): Promise<void> {
+export async function docsPage(app: FastifyInstance, { config }: DocsPageOptions): Promise<void> {
   await app.register(helmet, { contentSecurityPolicy: false, strictTransportSecurity: false })
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('content-security-policy', POLICY)
     done()
   })
-  const page = await readFile(new URL('index.html', PAGE))
+  const [template, demoText, script] = (await Promise.all(
+    ['index.html', 'demo.md', 'page.js'].map((name) => readFile(new URL(name, PAGE), 'utf8')),
+  )) as [string, string, string]
+  const { DEMO_APP_TOKEN: appToken, DEMO_CONNECTION_TOKEN: connectionToken } = config
+  const demo = appToken && connectionToken ? { appToken, connectionToken } : undefined
+  const page = async () => {
+    // Loaded by the first request for the page.
+    const { renderPage } = await import('./content.ts')
+    const text = demo
+      ? demoText
+          .replace('{appToken}', demo.appToken)
+          .replace('{connectionToken}', demo.connectionToken)
+      : ''
+    return renderPage(app.swagger() as object as PageDocument, template, text)
+  }
   const files = new Map<string, SendFile>([
-    ['page.js', memoryFile('text/javascript; charset=utf-8', () => script)],
+    ['page.js', memoryFile('text/javascript; charset=utf-8', () => `${variables(demo)}${script}`)],
   ])
   for (const url of FILES) {
     const content = await readFile(url)
@@ -45,11 +66,8 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
     )
   }
   const options = { schema: { hide: true }, compress: false } as const
-  app.get(
-    '/docs',
-    options,
-    memoryFile('text/html; charset=utf-8', () => page),
-  )
+  app.get('/docs', options, memoryFile('text/html; charset=utf-8', page))
+  app.get('/', options, async (_request, reply) => reply.redirect('docs'))
   app.get('/docs/', options, async (_request, reply) => reply.redirect('../docs'))
   app.get('/docs/json', options, async (_request, reply) => reply.redirect('../openapi.json'))
   app.get('/docs/static/*', options, (request, reply) => {
@@ -75,7 +93,8 @@ const settings = {
   docExpansion: 'list',
   deepLinking: true,
   displayOperationId: false,
-  defaultModelsExpandDepth: 0,
+  // The page lists the fields itself.
+  defaultModelsExpandDepth: -1,
   defaultModelExpandDepth: 4,
   displayRequestDuration: true,
   tryItOutEnabled: false,
@@ -85,9 +104,13 @@ const settings = {
   persistAuthorization: false,
 }
 
-const script = `SwaggerUIBundle({
-  ...${JSON.stringify(settings)},
-  url: new URL('../../openapi.json', document.currentScript.src).href,
-  presets: [SwaggerUIBundle.presets.apis],
-  plugins: [${exactDigits}, ${withoutPatterns}],
-})`
+/** Constants that page.js uses. A plugin is the source text of its function. */
+const variables = (demo?: object) => `const settings = ${JSON.stringify(settings)}
+const demo = ${JSON.stringify(demo)}
+const PLACEHOLDER = ${JSON.stringify(PLACEHOLDER)}
+const plugins = (base) => [
+  ${exactDigits},
+  () => (${pageDocument})(base, PLACEHOLDER, demo),
+  ${shortOperations},
+]
+`
