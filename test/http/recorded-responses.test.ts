@@ -47,8 +47,19 @@ async function send(method: string, path: string, headers: Headers) {
   return { response, body: await buffer(response) }
 }
 
-/** Headers of the time and of the request, and one that is new. */
-const EXCEPTED = ['date', 'x-request-id', 'etag', 'last-modified', 'data-version']
+/**
+ * Headers of the time and of the request, one that is new, and the framing: a compressed page now has a
+ * Content-Length instead of chunks.
+ */
+const EXCEPTED = [
+  'date',
+  'x-request-id',
+  'etag',
+  'last-modified',
+  'data-version',
+  'content-length',
+  'transfer-encoding',
+]
 
 const DECODERS: Record<string, (body: Buffer) => Buffer> = {
   br: brotliDecompressSync,
@@ -62,7 +73,7 @@ async function record(method: string, path: string, headers: Headers) {
   const pairs = response.rawHeaders.flatMap((name, index, all) =>
     index % 2 === 0 ? [[name.toLowerCase(), all[index + 1]]] : [],
   )
-  const kept = pairs.filter(([name = '']) => !EXCEPTED.includes(name) && name !== 'content-length')
+  const kept = pairs.filter(([name = '']) => !EXCEPTED.includes(name))
   const tagged = response.headers.etag === undefined ? '' : ' etag'
   const text = (DECODERS[String(encoding)]?.(body) ?? body).toString()
   const lawful = text
