@@ -21,7 +21,7 @@ interface FaultProxyOptions {
   /** URL of the service. */
   target: string
   /** Returns the fault of the n-th request, from 0. */
-  fault: (n: number) => Fault
+  fault: (n: number, path: string) => Fault
   /** Seconds of Retry-After; '0' by default. */
   retryAfter?: string
   /** Runs before each request. */
@@ -34,7 +34,7 @@ export async function startFaultProxy(t: Test, options: FaultProxyOptions): Prom
   const counts: Partial<Record<Fault, number>> = {}
   let requests = 0
   const server = createServer(async (incoming, response) => {
-    const current = fault(requests)
+    const current = fault(requests, String(incoming.url))
     requests += 1
     counts[current] = (counts[current] ?? 0) + 1
     await before?.()
