@@ -1,6 +1,6 @@
 import type { Tables } from '../../src/postgres/tables.ts'
 import { parseExact } from '../support/exact-json.ts'
-import type { Caller } from '../support/rows.ts'
+import type { Caller, TestConnection } from '../support/rows.ts'
 import type { Service } from '../support/service.ts'
 import type { Access, ListName, Row } from './drivers.ts'
 
@@ -24,7 +24,7 @@ export const tableOf = {
 /** Rows of a list in one response of the service, with decimals as the text of their digits. */
 export async function readList(
   { get }: Service,
-  { token, connection }: Caller,
+  { token, connection }: Pick<Caller, 'token'> & { connection: Omit<TestConnection, 'id'> },
   list: ListName,
   query = '',
 ): Promise<Row[]> {

@@ -1,6 +1,8 @@
 import t from 'tap'
+import { DEMO } from '../../seeds/sample-data.ts'
+import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
 import { operatorHere } from '../operator/operator-process.ts'
-import { addCaller, type Caller, lists } from '../support/rows.ts'
+import { addCaller, addresses, type Caller, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { type Access, type Driver, type ListName, type Row, startDrivers } from './drivers.ts'
 import { accessOf, idOf, readList, tableOf } from './service.ts'
@@ -74,6 +76,32 @@ for (const list of ['portfolio', 'account'] as const) {
     }
   })
 }
+
+t.test('sample data: after ten days of demo advance, the copies equal the table', async (t) => {
+  const seeded = await startSeededService(t)
+  const { url, databaseUrl } = seeded
+  const { token } = DEMO.wealth.connections.large
+  const caller = { token: DEMO_TOKEN, connection: { token, ...addresses(token) } }
+  const access = { url, token: DEMO_TOKEN, connection: token }
+  const copies = clients.flatMap(([, client]) =>
+    (['portfolio', 'account'] as const).map((list) => {
+      return { client, list, copy: { rows: new Map() } as Copy }
+    }),
+  )
+  for (let day = 0; day <= 10; day += 1) {
+    for (const { client, list, copy } of copies) {
+      const { pages, result } = await refresh(client, access, list, copy)
+      t.match(result, { status: 'complete', totalItems: copy.rows.size }, `day ${day}`)
+      if (day > 0) t.equal(pages.length, 1)
+      if (day % 5 !== 0) continue
+      const table = sorted(await readList(seeded, caller, list))
+      // Strings, because the comparison of thousands of values takes seconds.
+      t.equal(JSON.stringify(sorted(copy.rows.values())), JSON.stringify(table))
+    }
+    const ended = await operatorHere(['demo', 'advance'], { DATABASE_URL: databaseUrl })
+    t.equal(ended.code, 0, ended.stderr)
+  }
+})
 
 for (const [language, client] of clients) {
   t.test(`${language}: no changes: one page without rows`, async (t) => {
