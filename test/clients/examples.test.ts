@@ -1,0 +1,97 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { parseExact } from '../support/exact-json.ts'
+import { addAccountTransactions, addCaller, addPortfolioTransactions } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+import { type Fault, startFaultProxy } from './fault-proxy.ts'
+import { needsProgram, run } from './programs.ts'
+import { digitsAsText, readList } from './service.ts'
+
+await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, 'java', 'default-jdk-headless libjackson2-databind-java')
+
+const ROOT = join(import.meta.dirname, '../..')
+/** Jackson of Debian, or of another folder. */
+const JAVA_CLASSPATH = process.env.JAVA_CLASSPATH ?? '/usr/share/java/*'
+
+/** Programs by the name of their language. */
+const commands = {
+  TypeScript: [process.execPath, '--disable-warning=ExperimentalWarning'],
+  Python: ['python3'],
+  Java: ['java', '-XX:TieredStopAtLevel=1', '-cp', JAVA_CLASSPATH],
+} as const
+
+const service = await startService(t)
+const { db } = service
+
+/** Digits that a float does not keep, whole numbers, zeros, and a number that is printed with an exponent. */
+const DIGITS = [
+  '-123456789012345678901234567890123456.10000000000000000000000000000000000010',
+  '100.00',
+  '0.0000000000000000000000000000001',
+  '7',
+  '0',
+  '0.00000000',
+  '406.20',
+  '1000000000000000000000000',
+  null,
+]
+
+const caller = await addCaller(db)
+const amounts = Array.from({ length: 2100 }, (_, index) => ({
+  amount: DIGITS[index % DIGITS.length] ?? null,
+}))
+await addPortfolioTransactions(db, caller.connection, ...amounts)
+const known = DIGITS.filter((digits) => digits !== null)
+await addAccountTransactions(db, caller.connection, ...known.map((amount) => ({ amount })))
+const credentials = { APP_TOKEN: caller.token, CONNECTION_TOKEN: caller.connection.token }
+
+function execute(language: keyof typeof commands, args: string[], env: Record<string, string>) {
+  const [command, ...flags] = commands[language]
+  return run(command, [...flags, ...args], { env: { ...credentials, ...env } })
+}
+
+const examples = {
+  TypeScript: 'list-transactions.ts',
+  Python: 'list_transactions.py',
+  Java: 'ListTransactions.java',
+} as const
+
+for (const [language, file] of Object.entries(examples) as [keyof typeof examples, string][]) {
+  t.test(`${file}: every row once, with every digit, after failures`, async (t) => {
+    // The requests of the three pages, some of them more than once.
+    const faults: Fault[] = ['none', 'cut', 'none', 'unavailable', 'none']
+    const fault = (n: number) => faults[n] ?? 'none'
+    const proxy = await startFaultProxy(t, { target: service.url, fault })
+    const printed = await execute(language, [join(ROOT, 'examples', file)], { BASE_URL: proxy.url })
+    const rows = await readList(service, caller, 'portfolio')
+    const wanted = rows.map(({ transactionId, amount }) => `${transactionId} ${amount}\n`)
+    t.equal(printed, wanted.join(''))
+    t.same(proxy.counts, { none: 3, cut: 1, unavailable: 1 })
+  })
+
+  t.test(`${file}: an error response ends it`, async (t) => {
+    const env = { BASE_URL: service.url, CONNECTION_TOKEN: 'unknown' }
+    const ended = execute(language, [join(ROOT, 'examples', file)], env)
+    await t.rejects(ended, /connection_not_found/)
+  })
+}
+
+const recipes = { js: 'TypeScript', python: 'Python', java: 'Java' } as const
+const fileNames = { js: 'amounts.mjs', python: 'amounts.py', java: 'Amounts.java' } as const
+
+for (const [fence, language] of Object.entries(recipes) as [keyof typeof recipes, 'Java'][]) {
+  t.test(`guide.md, ${fence}: prints every digit`, async (t) => {
+    const guide = await readFile(join(ROOT, 'src/http/openapi/guide.md'), 'utf8')
+    const blocks = [...guide.matchAll(new RegExp(`^\`\`\`${fence}\n(.*?)^\`\`\``, 'gms'))]
+    const [program = ''] = blocks.map(([, block = '']) => block).filter(isRecipe)
+    const file = join(t.testdir(), fileNames[fence])
+    await writeFile(file, program.replace('https://HOST', service.url))
+    const { text } = await service.get(caller.connection.account, { token: caller.token })
+    const { items } = digitsAsText(parseExact(text)) as { items: { amount: string }[] }
+    t.equal(await execute(language, [file], {}), items.map(({ amount }) => `${amount}\n`).join(''))
+  })
+}
+
+const isRecipe = (block: string) => block.includes('IEEE754Compatible=true')
