@@ -5,6 +5,7 @@ import { compareResponses } from './load/compare-responses.ts'
 import { loads } from './load/loads.ts'
 import { measure } from './load/measure.ts'
 import { makeRunners } from './load/runners.ts'
+import { measureChanges } from './measurements/changes.ts'
 import { measureCitus } from './measurements/citus.ts'
 import { measureCompression } from './measurements/compression.ts'
 import { measureEncodings } from './measurements/encodings.ts'
@@ -32,6 +33,7 @@ const { values: flags } = parseArgs({
     /** Prefix of the keys of the loads to run; writes nothing to docs/performance.md. */
     only: { type: 'string', default: '' },
     import: flag,
+    changes: flag,
     encodings: flag,
     growth: flag,
     overload: flag,
@@ -46,6 +48,7 @@ const scale = flags.quick ? QUICK : FULL
 /** Measurements other than the loads, by their flags. */
 const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   import: measureImport,
+  changes: (server) => measureChanges(server, scale),
   encodings: (server) => measureEncodings(server, scale),
   growth: (server) => measureGrowth(server, scale),
   overload: measureOverload,
