@@ -1124,7 +1124,7 @@ export interface components {
              *     | `out_of_range` | The value is below or above the limits of the parameter |
              *     | `invalid_range` | `from` is after `to` |
              *     | `invalid_cursor` | The value is not a cursor of this list and connection |
-             *     | `excluded_parameter` | The parameter cannot be used together with `since` |
+             *     | `excluded_parameter` | The parameter cannot be used together with `since`, or in an export |
              * @example out_of_range
              * @enum {string}
              */
@@ -1429,8 +1429,12 @@ export interface components {
         RateLimit: string;
         /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
         "RateLimit-Policy": string;
-        /** @description URLs of other pages (RFC 8288): `first`, `prev`, `next` and `last`, relative to the URL of the request. The first page has no `prev`, the last one no `next`. */
+        /** @description URLs of other pages (RFC 8288): `first`, `prev`, `next` and `last`, relative to the URL of the request. The first page has no `prev`, the last one no `next`. An export has none. */
         Link: string;
+        /** @description Only in an export: its number of rows. */
+        "X-Total-Count": number;
+        /** @description Only in an export: a file name. */
+        "Content-Disposition": string;
         /** @description Compression of the body; absent if the body is not compressed. */
         "Content-Encoding": string;
         /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
@@ -1487,12 +1491,16 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     Link: components["headers"]["Link"];
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     "Content-Encoding": components["headers"]["Content-Encoding"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PortfolioTransactionList"];
                     "application/json;IEEE754Compatible=true": components["schemas"]["ExactPortfolioTransactionList"];
+                    "application/x-ndjson": string;
+                    "text/csv": string;
                 };
             };
             304: components["responses"]["NotModified"];
@@ -1576,12 +1584,16 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     Link: components["headers"]["Link"];
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     "Content-Encoding": components["headers"]["Content-Encoding"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["AccountTransactionList"];
                     "application/json;IEEE754Compatible=true": components["schemas"]["ExactAccountTransactionList"];
+                    "application/x-ndjson": string;
+                    "text/csv": string;
                 };
             };
             304: components["responses"]["NotModified"];

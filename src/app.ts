@@ -18,6 +18,7 @@ import { type Database, type DatabaseOptions, instrumentReads } from './postgres
 import type { Primary } from './primary.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import type { RouteOptions } from './routes/connection-request.ts'
+import { exports } from './routes/export.ts'
 import { health } from './routes/health.ts'
 import { portfolioTransactions } from './routes/portfolio-transactions.ts'
 import { transferOrders } from './routes/transfer-orders.ts'
@@ -112,6 +113,7 @@ async function api(app: FastifyInstance, { db, config, primary }: Omit<AppOption
   await app.register(portfolioTransactions, options)
   await app.register(accountTransactions, options)
   await app.register(transferOrders, options)
+  await app.register(exports, options)
 }
 
 /** Settings of the database at `url`. */

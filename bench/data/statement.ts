@@ -25,6 +25,7 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
       tokenHash: tokenHash(connectionToken(query.connection)),
       connectionKey: keyOf(query.connection),
       representation: '',
+      mediaType: 'application/json',
       exact: false,
       knownVersions: [],
       reservation: new ResponseMemory(0).reserve(query.limit, performance.now()),

@@ -18,6 +18,8 @@ export const compression = fp(async (app: FastifyInstance) => {
     syncThreshold: MAX_SYNC_BYTES,
     zlibOptions: levels,
     brotliOptions: brotli,
+    // The plugin does not know NDJSON.
+    customTypes: /json|csv/,
   })
 })
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyReply } from 'fastify'
 import type { ConnectionRequest, ReadResponse } from '../queries/read-response.ts'
-import { EXACT_JSON, JSON_TYPE } from './media-types.ts'
+import { JSON_TYPE } from './media-types.ts'
 
 /** Digest of response schemas. It changes with every field, name and description. */
 export function schemaFingerprint(...schemas: TSchema[]): string {
@@ -28,10 +28,10 @@ export function knownVersions(header: string | undefined, representation: string
   return tags.map((tag) => String(tag[1]))
 }
 
-/** Sends 200 with the JSON, or 304 if the client has it, with the headers of contract 24. */
+/** Sends 200 with the body, or 304 if the client has it, with the headers of contract 24. */
 export function sendResponse(
   reply: FastifyReply,
-  { representation, exact }: ConnectionRequest,
+  { representation, mediaType }: ConnectionRequest,
   { meta, body }: ReadResponse,
 ): FastifyReply {
   reply.request.items = meta.items
@@ -41,10 +41,10 @@ export function sendResponse(
     'last-modified': lastModified(meta.version),
     'cache-control': 'private, no-cache',
     // The default needs no `accept`: a cache revalidates each response, and the tags differ (contract 25).
-    vary: exact ? 'accept, accept-encoding' : 'accept-encoding',
+    vary: mediaType === JSON_TYPE ? 'accept-encoding' : 'accept, accept-encoding',
   })
   if (body === undefined) return reply.code(304).send()
-  return reply.type(`${exact ? EXACT_JSON : JSON_TYPE}; charset=utf-8`).send(body)
+  return reply.type(`${mediaType}; charset=utf-8`).send(body)
 }
 
 /** HTTP date of the last change: the version ends in its microseconds since 1970. */

@@ -6,7 +6,15 @@ export const EXACT_JSON = `${JSON_TYPE};${EXACT_PARAMETER}` as const
 /** Media types of every endpoint, the default first. */
 export const JSON_TYPES = [JSON_TYPE, EXACT_JSON] as const
 
-type MediaTypes<Type> = readonly [byDefault: Type, ...others: Type[]]
+export const NDJSON = 'application/x-ndjson'
+export const EXACT_NDJSON = `${NDJSON};${EXACT_PARAMETER}` as const
+export const CSV = 'text/csv'
+/** Media types of the transaction lists, the default first. */
+export const LIST_TYPES = [...JSON_TYPES, NDJSON, EXACT_NDJSON, CSV] as const
+
+export const isExact = (mediaType: string): boolean => mediaType.endsWith(EXACT_PARAMETER)
+
+export type MediaTypes<Type> = readonly [byDefault: Type, ...others: Type[]]
 
 /**
  * Selects the media type of a response (RFC 9110, section 12.5.1). Only a media range without wildcards
@@ -28,7 +36,7 @@ export function negotiate<Type extends string>(
 }
 
 /** Matches each header that can select another type than the default. Most match nothing. */
-const OTHER_TYPE = /ieee754compatible/i
+const OTHER_TYPE = /ieee754compatible|ndjson|csv/i
 /** Matches one media range. A comma within quotes does not end it. */
 const RANGE = /(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g
 const WEIGHT = /;[ \t]*q=([^; \t]*)/

@@ -3,10 +3,12 @@ import type { MemoryReservation } from '../postgres/response-memory.ts'
 import type { RawRows } from '../postgres/wire/raw-rows.ts'
 import type { RowWriter } from './row-writer.ts'
 
-/** JSON before the first item and after the last one. */
+/** Output before the first row and after the last one. */
 export interface Frame {
   opening: string
   closing: string
+  /** True if the writer ends each row: no commas between them. */
+  lines?: boolean
 }
 
 /** Largest chunk of a streamed response, in bytes, unless one row is longer. */
@@ -44,6 +46,51 @@ export function jsonArray(
   const whole = Buffer.concat([first as Buffer, ...others])
   reservation.replaceJson(whole.length)
   return whole
+}
+
+/**
+ * Streams the rows of several reads. The next rows are read when the client has received most of the rows
+ * before, so memory holds the rows of one read.
+ * @param writer ends each row
+ * @param opening text before the first row
+ */
+export function rowStream(
+  reads: AsyncIterable<RawRows>,
+  writer: RowWriter,
+  opening: string,
+  reservation: MemoryReservation,
+): Readable {
+  const allocate = reservation.direct ? ring(reservation.takeForJson(RING)) : fresh
+  return Readable.from(chunksOf(reads, writer, opening, allocate, reservation), {
+    objectMode: false,
+  })
+}
+
+async function* chunksOf(
+  reads: AsyncIterable<RawRows>,
+  writer: RowWriter,
+  start: string,
+  allocate: Allocate,
+  reservation: MemoryReservation,
+): AsyncGenerator<Buffer, void, undefined> {
+  let opening = start
+  /** Length of the last chunk, which the ring must not overwrite. */
+  let last = 0
+  const next: Allocate = (atLeast, before) => {
+    const length = before + last
+    last = 0
+    return allocate(atLeast, length)
+  }
+  for await (const rows of reads) {
+    const chunks = writeChunks(rows, writer, { opening, closing: '', lines: true }, next)
+    let length = 0
+    for await (const chunk of scheduled(chunks, reservation)) {
+      length = chunk.length
+      if (length > 0) yield chunk
+    }
+    last = length
+    opening = ''
+  }
 }
 
 /** Yields chunks in turns. Stops when the response has ended: another one then uses its memory. */
@@ -101,7 +148,7 @@ function* writeChunks(
         chunk[at] = 0x2c
         at += 1
       }
-      comma = true
+      comma = !frame.lines
       at = writer.write(block, row, chunk, at)
       row += length
     }

@@ -21,13 +21,13 @@ export function columnsOf(item: TObject): Column[] {
   })
 }
 
-/** Writes a row of RawRows as one JSON object. */
+/** Writes a row of RawRows in one format, such as a JSON object. */
 export interface RowWriter {
-  /** @returns the position after the object in `target` */
+  /** @returns the position after the row in `target` */
   write(row: Buffer, start: number, target: Buffer, at: number): number
-  /** Upper bound for the JSON of a row of `length` bytes. */
+  /** Upper bound for the output of a row of `length` bytes. */
   longest(length: number): number
-  /** Estimates the JSON of these rows, in bytes. Text with many escapes needs more. */
+  /** Estimates the output of these rows, in bytes. Text with many escapes needs more. */
   estimate(rows: { count: number; byteLength: number }): number
 }
 
@@ -39,8 +39,13 @@ const MAX_TEMPLATES = 1_000
  * values from the row in one pass. The digits of decimals are the bytes from PostgreSQL (contract 11).
  * Copying is most of the cost, so constant parts around nulls are merged.
  * @param skipped columns of the row before those of the item
+ * @param templateOf format of a row: JSON by default
  */
-export function compileRowWriter(item: TObject, skipped: number): RowWriter {
+export function compileRowWriter(
+  item: TObject,
+  skipped: number,
+  templateOf: TemplateOf = jsonTemplate,
+): RowWriter {
   const columns = columnsOf(item)
   if (columns.length > 31) throw new Error('the null columns of a row no longer fit in an integer')
   const templates = new Map<number, Template>()
@@ -73,23 +78,26 @@ export function compileRowWriter(item: TObject, skipped: number): RowWriter {
   }
 }
 
-/** Conversions of a value: copied, escaped, or `t` and `f` as a boolean. */
+/** Conversions of a value: copied, escaped for JSON, `t` and `f` as a boolean, or quotes doubled for CSV. */
 const COPIED = 0
 const ESCAPED = 1
 const BOOLEAN = 2
+const DOUBLED = 3
 
-/** Constant JSON of all rows with nulls in the same columns, split at the values. */
+/** Constant output of all rows with nulls in the same columns, split at the values. */
 interface Template {
-  /** JSON before each value, such as `","amount":`, with the nulls in between. */
+  /** Output before each value, such as `","amount":`, with the nulls in between. */
   before: Buffer[]
   /** Column and conversion of each value. */
   columns: number[]
   conversions: number[]
-  /** JSON after the last value. */
+  /** Output after the last value. */
   after: Buffer
 }
 
-function templateOf(columns: Column[], isNull: (column: number) => boolean): Template {
+type TemplateOf = (columns: Column[], isNull: (column: number) => boolean) => Template
+
+const jsonTemplate: TemplateOf = (columns, isNull) => {
   const template: Template = { before: [], columns: [], conversions: [], after: Buffer.of() }
   let text = ''
   for (const [column, { name, schema, group }] of columns.entries()) {
@@ -110,6 +118,36 @@ function templateOf(columns: Column[], isNull: (column: number) => boolean): Tem
   }
   template.after = Buffer.from(`${text}}`)
   return template
+}
+
+/** One JSON object a line (NDJSON). */
+export const lineTemplate: TemplateOf = (columns, isNull) => {
+  const template = jsonTemplate(columns, isNull)
+  return { ...template, after: Buffer.from(`${template.after}\n`) }
+}
+
+/** RFC 4180. Null is an empty field. Text is in quotes, so an empty text is not null. */
+export const csvTemplate: TemplateOf = (columns, isNull) => {
+  const template: Template = { before: [], columns: [], conversions: [], after: Buffer.of() }
+  let text = ''
+  for (const [column, { schema }] of columns.entries()) {
+    if (column > 0) text += ','
+    if (isNull(column)) continue
+    const conversion = conversionOf(schema)
+    const quote = conversion === ESCAPED ? '"' : ''
+    template.before.push(Buffer.from(text + quote))
+    template.columns.push(column)
+    template.conversions.push(conversion === ESCAPED ? DOUBLED : conversion)
+    text = quote
+  }
+  template.after = Buffer.from(`${text}\r\n`)
+  return template
+}
+
+/** Names of the columns, as the first line of CSV. */
+export function csvHeader(item: TObject): string {
+  const names = columnsOf(item).map(({ name }) => name.replace('retentionDetail.', ''))
+  return `${names.join(',')}\r\n`
 }
 
 const typesOf = (schema: TSchema): unknown[] => [schema.type].flat()
@@ -170,9 +208,10 @@ function fill(
     const end = ends[column] as number
     const conversion = conversions[value] as number
     if (conversion === COPIED) at = copy(row, from, end, target, at)
+    else if (conversion === ESCAPED) at = writeEscaped(row, from, end, target, at)
     else if (conversion === BOOLEAN) {
       at += target.write(row[from] === LETTER_T ? 'true' : 'false', at)
-    } else at = writeEscaped(row, from, end, target, at)
+    } else at = writeDoubled(row, from, end, target, at)
   }
   target.set(after, at)
   return at + after.length
@@ -209,6 +248,22 @@ function writeEscaped(
       const escaped = ESCAPES[byte] as Buffer
       for (let j = 0; j < escaped.length; j += 1) target[at++] = escaped[j] as number
     }
+  }
+  return at
+}
+
+function writeDoubled(
+  source: Buffer,
+  from: number,
+  end: number,
+  target: Buffer,
+  begin: number,
+): number {
+  let at = begin
+  for (let i = from; i < end; i += 1) {
+    const byte = source[i] as number
+    if (byte === QUOTE) target[at++] = QUOTE
+    target[at++] = byte
   }
   return at
 }

@@ -72,8 +72,11 @@ const USUAL_ROW = 512
 export class MemoryReservation implements Entrant {
   /** True for a large request, which must leave room for small ones. */
   readonly large: boolean
-  /** Start of the request, on performance.now()'s clock. All its reads share one deadline. */
-  readonly since: number
+  /**
+   * Start of the request, on performance.now()'s clock. All its reads share one deadline. An export has
+   * one for each block of rows.
+   */
+  since: number
   readonly tenant: Tenant
   /** True if no client waits for the response any more. */
   ended = false

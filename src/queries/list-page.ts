@@ -54,14 +54,21 @@ export function transactionList(table: TransactionTable, item: TObject) {
   const list = (db: Database, request: ListRequest): Promise<ReadResponse> => {
     const { since, limit: rowLimit, page } = request
     if (since !== undefined) return feed.list(db, { ...request, since })
-    const values = [request.from ?? '-infinity', request.to ?? 'infinity', String(rowLimit)]
-    if (page > 0) values.push(String(rowLimit * page))
-    return readResponse(db, queries[pageFor(request)], request, values, ({ totalItems }) => ({
+    const query = queries[pageFor(request)]
+    return readResponse(db, query, request, pageValues(request), ({ totalItems }) => ({
       opening: '{"items":[',
       closing: `],"limit":${rowLimit},"page":${page},"totalItems":${totalItems}}`,
     }))
   }
   return { list, queries }
+}
+
+export type TransactionQueries = ReturnType<typeof transactionList>['queries']
+
+/** Parameters of a page statement from $4 on. */
+export function pageValues({ from, to, limit, page }: ListRequest): string[] {
+  const values = [from ?? '-infinity', to ?? 'infinity', String(limit)]
+  return page > 0 ? [...values, String(limit * page)] : values
 }
 
 /** Parts of a page statement, see responseQuery(). */
@@ -104,7 +111,7 @@ const pages = {
  * Chooses the statement of a request. A total over at most two calendar years is a sum over days. For
  * an open range, the current year only selects the faster plan.
  */
-function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
+export function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
   if (page > 0) return 'later page'
   if (from === undefined && to === undefined) return 'first page'
   const [first, last] = [yearOf(from) ?? 1, yearOf(to) ?? new Date().getUTCFullYear()]

@@ -31,6 +31,8 @@ export interface ConnectionRequest {
   /** SHA-256 of the connection's token, and the key of the connection. */
   tokenHash: Buffer
   connectionKey: string
+  /** Media type of the response. */
+  mediaType: string
   /** True if decimals are JSON strings in the response. */
   exact: boolean
   /** Digest of the route's fields, the query and the media type. The ETag consists of it and the data version. */
@@ -47,7 +49,7 @@ export interface ReadResponse {
   meta: Lookup & { items: number }
   /** Cursor of the next page of changes, if there is one. */
   nextCursor?: string | undefined
-  /** JSON; undefined if the client has this version. */
+  /** Undefined if the client has this version. */
   body: Buffer | Readable | undefined
 }
 
@@ -100,19 +102,61 @@ export function responseQuery(query: {
   }
 }
 
+type Rows = Awaited<ReturnType<Database['read']>>
+
 /**
  * Reads the data in one snapshot and writes it as JSON, unless the client has this version.
  * @param values parameters from $4 on
  * @param frame JSON around the rows
  * @throws DatabaseUnavailable, InvalidToken, ExpiredToken, ConnectionNotFound or DataChanged
  */
-export async function readResponse(
+export function readResponse(
   db: Database,
-  { statements, writer, exactWriter, extraColumns }: ResponseQuery,
+  query: ResponseQuery,
   request: ConnectionRequest,
   values: Parameter[],
   frame: (lookup: Lookup) => Frame,
 ): Promise<ReadResponse> {
+  const writer = request.exact ? query.exactWriter : query.writer
+  return respond(db, query, request, values, (lookup) => {
+    const framed = frame(lookup)
+    return (rows) => jsonArray(rows, writer, framed, request.reservation)
+  })
+}
+
+/**
+ * Reads the data in one snapshot, unless the client has this version.
+ * @param write checks the lookup, and returns a function that writes the rows
+ */
+export async function respond(
+  db: Database,
+  query: ResponseQuery,
+  request: ConnectionRequest,
+  values: Parameter[],
+  write: (lookup: Lookup) => (rows: Rows) => Buffer | Readable,
+): Promise<ReadResponse> {
+  const { lookup, rows } = await readRows(db, query, request, values)
+  if (rows === undefined) return notModified(lookup)
+  const meta = { ...lookup, items: rows.count }
+  const body = write(lookup)
+  if (!request.knownVersions.includes('*')) return { meta, body: body(rows) }
+  // `*` does not show that the cursor is valid. An error would come first (RFC 9110, section 13.2.1).
+  rows.discard()
+  return notModified(lookup)
+}
+
+const notModified = (lookup: Lookup): ReadResponse => ({
+  meta: { ...lookup, items: 0 },
+  body: undefined,
+})
+
+/** Reads the rows; undefined if the client has this version. See respond(). */
+export async function readRows(
+  db: Database,
+  { statements, extraColumns }: ResponseQuery,
+  request: ConnectionRequest,
+  values: Parameter[],
+): Promise<{ lookup: Lookup; rows: Rows | undefined }> {
   const { caller, reservation, knownVersions, version } = request
   const expected = (lookup: Lookup) => {
     if (version !== undefined && version !== lookup.version) throw new DataChanged(lookup.appId)
@@ -123,29 +167,18 @@ export async function readResponse(
   const readLookup = async () =>
     expected(takeLookup(await db.read(lookupStatements[method], keys, undefined, reservation)))
 
-  const any = knownVersions.includes('*')
-  const known = knownVersions.length > 0 && !any ? await readLookup() : undefined
-  if (known && knownVersions.includes(known.version)) return notModified(known)
+  const isKnown = knownVersions.length > 0 && !knownVersions.includes('*')
+  const known = isKnown ? await readLookup() : undefined
+  if (known && knownVersions.includes(known.version)) return { lookup: known, rows: undefined }
   const read = (from: Pick<Database, 'read'>) =>
     from.read(statements[method], [...keys, ...values], reservation)
   const replica = db.replica(request.tokenHash)
   const replicated =
     replica && (await readReplica(read(replica), known ?? readLookup(), extraColumns))
-  const rows = replicated?.rows ?? (await read(db))
-  const lookup = replicated?.lookup ?? expected(takeLookup(rows, extraColumns))
-  const meta = { ...lookup, items: rows.count }
-  const framed = frame(lookup)
-  const itemWriter = request.exact ? exactWriter : writer
-  if (!any) return { meta, body: jsonArray(rows, itemWriter, framed, reservation) }
-  // `*` does not show that the cursor is valid. An error would come first (RFC 9110, section 13.2.1).
-  rows.discard()
-  return notModified(lookup)
+  if (replicated) return replicated
+  const rows = await read(db)
+  return { lookup: expected(takeLookup(rows, extraColumns)), rows }
 }
-
-const notModified = (lookup: Lookup): ReadResponse => ({
-  meta: { ...lookup, items: 0 },
-  body: undefined,
-})
 
 /**
  * Returns the rows of a replica if they have the data version of the primary. Revoked tokens and

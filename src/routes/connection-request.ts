@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
 import { knownVersions, representationOf } from '../http/conditional-requests.ts'
 import { HttpError } from '../http/errors.ts'
-import { EXACT_JSON, JSON_TYPES, negotiate } from '../http/media-types.ts'
+import { isExact, JSON_TYPE, JSON_TYPES, type MediaTypes, negotiate } from '../http/media-types.ts'
 import type { Quota } from '../http/quota.ts'
 import type { Database } from '../postgres/database.ts'
 import { connectionKey, tokenHash } from '../postgres/tokens.ts'
@@ -22,16 +22,19 @@ export interface RouteOptions {
  * Creates the request object for the queries.
  * @param representation of the default media type, see representationOf()
  * @param rows maximum number of rows in the response
+ * @param mediaTypes of the response, the default first
  */
 export function connectionRequest(
   { db }: RouteOptions,
   { request, raw, elapsedTime }: FastifyReply,
   representation: string,
   rows: number,
+  mediaTypes: MediaTypes<string> = JSON_TYPES,
 ): ConnectionRequest {
   const { 'if-none-match': known, accept } = request.headers
-  const exact = negotiate(accept, JSON_TYPES) === EXACT_JSON
-  const digest = exact ? representationOf(representation, EXACT_JSON) : representation
+  const mediaType = negotiate(accept, mediaTypes)
+  const isDefault = mediaType === JSON_TYPE
+  const digest = isDefault ? representation : representationOf(representation, mediaType)
   const hash = tokenHash((request.params as ConnectionParams).token)
   const reservation = db.reserve(rows, performance.now() - elapsedTime, request.tenant)
   reservation.direct = request.headers['accept-encoding'] === undefined
@@ -41,7 +44,8 @@ export function connectionRequest(
     caller: request.caller,
     tokenHash: hash,
     connectionKey: connectionKey(hash),
-    exact,
+    mediaType,
+    exact: isExact(mediaType),
     representation: digest,
     knownVersions: knownVersions(known, digest),
     reservation,

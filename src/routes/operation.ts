@@ -1,6 +1,6 @@
-import type { TObject, TSchema } from '@sinclair/typebox'
+import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import type { FastifySchema } from 'fastify'
-import { EXACT_JSON, JSON_TYPE } from '../http/media-types.ts'
+import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../http/media-types.ts'
 import { exactDecimals, type Named, Reference } from '../schemas/fields.ts'
 import { RequestHeaders, ResponseHeaders } from '../schemas/headers.ts'
 import { ConnectionParams } from '../schemas/list.ts'
@@ -15,6 +15,26 @@ interface Operation {
   description: string
   querystring: TObject
   response: Named<TSchema>
+}
+
+/** Exports of the lists, with rows as lines. */
+const EXPORTS = {
+  [NDJSON]: {
+    schema: Type.String({
+      title: 'Export as NDJSON',
+      description:
+        'All rows between `from` and `to`, newest first: one item of the list a line, as JSON. No other ' +
+        'parameters apply. With `IEEE754Compatible=true`, decimals are strings.',
+    }),
+  },
+  [CSV]: {
+    schema: Type.String({
+      title: 'Export as CSV',
+      description:
+        'The same rows as CSV (RFC 4180). The first line has the names of the fields. Null is an empty ' +
+        'field, text is in quotes.',
+    }),
+  },
 }
 
 type HeaderName = keyof typeof ResponseHeaders
@@ -37,7 +57,8 @@ export function connectionSchema({
   response,
   ...about
 }: Operation): FastifySchema {
-  const links: HeaderName[] = 'page' in querystring.properties ? ['Link'] : []
+  const isList = 'page' in querystring.properties
+  const listHeaders: HeaderName[] = isList ? ['Link', 'X-Total-Count', 'Content-Disposition'] : []
   return {
     ...about,
     tags: [tag],
@@ -47,10 +68,11 @@ export function connectionSchema({
     response: {
       200: {
         description: response.description,
-        headers: headers(...STATE, ...links, 'Content-Encoding'),
+        headers: headers(...STATE, ...listHeaders, 'Content-Encoding'),
         content: {
           [JSON_TYPE]: { schema: Reference(response) },
           [EXACT_JSON]: { schema: Reference(exactDecimals(response)) },
+          ...(isList ? EXPORTS : {}),
         },
       },
       304: {

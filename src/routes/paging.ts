@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { representationOf, sendResponse } from '../http/conditional-requests.ts'
 import { tokenHash } from '../postgres/tokens.ts'
-import { type Cursor, parseCursor } from '../queries/change-feed.ts'
+import { parseCursor } from '../queries/change-feed.ts'
 import type { ListRequest } from '../queries/list-page.ts'
 import type { ReadResponse } from '../queries/read-response.ts'
 import type { TransactionTable } from '../queries/row-counts.ts'
@@ -37,7 +37,12 @@ export async function listRequest(
   // A repeated parameter is an array.
   const hasCursor = typeof query.since === 'string'
   const since = hasCursor ? cursorOf(reply.request, table) : undefined
-  if (hasCursor) errors.push(...sinceErrors(reply.request, since))
+  if (hasCursor) {
+    errors.push(...excludedErrors(reply.request, NOT_WITH_SINCE, 'together with since'))
+    if (since === undefined) {
+      errors.push({ parameter: 'since', code: 'invalid_cursor', detail: SINCE_RULE })
+    }
+  }
   await rejectParameters(options, reply, errors)
   const limit = Number(query.limit ?? DEFAULT_LIMIT)
   const page = Number(query.page ?? DEFAULT_PAGE)
@@ -52,17 +57,22 @@ function cursorOf({ params, query }: FastifyRequest, table: TransactionTable) {
 }
 
 /** The parameters of a page do not apply to changes. */
-function sinceErrors(request: FastifyRequest, since: Cursor | undefined): ParameterError[] {
+const NOT_WITH_SINCE = ['from', 'to', 'page', 'version']
+
+/** Lists the parameters that a request must not have. */
+export function excludedErrors(
+  { url }: FastifyRequest,
+  names: string[],
+  place: string,
+): ParameterError[] {
   // The validated query has the default of `page`.
-  const given = new URLSearchParams(request.url.slice(request.url.indexOf('?')))
-  const errors = ['from', 'to', 'page', 'version']
+  const given = new URLSearchParams(url.slice(url.indexOf('?')))
+  return names
     .filter((parameter) => given.has(parameter))
-    .map((parameter): ParameterError => {
-      const detail = `${parameter} cannot be used together with since.`
+    .map((parameter) => {
+      const detail = `${parameter} cannot be used ${place}.`
       return { parameter, code: 'excluded_parameter', detail }
     })
-  if (since !== undefined) return errors
-  return [...errors, { parameter: 'since', code: 'invalid_cursor', detail: SINCE_RULE }]
 }
 
 const SINCE_RULE = 'since must be start, or a nextCursor of this list and connection.'
@@ -120,7 +130,7 @@ function listRules(maximumLimit: number): ParameterRules {
 }
 
 /** Lists all invalid parameters of a list: errors of the schema, then of the values. */
-function listErrors(request: FastifyRequest, maximumLimit: number): ParameterError[] {
+export function listErrors(request: FastifyRequest, maximumLimit: number): ParameterError[] {
   const query = request.query as ListQuery
   const rules = listRules(maximumLimit)
   const errors = schemaErrors(request, rules)

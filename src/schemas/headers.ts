@@ -39,11 +39,22 @@ export const ResponseHeaders = {
   Link: Type.String({
     description:
       'URLs of other pages (RFC 8288): `first`, `prev`, `next` and `last`, relative to the URL ' +
-      'of the request. The first page has no `prev`, the last one no `next`.',
+      'of the request. The first page has no `prev`, the last one no `next`. An export has none.',
     examples: [
       '<?limit=1000&page=0>; rel="first", <?limit=1000&page=1>; rel="next", ' +
         '<?limit=1000&page=5>; rel="last"',
     ],
+  }),
+  'X-Total-Count': Type.Integer({
+    format: 'int64',
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'Only in an export: its number of rows.',
+    examples: [5213],
+  }),
+  'Content-Disposition': Type.String({
+    description: 'Only in an export: a file name.',
+    examples: ['attachment; filename="portfolio-transactions-from-2025-01-01.csv"'],
   }),
   'Content-Encoding': Type.String({
     description: 'Compression of the body; absent if the body is not compressed.',
@@ -84,7 +95,7 @@ export const ResponseHeaders = {
 
 /** Headers that depend on the request or the settings. All others are on every response of a status. */
 export const OPTIONAL_HEADERS = new Set([
-  ...['X-Client-Trace-ID', 'Content-Encoding'],
+  ...['X-Client-Trace-ID', 'Content-Encoding', 'Link', 'X-Total-Count', 'Content-Disposition'],
   ...['RateLimit', 'RateLimit-Policy'],
 ])
 

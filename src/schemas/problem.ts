@@ -10,7 +10,7 @@ const ParameterErrorCode = ClosedList(
     out_of_range: 'The value is below or above the limits of the parameter',
     invalid_range: '`from` is after `to`',
     invalid_cursor: 'The value is not a cursor of this list and connection',
-    excluded_parameter: 'The parameter cannot be used together with `since`',
+    excluded_parameter: 'The parameter cannot be used together with `since`, or in an export',
   },
   {
     title: 'Code',

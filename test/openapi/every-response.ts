@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { EXACT_JSON } from '../../src/http/media-types.ts'
+import { CSV, EXACT_JSON } from '../../src/http/media-types.ts'
 import { INVALID_QUERY } from '../../src/schemas/problem.ts'
 import { addresses, addToken } from '../support/rows.ts'
 import {
@@ -77,6 +77,7 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
     whole,
     await request({ token }, everything),
     await request({ token, headers: { accept: EXACT_JSON } }),
+    await request({ token, headers: { accept: CSV } }),
     await request({ token, headers: { 'if-none-match': String(whole.headers.get('etag')) } }),
     await request({ token }, `${address}?${INVALID_QUERY}`),
     await request({ token }, address.replace('DEMO', '%ff')),

@@ -1,18 +1,19 @@
 /** Writes the committed examples, the document and the client types. */
 import { writeFile } from 'node:fs/promises'
 import t from 'tap'
-import { DEMO_RESPONSES } from '../../src/http/openapi/demo-responses.ts'
+import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
 import { startService } from '../support/service.ts'
 import { CLIENT_TYPES, clientTypes, DOCUMENT, formatJson } from './committed.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 t.test('examples: responses with the sample data', async (t) => {
   const service = await startSeededService(t)
-  for (const { request, mediaType, file } of DEMO_RESPONSES) {
+  for (const demo of DEMO_RESPONSES) {
+    const { request, mediaType, file } = demo
     const options = { token: DEMO_TOKEN, headers: { accept: mediaType } }
     const response = await service.get(`${DEMO_CONNECTION}/${request}`, options)
     t.equal(response.status, 200, request)
-    await writeFile(file, formatJson(response.text))
+    await writeFile(file, isJson(demo) ? formatJson(response.text) : response.text)
   }
 })
 

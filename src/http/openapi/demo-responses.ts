@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { EXACT_JSON, JSON_TYPE } from '../media-types.ts'
+import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../media-types.ts'
 import { type Document, operationsOf } from './document.ts'
 
 declare global {
@@ -33,6 +33,11 @@ const demo = (operationId: string, request: string, name: string): DemoResponse[
   { operationId, mediaType: EXACT_JSON, request, file: exampleFile(`exact-${name}.json`) },
 ]
 
+const exportDemo = (operationId: string, request: string, name: string): DemoResponse[] => [
+  { operationId, mediaType: NDJSON, request, file: exampleFile(`${name}.ndjson`) },
+  { operationId, mediaType: CSV, request, file: exampleFile(`${name}.csv`) },
+]
+
 const exampleFile = (name: string) => new URL(`examples/${name}`, import.meta.url)
 
 /**
@@ -42,8 +47,21 @@ const exampleFile = (name: string) => new URL(`examples/${name}`, import.meta.ur
 export const DEMO_RESPONSES = [
   ...demo('listPortfolioTransactions', 'portfolios/transactions?limit=3', 'portfolio-transactions'),
   ...demo('listAccountTransactions', 'accounts/transactions?limit=3', 'account-transactions'),
+  ...exportDemo(
+    'listPortfolioTransactions',
+    'portfolios/transactions?from=2025-01-01',
+    'portfolio-transactions',
+  ),
+  ...exportDemo(
+    'listAccountTransactions',
+    'accounts/transactions?from=2025-01-01',
+    'account-transactions',
+  ),
   ...demo('listAssetsTransferOrders', 'assets-transfer', 'assets-transfer-orders'),
 ]
+
+/** True if the example is JSON; an export is text. */
+export const isJson = ({ mediaType }: DemoResponse): boolean => mediaType.startsWith(JSON_TYPE)
 
 interface Example extends DemoResponse {
   value: unknown
@@ -53,8 +71,8 @@ interface Example extends DemoResponse {
 export function readDemoResponses(): Promise<Example[]> {
   return Promise.all(
     DEMO_RESPONSES.map(async (response) => {
-      const value = parseExactly(await readFile(response.file, 'utf8'))
-      return { ...response, value }
+      const text = await readFile(response.file, 'utf8')
+      return { ...response, value: isJson(response) ? parseExactly(text) : text }
     }),
   )
 }
