@@ -67,7 +67,10 @@ export async function docsPage(app: FastifyInstance, { config }: DocsPageOptions
   }
   const options = { schema: { hide: true }, compress: false } as const
   app.get('/docs', options, memoryFile('text/html; charset=utf-8', page))
-  app.get('/', options, async (_request, reply) => reply.redirect('docs'))
+  // The router also takes the target `*` (RFC 9112, section 3.2.4) for this path.
+  app.get('/', options, async ({ url }, reply) =>
+    url.startsWith('/') ? reply.redirect('docs') : reply.callNotFound(),
+  )
   app.get('/docs/', options, async (_request, reply) => reply.redirect('../docs'))
   app.get('/docs/json', options, async (_request, reply) => reply.redirect('../openapi.json'))
   app.get('/docs/static/*', options, (request, reply) => {
