@@ -50,6 +50,14 @@ t.test('429: every response to an app counts, and has the rest of the quota', as
   }
 })
 
+t.test('412: counts in the quota', async (t) => {
+  const service = await start(t)
+  const { token, connection } = await addCaller(service.db)
+  const response = await service.get(`${connection.account}?version=1.1`, { token })
+  t.equal(response.status, 412)
+  t.equal(rest(response), QUOTA - 1)
+})
+
 t.test('429: all tokens of an app share its quota', async (t) => {
   const service = await start(t)
   const { appId, token, connection } = await addCaller(service.db)
