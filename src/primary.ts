@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client'
 
-type ProcessMetrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
+/** Metrics of one process, as its registry returns them. */
+export type ProcessMetrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
 
 /** Message to a worker. */
 export type ToWorker =

@@ -3,13 +3,19 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { type Config, settings } from './config.ts'
 import { RequestWindows } from './http/quota.ts'
 import type { LogDestination } from './http/request-log.ts'
-import { type CloseSignal, type ToPrimary, type ToWorker, WORKER } from './primary.ts'
+import {
+  type CloseSignal,
+  type ProcessMetrics,
+  type ToPrimary,
+  type ToWorker,
+  WORKER,
+} from './primary.ts'
 import { metricsServer } from './telemetry/metrics.ts'
-import { type ProcessMetrics, WorkerMetrics } from './telemetry/worker-metrics.ts'
+import { WorkerMetrics } from './telemetry/worker-metrics.ts'
 
 /** Limits of an instance that its workers share. The limit of files applies to each process. */
 const SHARED = [
@@ -71,120 +77,155 @@ export async function startWorkers(
   close: () => Promise<void>,
 ): Promise<string> {
   const log = pino({ level: config.LOG_LEVEL }, stream)
-  const output = { log, droppedLogLines: () => 0 }
-  stream.reportDrops(output)
-  const metrics = new WorkerMetrics(() => output.droppedLogLines())
-  const windows = new RequestWindows()
-  const running = new Set<Member>()
-  const places: Member[] = []
-  let closing = false
-
   cluster.schedulingPolicy = cluster.SCHED_RR
   cluster.setupPrimary({ args: [WORKER], stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  const group = new WorkerGroup(config, workers, log, stream)
+  const server = metricsServer(config, log, () => group.metricsText())
 
-  const open = (place: number): Member => {
-    const worker = cluster.fork(workerSettings(config, workers, place))
+  const delay = config.SHUTDOWN_DELAY_MS + config.SHUTDOWN_GRACE_MS + LAST_MS
+  closeWithGrace({ delay, logger: log, skip: ['SIGHUP'] }, async ({ signal, err }) => {
+    if (err) log.fatal({ err }, 'closing after a failure')
+    const reasons = await group.close(signal === 'SIGTERM' ? signal : 'SIGINT')
+    await server.close()
+    await close()
+    await stream.end()
+    if (reasons.some((reason) => reason !== 0)) process.exit(1)
+  })
+  let restarted = Promise.resolve()
+  process.on('SIGHUP', () => {
+    restarted = restarted.then(() => group.restart())
+  })
+  if (config.METRICS_PORT !== undefined) await server.listen()
+  const address = await group.start()
+  if (address === undefined) {
+    if (!group.closing) await close().finally(() => process.exit(1))
+    return await new Promise<never>(() => {})
+  }
+  const host = address.address.includes(':') ? `[${address.address}]` : address.address
+  const url = `http://${host}:${address.port}`
+  log.info({ workers }, `Server listening at ${url}`)
+  return url
+}
+
+/** Workers of an instance. Each has a place, and so has the one that replaces it. */
+class WorkerGroup {
+  closing = false
+  readonly #config: Config
+  readonly #workers: number
+  readonly #log: Logger
+  readonly #stream: LogDestination
+  readonly #metrics: WorkerMetrics
+  readonly #windows = new RequestWindows()
+  readonly #running = new Set<Member>()
+  readonly #places: Member[] = []
+
+  constructor(config: Config, workers: number, log: Logger, stream: LogDestination) {
+    this.#config = config
+    this.#workers = workers
+    this.#log = log
+    this.#stream = stream
+    const output = { log, droppedLogLines: () => 0 }
+    stream.reportDrops(output)
+    this.#metrics = new WorkerMetrics(() => output.droppedLogLines())
+  }
+
+  /** @returns the address of the first worker. Undefined if it cannot start */
+  async start(): Promise<AddressInfo | undefined> {
+    // The first worker alone: if it cannot start, its sentence is the only one.
+    const first = this.#open(0)
+    this.#places[0] = first
+    const address = await first.listening
+    if (address === undefined) return undefined
+    for (let place = 1; place < this.#workers; place += 1) this.#places[place] = this.#open(place)
+    for (const place of this.#places.keys()) void this.#keep(place)
+    return address
+  }
+
+  /** Replaces the workers one by one. */
+  async restart(): Promise<void> {
+    for (const place of this.#places.keys()) {
+      if (this.closing) return
+      const next = this.#open(place)
+      if ((await next.listening) === undefined) {
+        this.#log.error('the restart stops: a new worker does not start')
+        return
+      }
+      const old = this.#places[place] as Member
+      this.#places[place] = next
+      send(old, { type: 'close', signal: 'SIGHUP' })
+      await old.ended
+    }
+    this.#log.info('all workers are new')
+  }
+
+  /** Closes all workers. @returns the exit code of each, or the signal that killed it */
+  async close(signal: CloseSignal): Promise<(number | string)[]> {
+    this.closing = true
+    for (const member of this.#running) send(member, { type: 'close', signal })
+    return await Promise.all([...this.#running].map(({ ended }) => ended))
+  }
+
+  /** Returns the metrics of all workers, for Prometheus. */
+  async metricsText(): Promise<string> {
+    return this.#metrics.text(await Promise.all([...this.#running].map(collect)))
+  }
+
+  #open(place: number): Member {
+    const worker = cluster.fork(workerSettings(this.#config, this.#workers, place))
     const ended = once(worker.process, 'close').then(([code, signal]) => code ?? signal)
     const address = new Promise<AddressInfo>((resolve) => worker.once('listening', resolve))
     const listening = Promise.race([address, ended.then(() => undefined)])
     const member = { worker, startedAt: performance.now(), metrics: [], listening, ended }
-    running.add(member)
+    this.#running.add(member)
     void ended.then(async () => {
-      running.delete(member)
-      await metrics.workerEnded(member.metrics)
+      this.#running.delete(member)
+      await this.#metrics.workerEnded(member.metrics)
     })
-    worker.on('message', (message: ToPrimary) => receive(member, message))
-    worker.on('error', (err) => log.warn({ err, worker: worker.process.pid }, 'worker'))
+    worker.on('message', (message: ToPrimary) => this.#receive(member, message))
+    worker.on('error', (err) => this.#log.warn({ err, worker: worker.process.pid }, 'worker'))
     closeUnaccepted(worker)
-    relayLines(worker, (lines) => stream.write(lines))
+    relayLines(worker, (lines) => this.#stream.write(lines))
     return member
   }
-  const receive = (member: Member, message: ToPrimary) => {
+
+  #receive(member: Member, message: ToPrimary): void {
     const { type } = message
     if (type === 'leave') send(member, { type: 'reply', id: message.id })
     else if (type === 'count') {
-      send(member, { type: 'reply', id: message.id, count: windows.count(message.app) })
+      send(member, { type: 'reply', id: message.id, count: this.#windows.count(message.app) })
     } else {
       member.metrics = message.metrics
       member.worker.emit('metrics')
     }
   }
+
   /** Replaces the worker of a place whenever it ends. */
-  const keep = async (place: number) => {
+  async #keep(place: number): Promise<void> {
     for (let failures = 0; ; ) {
-      const member = places[place] as Member
+      const member = this.#places[place] as Member
       const reason = await member.ended
-      if (closing) return
-      if (places[place] !== member) continue
+      if (this.closing) return
+      if (this.#places[place] !== member) continue
       const lived = performance.now() - member.startedAt
       failures = lived < STABLE_MS ? failures + 1 : 0
-      metrics.workerReplaced()
-      log.error(
+      this.#metrics.workerReplaced()
+      this.#log.error(
         { worker: member.worker.process.pid, reason, lived: Math.round(lived) },
         'worker ended',
       )
       if (failures > 1) await sleep(Math.min(100 * 2 ** failures, MAX_PAUSE_MS))
-      if (closing) return
-      if (places[place] === member) places[place] = open(place)
+      if (this.closing) return
+      if (this.#places[place] === member) this.#places[place] = this.#open(place)
     }
   }
-  const restart = async () => {
-    for (const place of places.keys()) {
-      if (closing) return
-      const next = open(place)
-      if ((await next.listening) === undefined) {
-        log.error('the restart stops: a new worker does not start')
-        return
-      }
-      const old = places[place] as Member
-      places[place] = next
-      send(old, { type: 'close', signal: 'SIGHUP' })
-      await old.ended
-    }
-    log.info('all workers are new')
-  }
-  const closeAll = async (signal: CloseSignal) => {
-    closing = true
-    for (const member of running) send(member, { type: 'close', signal })
-    const reasons = await Promise.all([...running].map(({ ended }) => ended))
-    await server.close()
-    await close()
-    await stream.end()
-    if (reasons.some((reason) => reason !== 0)) process.exit(1)
-  }
+}
 
-  const delay = config.SHUTDOWN_DELAY_MS + config.SHUTDOWN_GRACE_MS + LAST_MS
-  closeWithGrace({ delay, logger: log, skip: ['SIGHUP'] }, async ({ signal, err }) => {
-    if (err) log.fatal({ err }, 'closing after a failure')
-    await closeAll(signal === 'SIGTERM' ? signal : 'SIGINT')
-  })
-  let restarted = Promise.resolve()
-  process.on('SIGHUP', () => {
-    restarted = restarted.then(restart)
-  })
-  const collect = async (member: Member) => {
-    const signal = AbortSignal.timeout(METRICS_MS)
-    send(member, { type: 'collect' })
-    await once(member.worker, 'metrics', { signal }).catch(() => {})
-    return member.metrics
-  }
-  const server = metricsServer(config, log, async () =>
-    metrics.text(await Promise.all([...running].map(collect))),
-  )
-  if (config.METRICS_PORT !== undefined) await server.listen()
-  // The first worker alone: if it cannot start, its sentence is the only one.
-  places[0] = open(0)
-  const address = await places[0].listening
-  if (address === undefined) {
-    if (!closing) await close().finally(() => process.exit(1))
-    return await new Promise<never>(() => {})
-  }
-  for (let place = 1; place < workers; place += 1) places[place] = open(place)
-  for (const place of places.keys()) void keep(place)
-  const host = address.address.includes(':') ? `[${address.address}]` : address.address
-  const url = `http://${host}:${address.port}`
-  log.info({ workers }, `Server listening at ${url}`)
-  return url
+/** Asks a worker for its metrics. */
+async function collect(member: Member): Promise<ProcessMetrics> {
+  const signal = AbortSignal.timeout(METRICS_MS)
+  send(member, { type: 'collect' })
+  await once(member.worker, 'metrics', { signal }).catch(() => {})
+  return member.metrics
 }
 
 function send({ worker }: Member, message: ToWorker): void {

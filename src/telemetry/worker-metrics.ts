@@ -1,7 +1,5 @@
 import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client'
-
-/** Metrics of one process, as its registry returns them. */
-export type ProcessMetrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
+import type { ProcessMetrics } from '../primary.ts'
 
 /** Metrics of all workers of an instance. */
 export class WorkerMetrics {
