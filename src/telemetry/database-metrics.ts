@@ -13,8 +13,23 @@ const PRIMARY_STATE_MS = 5_000
  * most are added up. The worker with the worst state counts for a state of a server.
  */
 export function databaseMetrics(registry: Registry, db: Database): void {
-  type Set = (labels: Record<string, string>, value: number) => void
-  const gauge = (
+  const gauge = gaugesOf(registry)
+  primaryMetrics(gauge, db)
+  serverMetrics(gauge, db)
+  gauge('response_memory_bytes', 'Responses that are read but not yet sent.', [], (set) => {
+    set({}, db.state().responseBytes)
+  })
+  gauge('response_memory_limit_bytes', 'Limit of this memory.', [], (set) => {
+    set({}, db.state().responseBytesLimit)
+  })
+}
+
+type Set = (labels: Record<string, string>, value: number) => void
+type AddGauge = ReturnType<typeof gaugesOf>
+
+/** Returns a function that adds a gauge to the registry. `collect` sets its values. */
+function gaugesOf(registry: Registry) {
+  return (
     name: string,
     help: string,
     labelNames: string[],
@@ -32,7 +47,10 @@ export function databaseMetrics(registry: Registry, db: Database): void {
         await collect((labels, value) => this.set(labels, value))
       },
     })
+}
 
+/** Adds the results of the last check of the primary. */
+function primaryMetrics(gauge: AddGauge, db: Database): void {
   const primaryState = cachedFor(PRIMARY_STATE_MS, () =>
     serverInfo(db).catch((error): Partial<ServerInfo> => ({ standby: isStandby(error) })),
   )
@@ -75,6 +93,10 @@ export function databaseMetrics(registry: Registry, db: Database): void {
     },
     'max',
   )
+}
+
+/** Adds the states of the connections to each server, and of the replicas. */
+function serverMetrics(gauge: AddGauge, db: Database): void {
   gauge('database_connections', 'Open connections.', ['server', 'state'], (set) => {
     for (const { server, inUse, connections } of servers(db)) {
       set({ server, state: 'in_use' }, inUse)
@@ -114,12 +136,6 @@ export function databaseMetrics(registry: Registry, db: Database): void {
     },
     'max',
   )
-  gauge('response_memory_bytes', 'Responses that are read but not yet sent.', [], (set) => {
-    set({}, db.state().responseBytes)
-  })
-  gauge('response_memory_limit_bytes', 'Limit of this memory.', [], (set) => {
-    set({}, db.state().responseBytesLimit)
-  })
 }
 
 function servers(db: Database): ({ server: string } & ServerState)[] {
