@@ -87,7 +87,7 @@ function navigation(content: string, operations: string): string {
 /** Links to the operations. The search also finds the names of their parameters. */
 function operationLinks({ paths }: PageDocument): string {
   const links = Object.entries(paths).map(([path, { get }]) => {
-    const names = get.parameters.map(({ $ref }) => $ref.slice($ref.lastIndexOf('/') + 1))
+    const names = get.parameters.map(({ $ref }) => lastPart($ref))
     const words = [path, get.description, 'Parameters:', names.join(', ')].join(' ')
     const target = `#/${encodeURIComponent(String(get.tags[0]))}/${get.operationId}`
     return `<li><a href="${target}" data-text="${words}">${get.summary}</a></li>`
@@ -112,18 +112,17 @@ function fields({ components: { schemas } }: PageDocument): string {
   return `${heading(2, 'fields', 'Fields')}${sections.join('\n')}`
 }
 
+const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1)
+
 /** Name of the schema that this one refers to, also if null is allowed. */
 function nameOf({ $ref, anyOf, items }: Schema): string | undefined {
-  if ($ref !== undefined) return $ref.slice($ref.lastIndexOf('/') + 1)
+  if ($ref !== undefined) return lastPart($ref)
   const other = anyOf?.[0] ?? items
   return other && nameOf(other)
 }
 
 function typeOf({ $ref, type, format, anyOf, items }: Schema): string {
-  if ($ref !== undefined) {
-    const name = $ref.slice($ref.lastIndexOf('/') + 1)
-    return `<a href="#${name}">${name}</a>`
-  }
+  if ($ref !== undefined) return `<a href="#${lastPart($ref)}">${lastPart($ref)}</a>`
   if (anyOf) return anyOf.map(typeOf).join(' or ')
   if (items) return `list of ${typeOf(items)}`
   return [type ?? '']
