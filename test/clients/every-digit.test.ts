@@ -81,6 +81,7 @@ async function importFolder(folder: string): Promise<Imported> {
     await importRows(pool, { type, connectionId: caller.connection.id, sources })
     rows.set(type, (await Promise.all(paths.map(rowsIn))).flat())
   }
+  if ([...rows.values()].flat().length === 0) throw new Error(`${folder} has no rows to compare`)
   return { access: { ...accessOf(service, caller), pageSize: 100 }, rows }
 }
 

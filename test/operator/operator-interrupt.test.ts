@@ -24,7 +24,7 @@ function start([command = '', ...args]: string[]) {
   return spawn(command, args, { env: { ...process.env, DATABASE_URL: url, TERM: 'xterm' } })
 }
 
-/** Locks a connection in another session, until the function that it returns is called. */
+/** Locks a connection in another session, until the test ends. */
 async function lock(t: Test, id: string) {
   const holder = new pg.Client({ connectionString: url, application_name: 'another-program' })
   await holder.connect()

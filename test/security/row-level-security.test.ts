@@ -20,10 +20,13 @@ const ROWS = ['portfolio_transaction', 'account_transaction', 'assets_transfer_o
 const CLOSED = ['app', 'app_token', 'connection', ...ROWS]
 
 t.test('no setting: no row of any table is visible', async (t) => {
-  const { service } = await twoApps(t)
-  const rowCounts = ROWS.slice(0, 2).flatMap((table) => [`${table}_day`, `${table}_month`])
-  for (const table of [...CLOSED, ...rowCounts]) {
+  const { service, owner } = await twoApps(t)
+  const derived = ROWS.slice(0, 2).flatMap((table) =>
+    ['day', 'month', 'removal'].map((suffix) => `${table}_${suffix}`),
+  )
+  for (const table of [...CLOSED, ...derived]) {
     const column = { app: 'id', app_token: 'app_id', connection: 'id' }[table] ?? 'connection_id'
+    t.ok((await owner.query(`select ${column} from ${table}`)).rows.length > 0, `${table} has rows`)
     t.same((await service.query(`select ${column} from ${table}`)).rows, [], table)
   }
   const statistics = 'select tablename from pg_stats where schemaname = $1'
@@ -213,7 +216,10 @@ t.test(
   },
 )
 
-/** Creates two apps. The connection of `mine` has one row of each type, that of `foreign` has two. */
+/**
+ * Creates two apps. The connection of `mine` has one row of each type, that of `foreign` has two. A row of
+ * each list was removed from both.
+ */
 async function twoApps(t: Test) {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
@@ -234,12 +240,11 @@ async function twoApps(t: Test) {
       ...(await addAccountTransactions(db, sibling, {})),
       ...(await addTransferOrders(db, sibling, {})),
     ]
-    const removed = await addPortfolioTransactions(db, connection, {})
-    await db
-      .deleteFrom('portfolio_transaction')
-      .where('transaction_id', '=', String(removed))
-      .execute()
-    rowIds.push(...removed)
+    const [transaction = ''] = await addPortfolioTransactions(db, connection, {})
+    const [movement = ''] = await addAccountTransactions(db, connection, {})
+    await db.deleteFrom('portfolio_transaction').where('transaction_id', '=', transaction).execute()
+    await db.deleteFrom('account_transaction').where('movement_id', '=', movement).execute()
+    rowIds.push(transaction, movement)
     return {
       id: connection.id,
       appId,
