@@ -9,6 +9,7 @@ import { measureChanges } from './measurements/changes.ts'
 import { measureCitus } from './measurements/citus.ts'
 import { measureCompression } from './measurements/compression.ts'
 import { measureEncodings } from './measurements/encodings.ts'
+import { measureExports } from './measurements/exports.ts'
 import { measureGrowth } from './measurements/growth.ts'
 import { measureImport } from './measurements/import-rate.ts'
 import { measureOverload } from './measurements/overload.ts'
@@ -35,6 +36,7 @@ const { values: flags } = parseArgs({
     import: flag,
     changes: flag,
     encodings: flag,
+    exports: flag,
     growth: flag,
     overload: flag,
     sessions: flag,
@@ -50,6 +52,7 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   import: measureImport,
   changes: (server) => measureChanges(server, scale),
   encodings: (server) => measureEncodings(server, scale),
+  exports: (server) => measureExports(server, scale),
   growth: (server) => measureGrowth(server, scale),
   overload: measureOverload,
   sessions: (server) => measureSessions(server, scale),
