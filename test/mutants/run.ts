@@ -2,7 +2,7 @@
  * Runs `npm run test:mutants`: changes the code in one place at a time, which makes a mutant. Reports the
  * mutants that no test kills. Names of files or folders limit it: `npm run test:mutants -- src/queries`.
  * MUTANT_JOBS sets the number of mutants that it tries at the same time. With MUTANT_SAMPLE=10, it tries
- * every tenth mutant.
+ * every tenth mutant. MUTANT_TESTS is a regular expression that selects the test files.
  */
 import { glob, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -210,6 +210,7 @@ const unknown = files.flatMap((file) =>
     (line) => !results.some(({ task }) => task.file === file && task.change === line),
   ),
 )
-if (named.length === 0 && unknown.length > 0)
-  console.log('equivalent.ts: no such mutants:', unknown)
-process.exitCode = score('src') >= GOAL && (named.length > 0 || unknown.length === 0) ? 0 : 1
+// Other runs do not see all mutants.
+const isOutdated = named.length === 0 && sample === 1 && unknown.length > 0
+if (isOutdated) console.log('equivalent.ts: no such mutants:', unknown)
+process.exitCode = score('src') >= GOAL && !isOutdated ? 0 : 1
