@@ -43,7 +43,9 @@ export async function isReady(folder: string, port: number): Promise<boolean> {
 export async function dropStaleLock(folder: string): Promise<void> {
   const [pid] = await lockFile(folder)
   const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined)
-  if (pid && command !== undefined && !command.includes('postgres')) await rm(lockPath(folder))
+  if (!pid || command === undefined || command.includes('postgres')) return
+  // A server that is exiting has no command line any more, and may remove the file itself.
+  await rm(lockPath(folder), { force: true })
 }
 
 const lockPath = (folder: string) => join(folder, 'data/postmaster.pid')
