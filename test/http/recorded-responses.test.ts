@@ -126,7 +126,7 @@ function* requests(): Generator<[method: string, path: string, headers: Headers]
       for (const [method, headers] of VARIANTS) yield [method, path, headers]
     }
   }
-  for (const path of ['/', '/api/v1/queries', '/health/live', '/health/ready', '/%ff'])
+  for (const path of ['/api/v1/queries', '/health/live', '/health/ready', '/%ff'])
     for (const method of ['GET', 'HEAD', 'POST']) yield [method, path, {}]
 }
 

@@ -73,7 +73,6 @@ t.test('200: connection tokens can be any string (contract 21)', async (t) => {
 
 t.test('404 route_not_found: unknown path (contract 16)', async (t) => {
   const paths = [
-    '/',
     '/api',
     '/api/v1',
     '/api/v2/queries/connections/x/assets-transfer',
