@@ -4,7 +4,7 @@ import { type Problem, ProblemError, TransportError } from './errors.ts'
 export interface RetryOptions {
   /** Attempts of a request, with the first. Default: 6. */
   attempts?: number
-  /** Delay before the second attempt; it doubles with each attempt. Default: 500. */
+  /** Longest random delay before the second attempt; it doubles with each attempt. Default: 500. */
   baseDelayMs?: number
   /** Longest delay. A longer `Retry-After` ends the attempts. Default: 60,000. */
   maxDelayMs?: number

@@ -33,7 +33,7 @@ class Retry:
 
     #: Attempts of a request, with the first.
     attempts: int = 6
-    #: Delay before the second attempt; it doubles with each attempt.
+    #: Longest random delay before the second attempt; it doubles with each attempt.
     base_delay: float = 0.5
     #: Longest delay. A longer ``Retry-After`` ends the attempts.
     max_delay: float = 60.0
