@@ -86,12 +86,19 @@ function exportRoute(
       })
     }
     if (method !== 'HEAD' || response.body === undefined) {
+      resetOnError(reply, response.body)
       return sendResponse(reply, request, response)
     }
     ;(response.body as Readable).destroy()
     // Fastify would read all rows.
     return sendResponse(reply, request, { ...response, body: Readable.from([]) })
   })
+}
+
+/** Over HTTP/1.0, the end of the connection is the end of the body. A reset shows that the body is cut. */
+function resetOnError({ request, raw }: FastifyReply, body: unknown): void {
+  if (request.raw.httpVersion !== '1.0' || !(body instanceof Readable)) return
+  body.once('error', () => raw.socket?.resetAndDestroy())
 }
 
 const NOT_IN_EXPORTS = ['limit', 'page', 'since', 'version']

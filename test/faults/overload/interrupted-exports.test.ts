@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { sql } from 'kysely'
 import t from 'tap'
@@ -66,6 +67,19 @@ for (const headers of [{}, { 'accept-encoding': 'identity' }, { 'accept-encoding
     await until('the service is idle', isIdle)
   })
 }
+
+t.test('data changes during an export over HTTP/1.0: the connection is reset', async (t) => {
+  const socket = connect(service.port, '127.0.0.1')
+  socket.write(
+    `GET ${caller.connection.account} HTTP/1.0\r\nauthorization: Bearer ${caller.token}\r\n` +
+      'accept: application/x-ndjson\r\n\r\n',
+  )
+  await once(socket, 'readable')
+  t.match(String(socket.read()), /^HTTP\/1\.1 200 OK\r\n/)
+  await change()
+  await t.rejects(buffer(socket), { code: 'ECONNRESET' })
+  await until('the service is idle', isIdle)
+})
 
 t.test('changes before and after an export: it is whole', async (t) => {
   await change()
