@@ -2,10 +2,17 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { launchChromium } from '../support/chromium.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { DESK, openDocsPage, PHONE } from './docs-page.ts'
 
 const browser = await launchChromium(t)
 const service = await startService(t)
+
+/** Waits for an address. On a busy machine, waitForURL() misses a change of the fragment. */
+const untilAt = (page: Page, address: RegExp) =>
+  until(`the page is at ${address}`, async () =>
+    address.test(String(await page.evaluate('location.href'))),
+  )
 
 for (const [name, screen, limit] of [
   ['1280 pixels', DESK, 3_000],
@@ -24,7 +31,7 @@ for (const [name, screen, limit] of [
     t.match(await operation.locator('.samples code').innerText(), `${service.url}/api/v1/`)
     await operation.getByRole('link', { name: 'cursor_expired' }).click()
     const heading = page.locator('h3#cursor_expired')
-    await page.waitForURL(/#cursor_expired$/)
+    await untilAt(page, /#cursor_expired$/)
     await page.evaluate('new Promise((end) => setTimeout(() => requestAnimationFrame(end), 100))')
     const y = Number((await heading.boundingBox())?.y)
     t.ok(y >= 0 && y < 200, `${y} pixels from the top`)
@@ -44,14 +51,14 @@ for (const [name, screen, limit] of [
     for (const [words, url] of Object.entries(found)) {
       await search.fill(words)
       await page.locator('#results a').first().click()
-      await page.waitForURL(url)
+      await untilAt(page, url)
     }
     await page.locator('[id$="listAccountTransactions"] .responses-wrapper').waitFor()
     await search.fill('')
     const contents = page.locator('#contents')
     if (screen === PHONE) await contents.locator('summary').click()
     await contents.getByRole('link', { name: 'Exact decimals' }).click()
-    await page.waitForURL(/#exact-decimals$/)
+    await untilAt(page, /#exact-decimals$/)
     t.strictSame(errors, [])
   })
 }
