@@ -17,6 +17,7 @@ import { measureSessions } from './measurements/sessions.ts'
 import { measureSizes } from './measurements/sizes.ts'
 import { measureTotals } from './measurements/totals.ts'
 import { measureWorkers } from './measurements/workers.ts'
+import { writeChart } from './report/chart.ts'
 import { goalTable } from './report/goals.ts'
 import { describeMachine } from './report/machine.ts'
 import { loadTable, writePart } from './report/tables.ts'
@@ -76,8 +77,10 @@ async function measureLoads(server: PostgresServer): Promise<void> {
     await withFixture(database, async (fixture) => {
       await compareResponses([fixture.service, ...fixture.compared], chosen)
       const series = await measure(await makeRunners(fixture, chosen), scale)
-      const tables = [await describeMachine(database), goalTable(series), loadTable(series)]
+      const loadsFound = loadTable(series)
+      const tables = [await describeMachine(database), goalTable(series), loadsFound]
       await report(flags.quick ? 'quick' : 'loads', tables.join('\n\n'))
+      if (scale === FULL && flags.only === '') await writeChart(loadsFound)
       if (scale === FULL) await report('compression', await measureCompression(fixture))
     })
     if (scale === QUICK) return

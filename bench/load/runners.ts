@@ -33,7 +33,7 @@ export interface Runner {
   warmUp(mostMs: number): Promise<unknown>
 }
 
-const HTTP_LIMIT = 'node:http, a stored response'
+export const HTTP_LIMIT = 'node:http, a stored response'
 export const DATABASE_LIMIT = 'the database alone'
 
 /** Combines each load with each target that supports it, and with the limits. */

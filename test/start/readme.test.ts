@@ -28,6 +28,8 @@ t.test('README.md: has the sections that a reader looks for', async (t) => {
     'Project structure',
     'Configuration',
     'Deployment',
+    'Speed',
+    'More pages',
     'Contributing',
     'License',
   ])
