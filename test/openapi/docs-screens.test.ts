@@ -8,7 +8,7 @@ import { DESK, openDocsPage, PHONE } from './docs-page.ts'
 const browser = await launchChromium(t)
 const service = await startService(t)
 
-/** Waits for an address. On a busy machine, waitForURL() misses a change of the fragment. */
+/** Waits for an address. */
 const untilAt = (page: Page, address: RegExp) =>
   until(`the page is at ${address}`, async () =>
     address.test(String(await page.evaluate('location.href'))),
@@ -49,9 +49,12 @@ for (const [name, screen, limit] of [
       'List account trans': /#\/Transactions\/listAccountTransactions$/,
     }
     for (const [words, url] of Object.entries(found)) {
-      await search.fill(words)
-      await page.locator('#results a').first().click()
-      await untilAt(page, url)
+      // On a busy machine, the browser may lose an input while Swagger UI changes the page.
+      await until(`the page is at ${url}`, async () => {
+        await search.fill(words)
+        await search.press('Enter')
+        return url.test(String(await page.evaluate('location.href')))
+      })
     }
     await page.locator('[id$="listAccountTransactions"] .responses-wrapper').waitFor()
     await search.fill('')
