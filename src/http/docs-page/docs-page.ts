@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config.ts'
 import { memoryFile, type SendFile } from '../memory-file.ts'
 import { PLACEHOLDER } from '../openapi/code-samples.ts'
-import type { PageDocument } from './content.ts'
+import { type PageDocument, renderPage } from './content.ts'
 import { exactDigits, pageDocument, shortOperations } from './plugins.ts'
 
 /** Folder of the page, and of the package with Swagger UI. */
@@ -30,8 +30,9 @@ interface DocsPageOptions {
 }
 
 /**
- * Shows the OpenAPI document: its guide as HTML, and its operations with Swagger UI. All files come from the memory of this service, and the
- * content security policy allows requests to this service only.
+ * Shows the OpenAPI document: its guide as HTML, and its operations with Swagger UI. All files come from
+ * the memory of this service, so a request opens no file. The content security policy allows requests to
+ * this service only.
  */
 export async function docsPage(app: FastifyInstance, { config }: DocsPageOptions): Promise<void> {
   await app.register(helmet, { contentSecurityPolicy: false, strictTransportSecurity: false })
@@ -44,9 +45,7 @@ export async function docsPage(app: FastifyInstance, { config }: DocsPageOptions
   )) as [string, string, string]
   const { DEMO_APP_TOKEN: appToken, DEMO_CONNECTION_TOKEN: connectionToken } = config
   const demo = appToken && connectionToken ? { appToken, connectionToken } : undefined
-  const page = async () => {
-    // Loaded by the first request for the page.
-    const { renderPage } = await import('./content.ts')
+  const page = () => {
     const text = demo
       ? demoText
           .replace('{appToken}', demo.appToken)
