@@ -50,12 +50,14 @@ const levels: zlib.ZlibOptions & zlib.ZstdOptions = {
 }
 const brotli: zlib.BrotliOptions = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }
 
+const zstd = promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress)
+const br = promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)
+const gzip = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip)
+
 const compressors = {
-  zstd: (body: Buffer) =>
-    promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress)(body, levels),
-  br: (body: Buffer) =>
-    promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)(body, brotli),
-  gzip: (body: Buffer) => promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip)(body, levels),
+  zstd: (body: Buffer) => zstd(body, levels),
+  br: (body: Buffer) => br(body, brotli),
+  gzip: (body: Buffer) => gzip(body, levels),
 }
 
 /** A smaller response fits in one packet anyway. */

@@ -15,7 +15,7 @@ import {
   readAll,
   readList,
   TABLE,
-} from './feed-model.ts'
+} from './model/changes.ts'
 
 const { url } = await createDatabase(t)
 const { db, get } = await startService(t, { databaseUrl: url })

@@ -11,7 +11,7 @@ import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
 import { type Digits, parseExact } from '../support/exact-json.ts'
 import { addCaller, type Caller } from '../support/rows.ts'
 import { type Service, startService } from '../support/service.ts'
-import { modelPage } from './model.ts'
+import { modelPage } from './model/pages.ts'
 
 /**
  * Imports statements, one folder a source, and compares them with the responses. Real statements are not

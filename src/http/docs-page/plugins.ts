@@ -37,7 +37,7 @@ interface CodeSample {
   label: string
   source: string
 }
-interface PageDocument {
+interface ShownDocument {
   servers: { url: string }[]
   components: { parameters: Record<string, Parameter> }
 }
@@ -119,7 +119,7 @@ export function pageDocument(
       typeof value === 'number' && context?.source && JSON.rawJSON
         ? JSON.rawJSON(context.source)
         : value,
-    ) as PageDocument
+    ) as ShownDocument
 
   function change(text: string): string {
     const document = parse(text.replaceAll(placeholder, base))

@@ -1,7 +1,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Options, parse } from 'csv-parse'
 import { OperatorError } from '../../operator-error.ts'
-import { ImportRejected } from '../errors.ts'
+import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { escaped } from '../output.ts'
 import type { Field, Fields } from './import-types.ts'
 import type { Value } from './json-scanner.ts'
@@ -92,7 +92,7 @@ function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
     if (header.length === 1) return problem('commas must separate the fields of the header')
     return problem(`there is no such field${suggestion(name, names.keys())}`)
   })
-  if (problems.length > 0) throw new ImportRejected(problems.slice(0, 20), problems.length)
+  if (problems.length > 0) throw new ImportRejected(problems.slice(0, SHOWN_PROBLEMS), problems.length)
   const columns = new Map(header.map((cell, index) => [names.get(cell ?? ''), index]))
   return fields.inOrder.flatMap((field) => memberOf(field, columns) ?? [])
 }

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { ModelQuery, ModelRow } from './model.ts'
+import type { ModelQuery, ModelRow } from './pages.ts'
 
 /** One change of a connection, or one request. */
 export type Step =

@@ -3,10 +3,10 @@ import { Readable } from 'node:stream'
 import { type Kysely, sql } from 'kysely'
 import type pg from 'pg'
 import type { Test } from 'tap'
-import { importRows } from '../../src/operator/import/import-rows.ts'
-import type { Tables } from '../../src/postgres/tables.ts'
-import { addCaller, type Caller, listNames } from '../support/rows.ts'
-import type { Service } from '../support/service.ts'
+import { importRows } from '../../../src/operator/import/import-rows.ts'
+import type { Tables } from '../../../src/postgres/tables.ts'
+import { addCaller, type Caller, listNames } from '../../support/rows.ts'
+import type { Service } from '../../support/service.ts'
 
 export const TABLE = { portfolio: 'portfolio_transaction', account: 'account_transaction' } as const
 export const KEY = { portfolio: 'transactionId', account: 'movementId' } as const
