@@ -18,14 +18,15 @@ export function representationOf(fingerprint: string, ...query: unknown[]): stri
   return hash('sha256', `${fingerprint} ${query.join(' ')}`, 'base64url').slice(0, 22)
 }
 
-const TAG = /"([0-9]{1,19}\.[0-9]{1,19})-([A-Za-z0-9_-]{22})"/g
+const TAG = /"([0-9]{1,19}\.[0-9]{1,19})-([A-Za-z0-9_-]{22})"/
 
 /** Data versions in If-None-Match that belong to a representation; `*` for any. */
 export function knownVersions(header: string | undefined, representation: string): string[] {
   if (header === undefined) return []
   if (header === '*') return ['*']
-  const tags = [...header.matchAll(TAG)].filter((tag) => tag[2] === representation)
-  return tags.map((tag) => String(tag[1]))
+  // No tag of this service contains a comma.
+  const tags = header.split(',').map((tag) => TAG.exec(tag) ?? [])
+  return tags.flatMap(([, version, of]) => (version && of === representation ? version : []))
 }
 
 /** Sends 200 with the body, or 304 if the client has it, with the headers of contract 24. */

@@ -39,14 +39,16 @@ export type LookupColumns = Record<(typeof LOOKUP_COLUMNS)[number], unknown>
  * app and an unknown token give the same result (contract 18).
  */
 export function connectionOfApp(method: AuthMethod) {
-  const hash = sql<string>`encode(${parameter(2, 'bytea')}, 'hex')`
-  // The lookup uses the result of set_config(), so it runs after it.
+  const tokenHash = parameter<Buffer>(2, 'bytea')
+  // The lookup uses app_id of the same row, so it runs after set_config().
   const caller = build
     .selectFrom(callingApp(method).as('app'))
     .select([
       'app.app_id',
       'app.expired',
-      sql<string>`set_config('service.connection_hash', ${hash}, true)`.as('connection_hash'),
+      sql<string>`set_config('service.connection_hash', encode(${tokenHash}, 'hex'), true)`.as(
+        'connection_hash',
+      ),
     ])
   return build.selectFrom(caller.as('caller')).leftJoinLateral(
     (eb) =>
@@ -54,7 +56,7 @@ export function connectionOfApp(method: AuthMethod) {
         .selectFrom('connection as c')
         .where('c.id', '=', keyParameter)
         .whereRef('c.app_id', '=', 'caller.app_id')
-        .where('c.token_hash', '=', sql<Buffer>`decode(caller.connection_hash, 'hex')`)
+        .where('c.token_hash', '=', tokenHash)
         .where('caller.expired', '=', sql.lit(false))
         .select([
           sql<string>`set_config('service.connection_id', c.id::text, true)::bigint`.as('id'),

@@ -92,7 +92,8 @@ function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
     if (header.length === 1) return problem('commas must separate the fields of the header')
     return problem(`there is no such field${suggestion(name, names.keys())}`)
   })
-  if (problems.length > 0) throw new ImportRejected(problems.slice(0, SHOWN_PROBLEMS), problems.length)
+  if (problems.length > 0)
+    throw new ImportRejected(problems.slice(0, SHOWN_PROBLEMS), problems.length)
   const columns = new Map(header.map((cell, index) => [names.get(cell ?? ''), index]))
   return fields.inOrder.flatMap((field) => memberOf(field, columns) ?? [])
 }
