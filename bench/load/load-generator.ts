@@ -14,8 +14,6 @@ export interface LoadOptions {
   /** Connections, each with one request in flight at any time. */
   clients: number
   durationMs: number
-  /** Limit of requests, which ends the load before its time. */
-  atMost?: number
   /** Sent in turn, over and over. */
   requests: WireRequest[]
 }
@@ -49,7 +47,7 @@ const RETRY_AFTER_MS = 1_000
  * @throws Error at the first wrong response
  */
 export async function generateLoad(options: LoadOptions): Promise<LoadResult> {
-  const { port, clients, durationMs, requests, atMost = Number.POSITIVE_INFINITY } = options
+  const { port, clients, durationMs, requests } = options
   const latencies: number[] = []
   const lengths: number[] = []
   let turn = 0
@@ -57,7 +55,7 @@ export async function generateLoad(options: LoadOptions): Promise<LoadResult> {
   const begin = performance.now()
   const client = async () => {
     const connection = await openConnection(port)
-    while (performance.now() - begin < durationMs && turn < atMost) {
+    while (performance.now() - begin < durationMs) {
       const index = turn % requests.length
       turn += 1
       const { bytes: request, status, anyLength = false } = requests[index] as WireRequest

@@ -29,8 +29,8 @@ export interface Runner {
   load: Load
   target: string
   run(durationMs: number): Promise<Sample | undefined>
-  /** Runs until Node has compiled the hot functions, for `mostMs` at most. */
-  warmUp(mostMs: number): Promise<unknown>
+  /** Runs without a measurement, so that Node.js compiles the hot functions and every page was read once. */
+  warmUp(durationMs: number): Promise<unknown>
 }
 
 export const HTTP_LIMIT = 'node:http, a stored response'
@@ -52,8 +52,6 @@ export async function makeRunners(fixture: Fixture, loads: Load[]): Promise<Runn
   return runners
 }
 
-const WARM_REQUESTS = 2_000
-
 /** Runs a load on one server. */
 export function serverRunner(
   database: BenchDatabase,
@@ -66,15 +64,7 @@ export function serverRunner(
     load,
     target: name,
     run: (durationMs) => runServer(database, pid, { port, clients, requests, durationMs }),
-    warmUp: (durationMs) =>
-      generateLoad({
-        port,
-        clients,
-        requests,
-        durationMs,
-        // At least one request each, so that every page of the disk was read once.
-        atMost: Math.max(WARM_REQUESTS, requests.length),
-      }),
+    warmUp: (durationMs) => generateLoad({ port, clients, requests, durationMs }),
   }
 }
 

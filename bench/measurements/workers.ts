@@ -9,6 +9,9 @@ import { withServers } from '../servers/fixture.ts'
 import { startService } from '../servers/targets.ts'
 
 const WORKERS = [1, 2, 4]
+const MOST = Math.max(...WORKERS)
+/** With the clients of one process, each worker would have few requests at a time, and wake up for each. */
+const loads = smallLoads.map((load) => ({ ...load, clients: load.clients * MOST }))
 
 /** Compares instances of one, two and four workers with the database alone. */
 export async function measureWorkers(server: PostgresServer, options: MeasureOptions) {
@@ -21,12 +24,12 @@ export async function measureWorkers(server: PostgresServer, options: MeasureOpt
         const settings = { WORKERS: String(workers) }
         const service = await start(startService(database.serviceUrl, settings))
         const target = { ...service, name: nameOf(workers) }
-        for (const load of smallLoads) {
+        for (const load of loads) {
           runners.push(serverRunner(database, load, target, load.requests(service)))
         }
       }
-      for (const load of smallLoads) runners.push(databaseLimit(database, load, load.queries))
-      const series = await measure(runners, options)
+      for (const load of loads) runners.push(databaseLimit(database, load, load.queries))
+      const series = await measure(runners, { ...options, warmUpMs: options.warmUpMs * MOST })
       return `${ratios(series)}\n\n${loadTable(series, 'first')}`
     })
   })
@@ -35,7 +38,7 @@ export async function measureWorkers(server: PostgresServer, options: MeasureOpt
 const nameOf = (workers: number) => (workers === 1 ? 'one process' : `${workers} workers`)
 
 function ratios(series: Series[]): string {
-  const rows = smallLoads.flatMap(({ key }) => {
+  const rows = loads.flatMap(({ key }) => {
     const [one = Number.NaN, ...others] = series
       .filter(({ load }) => load.key === key)
       .map(({ samples }) => medianOf(samples, 'rate') ?? Number.NaN)
