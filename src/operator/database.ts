@@ -183,16 +183,18 @@ async function appliedMigrations(db: Kysely<Tables>): Promise<Set<string>> {
 
 /**
  * Finds an app by its name.
- * @param options `lock`: other sessions wait to change it, or to add tokens and connections
  * @throws OperatorError when the app does not exist
  */
-export async function findApp(db: Kysely<Tables>, name: string, { lock = false } = {}) {
+export async function findApp(db: Kysely<Tables>, name: string) {
   const app = await db
     .selectFrom('app')
     .select(['id', 'name'])
     .where('name', '=', name)
-    .$if(lock, (query) => query.forUpdate())
     .executeTakeFirst()
   if (app) return app
-  throw new OperatorError(`There is no app ${name}: \`app list\` shows all apps.`)
+  throw missingApp(name)
+}
+
+export function missingApp(name: string): OperatorError {
+  return new OperatorError(`There is no app ${name}: \`app list\` shows all apps.`)
 }

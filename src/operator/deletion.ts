@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
-import { findApp } from './database.ts'
+import { missingApp } from './database.ts'
 import { pluralize } from './output.ts'
 
 /** Deleted rows by table. */
@@ -58,7 +58,7 @@ export async function deleteApp(
   { name, withConnections }: { name: string; withConnections: boolean },
 ) {
   return await withoutTimeout(db, async (transaction) => {
-    const app = await findApp(transaction, name, { lock: true })
+    const app = { id: await lockApp(transaction, name), name }
     // In the order of the triggers' locks, to prevent a deadlock.
     const found = await transaction
       .selectFrom('connection')
@@ -85,6 +85,23 @@ export async function deleteApp(
     await transaction.deleteFrom('app').where('id', '=', app.id).execute()
     return { ...app, tokens: Number(tokens.numDeletedRows), connections, ...rows }
   })
+}
+
+/**
+ * Takes the strongest lock: a session that adds a token or a connection finishes first, or fails. A change of
+ * a unique column takes it on each copy of the row. On Citus, FOR UPDATE would lock one copy.
+ * @returns the id of the app, which is deleted with its changed name
+ * @throws OperatorError when the app does not exist
+ */
+async function lockApp(transaction: Kysely<Tables>, name: string): Promise<string> {
+  const locked = await transaction
+    .updateTable('app')
+    .set({ name: sql`id::text` })
+    .where('name', '=', name)
+    .returning('id')
+    .executeTakeFirst()
+  if (locked) return locked.id
+  throw missingApp(name)
 }
 
 /** Takes the strongest lock: a session that writes rows of the connection finishes first, or fails. */

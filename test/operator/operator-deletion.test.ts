@@ -15,6 +15,7 @@ import {
   type TestConnection,
 } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { isCitus } from '../support/template.ts'
 import { until } from '../support/until.ts'
 import { operator, operatorHere } from './operator-process.ts'
 
@@ -220,10 +221,15 @@ async function afterDeletion(t: Test, tables: string[], statement: string): Prom
     db,
   )
   t.teardown(() => sql`drop function after_deletion cascade`.execute(db))
-  for (const table of tables) {
-    await sql`create trigger after_deletion after delete on ${sql.table(table)}
-      for each row execute function after_deletion()`.execute(db)
-  }
+  await db.transaction().execute(async (transaction) => {
+    // Citus otherwise rejects the triggers. PostgreSQL ignores these settings.
+    await sql`set local citus.enable_unsafe_triggers = on`.execute(transaction)
+    await sql`set local citus.multi_shard_modify_mode = 'sequential'`.execute(transaction)
+    for (const table of tables) {
+      await sql`create trigger after_deletion after delete on ${sql.table(table)}
+        for each row execute function after_deletion()`.execute(transaction)
+    }
+  })
 }
 
 t.test('Adding to an app during its deletion: waits, then fails', async (t) => {
@@ -310,11 +316,16 @@ function within(limit: string): { DATABASE_URL: string } {
 
 /** Waits until a session of the operator waits for a lock. */
 async function waiting(): Promise<void> {
-  await until('the operator waits for a lock', async () => {
-    const { rows } = await sql`select from pg_stat_activity where datname = current_database()
-      and application_name = 'investment-data-operator' and wait_event_type = 'Lock'`.execute(db)
-    return rows.length > 0
-  })
+  const own = sql`datname = current_database() and application_name = 'investment-data-operator'`
+  // On Citus, the session that waits is one of a worker, for the operator's session.
+  const waits = isCitus
+    ? sql`select from citus_stat_activity where wait_event_type = 'Lock'
+        and global_pid in (select global_pid from citus_stat_activity where ${own})`
+    : sql`select from pg_stat_activity where wait_event_type = 'Lock' and ${own}`
+  await until(
+    'the operator waits for a lock',
+    async () => (await waits.execute(db)).rows.length > 0,
+  )
 }
 
 t.test('Deletion longer than statement_timeout: completes', async (t) => {
