@@ -42,7 +42,11 @@ export function launchService(
 ): Promise<Program> {
   const args = ['--disable-warning=ExperimentalWarning', join(release, 'src/server.ts')]
   const options = { command: process.execPath, package: 'nodejs', args, environment, stdout }
-  return startProgram(t, options)
+  const { NODE_V8_COVERAGE } = process.env
+  if (NODE_V8_COVERAGE === undefined) return startProgram(t, options)
+  // V8 writes no coverage if SIGKILL ends the process. test/mutants/run.ts needs it.
+  const covered = { ...environment, NODE_V8_COVERAGE }
+  return startProgram(t, { ...options, environment: covered, lastSignal: 'SIGINT' })
 }
 
 /** Waits until /health/ready of a service has this status. */
