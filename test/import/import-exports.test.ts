@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import t from 'tap'
+import { BLOCK_ROWS } from '../../src/queries/export.ts'
 import { operatorHere } from '../operator/operator-process.ts'
 import { addAwkwardRows } from '../support/awkward-rows.ts'
 import { addCaller, addConnection } from '../support/rows.ts'
@@ -13,10 +14,22 @@ const caller = await addCaller(db)
 const folder = t.testdir({})
 
 const LISTS = {
-  portfolio: { table: 'portfolio_transaction', type: 'portfolio-transactions' },
-  account: { table: 'account_transaction', type: 'account-transactions' },
+  portfolio: {
+    table: 'portfolio_transaction',
+    type: 'portfolio-transactions',
+    columns: ['transaction_id', 'portfolio_id'],
+  },
+  account: {
+    table: 'account_transaction',
+    type: 'account-transactions',
+    columns: ['movement_id', 'account_id'],
+  },
 } as const
-const FORMATS = { ndjson: 'application/x-ndjson', csv: 'text/csv' }
+const FORMATS = [
+  ['ndjson', 'application/x-ndjson'],
+  ['ndjson', 'application/x-ndjson;IEEE754Compatible=true'],
+  ['csv', 'text/csv'],
+] as const
 
 /** Rows of a connection with all columns as text, except the connection and the number of the change. */
 async function rowsOf(table: string, { id }: { id: string }): Promise<string[]> {
@@ -26,10 +39,23 @@ async function rowsOf(table: string, { id }: { id: string }): Promise<string[]> 
   return rows.map(({ row }) => row)
 }
 
+/** Adds rows with different decimals, so that an export has several blocks. */
+async function addBlocks(table: string, columns: readonly string[]): Promise<void> {
+  const names = [...columns, 'type', 'operation_date_day', 'amount', 'commission', 'description']
+  await sql`insert into ${sql.table(table)} (connection_id, ${sql.join(names.map(sql.ref))})
+    select ${caller.connection.id}, gen_random_uuid(), gen_random_uuid(), 'UNKNOWN',
+      date '2020-01-01' + n / 100, sqrt(n::numeric), (n * 1000000007::numeric) ^ -1, 'row ' || n
+    from generate_series(1, ${BLOCK_ROWS}::integer) as n`.execute(db)
+}
+
+for (const list of ['portfolio', 'account'] as const) {
+  await addAwkwardRows(db, caller.connection, list)
+  await addBlocks(LISTS[list].table, LISTS[list].columns)
+}
+
 for (const list of ['portfolio', 'account'] as const) {
   const { table, type } = LISTS[list]
-  await addAwkwardRows(db, caller.connection, list)
-  for (const [format, accept] of Object.entries(FORMATS)) {
+  for (const [format, accept] of FORMATS) {
     t.test(`${list}, ${accept}: an import of the export has equal tables`, async (t) => {
       const { token, connection } = caller
       const exported = await get(connection[list], { token, headers: { accept } })
@@ -39,6 +65,7 @@ for (const list of ['portfolio', 'account'] as const) {
 
       const other = await addConnection(db, caller.appId)
       const rows = await rowsOf(table, connection)
+      t.ok(rows.length > BLOCK_ROWS)
       const importInto = async (id: string) => {
         const options = ['--connection', id, '--format', format, '--json', file]
         const settings = { DATABASE_URL: service.databaseUrl }

@@ -40,6 +40,44 @@ t.test('Invalid number: rejected with the limit that it exceeds', async (t) => {
   t.same(actual, expected)
 })
 
+t.test('Invalid decimal as a string: rejected', async (t) => {
+  const others = [
+    '',
+    ' 1',
+    '1 ',
+    '1\\n',
+    'NaN',
+    '+1',
+    '-',
+    '01',
+    '.5',
+    '1.',
+    '1,5',
+    '1E5',
+    '0x1',
+    '١',
+  ]
+  const long = '9'.repeat(39)
+  const [actual, expected] = await report('portfolio-transactions', [
+    ...others.map((text, index): [string, string] => [
+      portfolioLine(index, `"amount":"${text}"`),
+      `amount: a number is expected, not "${text}"`,
+    ]),
+    [
+      portfolioLine(20, `"amount":"-${long}"`),
+      `amount: "-${long}" has more than 38 digits before the decimal point`,
+    ],
+    [
+      portfolioLine(
+        21,
+        `"retentionDetail":{"retentionFrom":"0.${'0'.repeat(39)}","retentionTo":"1"}`,
+      ),
+      `retentionDetail.retentionFrom: "0.${'0'.repeat(38)}…" has more than 38 digits after the decimal point`,
+    ],
+  ])
+  t.same(actual, expected)
+})
+
 t.test('Invalid date: rejected if it does not exist or has another notation', async (t) => {
   const days = ['2025-02-30', '0000-01-01', '10000-01-01', '2025-13-01', '2025-1-1', '2025-00-10']
   const others = [

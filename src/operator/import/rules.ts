@@ -112,16 +112,23 @@ const boolean: Rule = {
   explain: expected('true or false is expected'),
 }
 
+/** Exports with `IEEE754Compatible=true` write decimals as strings, without an exponent. */
+const DECIMAL_STRING = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/
+
+function isNumber(value: Value): boolean {
+  return value.type === 'number' || (value.type === 'string' && DECIMAL_STRING.test(textOf(value)))
+}
+
 const decimal: Rule = {
   accepts: (value) => {
-    if (value.type !== 'number') return false
+    if (!isNumber(value)) return false
     // A short number without an exponent is within the limits.
     if (value.text === undefined && value.end - value.start <= DECIMAL_FRACTION_DIGITS) return true
     value.text = plainDecimal(textOf(value))
     return value.text !== undefined
   },
   explain: (value) =>
-    value.type === 'number'
+    isNumber(value)
       ? `${describe(value)} ${decimalProblem(textOf(value))}`
       : `a number is expected, not ${describe(value)}`,
 }
