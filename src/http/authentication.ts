@@ -126,9 +126,8 @@ function shared<Input extends unknown[], Result>(run: (...input: Input) => Promi
     next.delete(key)
     const result = run(...input)
     current.set(key, result)
-    return result.finally(() => {
-      if (current.get(key) === result) current.delete(key)
-    })
+    // The next run starts after this one has ended, so it cannot be current yet.
+    return result.finally(() => current.delete(key))
   }
   return (key: string, ...input: Input): Promise<Result> => {
     const result = next.get(key) ?? start(key, input)

@@ -50,7 +50,6 @@ function registerKeys(keys: SigningKeys, registry: Registry): void {
     collect() {
       const age = (Date.now() - keys.fetchedAt()) / 1000
       if (Number.isFinite(age)) this.set(age)
-      else this.reset()
     },
   })
 }

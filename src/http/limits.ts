@@ -110,8 +110,6 @@ function limitPipelining(handler: RequestListener, inFlight: InFlight): RequestL
   }
   return (request, response) => {
     const { socket } = request
-    // Node.js still parses the rest of the chunk.
-    if (socket.destroyed) return
     const count = countOf(socket)
     if (count >= MAX_PIPELINED) {
       socket.destroy()
