@@ -5,8 +5,16 @@ import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { withBlockedStatements, withSlowStatements } from '../faults/support/blocked-statements.ts'
+import { startIssuer } from '../support/issuer.ts'
 import { scrape } from '../support/metrics.ts'
-import { addCaller, addPortfolioTransactions, addToken, type Caller } from '../support/rows.ts'
+import {
+  addApp,
+  addCaller,
+  addConnection,
+  addPortfolioTransactions,
+  addToken,
+  type Caller,
+} from '../support/rows.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -135,6 +143,10 @@ t.test('401: the caller of a rejected token is looked up first from then on', as
     const statusOf = async () => (await service.get(connection.orders, { token })).status
     t.equal(await statusOf(), 200)
     const before = await lookupsOf(service)
+    const unknown = '/api/v1/queries/connections/none/assets-transfer'
+    t.equal((await service.get(unknown, { token })).status, 404)
+    t.equal(await statusOf(), 200)
+    t.equal(await lookupsOf(service), before, 'only a rejected token is forgotten')
     await service.db
       .updateTable('app_token')
       .set({ [column]: new Date(0) })
@@ -160,6 +172,86 @@ t.test('200: concurrent requests of a new caller share lookups', async (t) => {
   t.equal(countOf(statuses, 200), 20)
   const lookups = await lookupsOf(service)
   t.ok(lookups <= 5, `${lookups} lookups`)
+})
+
+t.test('200: a token that is renewed during a lookup', async (t) => {
+  const environment = { STATEMENT_TIMEOUT_MS: '60000', METRICS_PORT: '0' }
+  const service = await startService(t, { environment, logLevel: 'info' })
+  const { appId, connection } = await addCaller(service.db)
+  const token = await addToken(service.db, appId, { expires_at: new Date(0) })
+  const send = async () => (await service.get(connection.orders, { token })).status
+  const inFlight = async () => (await scrape(service)).get('http_requests_in_flight')
+  let responses: Promise<number>[] = []
+  const use = async () => {
+    responses = [send()]
+    await until('the lookup reads the expired token', async () => {
+      const { rows } = await sql`select from pg_stat_activity where datname = current_database()
+        and application_name = 'investment-data-query-service' and wait_event = 'PgSleep'`.execute(
+        service.db,
+      )
+      return rows.length === 1
+    })
+    await service.db
+      .updateTable('app_token')
+      .set({ expires_at: null })
+      .where('token_hash', '=', tokenHash(token))
+      .execute()
+    responses.push(send())
+    await until('the next request has arrived', async () => (await inFlight()) === 2)
+  }
+  await withBlockedStatements(t, service.db, use, 'app_token')
+  t.same(await Promise.all(responses), [401, 200])
+})
+
+t.test('503: unconfirmed callers of one address have three quarters of MAX_REQUESTS', async (t) => {
+  const environment = {
+    STATEMENT_TIMEOUT_MS: '60000',
+    DATABASE_WAIT_MS: '60000',
+    MAX_REQUESTS: '20',
+  }
+  const service = await startService(t, { environment, logLevel: 'info' })
+  const { appId, connection } = await addCaller(service.db)
+  const tokens = await Promise.all(Array.from({ length: 30 }, () => addToken(service.db, appId)))
+  let rejected = 0
+  let responses: Promise<number>[] = []
+  const use = async () => {
+    responses = tokens.map(async (token) => {
+      const { status } = await service.get(connection.orders, { token })
+      if (status === 503) rejected += 1
+      return status
+    })
+    await until('the address has its share', () => rejected >= 15)
+    t.equal(rejected, 15)
+  }
+  await withBlockedStatements(t, service.db, use, 'app_token')
+  t.equal(countOf(await Promise.all(responses), 200), 15)
+})
+
+t.test('200: clients that disconnect before their token is verified take no share', async (t) => {
+  const issuer = await startIssuer(t)
+  await issuer.addKey('first')
+  const environment = { ...issuer.environment, MAX_REQUESTS: '20', METRICS_PORT: '0' }
+  const service = await startService(t, { environment, logLevel: 'info' })
+  const appId = await addApp(service.db, { client_id: 'client' })
+  const connection = await addConnection(service.db, appId)
+  const token = await issuer.sign()
+  const publish = Promise.withResolvers<void>()
+  const { respond } = issuer
+  issuer.respond = (response) => void publish.promise.then(() => respond(response))
+  const inFlight = async () => (await scrape(service)).get('http_requests_in_flight')
+  const sockets = Array.from({ length: 20 }, () => {
+    const socket = connect({ port: service.port, host: '127.0.0.1' })
+    const authorization = `Authorization: Bearer ${token}`
+    socket.write(`GET ${connection.orders} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`)
+    return socket.on('error', () => {})
+  })
+  await until('all wait for the keys', async () => (await inFlight()) === 20)
+  for (const socket of sockets) socket.destroy()
+  await until('all have disconnected', async () => (await inFlight()) === 0)
+  publish.resolve()
+  for (let i = 0; i < 3; i += 1) {
+    t.equal((await service.get(connection.orders, { token })).status, 200)
+  }
 })
 
 t.test('200: a known app is served during a flood of unknown tokens', async (t) => {

@@ -16,11 +16,12 @@ export async function withSlowStatements(
   await use().finally(restore)
 }
 
-/** Blocks each statement on portfolio transactions until `use` has ended. */
+/** Blocks each statement on portfolio transactions, or on another table, until `use` has ended. */
 export async function withBlockedStatements(
   t: Test,
   db: Kysely<Tables>,
   use: () => Promise<void>,
+  table: keyof Tables = 'portfolio_transaction',
 ): Promise<void> {
   // A statement waits here without a lock, so that lock_timeout does not end it.
   await sql`create function wait_for_test() returns boolean language plpgsql as $$ begin
@@ -30,7 +31,7 @@ export async function withBlockedStatements(
   t.teardown(restore)
   await db.transaction().execute(async (holder) => {
     await sql`select pg_advisory_xact_lock(1)`.execute(holder)
-    await sql`create policy blocked on portfolio_transaction as restrictive for select
+    await sql`create policy blocked on ${sql.table(table)} as restrictive for select
       using ((select wait_for_test()))`.execute(db)
     await use()
   })
