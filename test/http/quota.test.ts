@@ -2,8 +2,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { RequestWindows } from '../../src/http/quota.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { startIssuer } from '../support/issuer.ts'
+import { scrape } from '../support/metrics.ts'
 import { addApp, addCaller, addConnection, addToken } from '../support/rows.ts'
 import { type Service, type ServiceResponse, startService } from '../support/service.ts'
 
@@ -151,6 +153,58 @@ t.test('401: takes precedence over 429 for a revoked token', async (t) => {
     .execute()
   t.equal((await service.get(connection.orders, { token })).status, 401)
   t.equal((await service.get(connection.orders, { token: other })).status, 429)
+})
+
+t.test('429: after the first one, the service reads no rows', async (t) => {
+  const service = await start(t, { METRICS_PORT: '0' })
+  const { appId, token, connection } = await addCaller(service.db)
+  const count = async (title: string) => {
+    const series = [...(await scrape(service))].filter(
+      ([name]) =>
+        name.startsWith('database_read_duration_seconds_count') &&
+        name.includes(`"${title} by tokenHash"`),
+    )
+    return series.reduce((sum, [, value]) => sum + value, 0)
+  }
+  for (let i = 0; i <= QUOTA; i += 1) await service.get(connection.orders, { token })
+  const before = await count('assets_transfer_order')
+  const lookups = await count('caller')
+  t.equal((await service.get(connection.orders, { token })).status, 429)
+  t.ok(before > 0)
+  t.equal(await count('assets_transfer_order'), before)
+  t.equal(await count('caller'), lookups + 1)
+  const logged = service.log.filter((line) => line.includes('"status":429'))
+  t.equal(logged.length, 2)
+  for (const line of logged) t.match(line, appId, 'the log names the app')
+})
+
+t.test('200: a client id whose former app has used up its quota', async (t) => {
+  const issuer = await startIssuer(t)
+  await issuer.addKey('first')
+  const service = await start(t, issuer.environment)
+  const [former, next] = [
+    await addApp(service.db, { client_id: 'client' }),
+    await addApp(service.db),
+  ]
+  const connection = await addConnection(service.db, next)
+  const token = await issuer.sign()
+  const ask = () => service.get(connection.orders, { token })
+  for (let i = 0; i < QUOTA; i += 1) t.equal((await ask()).status, 404)
+  t.equal((await ask()).status, 429)
+  const setClientId = (id: string, client_id: string | null) =>
+    service.db.updateTable('app').set({ client_id }).where('id', '=', id).execute()
+  await setClientId(former, null)
+  await setClientId(next, 'client')
+  const response = await ask()
+  t.equal(response.status, 200)
+  t.equal(rest(response), QUOTA - 1)
+})
+
+t.test('windows: those of the last 10,000 apps are kept', async (t) => {
+  const windows = new RequestWindows()
+  for (let i = 0; i <= 10_000; i += 1) windows.count(`app ${i}`)
+  t.equal(windows.count('app 10000').current, 2)
+  t.equal(windows.count('app 0').current, 1)
 })
 
 t.test('200: the quota is renewed a minute after the first request, not before', async (t) => {

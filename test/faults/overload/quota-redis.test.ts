@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { scrape } from '../../support/metrics.ts'
 import { addCaller } from '../../support/rows.ts'
 import { type Service, startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
@@ -7,7 +8,11 @@ import { startRedis } from '../support/servers/redis.ts'
 /** Starts two instances with one database and one Redis. */
 async function start(t: Test, quota: number) {
   const redis = await startRedis(t)
-  const environment = { RATE_LIMIT_PER_MINUTE: String(quota), REDIS_URL: redis.url }
+  const environment = {
+    RATE_LIMIT_PER_MINUTE: String(quota),
+    REDIS_URL: redis.url,
+    METRICS_PORT: '0',
+  }
   const one = await startService(t, { environment })
   const two = await startService(t, { environment, databaseUrl: one.databaseUrl })
   const { token, connection } = await addCaller(one.db)
@@ -68,6 +73,41 @@ t.test('200: Redis is down; the quota holds again when it is back', async (t) =>
   const statuses: number[] = []
   for (let i = 0; i < 5; i += 1) statuses.push((await ask(one)).status)
   t.ok(statuses.includes(429))
+})
+
+t.test('200: after a failure, requests are not counted for two seconds', async (t) => {
+  const { redis, one, ask } = await start(t, 1_000)
+  const began = Date.now()
+  const setClock = (ms: number) => void t.capture(Date, 'now', () => began + ms)
+  const uncounted = async () => (await scrape(one)).get('quota_uncounted_requests_total')
+  const isCounted = async () => (await ask(one)).headers.has('ratelimit')
+  const fail = async () => {
+    await redis.stop()
+    t.equal(await isCounted(), false)
+    await redis.start()
+    await until('both instances have sent the last command of a new connection', async () => {
+      const clients = String(await redis.client.client('LIST')).split('\n')
+      const named = clients.filter((line) => line.includes(' name=investment-data-query-service '))
+      return named.filter((line) => line.includes(' cmd=info ')).length === 2
+    })
+  }
+  setClock(0)
+  t.equal(await isCounted(), true)
+  t.equal(await uncounted(), 0)
+  await fail()
+  setClock(1_999)
+  t.equal(await isCounted(), false)
+  t.equal(await uncounted(), 2)
+  setClock(2_000)
+  t.equal(await isCounted(), true)
+  t.equal(await uncounted(), 2)
+
+  setClock(57_000)
+  await fail()
+  t.equal(warnings(one).length, 1, 'no second warning within a minute')
+  setClock(60_000)
+  await fail()
+  t.equal(warnings(one).length, 2)
 })
 
 t.test('200: Redis hangs', async (t) => {
