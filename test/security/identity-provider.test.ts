@@ -90,6 +90,7 @@ t.test('401: a token of the provider with a wrong claim', async (t) => {
     'a client id with a NUL': { client_id: 'cli\0ent' },
     'a client id that no app has': { client_id: 'stranger' },
     'an id token': { at_hash: 'x' },
+    'an id token of a code flow': { c_hash: 'x' },
     'a logout token': { events: {} },
     'a token bound to a key of the client': { cnf: { jkt: 'x' } },
   }
