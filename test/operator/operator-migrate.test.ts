@@ -74,6 +74,17 @@ t.test('Role of the service: read-only sessions, timeouts and planner settings',
     ['plan_cache_mode=auto'],
   )
   t.same(await migrated(), settings)
+  // The role can change its settings itself (SECURITY.md).
+  const ownSettings = `alter role investment_service in database ${nameOf(url)}`
+  await onServer(url, `${ownSettings} set work_mem = '1GB'`)
+  await onServer(url, `${ownSettings} set statement_timeout = 0`)
+  await onServer(url, 'alter role investment_service reset all')
+  t.same(
+    (await migrated()).filter((setting) => !settings.includes(setting)),
+    ['work_mem=1GB'],
+  )
+  await onServer(url, `${ownSettings} reset all`)
+  t.same(await migrated(), settings)
 })
 
 t.test('SERVICE_DATABASE_PASSWORD: the role of the service can log in', async (t) => {
