@@ -17,6 +17,8 @@ async function awkwardCaller(): Promise<Caller> {
   return { ...caller, connection }
 }
 
+const EXACT = 'application/json;IEEE754Compatible=true'
+
 /** Sends requests of every type, valid and invalid. */
 async function sendEverything({ token, connection }: Caller): Promise<void> {
   const { portfolio, account, orders } = connection
@@ -30,6 +32,14 @@ async function sendEverything({ token, connection }: Caller): Promise<void> {
     await get(`${path}/${token}`, { token })
     await get(path, { token: connection.token.replace(/[^a-z0-9]/g, '') })
     await get(path, { token, headers: { 'x-client-trace-id': token, referer: path } })
+    await get(`${path}?since=start`, { token })
+    await get(`${path}?since=${token}&version=${token}`, { token })
+    await get(path, { token, headers: { accept: `${EXACT}, text/${token}` } })
+    for (const accept of ['application/x-ndjson', 'text/csv']) {
+      // With hidden rows, the export has fewer than its total, and is cut.
+      const headers = { accept, 'accept-encoding': 'identity' }
+      await get(path, { token, headers }).catch(() => {})
+    }
     // Tokens exchanged, and a token with one more character.
     await get(path.replace(encodeURIComponent(connection.token), token), { token })
     await get(path, { token: `${token}x` })
