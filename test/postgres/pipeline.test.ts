@@ -26,6 +26,9 @@ const setting = {
 const pid = { name: 'pid', title: 'pid', text: 'select pg_backend_pid()' }
 const missing = { name: 'missing', title: 'missing', text: 'select $1::text from no_such_table' }
 
+// A database for each test would take most of the time.
+const { url } = await createDatabase(t)
+
 t.test('200 concurrent reads: each gets its own rows, in order', async (t) => {
   const { read } = await open(t)
   const reads = Array.from({ length: 200 }, (_, n) => read(echo, [`${n}:`, String(n % 7)]))
@@ -137,7 +140,6 @@ t.test('slow reads on all connections: the next read waits for the first one to 
 })
 
 t.test('one connection breaks: the idle ones stay, and serve the next reads', async (t) => {
-  const { url } = await createDatabase(t)
   const owner = await openClient(t, url)
   const { read, db } = await open(t, { size: 3, url })
   const reads: Promise<unknown>[] = []
@@ -170,7 +172,6 @@ t.test('two connections break while the server responds: the idle one stays', as
 })
 
 t.test('connection that is reset while it opens: its reads use another', async (t) => {
-  const { url } = await createDatabase(t)
   const { port, hostname } = new URL(url)
   let accepted = 0
   const proxy = createServer((client) => {
@@ -223,7 +224,6 @@ t.test('large reads: together they use one in ten connections', async (t) => {
 })
 
 t.test('connection that lost its plan: it does not return to the pool', async (t) => {
-  const { url } = await createDatabase(t)
   const owner = await openClient(t, url)
   await owner.query('create table changed as select 1 as value')
   const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
@@ -268,7 +268,6 @@ async function openPipeline(
   t: Test,
   { size, silentMs = 6_000 }: { size: number; silentMs?: number },
 ) {
-  const { url } = await createDatabase(t)
   const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
   const pipeline = new Pipeline({ url, size, ...options }, silentMs)
   t.teardown(() => pipeline.close())
@@ -279,7 +278,6 @@ async function openPipeline(
 }
 
 async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
-  const { url } = await createDatabase(t)
   const usual = { size: 2, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
   const db = openDatabase({ ...ampleLimits, url, ...usual, ...options })
   t.teardown(() => db.close())

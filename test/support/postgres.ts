@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { OperatorError } from '../../src/operator-error.ts'
@@ -15,6 +15,10 @@ export interface Server {
 
 // Durability is useless here: a crash of the machine ends the test run.
 const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' }
+
+const ramDisk = '/dev/shm'
+/** Room for WAL (1 GB at most) and for the databases of two test files, with a reserve. */
+const neededBytes = 4 * 2 ** 30
 
 /**
  * Returns the server of the test run: the one at TEST_DATABASE_URL, if set. With
@@ -39,12 +43,23 @@ async function useServer(url: string): Promise<Server> {
 }
 
 async function startInTemporaryFolder(): Promise<Server> {
-  const folder = await mkdtemp(join(tmpdir(), 'investment-data-test-'))
+  const folder = await mkdtemp(join(await fastFolder(), 'investment-data-test-'))
   // If root cannot create a user namespace, PostgreSQL runs as another user, who needs access.
   await chmod(folder, 0o711)
   const database = await startEmbedded(folder, { settings })
   const stop = () => database.stop().then(() => rm(folder, { recursive: true }))
   return { url: database.url, stop }
+}
+
+/**
+ * Returns the RAM disk of Linux if it has room for a test run, and TMPDIR otherwise. On a RAM disk, a new
+ * database takes a fifth of the processor time.
+ */
+async function fastFolder(): Promise<string> {
+  const { TMPDIR } = process.env
+  const disk = TMPDIR ? undefined : await statfs(ramDisk).catch(() => undefined)
+  const room = disk ? Math.min(disk.bavail * disk.bsize, process.availableMemory()) : 0
+  return room > neededBytes ? ramDisk : tmpdir()
 }
 
 async function startContainer(): Promise<Server> {

@@ -12,8 +12,8 @@ import {
   addConnection,
   addPortfolioTransactions,
   addToken,
-} from '../support/rows.ts'
-import { startService } from '../support/service.ts'
+} from '../../support/rows.ts'
+import { startService } from '../../support/service.ts'
 
 /*
  * Responses reuse the memory of earlier ones, and large ones reuse a ring buffer while they are sent.

@@ -3,8 +3,8 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
-import { startIssuer } from '../support/issuer.ts'
-import { metricsUrl } from '../support/metrics.ts'
+import { startIssuer } from '../../support/issuer.ts'
+import { metricsUrl } from '../../support/metrics.ts'
 import {
   addAccountTransactions,
   addApp,
@@ -13,9 +13,9 @@ import {
   addresses,
   addToken,
   addTransferOrders,
-} from '../support/rows.ts'
-import { type ServiceResponse, startService } from '../support/service.ts'
-import { until } from '../support/until.ts'
+} from '../../support/rows.ts'
+import { type ServiceResponse, startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
 
 /*
  * Reads of several apps share database connections. In this test, reads end early in every way at once.

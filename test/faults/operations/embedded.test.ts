@@ -6,10 +6,10 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { EmbeddedDatabaseInUse, startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
-import { findRunning } from '../../tools/embedded-postgres/running.ts'
-import { withEmbedded } from '../../tools/embedded-postgres/shared.ts'
-import { until } from '../support/until.ts'
+import { EmbeddedDatabaseInUse, startEmbedded } from '../../../tools/embedded-postgres/embedded.ts'
+import { findRunning } from '../../../tools/embedded-postgres/running.ts'
+import { withEmbedded } from '../../../tools/embedded-postgres/shared.ts'
+import { until } from '../../support/until.ts'
 
 t.test('second start: the data of the first, on another port', async (t) => {
   const folder = await temporaryFolder(t)
@@ -54,7 +54,7 @@ t.test('empty lock file: waits until the other start has written it, or removed 
 for (const signal of ['SIGINT', 'SIGKILL'] as const)
   t.test(`${signal} to its process: the database stops, and the next one starts`, async (t) => {
     const folder = await temporaryFolder(t)
-    const module = join(import.meta.dirname, '../../tools/embedded-postgres/embedded.ts')
+    const module = join(import.meta.dirname, '../../../tools/embedded-postgres/embedded.ts')
     const program = `import { startEmbedded } from ${JSON.stringify(module)}
       console.log((await startEmbedded(${JSON.stringify(folder)})).url)`
     // The signal goes to the whole process group, as from a terminal.

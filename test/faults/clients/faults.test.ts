@@ -1,9 +1,9 @@
 import t from 'tap'
-import { addCaller, lists } from '../support/rows.ts'
-import { startService } from '../support/service.ts'
-import { failureOf, type Row, startDrivers } from './drivers.ts'
-import { type Fault, startFaultProxy } from './fault-proxy.ts'
-import { accessOf, idOf, readList, tableOf } from './service.ts'
+import { failureOf, type Row, startDrivers } from '../../clients/drivers.ts'
+import { type Fault, startFaultProxy } from '../../clients/fault-proxy.ts'
+import { accessOf, idOf, readList, tableOf } from '../../clients/service.ts'
+import { addCaller, lists } from '../../support/rows.ts'
+import { startService } from '../../support/service.ts'
 
 const service = await startService(t)
 const { db } = service

@@ -3,10 +3,9 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { tokenHash } from '../../src/postgres/tokens.ts'
-import { withBlockedStatements, withSlowStatements } from '../faults/support/blocked-statements.ts'
-import { startIssuer } from '../support/issuer.ts'
-import { scrape } from '../support/metrics.ts'
+import { tokenHash } from '../../../src/postgres/tokens.ts'
+import { startIssuer } from '../../support/issuer.ts'
+import { scrape } from '../../support/metrics.ts'
 import {
   addApp,
   addCaller,
@@ -14,9 +13,10 @@ import {
   addPortfolioTransactions,
   addToken,
   type Caller,
-} from '../support/rows.ts'
-import { type Service, startService } from '../support/service.ts'
-import { until } from '../support/until.ts'
+} from '../../support/rows.ts'
+import { type Service, startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+import { withBlockedStatements, withSlowStatements } from '../support/blocked-statements.ts'
 
 const CLIENTS = 20
 

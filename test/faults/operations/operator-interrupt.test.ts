@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { withDatabase } from '../../src/operator/database.ts'
-import { portfolioLine, prepareImport } from '../import/importing.ts'
-import { until } from '../support/until.ts'
+import { withDatabase } from '../../../src/operator/database.ts'
+import { portfolioLine, prepareImport } from '../../import/importing.ts'
+import { until } from '../../support/until.ts'
 
 const { url, db, pool, newConnection, rowCounts } = await prepareImport(t)
-const main = join(import.meta.dirname, '../../src/operator/main.ts')
+const main = join(import.meta.dirname, '../../../src/operator/main.ts')
 const rows = join(t.testdir(), 'rows.ndjson')
 await writeFile(rows, `${portfolioLine(1)}\n`)
 
