@@ -134,7 +134,7 @@ t.test('Python: mypy --strict accepts it; README.md prints what it says', async 
   const names = examples.python.map(({ file }) => file)
   const cache = [
     '--cache-dir',
-    join(folder, 'cache'),
+    join(ROOT, 'node_modules/.cache/mypy'),
     '--config-file',
     join(python, 'pyproject.toml'),
   ]

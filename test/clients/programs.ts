@@ -12,8 +12,8 @@ export interface ProgramOptions {
  * @throws Error with its output if it fails
  */
 export async function run(command: string, args: string[], options: ProgramOptions = {}) {
-  const { PATH, HOME } = process.env
-  const env = { PATH, HOME, ...options.env }
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
+  const env = { PATH, HOME, NODE_COMPILE_CACHE, ...options.env }
   const limits = { maxBuffer: 50_000_000, timeout: 120_000 }
   const ended = await promisify(execFile)(command, args, { ...options, env, ...limits }).catch(
     ({ message, stdout = '', stderr = '' }) => {
