@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { AggregatorRegistry, Registry } from 'prom-client'
 import t, { type Test } from 'tap'
+import { readConfig } from '../../src/config.ts'
 import { IdentityProviderUnavailable } from '../../src/http/errors.ts'
-import { identityProvider } from '../../src/http/identity-provider.ts'
+import { configuredProvider, identityProvider } from '../../src/http/identity-provider.ts'
 import { type SigningKeysOptions, signingKeys } from '../../src/http/jwks.ts'
 import { InvalidToken } from '../../src/queries/caller.ts'
 import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts'
@@ -223,4 +225,20 @@ t.test('keys of ten minutes: fetched in the background, and in use until then', 
   // The last attempt was a minute ago.
   await verifyAt(720_000, 3)
   fail()
+})
+
+t.test('age of the keys: that of the oldest keys of all workers', async (t) => {
+  const issuer = await startIssuer(t)
+  await issuer.addKey('first')
+  const setClock = stopClock(t)
+  const config = readConfig({ DATABASE_URL: 'postgres://127.0.0.1/x', ...issuer.environment })
+  const workers = [new Registry(), new Registry()]
+  for (const [index, metrics] of workers.entries()) {
+    setClock(index * 100_000)
+    await configuredProvider(config, { log: { warn: () => {} }, metrics })?.(await fresh(issuer))
+  }
+  setClock(150_000)
+  const collected = await Promise.all(workers.map((worker) => worker.getMetricsAsJSON()))
+  const all = await AggregatorRegistry.aggregate(collected).metrics()
+  t.match(all, '\nidentity_provider_keys_age_seconds 150\n')
 })
