@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { TObject } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -86,7 +87,7 @@ function exportRoute(
       })
     }
     if (method !== 'HEAD' || response.body === undefined) {
-      resetOnError(reply, response.body)
+      resetIfCut(reply, response.body)
       return sendResponse(reply, request, response)
     }
     ;(response.body as Readable).destroy()
@@ -95,10 +96,24 @@ function exportRoute(
   })
 }
 
-/** Over HTTP/1.0, the end of the connection is the end of the body. A reset shows that the body is cut. */
-function resetOnError({ request, raw }: FastifyReply, body: unknown): void {
-  if (request.raw.httpVersion !== '1.0' || !(body instanceof Readable)) return
-  body.once('error', () => raw.socket?.resetAndDestroy())
+/** Connections of exports over HTTP/1.0 that have not ended. */
+const unfinished = new Set<Socket>()
+
+process.on('exit', () => {
+  for (const socket of unfinished) socket.resetAndDestroy()
+})
+
+/**
+ * Over HTTP/1.0, the end of the connection is the end of the body. A reset shows that the body is cut: by
+ * an error, after CLIENT_STALL_MS, or when the process exits after SHUTDOWN_GRACE_MS.
+ */
+function resetIfCut({ request, raw }: FastifyReply, body: unknown): void {
+  const { httpVersion, socket } = request.raw
+  if (httpVersion !== '1.0' || !(body instanceof Readable)) return
+  unfinished.add(socket)
+  socket.once('close', () => unfinished.delete(socket))
+  raw.once('timeout', () => socket.resetAndDestroy())
+  body.once('error', () => socket.resetAndDestroy())
 }
 
 const NOT_IN_EXPORTS = ['limit', 'page', 'since', 'version']

@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { sql } from 'kysely'
 import t from 'tap'
 import { addCaller, type Caller } from '../../support/rows.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
+import { startServiceProcess } from '../support/processes/service-process.ts'
 
 /** Rows of 8 KB in three blocks: more than the buffers between two sockets hold, also compressed. */
 const ROWS = 4_100
@@ -68,17 +69,31 @@ for (const headers of [{}, { 'accept-encoding': 'identity' }, { 'accept-encoding
   })
 }
 
-t.test('data changes during an export over HTTP/1.0: the connection is reset', async (t) => {
-  const socket = connect(service.port, '127.0.0.1')
+/** Starts an export over HTTP/1.0, and reads one chunk. */
+async function startOldExport(port = service.port): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
   socket.write(
     `GET ${caller.connection.account} HTTP/1.0\r\nauthorization: Bearer ${caller.token}\r\n` +
       'accept: application/x-ndjson\r\n\r\n',
   )
   await once(socket, 'readable')
   t.match(String(socket.read()), /^HTTP\/1\.1 200 OK\r\n/)
+  return socket
+}
+
+t.test('data changes during an export over HTTP/1.0: the connection is reset', async (t) => {
+  const socket = await startOldExport()
   await change()
   await t.rejects(buffer(socket), { code: 'ECONNRESET' })
   await until('the service is idle', isIdle)
+})
+
+t.test('200: an export over HTTP/1.0 is whole', async (t) => {
+  const rest = await buffer(await startOldExport())
+  const { read } = await startExport(caller)
+  t.ok(rest.length > 30_000_000)
+  t.ok(rest.equals((await read()).subarray(-rest.length)))
 })
 
 t.test('changes before and after an export: it is whole', async (t) => {
@@ -138,4 +153,20 @@ t.test('a locked table during an export: it continues, and is whole', async (t) 
   })
   t.equal(countLines(await reading.body), ROWS)
   t.equal(response.headers['x-total-count'], String(ROWS))
+})
+
+t.test('stalled client over HTTP/1.0: its connection is reset', async (t) => {
+  const environment = { CLIENT_STALL_MS: '2000' }
+  const { port, database } = await startService(t, { databaseUrl, environment })
+  const socket = await startOldExport(port)
+  await until('the service has disconnected the client', () => database.state().responseBytes === 0)
+  await t.rejects(buffer(socket), { code: 'ECONNRESET' })
+})
+
+t.test('shutdown during an export over HTTP/1.0: its connection is reset', async (t) => {
+  const environment = { SHUTDOWN_DELAY_MS: '0', SHUTDOWN_GRACE_MS: '1000' }
+  const { port, end } = await startServiceProcess(t, { DATABASE_URL: databaseUrl, ...environment })
+  const socket = await startOldExport(port)
+  t.equal(await end('SIGTERM'), 1)
+  await t.rejects(buffer(socket), { code: 'ECONNRESET' })
 })
