@@ -3,8 +3,8 @@ import t from 'tap'
 import { parseExact } from '../support/exact-json.ts'
 import { addCaller, type Caller, listNames, lists } from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
-import { type ModelQuery, type ModelRow, modelPage } from './model/pages.ts'
 import { history, type Step } from './model/arbitraries.ts'
+import { type ModelQuery, type ModelRow, modelPage } from './model/pages.ts'
 
 // Hundreds of requests take longer than tap's default limit.
 t.setTimeout(240_000)

@@ -3,10 +3,10 @@ import { OperatorError } from '../../operator-error.ts'
 import { pluralize } from '../output.ts'
 import { type ImportTypeName, importTypes } from './import-types.ts'
 import {
-  countChanges,
   countRemovals,
   type DateRange,
   fillCompletion,
+  findChanges,
   type ImportCounts,
   merge,
   removeOthers,
@@ -98,7 +98,7 @@ async function importInTransaction(
   const [connection] = rows
   if (connection === undefined) throw new OperatorError('The connection does not exist any more.')
   if (name === 'transfer-orders') await fillCompletion(client, type, connectionId)
-  const changes = await countChanges(client, type, connectionId)
+  const changes = await findChanges(client, type, connectionId, staged.rows)
   const removals = replace && (await countRemovals(client, type, connectionId, replace))
   const counts = { ...changes, removed: removals?.removed ?? 0 }
   if (!dryRun && removals && !replace.yes) requireMost(removals)

@@ -25,35 +25,47 @@ export function isInRange(day: string, { from, to }: DateRange): string {
   return conditions.join(' and ')
 }
 
-/** Counts the changes that merging `import_row` into the rows of the connection makes. */
-export async function countChanges(
+/**
+ * Finds the rows of `import_row` that the connection has already, in the temporary table `present_row`, and
+ * counts the changes that merging makes. On Citus, the inner join runs on the shard of the connection. An outer
+ * join would copy all rows of the connection to the coordinator.
+ */
+export async function findChanges(
   client: pg.ClientBase,
   type: ImportType,
   connectionId: string,
+  read: number,
 ): Promise<Omit<ImportCounts, 'removed'>> {
-  const { rows } = await client.query<{ read: string; inserted: string; updated: string }>(
-    `select count(*) as read,
-       count(*) filter (where t.connection_id is null) as inserted,
-       count(*) filter (where t.connection_id is not null and ${differs(type)}) as updated
-     from import_row i left join ${type.table} t on ${isSameRow(type)}`,
+  const any = await client.query(
+    `select from ${type.table} where connection_id = $1::bigint limit 1`,
     [connectionId],
   )
-  const read = Number(rows[0]?.read)
-  const inserted = Number(rows[0]?.inserted)
+  if (any.rowCount === 0) return { read, inserted: read, updated: 0, unchanged: 0 }
+  await client.query(
+    `create temporary table present_row on commit drop as
+     select i.line, ${differs(type)} as is_changed
+     from import_row i join ${type.table} t on ${isSameRow(type)}`,
+    [connectionId],
+  )
+  const { rows } = await client.query<{ present: string; updated: string }>(
+    `select count(*) as present, count(*) filter (where is_changed) as updated from present_row`,
+  )
+  const present = Number(rows[0]?.present)
   const updated = Number(rows[0]?.updated)
-  return { read, inserted, updated, unchanged: read - inserted - updated }
+  return { read, inserted: read - present, updated, unchanged: present - updated }
 }
 
 /**
  * Inserts new rows, and updates those that differ. Equal rows are not written. Citus supports neither
  * MERGE from a temporary table, nor UPDATE with one.
- * @param version data version of the connection, whose row is locked
+ * @param connection its data version, and its locked row
+ * @param counts result of findChanges()
  */
 export async function merge(
   client: pg.ClientBase,
   type: ImportType,
   connection: { id: string; version: string },
-  { inserted, updated }: Pick<ImportCounts, 'inserted' | 'updated'>,
+  { read, inserted, updated }: Pick<ImportCounts, 'read' | 'inserted' | 'updated'>,
 ) {
   // The change number of a row: the version after the statement, and its line (migration 0002).
   const number = type.hasChangeNumbers ? [['change_number', '$2::bigint << 31 | i.line']] : []
@@ -61,18 +73,17 @@ export async function merge(
   const columns = values.map(([column]) => column)
   const insert = (rows: string) => `
     insert into ${type.table} (connection_id, ${columns.join(', ')})
-    select $1::bigint, ${values.map(([, value]) => value).join(', ')}
-    from import_row i left join ${type.table} t on ${isSameRow(type)} where ${rows}`
+    select $1::bigint, ${values.map(([, value]) => value).join(', ')} from import_row i ${rows}`
   const run = (text: string, changes: number) => {
     const version = String(BigInt(connection.version) + BigInt(changes))
     return client.query(text, type.hasChangeNumbers ? [connection.id, version] : [connection.id])
   }
-  const isNew = 't.connection_id is null'
-  if (inserted > 0) await run(insert(isNew), 1)
+  const isNew = 'left join present_row p on p.line = i.line where p.line is null'
+  if (inserted > 0) await run(insert(inserted === read ? '' : isNew), 1)
   if (updated === 0) return
   const changed = columns.map((column) => `${column} = excluded.${column}`)
   await run(
-    `${insert(`not ${isNew} and ${differs(type)}`)}
+    `${insert('join present_row p on p.line = i.line where p.is_changed')}
      on conflict (connection_id, ${type.key.column}) do update set ${changed.join(', ')}`,
     inserted > 0 ? 2 : 1,
   )

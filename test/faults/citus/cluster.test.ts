@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
+import pg from 'pg'
 import t from 'tap'
 import { databaseOptions } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
+import { importRows } from '../../../src/operator/import/import-rows.ts'
 import { createPool } from '../../../src/postgres/pool.ts'
 import { connectionKey, tokenHash } from '../../../src/postgres/tokens.ts'
+import { chunksOf, portfolioLine } from '../../import/importing.ts'
 import {
   type CitusNode,
   citusPrograms,
@@ -72,6 +75,37 @@ t.test('each statement of the service is one task on one shard', async (t) => {
     client.release()
   }
   t.ok(statements.size >= 26)
+})
+
+t.test('import: the rows of the connection stay on their worker', async (t) => {
+  const options = '-c client_min_messages=debug1'
+  const pool = new pg.Pool({ connectionString: databaseUrl(citus.url, name), max: 1, options })
+  t.teardown(() => pool.end())
+  // Results of subqueries are copied between the servers.
+  let copied: string[] = []
+  pool.on('connect', (client) =>
+    client.on('notice', ({ message = '' }) => {
+      if (message.startsWith('generating subplan')) copied.push(message)
+    }),
+  )
+  const { id: connectionId } = await addConnection(db, caller.appId)
+  const run = async (text: string) => {
+    copied = []
+    const sources = [{ name: 'rows', chunks: chunksOf(text) }]
+    const { counts } = await importRows(pool, {
+      type: 'portfolio-transactions',
+      connectionId,
+      sources,
+    })
+    return counts
+  }
+  const lines = Array.from({ length: 20 }, (_, index) => portfolioLine(index))
+  t.match(await run(lines.join('\n')), { inserted: 20 })
+  t.same(copied, [], 'the first import reads nothing from the worker')
+  const changes = [portfolioLine(1, '"amount":1'), portfolioLine(2), portfolioLine(20)]
+  t.match(await run(changes.join('\n')), { inserted: 1, updated: 1, unchanged: 1 })
+  t.equal(copied.length, 1, 'rows of the input, once')
+  t.match(copied[0], / FROM import_row /)
 })
 
 t.test('shard moved in use: all requests get 200 and the newest rows', async (t) => {
