@@ -19,7 +19,8 @@ const slowest = 5
 
 /**
  * Runs each file in its own process, two at a time, as children of one tap test. tap's command would
- * compile TypeScript, which Node runs directly. Prints each file when it ends, after its failures.
+ * compile TypeScript, which Node runs directly. It would also set NODE_OPTIONS, so that each process of a
+ * file collects coverage. Prints each file when it ends, after its failures.
  */
 export async function runFiles(
   files: string[],
@@ -40,7 +41,8 @@ export async function runFiles(
   const limit = { TAP_TIMEOUT: String(timeoutSeconds), ...env }
   for (const file of files) {
     const options = { timeout: Number(limit.TAP_TIMEOUT) * 1000, buffered: true, at: null }
-    all.spawn(process.execPath, [file], { ...options, env: limit }, file)
+    const command = [`NODE_OPTIONS=${env.NODE_OPTIONS ?? ''}`, process.execPath, file]
+    all.spawn('env', command, { ...options, env: limit }, file)
   }
   const endAll = () => {
     const running = [...all.activeSubtests]
