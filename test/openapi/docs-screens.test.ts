@@ -2,17 +2,17 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { launchChromium } from '../support/chromium.ts'
 import { startService } from '../support/service.ts'
-import { until } from '../support/until.ts'
 import { DESK, openDocsPage, PHONE } from './docs-page.ts'
 
 const browser = await launchChromium(t)
 const service = await startService(t)
 
-/** Waits for an address. */
-const untilAt = (page: Page, address: RegExp) =>
-  until(`the page is at ${address}`, async () =>
-    address.test(String(await page.evaluate('location.href'))),
-  )
+/** Address at this time. Then waits for two frames, because the browser moves the focus in the next one. */
+const address = (page: Page) =>
+  page.evaluate<string>(`new Promise((end) => {
+    const { href } = location
+    requestAnimationFrame(() => requestAnimationFrame(() => end(href)))
+  })`)
 
 for (const [name, screen, limit] of [
   ['1280 pixels', DESK, 3_000],
@@ -31,7 +31,7 @@ for (const [name, screen, limit] of [
     t.match(await operation.locator('.samples code').innerText(), `${service.url}/api/v1/`)
     await operation.getByRole('link', { name: 'cursor_expired' }).click()
     const heading = page.locator('h3#cursor_expired')
-    await untilAt(page, /#cursor_expired$/)
+    t.match(await address(page), /#cursor_expired$/)
     await page.evaluate('new Promise((end) => setTimeout(() => requestAnimationFrame(end), 100))')
     const y = Number((await heading.boundingBox())?.y)
     t.ok(y >= 0 && y < 200, `${y} pixels from the top`)
@@ -39,9 +39,11 @@ for (const [name, screen, limit] of [
     t.strictSame(errors, [])
   })
 
-  t.test(`${name}: search and navigation find sections, fields and operations`, async (t) => {
+  t.test(`${name}: search and navigation lead to sections, fields and operations`, async (t) => {
     const { page, errors } = await openDocsPage(t, browser, `${service.url}/`, screen)
     t.equal(page.url(), `${service.url}/docs`, '/ leads to /docs')
+    const devTools = await page.context().newCDPSession(page)
+    await devTools.send('Emulation.setCPUThrottlingRate', { rate: 6 })
     const search = page.getByRole('searchbox')
     const found: Record<string, RegExp> = {
       expired_token: /#expired_token$/,
@@ -49,14 +51,22 @@ for (const [name, screen, limit] of [
       'List account trans': /#\/Transactions\/listAccountTransactions$/,
     }
     for (const [words, url] of Object.entries(found)) {
-      await search.fill(words)
-      t.match(await page.locator('#results a').first().getAttribute('href'), url)
+      for (const by of ['click', 'Enter']) {
+        await page.evaluate('location.hash = "top"')
+        await address(page)
+        await search.fill(words)
+        if (by === 'click') await page.locator('#results a').first().click()
+        else await search.press('Enter')
+        t.match(await address(page), url, `${by}: at once, without an animation`)
+      }
     }
+    await page.locator('[id$="listAccountTransactions"] .responses-wrapper').waitFor()
     await search.fill('')
     const link = page.locator('#contents').getByRole('link', { name: 'Exact decimals' })
     if (screen === PHONE) await page.locator('#contents summary').click()
-    await link.waitFor()
-    t.equal(await link.getAttribute('href'), '#exact-decimals')
+    await link.click()
+    t.match(await address(page), /#exact-decimals$/)
+    t.equal(await page.locator(':target').innerText(), 'Exact decimals')
     t.strictSame(errors, [])
   })
 }
