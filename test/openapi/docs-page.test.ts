@@ -1,3 +1,5 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
@@ -88,7 +90,7 @@ t.test('links of the page: each anchor exists once, also one for each error code
   for (const code of Object.keys(ProblemCodes)) t.ok(targets.includes(code), code)
 })
 
-t.test('Try it out: since, and decimals as strings', async (t) => {
+t.test('Try it out: since with decimals as strings, version with 200 and 412', async (t) => {
   const { page, errors } = await openDocsPage(t, browser, `${service.url}/docs`)
   const operation = page.locator('[id$="listPortfolioTransactions"]')
   await operation.locator('.opblock-summary-control').click()
@@ -100,6 +102,66 @@ t.test('Try it out: since, and decimals as strings', async (t) => {
   t.match(JSON.parse(await live.innerText()), { hasMore: false })
   t.match(await live.innerText(), '"406.20"')
   t.strictSame(errors, [])
+
+  const path = `${DEMO_CONNECTION}/portfolios/transactions`
+  const { headers } = await service.get(path, { token: DEMO_TOKEN })
+  const version = String(headers.get('data-version'))
+  await operation.getByPlaceholder('since', { exact: true }).fill('')
+  for (const [sent, status] of [
+    [version, '200'],
+    [`${version}0`, '412'],
+  ] as const) {
+    await operation.getByPlaceholder('version', { exact: true }).fill(sent)
+    const request = page.waitForRequest(/portfolios/)
+    await operation.getByRole('button', { name: 'Execute' }).click()
+    t.equal(new URL((await request).url()).search, `?version=${sent}`)
+    const response = operation.locator('.live-responses-table .response')
+    await response.locator('.response-col_status', { hasText: status }).waitFor()
+    t.match(await live.innerText(), status === '200' ? '"406.20"' : '"data_changed"')
+  }
+})
+
+/** Starts a proxy that removes /investments from the path and refuses other paths. */
+async function startProxy(target: string): Promise<string> {
+  const prefix = /^\/investments(?=\/)/
+  const proxy = http.createServer(({ url = '', headers }, response) => {
+    if (!prefix.test(url)) {
+      response.writeHead(404).end()
+      return
+    }
+    http.get(target + url.replace(prefix, ''), { headers }, (answer) => {
+      response.writeHead(Number(answer.statusCode), answer.headers)
+      answer.pipe(response)
+    })
+  })
+  await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done))
+  t.teardown(() => proxy.close())
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+}
+
+t.test('proxy that removes a path prefix: page, links and Try it out', async (t) => {
+  const PUBLIC_URL = 'https://example.com/investments'
+  const { databaseUrl } = service
+  const { url } = await startService(t, {
+    databaseUrl,
+    environment: { ...environment, PUBLIC_URL },
+  })
+  const origin = await startProxy(url)
+  const { page, errors } = await openDocsPage(t, browser, `${origin}/investments/`)
+  t.equal(page.url(), `${origin}/investments/docs`)
+  await page.locator('#contents').getByRole('link', { name: 'Exact decimals' }).click()
+  const target = await page.evaluate('location.href')
+  t.equal(target, `${origin}/investments/docs#exact-decimals`)
+  const sent = page.waitForRequest(/portfolios/)
+  const { status, body } = await tryOut(page, 'listPortfolioTransactions')
+  t.match(status, /^200/)
+  t.match(body, '406.20')
+  t.equal((await sent).url(), `${origin}/investments${DEMO_CONNECTION}/portfolios/transactions`)
+  t.strictSame(errors, [], 'no failed request')
+  const redirected = await fetch(`${origin}/investments/docs/`)
+  t.equal(redirected.url, `${origin}/investments/docs`)
+  const document = await fetch(`${origin}/investments/openapi.json`)
+  t.strictSame(JSON.parse(await document.text()).servers, [{ url: PUBLIC_URL }])
 })
 
 t.test('content security policy: no frames, no foreign scripts', async (t) => {
