@@ -107,13 +107,13 @@ export const authentication = fp(async (app: FastifyInstance, options: Authentic
   }
 
   /** @throws HttpError 503 if the tenant has its share of the requests in flight */
-  function takeShare(tenant: Tenant, { raw }: FastifyReply): void {
+  function takeShare(tenant: Tenant, { request, raw }: FastifyReply): void {
     if (!mayTake(1, tenant.requests, config.MAX_REQUESTS - requests)) {
       throw serviceUnavailable('Too many requests are in flight. Try again soon.')
     }
     if (raw.destroyed) return
     count(tenant, 1)
-    raw.once('close', () => count(tenant, -1))
+    request.endListeners.push(() => count(tenant, -1))
   }
 })
 

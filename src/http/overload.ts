@@ -10,12 +10,12 @@ export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maxim
   const leave = () => {
     requests -= 1
   }
-  app.addHook('onRequest', (_request, reply, next) => {
+  app.addHook('onRequest', (request, _reply, next) => {
     if (requests >= maximum) {
       return next(serviceUnavailable('Too many requests are in flight. Try again soon.'))
     }
     requests += 1
-    reply.raw.once('close', leave)
+    request.endListeners.push(leave)
     next()
   })
 })

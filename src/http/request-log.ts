@@ -18,6 +18,8 @@ declare module 'fastify' {
     onRequestEnd(listener: (end: RequestEnd) => void): void
   }
   interface FastifyRequest {
+    /** Called once at the end of this request. One listener of the response calls all of them. */
+    endListeners: (() => void)[]
     /** Id of the calling app, once the database has confirmed its credentials. */
     appId: string | undefined
     /** Id of its trace, if traces are on. */
@@ -31,10 +33,13 @@ declare module 'fastify' {
 export const requestEnd = fp(async (app: FastifyInstance) => {
   const listeners: ((end: RequestEnd) => void)[] = []
   app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => listeners.push(listener))
+  app.decorateRequest('endListeners')
   app.addHook('onRequest', (request, reply, next) => {
+    request.endListeners = []
     reply.raw.once('close', () => {
       const end = { request, reply, aborted: !reply.raw.writableFinished }
       for (const listener of listeners) listener(end)
+      for (const listener of request.endListeners) listener()
     })
     next()
   })

@@ -39,7 +39,7 @@ export function connectionRequest(
   const reservation = db.reserve(rows, performance.now() - elapsedTime, request.tenant)
   reservation.direct = request.headers['accept-encoding'] === undefined
   if (raw.destroyed) reservation.end(false)
-  else raw.once('close', () => reservation.end(raw.writableFinished))
+  else request.endListeners.push(() => reservation.end(raw.writableFinished))
   return {
     caller: request.caller,
     tokenHash: hash,

@@ -10,6 +10,9 @@ import { startService } from '../support/service.ts'
 const service = await startService(t, { logLevel: 'trace' })
 const { db, get, log, port } = service
 
+const warnings: Error[] = []
+process.on('warning', (warning) => warnings.push(warning))
+
 /** Adds a caller whose connection token has a second, encoded form in a path. */
 async function awkwardCaller(): Promise<Caller> {
   const caller = await addCaller(db)
@@ -88,4 +91,5 @@ t.test('log at every level: no app token and no connection token (contract 21)',
   t.notOk(whole.includes('a'.repeat(1_000)), 'no long token')
   const { password } = new URL(String(service.config.DATABASE_URL))
   t.notOk(whole.includes(password), 'no password of the database')
+  t.same(warnings, [], 'no warning of Node.js outside of the log')
 })

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { get } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
@@ -267,6 +268,28 @@ t.test('200: a known app is served during a flood of unknown tokens', async (t) 
   t.ok((counts.get(401) ?? 0) > 0, 'unknown tokens are looked up')
   t.equal(counts.get(200), undefined)
 })
+
+t.test(
+  '200: new callers of another address are served during a flood of one address',
+  async (t) => {
+    const environment = { DATABASE_POOL_SIZE: '1', DATABASE_QUEUE: '10' }
+    const service = await startService(t, { environment, logLevel: 'silent' })
+    const callers = await Promise.all(Array.from({ length: MEASURED }, () => addCaller(service.db)))
+    const path = String(callers[0]?.connection.portfolio)
+    const flood = startFlood(t, service, path, (n) => `unknown${n}`)
+    await until('the flood is rejected', () => (flood.counts.get(503) ?? 0) > CLIENTS)
+    const statuses: unknown[] = []
+    for (const { token, connection } of callers) {
+      const options = { port: service.port, host: '127.0.0.1', localAddress: '127.0.0.2' }
+      const headers = { authorization: `Bearer ${token}` }
+      const request = get({ ...options, path: connection.portfolio, headers, agent: false })
+      const [response] = await once(request, 'response')
+      statuses.push(response.resume().statusCode)
+    }
+    flood.stop()
+    t.same(statuses, Array(MEASURED).fill(200))
+  },
+)
 
 t.test('200: an app is served while another one is over its quota', async (t) => {
   const service = await startService(t, {
