@@ -13,7 +13,7 @@ import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi, openapiRoute } from './http/openapi/openapi.ts'
 import { overload, requestLimit } from './http/overload.ts'
 import { configuredQuota } from './http/quota.ts'
-import { accessLog, redactedLogger, requestEnd } from './http/request-log.ts'
+import { accessLog, type LoggerOptions, redactedLogger, requestEnd } from './http/request-log.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
 import type { Primary } from './primary.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
@@ -29,7 +29,7 @@ import { metrics } from './telemetry/metrics.ts'
 export interface AppOptions {
   config: Config
   db: Database
-  logger?: FastifyServerOptions['logger']
+  logger: LoggerOptions
   /** Process that has started this worker. */
   primary?: Primary | undefined
 }
@@ -38,7 +38,7 @@ export interface AppOptions {
 export async function buildApp({
   config,
   db: database,
-  logger = false,
+  logger,
   primary,
 }: AppOptions): Promise<FastifyInstance> {
   const inFlight = { requests: 0 }

@@ -49,7 +49,7 @@ const EXACT = /;[ \t]*ieee754compatible=(?:true|"true")[ \t]*(?:;|$)/
 function choiceOf<Type extends string>(range: string, offered: MediaTypes<Type>) {
   const weight = Number(WEIGHT.exec(range)?.[1] ?? 1)
   if (!(weight > 0 && weight <= 1)) return []
-  const name = range.replace(/;.*/s, '').trim()
+  const name = range.replace(/;.*/, '').trim()
   if (name === '*/*') return [{ type: offered[0], weight, precision: 0 }]
   if (name === 'application/*') return [{ type: offered[0], weight, precision: 1 }]
   const exact = EXACT.test(range) && offered.find((type) => type === `${name};${EXACT_PARAMETER}`)

@@ -67,15 +67,17 @@ export const accessLog = fp(async (app: FastifyInstance) => {
   })
 })
 
-type Logger = NonNullable<FastifyServerOptions['logger']>
+/** Options of the logger of Fastify. */
+export type LoggerOptions = Exclude<NonNullable<FastifyServerOptions['logger']>, boolean>
 
 /**
  * Removes secrets from all log lines. Fastify's own serializers log the path of a request. They also
  * log every property of an error, such as the claims of a token.
  */
-export function redactedLogger(logger: Logger): Logger {
-  return typeof logger === 'object' ? { ...logger, serializers } : logger
-}
+export const redactedLogger = (options: LoggerOptions): LoggerOptions => ({
+  ...options,
+  serializers,
+})
 
 const serializers = {
   req: ({ id, method, routeOptions }: FastifyRequest) => ({ id, method, route: routeOptions.url }),

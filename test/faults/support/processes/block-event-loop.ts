@@ -4,7 +4,7 @@
  */
 
 /** Duration of each turn of the blocked loop. */
-const TURN_MS = 300
+const TURN_MS = Number(process.env.TURN_MS)
 
 let blocked = false
 process.on('SIGWINCH', () => {
