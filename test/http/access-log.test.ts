@@ -46,6 +46,7 @@ t.test('each request: one line with its fields', async (t) => {
     const elapsedMs = performance.now() - start
     t.match(line, { ...fields, requestId: response.headers.get('x-request-id') }, path)
     t.same(more, [])
+    t.notOk(line && 'aborted' in line, 'the response is complete')
     if (path === '/%ff') t.notOk(line && 'durationMs' in line, 'no route was reached')
     else {
       const ms = Number(line?.durationMs)

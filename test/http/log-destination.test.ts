@@ -57,7 +57,7 @@ t.test('shutdown: a reader that has stopped does not prevent it', async (t) => {
 })
 
 t.test('reader stops: further lines are dropped, counted and reported once', async (t) => {
-  const { child, write, log } = await startWriter(t)
+  const { child, write, end, log } = await startWriter(t)
   let sent = 0
   let reported = 0
   for (const round of [1, 2]) {
@@ -84,6 +84,7 @@ t.test('reader stops: further lines are dropped, counted and reported once', asy
     const lines = log().match(/^(first|after|short|x+)$/gm) ?? []
     t.equal(lines.length, sent - dropped, 'each line is written or counted')
   }
+  t.equal(await end('shutdown'), 0)
 })
 
 t.test('full disk: all lines are dropped and counted', async (t) => {
