@@ -1,4 +1,4 @@
-import fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
+import fastify, { type FastifyInstance, LogController } from 'fastify'
 import { Registry } from 'prom-client'
 import { type Config, isTracing } from './config.ts'
 import { authentication } from './http/authentication.ts'
