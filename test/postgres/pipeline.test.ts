@@ -26,8 +26,18 @@ const setting = {
 const pid = { name: 'pid', title: 'pid', text: 'select pg_backend_pid()' }
 const missing = { name: 'missing', title: 'missing', text: 'select $1::text from no_such_table' }
 
+/** Ends when the test releases the lock. */
+const held = { name: 'held', title: 'held', text: 'select held($1::bigint)' }
+
 // A database for each test would take most of the time.
 const { url } = await createDatabase(t)
+const locks = await openClient(t, url)
+// lock_timeout does not apply to attempts.
+await locks.query(`create function held(lock bigint) returns bigint language plpgsql as $$ begin
+  while not pg_try_advisory_xact_lock_shared(lock) loop perform pg_sleep(0.01); end loop;
+  return lock; end $$`)
+const hold = (lock: number) => locks.query('select pg_advisory_lock($1)', [lock])
+const release = (lock: number) => locks.query('select pg_advisory_unlock($1)', [lock])
 
 t.test('200 concurrent reads: each gets its own rows, in order', async (t) => {
   const { read } = await open(t)
@@ -130,11 +140,19 @@ t.test('slow reads on all connections: the next read waits for the first one to 
   const { read } = await openPipeline(t, { size: 2 })
   const order: string[] = []
   const note = (name: string, reading: Promise<unknown>) => reading.then(() => order.push(name))
-  const slow = [note('slowest', read(sleep, ['1.2']))]
+  await Promise.all([1, 2].map(hold))
+  const slow = [note('slow', read(held, ['1']))]
+  // Reads of one turn of the event loop would share a connection.
   await setTimeout(100)
-  slow.push(note('slow', read(sleep, ['0.7'])))
+  slow.push(note('slowest', read(held, ['2'])))
+  // Both connections count as stalled after 250 ms.
   await setTimeout(400)
-  await note('next', read(echo, ['a', '1']))
+  const next = note('next', read(echo, ['a', '1']))
+  await setTimeout(100)
+  t.same(order, [])
+  await release(1)
+  await next
+  await release(2)
   await Promise.all(slow)
   t.same(order, ['slow', 'next', 'slowest'])
 })
@@ -197,15 +215,13 @@ t.test('reads on one connection: each is a separate transaction', async (t) => {
 t.test('large read: uses a connection alone; small reads continue', async (t) => {
   const { read, db } = await open(t)
   const reservation = db.reserve(5_000, performance.now())
-  const large = db.read(sleep, ['0.3'], reservation).then(({ count }) => count)
-  const order: string[] = []
-  large.then(() => order.push('large'))
-  await Promise.all(Array.from({ length: 20 }, () => read(sleep, ['0']))).then(() =>
-    order.push('small'),
-  )
-  t.equal(await large, 1)
+  await hold(3)
+  const large = db.read(held, ['3'], reservation)
+  const small = Array.from({ length: 20 }, () => read(echo, ['small', '1']))
+  t.same(await Promise.all(small), Array(20).fill(['small1']))
+  await release(3)
+  t.equal((await large).count, 1)
   reservation.end(true)
-  t.same(order, ['small', 'large'])
 })
 
 t.test('large reads: together they use one in ten connections', async (t) => {
