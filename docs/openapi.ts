@@ -1302,6 +1302,9 @@ export interface components {
                 "Cache-Control": components["headers"]["Cache-Control"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                /** @description Request headers that the form of the response depends on. */
+                Vary?: string;
+                "Content-Encoding": components["headers"]["Content-Encoding"];
                 [name: string]: unknown;
             };
             content: {

@@ -80,7 +80,11 @@ export function connectionSchema({
         headers: headers(...STATE),
         type: 'null',
       },
-      400: problem(400, 'The parameters are not valid, or the request cannot be read.', QUOTA),
+      400: problem(400, 'The parameters are not valid, or the request cannot be read.', [
+        ...QUOTA,
+        'Vary',
+        'Content-Encoding',
+      ]),
       401: problem(401, 'The app token is missing or not valid.', ['WWW-Authenticate']),
       404: problem(404, 'The calling app has no connection with this token.', QUOTA),
       ...('since' in querystring.properties

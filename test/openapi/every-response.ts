@@ -23,6 +23,8 @@ const OPERATIONS = {
   listAssetsTransferOrders: 'assets-transfer',
 }
 const QUOTA = 60
+/** The body of its 400 is long enough to be compressed. */
+const MANY_ERRORS = Array.from({ length: 20 }, (_, index) => `unknown${index}`).join('&')
 const LARGE = `/api/v1/queries/connections/${DEMO.wealth.connections.large.token}`
 
 /**
@@ -69,7 +71,8 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
   const request = (options: RequestOptions, at = address) =>
     get(at, { ...options, headers: { ...TRACED, ...options.headers } })
   const token = DEMO_TOKEN
-  const whole = await request({ token, headers: { 'accept-encoding': 'gzip' } })
+  const compressed = { token, headers: { 'accept-encoding': 'gzip' } }
+  const whole = await request(compressed)
   const everything = path.endsWith('transactions')
     ? `${LARGE}/${path}?limit=10000`
     : `${LARGE}/${path}`
@@ -80,6 +83,7 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
     await request({ token, headers: { accept: CSV } }),
     await request({ token, headers: { 'if-none-match': String(whole.headers.get('etag')) } }),
     await request({ token }, `${address}?${INVALID_QUERY}`),
+    await request(compressed, `${address}?${MANY_ERRORS}`),
     await request({ token }, address.replace('DEMO', '%ff')),
     await request({}),
     await request({ token: `${token} twice` }),
