@@ -65,6 +65,10 @@ export const equivalent: Record<string, Record<string, string>> = {
       'The process ends when the service closes. This timer does not keep it running.',
     'clearInterval(timer) -> ;':
       'The process ends when the service closes. This timer does not keep it running.',
+    "app.addHook('onClose', async () => { clearInterval(timer) delays.disable() }) -> ;":
+      'The process ends when the service closes. These timers do not keep it running.',
+    "app.addHook('onClose', async () => { clearInterval(timer) delays.disable() }) -> app.addHook('onClose', async () => {})":
+      'The process ends when the service closes. These timers do not keep it running.',
   },
   'src/http/quota.ts': {
     'const RESPONSE_TIMEOUT_MS = 500 -> const RESPONSE_TIMEOUT_MS = 501':
@@ -87,7 +91,14 @@ export const equivalent: Record<string, Record<string, string>> = {
     'if (Date.now() < pausedUntil) { -> if (Date.now() <= pausedUntil) {':
       'Both are right in the millisecond in which the pause ends.',
   },
+  'src/http/methods.ts': {
+    "const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT') -> const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== '')":
+      'CONNECT never reaches a route.',
+  },
   'src/http/request-log.ts': {
+    "app.decorateRequest('endListeners') -> ;": 'It only gives all requests the same hidden class.',
+    "app.decorateRequest('endListeners') -> app.decorateRequest('')":
+      'It only gives all requests the same hidden class.',
     "app.decorateRequest('appId') -> ;": 'It only gives all requests the same hidden class.',
     "app.decorateRequest('traceId') -> ;": 'It only gives all requests the same hidden class.',
     "app.decorateRequest('items') -> ;": 'It only gives all requests the same hidden class.',
