@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import pg from 'pg'
 import t from 'tap'
 import { importRows } from '../../src/operator/import/import-rows.ts'
 import { readChunks } from '../../src/operator/import/source.ts'
+import { openPool } from '../support/database.ts'
 import { parseExact } from '../support/exact-json.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -17,8 +17,7 @@ import { accessOf, digitsAsText } from './service.ts'
  */
 const folder = process.env.REAL_DATA_DIR
 const service = await startService(t)
-const pool = new pg.Pool({ connectionString: service.databaseUrl, max: 1 })
-t.teardown(() => pool.end())
+const pool = openPool(t, service.databaseUrl, { max: 1 })
 const clients = startDrivers(t)
 
 const types = {

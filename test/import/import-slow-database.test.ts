@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import t from 'tap'
 import { importRows } from '../../src/operator/import/import-rows.ts'
+import { openPool } from '../support/database.ts'
 import { portfolioLine, prepareImport } from './importing.ts'
 
 const CHUNK_ROWS = 20
@@ -15,8 +15,7 @@ t.test('Stalled database: reading of the file stops, then resumes', async (t) =>
   const { id } = await newConnection()
   const line = await openLine(new URL(url))
   t.teardown(line.close)
-  const pool = new pg.Pool({ connectionString: line.url, max: 1 })
-  t.teardown(() => pool.end())
+  const pool = openPool(t, line.url, { max: 1 })
   let chunks = 0
   async function* source() {
     for (; chunks < CHUNKS; chunks += 1) {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import t from 'tap'
 import { exitResult } from '../../src/operator/cli.ts'
 import { importRows } from '../../src/operator/import/import-rows.ts'
+import { openPool } from '../support/database.ts'
 import {
   accountLine,
   chunksOf,
@@ -212,8 +212,7 @@ t.test('Read error of the input: rolled back, and the pool still works', async (
     yield Buffer.from(`${portfolioLine(1)}\n`)
     throw new Error('the disk is gone')
   }
-  const client = new pg.Pool({ connectionString: url, max: 1 })
-  t.teardown(() => client.end())
+  const client = openPool(t, url, { max: 1 })
   const sources = [{ name: 'broken', chunks: chunks() }]
   const importing = importRows(client, { type, connectionId: connection.id, sources })
   await t.rejects(importing, { message: 'the disk is gone' })

@@ -1,11 +1,11 @@
-import pg from 'pg'
+import type pg from 'pg'
 import type { Test } from 'tap'
 import { ImportRejected } from '../../src/operator/errors.ts'
 import { importRows, type Replacement } from '../../src/operator/import/import-rows.ts'
 import type { ImportTypeName } from '../../src/operator/import/import-types.ts'
 import type { ImportCounts } from '../../src/operator/import/merge.ts'
 import type { Format } from '../../src/operator/import/source.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openPool } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { addApp, addConnection } from '../support/rows.ts'
 
@@ -46,9 +46,7 @@ interface RowCounts {
 export async function prepareImport(t: Test): Promise<Importing> {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
-  const pool = new pg.Pool({ connectionString: url, max: 3 })
-  pool.on('error', () => {})
-  t.teardown(() => pool.end())
+  const pool = openPool(t, url, { max: 3 })
   const appId = await addApp(db)
   const newConnection = () => addConnection(db, appId)
   const run: Importing['run'] = async (type, { id }, text, { chunkBytes, ...options } = {}) => {

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
-import pg from 'pg'
 import t from 'tap'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openPool } from '../support/database.ts'
 import { addCaller, addConnection, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { isCitus } from '../support/template.ts'
@@ -19,8 +18,7 @@ import {
 
 const { url } = await createDatabase(t)
 const { db, get } = await startService(t, { databaseUrl: url })
-const pool = new pg.Pool({ connectionString: url, max: 8 })
-t.teardown(() => pool.end())
+const pool = openPool(t, url, { max: 8 })
 
 for (const list of listNames) {
   const { add } = lists[list]

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import pg from 'pg'
 import t, { type Test } from 'tap'
 import { importRows } from '../../src/operator/import/import-rows.ts'
 import { readChunks } from '../../src/operator/import/source.ts'
 import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
 import { PortfolioTransaction } from '../../src/schemas/portfolio-transaction.ts'
 import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
+import { openPool } from '../support/database.ts'
 import { type Digits, parseExact } from '../support/exact-json.ts'
 import { addCaller, type Caller } from '../support/rows.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -39,8 +39,7 @@ type ImportTypeName = keyof typeof importTypes
 
 t.setTimeout(240_000)
 const service = await startService(t)
-const pool = new pg.Pool({ connectionString: service.databaseUrl, max: 1 })
-t.teardown(() => pool.end())
+const pool = openPool(t, service.databaseUrl, { max: 1 })
 
 // tap ends the file when its last known test ends, so all sources are read before the first test.
 const generated = t.testdir({ generated: generatedFiles() })

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs/promises'
 import * as path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Kysely, PostgresDialect } from 'kysely'
 import { FileMigrationProvider, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import t, { type Test } from 'tap'
@@ -123,7 +122,7 @@ t.test('Password verifier: the example of RFC 7677', (t) => {
 t.test('Locked table: the migration stops waiting and tries again', async (t) => {
   const { url } = await emptyDatabase(t)
   const [last = '', before = ''] = known.toReversed()
-  await migrateTo(url, before)
+  await migrateTo(t, url, before)
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
   await holder.query('begin; lock table connection in access share mode')
@@ -301,11 +300,8 @@ async function emptyDatabase(t: Test): Promise<{ url: string }> {
   return { url: databaseUrl(server, name) }
 }
 
-async function migrateTo(url: string, name: string) {
-  const pool = new pg.Pool({ connectionString: url })
-  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
-  const { error } = await new Migrator({ db, provider }).migrateTo(name)
-  await db.destroy()
+async function migrateTo(t: Test, url: string, name: string) {
+  const { error } = await new Migrator({ db: openAsOwner(t, url), provider }).migrateTo(name)
   if (error) throw error
 }
 

@@ -4,12 +4,11 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import pg from 'pg'
 import { t } from 'tap'
-import { seed } from '../../seeds/seed.ts'
 import { settings } from '../../src/config.ts'
 import { SHOWN_PROBLEMS } from '../../src/operator/errors.ts'
 import { importTypes } from '../../src/operator/import/import-types.ts'
+import { startSeededService } from '../openapi/seeded-service.ts'
 import { startService } from '../support/service.ts'
 
 const read = (name: string) => readFile(new URL(`../../${name}`, import.meta.url), 'utf8')
@@ -46,10 +45,7 @@ t.test('README.md: the project structure names files and folders that exist', as
 })
 
 t.test('README.md: each curl command returns the JSON that follows it', async (t) => {
-  const service = await startService(t)
-  const pool = new pg.Pool({ connectionString: service.databaseUrl })
-  await seed(pool)
-  await pool.end()
+  const service = await startSeededService(t)
   const pairs = (await read('README.md')).matchAll(/```sh\n(curl [^`]*)```\s+```json\n([^`]*)```/g)
   let found = 0
   for (const [, command = '', json = ''] of pairs) {

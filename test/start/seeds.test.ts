@@ -1,15 +1,14 @@
 import { sql } from 'kysely'
-import pg from 'pg'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { seed } from '../../seeds/seed.ts'
 import { AccountTransactionTypes } from '../../src/schemas/account-transaction.ts'
 import { PortfolioTransactionTypes } from '../../src/schemas/portfolio-transaction.ts'
+import { openPool } from '../support/database.ts'
 import { startService } from '../support/service.ts'
 
 const { db, databaseUrl, get } = await startService(t)
-const pool = new pg.Pool({ connectionString: databaseUrl })
-t.teardown(() => pool.end())
+const pool = openPool(t, databaseUrl)
 await seed(pool)
 
 /** Runs a statement that returns one value. */

@@ -32,5 +32,15 @@ export async function openClient(t: Test, url: string, options = ''): Promise<pg
   return client
 }
 
+/** Opens a pool of connections, and closes it at teardown. */
+export function openPool(t: Test, url: string, options: pg.PoolConfig = {}): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, ...options })
+  // A test may stop the database, and pool.end() does not wait until its sockets are closed. Without a
+  // listener, a connection that PostgreSQL ends would end the test file. Statements report their own errors.
+  pool.on('error', () => {})
+  t.teardown(() => pool.end())
+  return pool
+}
+
 /** Limits of a database that most tests do not reach. */
 export const ampleLimits = { queue: 200, responseBytes: 2 ** 28, replicaMaxLagMs: 5_000 }

@@ -1,18 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { Kysely, PostgresDialect, sql } from 'kysely'
-import pg from 'pg'
 import type { Test } from 'tap'
 import { plannerSettings } from '../../src/postgres/statements.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
+import { openPool } from './database.ts'
 
 /** Opens all tables as their owner. Closed at teardown. */
 export function openAsOwner(t: Test, url: string): Kysely<Tables> {
-  const pool = new pg.Pool({ connectionString: url, max: 4 })
-  // A test may stop the database. Statements report their own errors.
-  pool.on('error', () => {})
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  t.teardown(() => db.destroy())
-  return db
+  return new Kysely({ dialect: new PostgresDialect({ pool: openPool(t, url, { max: 4 }) }) })
 }
 
 /**

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
-import pg from 'pg'
 import t from 'tap'
 import { databaseOptions } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
@@ -15,6 +14,7 @@ import {
   createCitusDatabase,
   startCitus,
 } from '../../support/citus.ts'
+import { openPool } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { addCaller, addConnection, type TestConnection } from '../../support/rows.ts'
 import { statements } from '../../support/statements.ts'
@@ -79,8 +79,7 @@ t.test('each statement of the service is one task on one shard', async (t) => {
 
 t.test('import: the rows of the connection stay on their worker', async (t) => {
   const options = '-c client_min_messages=debug1'
-  const pool = new pg.Pool({ connectionString: databaseUrl(citus.url, name), max: 1, options })
-  t.teardown(() => pool.end())
+  const pool = openPool(t, databaseUrl(citus.url, name), { max: 1, options })
   // Results of subqueries are copied between the servers.
   let copied: string[] = []
   pool.on('connect', (client) =>

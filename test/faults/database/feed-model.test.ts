@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import t, { type Test } from 'tap'
 import { followChanges } from '../../lists/model/changes.ts'
+import { openPool } from '../../support/database.ts'
 import { openAsOwner } from '../../support/logins.ts'
 import { type Service, send, startService } from '../../support/service.ts'
 import { databaseUrl, onServer } from '../../support/template.ts'
@@ -20,8 +20,7 @@ const servers = await startServers(t)
 const { primary, standbys, untilCaughtUp } = servers
 
 async function follow(t: Test, url: string, get: Service['get']) {
-  const pool = new pg.Pool({ connectionString: url, max: 8 })
-  t.teardown(() => pool.end())
+  const pool = openPool(t, url, { max: 8 })
   await followChanges(t, { get, db: openAsOwner(t, url), pool }, ROUNDS)
 }
 
