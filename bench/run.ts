@@ -41,6 +41,7 @@ const { values: flags } = parseArgs({
     growth: flag,
     overload: flag,
     sessions: flag,
+    sizes: flag,
     workers: flag,
     citus: flag,
   },
@@ -57,6 +58,11 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   growth: (server) => measureGrowth(server, scale),
   overload: measureOverload,
   sessions: (server) => measureSessions(server, scale),
+  sizes: (server) =>
+    withDatabase(server, async (database) => {
+      await fill(database.owner, scale.largeRows)
+      return await measureSizes(database)
+    }),
   workers: (server) => measureWorkers(server, scale),
   citus: () => measureCitus(scale),
 }
