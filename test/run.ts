@@ -9,7 +9,7 @@ import { closestMatch } from 'leven'
 import { OperatorError } from '../src/operator-error.ts'
 import { startPostgres } from './support/postgres.ts'
 import { runFiles } from './support/run-files.ts'
-import { createTemplate } from './support/template.ts'
+import { createTemplate, isCitus } from './support/template.ts'
 
 const interrupt = new AbortController()
 let interruptedAt = 0
@@ -41,6 +41,10 @@ function filesOf(names: string[]): string[] {
   throw new OperatorError(`There is no test file ${wrong}${advice}.`)
 }
 
+/** Three files keep two cores busy. Faults and Citus cut networks and measure rates: two files. */
+const jobsFor = (files: string[]) =>
+  isCitus || files.some((file) => file.startsWith('test/faults/')) ? 2 : 3
+
 async function run(files: string[]): Promise<number> {
   const server = await startPostgres(process.env)
   try {
@@ -51,8 +55,8 @@ async function run(files: string[]): Promise<number> {
       TEST_SERVER_URL: server.url,
       TEST_TEMPLATE: template.name,
     }
-    const output = { print: (line: string) => console.log(line), signal: interrupt.signal }
-    const { passed, failed } = await runFiles(files, env, output).finally(template.drop)
+    const options = { jobs: jobsFor(files), print: console.log, signal: interrupt.signal }
+    const { passed, failed } = await runFiles(files, env, options).finally(template.drop)
     console.log(`${passed} passed, ${failed} failed`)
     return failed === 0 && passed > 0 ? 0 : 1
   } finally {

@@ -6,26 +6,27 @@ export interface Counts {
   failed: number
 }
 
-interface Output {
+interface Options {
+  /** Number of files that run at the same time. */
+  jobs: number
   print: (line: string) => void
   /** Its abort ends all files. */
   signal: AbortSignal
 }
 
-const jobs = 2
 const timeoutSeconds = 300
 /** Number of files that the summary names. */
 const slowest = 5
 
 /**
- * Runs each file in its own process, two at a time, as children of one tap test. tap's command would
+ * Runs each file in its own process, some at the same time, as children of one tap test. tap's command would
  * compile TypeScript, which Node runs directly. It would also set NODE_OPTIONS, so that each process of a
  * file collects coverage. Prints each file when it ends, after its failures.
  */
 export async function runFiles(
   files: string[],
   env: NodeJS.ProcessEnv,
-  { print, signal }: Output,
+  { jobs, print, signal }: Options,
 ): Promise<Counts> {
   // Each file has a time limit; tap's default would end this process after 30 seconds.
   t.setTimeout(0)
