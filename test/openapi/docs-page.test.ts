@@ -1,6 +1,5 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Page } from 'playwright-core'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { EXACT_JSON } from '../../src/http/media-types.ts'
@@ -8,7 +7,7 @@ import { ProblemCodes } from '../../src/schemas/problem.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { parseExact } from '../support/exact-json.ts'
 import { startService } from '../support/service.ts'
-import { openDocsPage } from './docs-page.ts'
+import { DESK, newDocsPage } from './docs-page.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 const browser = await launchChromium(t)
@@ -17,8 +16,9 @@ const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
 const service = await startSeededService(t, { environment })
 /** Without demo tokens, as in production. */
 const production = await startService(t)
+const { page, errors, open } = await newDocsPage(t, browser, DESK)
 
-async function authorize(page: Page, token: string): Promise<void> {
+async function authorize(token: string): Promise<void> {
   await page.getByRole('button', { name: 'Authorize' }).click()
   const dialog = page.locator('.dialog-ux')
   await dialog.getByRole('textbox').fill(token)
@@ -27,7 +27,7 @@ async function authorize(page: Page, token: string): Promise<void> {
 }
 
 /** Executes an operation with the values of the page, and returns the response on the page. */
-async function tryOut(page: Page, operationId: string) {
+async function tryOut(operationId: string) {
   const operation = page.locator(`[id$="${operationId}"]`)
   await operation.locator('.opblock-summary-control').click()
   await operation.getByRole('button', { name: 'Try it out' }).click()
@@ -40,14 +40,14 @@ async function tryOut(page: Page, operationId: string) {
 }
 
 t.test('Try it out: the rows with every digit', async (t) => {
-  const { page, errors } = await openDocsPage(t, browser, `${service.url}/docs`)
+  await open(`${service.url}/docs`)
   const operations = {
     listPortfolioTransactions: 'portfolios/transactions',
     listAccountTransactions: 'accounts/transactions',
     listAssetsTransferOrders: 'assets-transfer',
   }
   for (const [operationId, request] of Object.entries(operations)) {
-    const { status, body } = await tryOut(page, operationId)
+    const { status, body } = await tryOut(operationId)
     t.match(status, /^200/, operationId)
     const { text } = await service.get(`${DEMO_CONNECTION}/${request}`, { token: DEMO_TOKEN })
     t.strictSame(parseExact(body), parseExact(text), 'response of the default connection')
@@ -64,8 +64,8 @@ t.test(
     const files = ['/docs', '/docs/static/page.js', '/openapi.json']
     const texts = await Promise.all(files.map(async (path) => (await production.get(path)).text))
     t.notMatch(texts.join(), /idq_\w+|DEMO[A-Z]+\d|127[.]0[.]0[.]1|localhost/)
-    const { page, errors } = await openDocsPage(t, browser, `${production.url}/docs`)
-    await authorize(page, DEMO_TOKEN)
+    await open(`${production.url}/docs`)
+    await authorize(DEMO_TOKEN)
     await page.reload()
     const operation = page.locator('[id$="listAssetsTransferOrders"]')
     await operation.locator('.opblock-summary-control').click()
@@ -91,7 +91,7 @@ t.test('links of the page: each anchor exists once, also one for each error code
 })
 
 t.test('Try it out: since with decimals as strings, version with 200 and 412', async (t) => {
-  const { page, errors } = await openDocsPage(t, browser, `${service.url}/docs`)
+  await open(`${service.url}/docs`)
   const operation = page.locator('[id$="listPortfolioTransactions"]')
   await operation.locator('.opblock-summary-control').click()
   await operation.getByRole('button', { name: 'Try it out' }).click()
@@ -147,13 +147,13 @@ t.test('proxy that removes a path prefix: page, links and Try it out', async (t)
     environment: { ...environment, PUBLIC_URL },
   })
   const origin = await startProxy(url)
-  const { page, errors } = await openDocsPage(t, browser, `${origin}/investments/`)
+  await open(`${origin}/investments/`)
   t.equal(page.url(), `${origin}/investments/docs`)
   await page.locator('#contents').getByRole('link', { name: 'Exact decimals' }).click()
   const target = await page.evaluate('location.href')
   t.equal(target, `${origin}/investments/docs#exact-decimals`)
   const sent = page.waitForRequest(/portfolios/)
-  const { status, body } = await tryOut(page, 'listPortfolioTransactions')
+  const { status, body } = await tryOut('listPortfolioTransactions')
   t.match(status, /^200/)
   t.match(body, '406.20')
   t.equal((await sent).url(), `${origin}/investments${DEMO_CONNECTION}/portfolios/transactions`)

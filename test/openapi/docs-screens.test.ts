@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { launchChromium } from '../support/chromium.ts'
 import { startService } from '../support/service.ts'
-import { DESK, openDocsPage, PHONE } from './docs-page.ts'
+import { DESK, newDocsPage, PHONE } from './docs-page.ts'
 
 const browser = await launchChromium(t)
 const service = await startService(t)
@@ -18,11 +18,13 @@ for (const [name, screen, limit] of [
   ['1280 pixels', DESK, 3_000],
   ['phone', PHONE, 6_000],
 ] as const) {
+  const { page, errors, open } = await newDocsPage(t, browser, screen)
+
   t.test(`${name}: an opened operation is short, nothing overflows, anchors work`, async (t) => {
     const overflow = (page: Page) =>
       page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
     const path = '/docs#/Transactions/listPortfolioTransactions'
-    const { page, errors } = await openDocsPage(t, browser, `${service.url}${path}`, screen)
+    await open(`${service.url}${path}`)
     const operation = page.locator('[id$="listPortfolioTransactions"]')
     await operation.locator('.response-col_status').last().waitFor()
     const box = await operation.boundingBox()
@@ -40,10 +42,10 @@ for (const [name, screen, limit] of [
   })
 
   t.test(`${name}: search and navigation lead to sections, fields and operations`, async (t) => {
-    const { page, errors } = await openDocsPage(t, browser, `${service.url}/`, screen)
+    await open(`${service.url}/`)
     t.equal(page.url(), `${service.url}/docs`, '/ leads to /docs')
     const devTools = await page.context().newCDPSession(page)
-    await devTools.send('Emulation.setCPUThrottlingRate', { rate: 6 })
+    if (screen === PHONE) await devTools.send('Emulation.setCPUThrottlingRate', { rate: 6 })
     const search = page.getByRole('searchbox')
     const found: Record<string, RegExp> = {
       expired_token: /#expired_token$/,

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { launchChromium } from '../support/chromium.ts'
-import { openDocsPage } from './docs-page.ts'
+import { DESK, newDocsPage } from './docs-page.ts'
 import { DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 const PICTURE = new URL('../../docs/images/docs-page.png', import.meta.url)
@@ -13,7 +13,8 @@ t.test('docs:picture: the page at 1280 pixels', async (t) => {
   const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
   const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
   const service = await startSeededService(t, { environment })
-  const { page } = await openDocsPage(t, browser, `${service.url}/docs`)
+  const { page, open } = await newDocsPage(t, browser, DESK)
+  await open(`${service.url}/docs`)
   const clip = { x: 0, y: 0, width: 1280, height: 780 }
   await page.screenshot({ path: fileURLToPath(PICTURE), clip })
 })
