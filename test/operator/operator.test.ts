@@ -21,6 +21,15 @@ const tokenFile = (token: string) => {
   writeFileSync(path, `${token}\n`)
   return path
 }
+let files = 0
+/** Path of a new file with these rows. */
+const rowsFile = (rows: string) => {
+  files += 1
+  const path = join(folder, `${files}.ndjson`)
+  writeFileSync(path, rows)
+  return path
+}
+/** Calls the admin CLI in a new process, because it reads standard input. */
 const callWith = (input: string, ...args: string[]) =>
   operator(args, { env: { DATABASE_URL }, input })
 
@@ -152,13 +161,14 @@ t.test('connection create: a token is unique in the whole database', async (t) =
         'A connection with this token exists already: a token is unique in the whole database.\n',
     })
   }
-  const into = ['import', 'portfolio-transactions', '--token-file', tokenFile('shared'), '-']
-  t.match(await callWith('', ...into, '--app', 'two'), {
+  const file = rowsFile(portfolioLine(1))
+  const into = ['import', 'portfolio-transactions', '--token-file', tokenFile('shared'), file]
+  t.match(await call(...into, '--app', 'two'), {
     code: 1,
     stdout: '',
     stderr: 'The app two has no connection with this token.\n',
   })
-  t.match(await callWith(portfolioLine(1), ...into, '--app', 'one'), {
+  t.match(await call(...into, '--app', 'one'), {
     code: 0,
     stdout: 'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n',
   })
@@ -294,7 +304,8 @@ t.test('Control and bidirectional characters: escaped in messages, text and JSON
 t.test('import: names the fields that no row had', async (t) => {
   await call('app', 'create', 'sparse')
   await call('connection', 'create', '--app', 'sparse', '--token-file', tokenFile('sparse'))
-  const into = (type: string) => ['import', type, '--token-file', tokenFile('sparse'), '-']
+  const importing = (type: string, rows: string, ...options: string[]) =>
+    call('import', type, '--token-file', tokenFile('sparse'), rowsFile(rows), ...options)
   // Some fields per row; a null counts as present, and so does a null object.
   const rows = [
     accountLine(1, '"exchangeRate":1,"commission":null,"taxes":0,"currency":"EUR"'),
@@ -308,10 +319,10 @@ t.test('import: names the fields that no row had', async (t) => {
   const sentence = `No row has: ${leftOut.join(', ')}. These fields are null.`
   const count = 'Read 4 rows: 4 would be inserted, 0 would be updated, 0 are unchanged.'
   t.equal(
-    (await callWith(rows, ...into('account-transactions'), '--dry-run')).stdout,
+    (await importing('account-transactions', rows, '--dry-run')).stdout,
     `${count}\n${sentence}\n`,
   )
-  t.same((await callWith(rows, ...into('account-transactions'), '--json')).json(), {
+  t.same((await importing('account-transactions', rows, '--json')).json(), {
     read: 4,
     inserted: 4,
     updated: 0,
@@ -324,19 +335,19 @@ t.test('import: names the fields that no row had', async (t) => {
     `"portfolio":"p","investment":null,"name":"n","isin":null,"currency":"EUR","assetType":null,
      "titles":1,"amount":1,"total":true,"marketer":{"name":"m","cif":"c"}`.replace('\n', ''),
   )
-  const orders = into('transfer-orders')
+  const orders = 'transfer-orders'
   t.equal(
-    (await callWith(order, ...orders)).stdout,
+    (await importing(orders, order)).stdout,
     'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n' +
       'No row has: managementCompany. These fields are null.\n',
     'completedAt is not null where it is left out',
   )
   const whole = order.replace('{"id"', '{"managementCompany":null,"id"')
   t.equal(
-    (await callWith(`${order}\n${whole.replace('000001', '000002')}`, ...orders)).stdout,
+    (await importing(orders, `${order}\n${whole.replace('000001', '000002')}`)).stdout,
     'Read 2 rows: 1 inserted, 0 updated, 1 unchanged.\n',
   )
-  t.same((await callWith('', ...orders, '--json')).json().leftOut, [], 'where there are no rows')
+  t.same((await importing(orders, '', '--json')).json().leftOut, [], 'where there are no rows')
 })
 
 t.test('Rejected import: lists the problems as text and as JSON', async (t) => {
