@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
+import { ConfigurationError, readEnvFile } from '../../src/config.ts'
 import { createDatabase } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { until } from '../support/until.ts'
@@ -13,6 +14,15 @@ const { url } = await createDatabase(t)
 const login = await loginOfService(t, openAsOwner(t, url), url)
 const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env
 
+/** Creates a folder with this file .env. */
+async function folderWith(t: Test, envFile: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'env-file-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  if (envFile === 'a folder') await mkdir(join(folder, '.env'))
+  else if (envFile !== '') await writeFile(join(folder, '.env'), envFile)
+  return folder
+}
+
 /** Starts a program of src with only these settings, in a new folder with this file .env. */
 async function start(
   t: Test,
@@ -20,13 +30,9 @@ async function start(
   envFile: string,
   env: Record<string, string> = {},
 ) {
-  const folder = await mkdtemp(join(tmpdir(), 'env-file-'))
-  t.teardown(() => rm(folder, { recursive: true }))
-  if (envFile === 'a folder') await mkdir(join(folder, '.env'))
-  else if (envFile !== '') await writeFile(join(folder, '.env'), envFile)
   const [command = '', ...args] = program
   const options = {
-    cwd: folder,
+    cwd: await folderWith(t, envFile),
     env: { PATH, HOME, NODE_COMPILE_CACHE, TERM: 'xterm', ...env },
     timeout: 30_000,
   }
@@ -74,17 +80,28 @@ t.test('.env: the operator uses the same database', async (t) => {
 })
 
 t.test('.env that cannot be used: one sentence without its text, and exit code 1', async (t) => {
+  const stderr = 'Line 2 of .env must be NAME=value.\n'
+  for (const program of [service, appList]) {
+    const { end } = await start(t, program, 'A=1\nS3cret value\n', { DATABASE_URL: url })
+    t.same(await end(), { code: 1, stdout: '', stderr })
+  }
   const cases: [string, string][] = [
-    ['A=1\nS3cret value\n', 'Line 2 of .env must be NAME=value.\n'],
-    [`A="one\nS3cret"\r\nB='=\n'\n S3cret\n`, 'Line 5 of .env must be NAME=value.\n'],
-    ['DATABASE_URL: S3cret\n', 'Line 1 of .env must be NAME=value.\n'],
-    ['a folder', '.env cannot be read (EISDIR).\n'],
+    [`A="one\nS3cret"\r\nB='=\n'\n S3cret\n`, 'Line 5 of .env must be NAME=value.'],
+    ['DATABASE_URL: S3cret\n', 'Line 1 of .env must be NAME=value.'],
+    ['a folder', '.env cannot be read (EISDIR).'],
   ]
-  for (const [file, stderr] of cases) {
-    for (const program of [service, appList]) {
-      const { end } = await start(t, program, file, { DATABASE_URL: url })
-      t.same(await end(), { code: 1, stdout: '', stderr }, file)
+  const folder = process.cwd()
+  t.teardown(() => process.chdir(folder))
+  for (const [file, message] of cases) {
+    process.chdir(await folderWith(t, file))
+    let error: unknown
+    try {
+      readEnvFile({})
+    } catch (thrown) {
+      error = thrown
     }
+    t.ok(error instanceof ConfigurationError)
+    t.equal((error as Error).message, message, file)
   }
 })
 

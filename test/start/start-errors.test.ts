@@ -18,8 +18,8 @@ const { url } = await createDatabase(t)
 const folder = await mkdtemp(join(tmpdir(), 'start-'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
 
-/** Starts the service like `npm start` and waits until it ends. `onStart` runs when it listens. */
-async function start(environment: Record<string, string>, onStart = async () => {}) {
+/** Starts the service like `npm start` and waits until it ends. `onStart` gets its process id when it listens. */
+async function start(environment: Record<string, string>, onStart = async (_pid?: number) => {}) {
   const server = resolve(import.meta.dirname, '../../src/server.ts')
   const { DATABASE_URL: _, ...around } = process.env
   const env = { ...around, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', ...environment }
@@ -28,7 +28,7 @@ async function start(environment: Record<string, string>, onStart = async () => 
     env,
     timeout: 60_000,
   })
-  child.stdout.once('data', onStart)
+  child.stdout.once('data', () => onStart(child.pid))
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
   return { stderr, code }
 }
@@ -100,27 +100,24 @@ t.test('embedded PostgreSQL cannot start: one sentence and exit code 1', async (
   })
   if (existsSync('/proc/self')) {
     // Linux: mkdir in /proc fails with ENOENT.
-    for (const dataDir of ['/proc/none', '/proc']) {
-      const sentence = `${dataDir} cannot be a folder for data (ENOENT): set DATA_DIR to another one.\n`
-      const env = { DATA_DIR: dataDir }
-      const results = [start(env), operator(['app', 'list'], { env })]
-      t.match(await Promise.all(results), [
-        { stderr: sentence, code: 1 },
-        { stderr: sentence, code: 1 },
-      ])
-    }
+    const sentence = ' cannot be a folder for data (ENOENT): set DATA_DIR to another one.'
+    const { message } = await startEmbedded('/proc').catch((error) => error)
+    t.equal(message, `/proc${sentence}`)
+    const env = { DATA_DIR: '/proc/none' }
+    t.match(await operator(['app', 'list'], { env }), {
+      stderr: `/proc/none${sentence}\n`,
+      code: 1,
+    })
   }
-  const running = await startEmbedded(join(folder, 'data', 'within'))
-  t.teardown(() => running.stop())
-  t.same(await start({ DATA_DIR: join(folder, 'data', 'within') }), {
-    stderr: `The embedded database in ${join(folder, 'data', 'within')} is in use: process ${process.pid} has started it.\n`,
-    code: 1,
-  })
 })
 
-t.test('embedded PostgreSQL is killed: one sentence and exit code 1', async (t) => {
-  const dataDir = join(folder, 'killed')
-  const { stderr, code } = await start({ DATA_DIR: dataDir }, async () => {
+t.test('embedded PostgreSQL in use, then killed: one sentence and exit code 1', async (t) => {
+  const dataDir = join(folder, 'data', 'within')
+  const { stderr, code } = await start({ DATA_DIR: dataDir }, async (starter) => {
+    t.same(await start({ DATA_DIR: dataDir }), {
+      stderr: `The embedded database in ${dataDir} is in use: process ${starter} has started it.\n`,
+      code: 1,
+    })
     const lock = await readFile(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8')
     process.kill(Number.parseInt(lock, 10), 'SIGKILL')
   })
