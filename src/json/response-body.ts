@@ -124,6 +124,8 @@ function ring(block: Buffer): Allocate {
   }
 }
 
+const viewOf = ({ buffer, byteOffset, length }: Buffer) => new DataView(buffer, byteOffset, length)
+
 function* writeChunks(
   rows: RawRows,
   writer: RowWriter,
@@ -133,15 +135,18 @@ function* writeChunks(
   const opening = Buffer.from(frame.opening)
   const closing = Buffer.from(frame.closing)
   let chunk = allocate(opening.length, 0)
+  let target = viewOf(chunk)
   let at = opening.copy(chunk)
   let comma = false
   for (const block of rows.takeBlocks()) {
+    const source = viewOf(block)
     for (let row = 0; row < block.length; ) {
-      const length = block.readInt32BE(row)
+      const length = source.getInt32(row)
       const longest = writer.longest(length) + 1
       if (at + longest > chunk.length) {
         yield chunk.subarray(0, at)
         chunk = allocate(longest, at)
+        target = viewOf(chunk)
         at = 0
       }
       if (comma) {
@@ -149,7 +154,7 @@ function* writeChunks(
         at += 1
       }
       comma = !frame.lines
-      at = writer.write(block, row, chunk, at)
+      at = writer.write(source, row, target, at)
       row += length
     }
   }
