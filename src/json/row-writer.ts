@@ -69,15 +69,16 @@ export function compileRowWriter(
     return template
   }
 
-  const constant = constantLength(last) + 8 * columns.length
+  const overhead = constantLength(last) + 8 * columns.length
   return {
     write: (block, start, target, at) => {
       const nulls = locate(block, start, skipped, starts, ends)
       return fill(templateFor(nulls), block, starts, ends, target, at)
     },
-    // A control character of one byte becomes an escape of six.
-    longest: (length) => constant + 6 * length + WORD,
-    estimate: ({ count, byteLength }) => count * constant + byteLength,
+    // A control character of one byte becomes an escape of six. The lengths of the values in the row leave
+    // room for the padding of the last word.
+    longest: (length) => overhead + 6 * length,
+    estimate: ({ count, byteLength }) => count * overhead + byteLength,
   }
 }
 
