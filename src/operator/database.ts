@@ -114,21 +114,40 @@ async function cancel({ pool, pids, closeSockets }: OpenedPool): Promise<void> {
   clearTimeout(deadline)
 }
 
+/** Sessions that hold a lock for which one of the sessions $1 has waited for a second. */
+const BLOCKERS = `
+  select blocker.pid, blocker.application_name as name, blocker.xact_start as since
+  from pg_stat_activity own, unnest(pg_blocking_pids(own.pid)) id
+  join pg_stat_activity blocker on blocker.pid = id
+  where own.pid = any($1) and own.wait_event_type = 'Lock'
+    and own.query_start < now() - interval '1 second'`
+
+/** The same for a lock on a worker of Citus. The coordinator then waits for the worker, not for a lock. */
+const BLOCKERS_ON_WORKERS = `
+  select blocker.pid, blocker.application_name as name, blocker.xact_start as since
+  from pg_stat_activity own
+  join citus_lock_waits on waiting_gpid = citus_calculate_gpid(citus_coordinator_nodeid(), own.pid)
+  join citus_stat_activity blocker on global_pid = blocking_gpid and not is_worker_query
+  where own.pid = any($1) and own.query_start < now() - interval '1 second'`
+
+interface Blocker {
+  pid: number
+  name: string
+  since: Date | null
+}
+
 /** Returns a function that reports each session that the pool's sessions wait for, once. */
 function waitReporter({ pool, pids }: OpenedPool, notice: (sentence: string) => void) {
   const reported = new Set<number>()
+  const blockers = async () => {
+    const own = [[...pids.values()]]
+    const { rows } = await pool.query<Blocker>(BLOCKERS, own)
+    if (rows.length > 0) return rows
+    const citus = await pool.query(`select from pg_extension where extname = 'citus'`)
+    return citus.rowCount ? (await pool.query<Blocker>(BLOCKERS_ON_WORKERS, own)).rows : []
+  }
   return async () => {
-    const { rows } = await pool
-      .query<{ pid: number; name: string; since: Date | null }>(
-        `select blocker.pid, blocker.application_name as name, blocker.xact_start as since
-         from pg_stat_activity own, unnest(pg_blocking_pids(own.pid)) id
-         join pg_stat_activity blocker on blocker.pid = id
-         where own.pid = any($1) and own.wait_event_type = 'Lock'
-           and own.query_start < now() - interval '1 second'`,
-        [[...pids.values()]],
-      )
-      .catch(() => ({ rows: [] }))
-    for (const { pid, name, since } of rows) {
+    for (const { pid, name, since } of await blockers().catch(() => [])) {
       if (reported.has(pid)) continue
       reported.add(pid)
       const session =

@@ -33,13 +33,13 @@ async function lock(t: Test, id: string) {
   await holder.query('select from connection where id = $1 for update', [id])
 }
 
-/** Number of transactions of the operator, or of its statements that wait for a lock. */
-async function statements(waiting = false): Promise<number> {
+/** Number of transactions of the operator whose last statement is like this one. */
+async function transactions(statement = '%'): Promise<number> {
   const { rows } = await pool.query(
     `select from pg_stat_activity where datname = current_database() and state <> 'idle'
        and application_name = 'investment-data-operator' and query not like '%pg_blocking_pids%'
-       and (wait_event_type = 'Lock' or not $1)`,
-    [waiting],
+       and query like $1`,
+    [statement],
   )
   return rows.length
 }
@@ -71,7 +71,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       // As without a listener, which is 130 or 143 in a shell.
       t.same(await exit, [null, signal])
       t.equal(await rest, 'Interrupted; nothing was imported.\n')
-      await until('no statement is left', async () => (await statements()) === 0, 5_000)
+      await until('no transaction is left', async () => (await transactions()) === 0, 5_000)
       t.match(await rowCounts(connection), { portfolio: 0 })
     },
   )
@@ -81,7 +81,7 @@ t.test('SIGINT while an import waits for standard input: it ends', async (t) => 
   const connection = await newConnection()
   const child = start(importInto(connection, '-'))
   child.stdin.write(`${portfolioLine(1)}\n`)
-  await until('it copies rows', async () => (await statements()) === 1)
+  await until('it copies rows', async () => (await transactions('copy %')) === 1)
   const [rest, exit] = [text(child.stderr), once(child, 'exit')]
   child.kill('SIGINT')
   t.same(await exit, [null, 'SIGINT'])
@@ -112,9 +112,9 @@ t.test('SIGKILL while an import waits: PostgreSQL ends its session', async (t) =
   const connection = await newConnection()
   await lock(t, connection.id)
   const child = start(importInto(connection, rows))
-  await until('it waits', async () => (await statements(true)) === 1)
+  await until('it waits', async () => (await transactions('% for no key update')) === 1)
   child.kill('SIGKILL')
-  await until('no statement is left', async () => (await statements()) === 0, 10_000)
+  await until('no transaction is left', async () => (await transactions()) === 0, 10_000)
 })
 
 t.test('Lost client: PostgreSQL notices it, and waits no longer than a minute', async (t) => {
