@@ -4,7 +4,13 @@ import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import { build, parameter } from '../postgres/statements.ts'
 import { CursorExpired } from './caller.ts'
-import { connectionOfApp, keyParameter, lookupColumns } from './connection.ts'
+import {
+  changesOf,
+  compileLookups,
+  connectionOfApp,
+  keyParameter,
+  lookupColumns,
+} from './connection.ts'
 import {
   type ConnectionRequest,
   type ReadResponse,
@@ -82,6 +88,7 @@ export function changeFeed(table: TransactionTable, item: TObject) {
     table,
     item,
     columns: COLUMNS,
+    lookups: compileLookups(`${table} lookup`, totalOfAll(table)),
     lookup: (method) =>
       connectionOfApp(method)
         .leftJoinLateral(nextPage(table).as('next'), (join) => join.onTrue())
@@ -100,9 +107,13 @@ export function changeFeed(table: TransactionTable, item: TObject) {
     let nextCursor: string | undefined
     const { number: position, start } = request.since
     const values = [String(position), String(request.limit)]
-    const response = await readResponse(db, query, request, values, (lookup) => {
+    // Most polls of a complete copy find no changes. A lookup is then enough (docs/performance.md).
+    const isComplete = (position & LAST_ORDINAL) === LAST_ORDINAL
+    const knownChanges = isComplete ? String(position >> ORDINAL_BITS) : undefined
+    const read = { ...request, knownChanges }
+    const response = await readResponse(db, query, read, values, (lookup) => {
       const [horizon, nextPage, removedIds] = lookup.extra
-      const newest = (BigInt(lookup.version.split('.')[0] as string) << ORDINAL_BITS) | LAST_ORDINAL
+      const newest = (BigInt(changesOf(lookup)) << ORDINAL_BITS) | LAST_ORDINAL
       const latest = position > start ? position : start
       const isKnown = latest >= BigInt(horizon ?? 0) && latest <= newest
       if (position > 0n && !isKnown) throw new CursorExpired(lookup.appId)

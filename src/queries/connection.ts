@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { build, compile, parameter, type Statement } from '../postgres/statements.ts'
+import { build, compile, parameter } from '../postgres/statements.ts'
 import {
   type AuthMethod,
   ConnectionNotFound,
@@ -77,6 +77,9 @@ export function connectionOfApp(method: AuthMethod) {
 const dataVersion = sql<string>`
   c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint`
 
+/** Number of changes of the connection, from its data version. */
+export const changesOf = ({ version }: Lookup): string => version.slice(0, version.indexOf('.'))
+
 /** @param totalItems number of rows; null without pages, or if only the lookup is read */
 export function lookupColumns(totalItems: RawBuilder<string | null>) {
   return [
@@ -88,10 +91,17 @@ export function lookupColumns(totalItems: RawBuilder<string | null>) {
   ] as const
 }
 
-/** Statements that read only the lookup. */
-export const lookupStatements: Record<AuthMethod, Statement> = forEachAuthMethod((method) =>
-  compile(`lookup by ${method}`, sql`${connectionOfApp(method).select(lookupColumns(sql`null`))}`),
-)
+/** Compiles statements that read only the lookup. See lookupColumns(). */
+export function compileLookups(title: string, totalItems: RawBuilder<string | null>) {
+  return forEachAuthMethod((method) =>
+    compile(
+      `${title} by ${method}`,
+      sql`${connectionOfApp(method).select(lookupColumns(totalItems))}`,
+    ),
+  )
+}
+
+export const lookupStatements = compileLookups('lookup', sql`null`)
 
 /**
  * Takes the lookup from the rows of a response.

@@ -17,6 +17,7 @@ import {
   forEachAuthMethod,
 } from './caller.ts'
 import {
+  changesOf,
   keyParameter,
   LOOKUP_COLUMNS,
   type Lookup,
@@ -41,6 +42,8 @@ export interface ConnectionRequest {
   version?: string | undefined
   /** Data versions that the client has of this representation; `*` matches any. */
   knownVersions: string[]
+  /** Number of changes that the client has, see Lookup. Without further ones, the response has no rows. */
+  knownChanges?: string | undefined
   /** Memory of the response. It ends when the client disconnects. */
   reservation: MemoryReservation
 }
@@ -53,9 +56,11 @@ export interface ReadResponse {
   body: Buffer | Readable | undefined
 }
 
-/** Statement of each authentication method, and the writers of its rows. */
+/** Statements of each authentication method, and the writers of their rows. */
 export interface ResponseQuery {
   statements: Record<AuthMethod, Statement>
+  /** Read only the lookup. */
+  lookups: Record<AuthMethod, Statement>
   writer: RowWriter
   /** Writes decimals as JSON strings. */
   exactWriter: RowWriter
@@ -77,6 +82,8 @@ export function responseQuery(query: {
   /** Columns of the lookup after LOOKUP_COLUMNS. */
   columns?: readonly string[]
   lookup: (method: AuthMethod) => Expression<LookupColumns>
+  /** Statements that read only the lookup; by default, without a number of rows. */
+  lookups?: Record<AuthMethod, Statement>
   /** Conditions on the rows `t` of the connection, their order and limit. It may use `lookup`. */
   rows: RawBuilder<unknown>
 }): ResponseQuery {
@@ -96,6 +103,7 @@ export function responseQuery(query: {
     statements: forEachAuthMethod((method) =>
       compile(`${query.name} by ${method}`, statement(method)),
     ),
+    lookups: query.lookups ?? lookupStatements,
     writer: compileRowWriter(query.item, columns.length),
     exactWriter: compileRowWriter(exactDecimals(query.item), columns.length),
     extraColumns: columns.length - LOOKUP_COLUMNS.length,
@@ -150,26 +158,36 @@ const notModified = (lookup: Lookup): ReadResponse => ({
   body: undefined,
 })
 
-/** Reads the rows; undefined if the client has this version. See respond(). */
+interface ReadRows {
+  lookup: Lookup
+  /** Undefined if the client has this version. */
+  rows: Rows | undefined
+}
+
+/** Reads the rows. See respond(). */
 export async function readRows(
   db: Database,
-  { statements, extraColumns }: ResponseQuery,
+  { statements, lookups, extraColumns }: ResponseQuery,
   request: ConnectionRequest,
   values: Parameter[],
-): Promise<{ lookup: Lookup; rows: Rows | undefined }> {
-  const { caller, reservation, knownVersions, version } = request
+): Promise<ReadRows> {
+  const { caller, reservation, knownVersions, knownChanges, version } = request
   const expected = (lookup: Lookup) => {
     if (version !== undefined && version !== lookup.version) throw new DataChanged(lookup.appId)
     return lookup
   }
   const keys = [callerParameter(caller), request.tokenHash, request.connectionKey]
   const method = authMethodOf(caller)
-  const readLookup = async () =>
-    expected(takeLookup(await db.read(lookupStatements[method], keys, undefined, reservation)))
+  const readLookup = async (): Promise<ReadRows> => {
+    const rows = await db.read(lookups[method], keys, undefined, reservation)
+    return { lookup: expected(takeLookup(rows)), rows }
+  }
 
   const isKnown = knownVersions.length > 0 && !knownVersions.includes('*')
-  const known = isKnown ? await readLookup() : undefined
-  if (known && knownVersions.includes(known.version)) return { lookup: known, rows: undefined }
+  const known = isKnown || knownChanges !== undefined ? await readLookup() : undefined
+  if (known && knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
+  // The rows of a lookup are none.
+  if (known && changesOf(known.lookup) === knownChanges) return known
   const read = (from: Pick<Database, 'read'>) =>
     from.read(statements[method], [...keys, ...values], reservation)
   const replica = db.replica(request.tokenHash)
@@ -188,7 +206,7 @@ export async function readRows(
  */
 async function readReplica(
   reading: ReturnType<Database['read']>,
-  primary: Lookup | Promise<Lookup>,
+  primary: ReadRows | Promise<ReadRows>,
   extraColumns: number,
 ) {
   const settled = reading.catch((error: unknown) => {
@@ -197,7 +215,7 @@ async function readReplica(
   })
   // Prevents an unhandled rejection if the primary rejects the request first.
   settled.catch(() => {})
-  const current = await primary
+  const { lookup: current } = await primary
   const rows = await settled
   if (rows === undefined) return undefined
   const lookup = lookupOf(rows, extraColumns)

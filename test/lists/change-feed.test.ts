@@ -108,6 +108,21 @@ for (const list of listNames) {
     t.equal((await get(path, { token, headers })).status, 200)
   })
 
+  t.test(`${list}: a poll without changes waits for no lock on the rows`, async (t) => {
+    const { token, connection } = await addCaller(db)
+    await add(db, connection, {})
+    const poll = (since: string) => get(`${connection[list]}?since=${since}`, { token })
+    const { items, ...rest }: Page = (await poll('start')).json()
+    t.equal(items.length, 1)
+    await db.transaction().execute(async (holder) => {
+      const tables = sql.join([sql.table(table), sql.table(`${table}_removal`)])
+      await sql`lock table ${tables} in access exclusive mode`.execute(holder)
+      const { status, json } = await poll(rest.nextCursor)
+      t.equal(status, 200)
+      t.same(json(), { items: [], ...rest })
+    })
+  })
+
   t.test(`400: since with parameters of a page, or with a cursor of another list`, async (t) => {
     const caller = await addCaller(db)
     const { token, connection } = caller
