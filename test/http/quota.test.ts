@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { RequestWindows } from '../../src/http/quota.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
@@ -58,6 +59,20 @@ t.test('412: counts in the quota', async (t) => {
   const response = await service.get(`${connection.account}?version=1.1`, { token })
   t.equal(response.status, 412)
   t.equal(rest(response), QUOTA - 1)
+})
+
+t.test('200: an export of several blocks counts once in the quota', async (t) => {
+  const service = await start(t)
+  const { token, connection } = await addCaller(service.db)
+  await sql`insert into account_transaction
+      (connection_id, movement_id, account_id, type, amount, operation_date_day)
+    select ${connection.id}, gen_random_uuid(), gen_random_uuid(), 'DEPOSIT', 1, '2025-01-01'
+    from generate_series(1, 4001)`.execute(service.db)
+  const headers = { accept: 'text/csv' }
+  const response = await service.get(connection.account, { token, headers })
+  t.equal(response.text.trim().split('\r\n').length, 1 + 4_001)
+  t.equal(rest(response), QUOTA - 1)
+  t.equal(rest(await service.get(connection.orders, { token })), QUOTA - 2)
 })
 
 t.test('429: all tokens of an app share its quota', async (t) => {

@@ -1,5 +1,7 @@
+import { connect } from 'node:net'
 import t from 'tap'
 import { withBlockedStatements } from '../faults/support/blocked-statements.ts'
+import { scrape } from '../support/metrics.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addPortfolioTransactions, type Caller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -32,4 +34,34 @@ t.test('503: MAX_REQUESTS are in flight; later requests get a response again', a
   })
   for (const { status } of await Promise.all(responses)) t.equal(status, 200)
   for (let i = 0; i <= LIMIT; i += 1) t.equal((await anonymous()).status, 401)
+})
+
+t.test('503: 50 requests for documents are in flight', async (t) => {
+  const environment = { STATEMENT_TIMEOUT_MS: '60000', METRICS_PORT: '0' }
+  const service = await startService(t, { environment })
+  const { token, connection } = await addCaller(service.db)
+  await addPortfolioTransactions(service.db, connection, {})
+  const line = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n`
+  const page = async () => (await service.get('/docs')).status
+  /** Sends requests for the page behind a blocked one. Responses have the order of the requests. */
+  const hold = (count: number) => {
+    const socket = connect(service.port, '127.0.0.1').on('error', () => {})
+    t.teardown(() => socket.destroy())
+    const blocked = `${line(connection.portfolio)}Authorization: Bearer ${token}\r\n\r\n`
+    socket.resume().write(blocked + `${line('/docs')}\r\n`.repeat(count))
+  }
+  const untilInFlight = (count: number) =>
+    until('the requests are in flight', async () => {
+      return (await scrape(service)).get('http_requests_in_flight') === count
+    })
+  await withBlockedStatements(t, service.db, async () => {
+    for (const count of [9, 9, 9, 9, 9, 4]) hold(count)
+    await untilInFlight(6 + 49)
+    t.equal(await page(), 200)
+    hold(1)
+    await untilInFlight(7 + 50)
+    t.equal(await page(), 503)
+    t.equal((await service.get('/openapi.json')).status, 503, 'both documents have one limit')
+  })
+  await until('there is room again', async () => (await page()) === 200)
 })

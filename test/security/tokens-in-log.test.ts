@@ -78,7 +78,9 @@ t.test('log at every level: no app token and no connection token (contract 21)',
   t.ok(log.length > 300, 'the log is not empty')
   t.match(whole, /"status":500/)
   t.match(whole, /"status":503/)
-  for (const { token, connection } of callers) {
+  for (const { appId, token, connection } of callers) {
+    t.ok(whole.includes(appId), 'the id of the app')
+    t.notOk(whole.includes(connection.id), 'no id of a connection')
     for (const secret of [token, connection.token]) {
       const spellings = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]
       for (const spelling of spellings) t.notOk(whole.includes(spelling))

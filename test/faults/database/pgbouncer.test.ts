@@ -4,6 +4,7 @@ import { openAsOwner } from '../../support/logins.ts'
 import { isProblem } from '../../support/problem.ts'
 import { addAccountTransactions, addCaller, addPortfolioTransactions } from '../../support/rows.ts'
 import { startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
 import { withLockedTable, withSlowStatements } from '../support/blocked-statements.ts'
 import {
   check,
@@ -154,6 +155,25 @@ t.test('503: PgBouncer or PostgreSQL restarts; afterwards no request fails', asy
     t.equal(unavailable, unavailableBefore, 'no further request gets 503')
   }
   assertNoErrors(t, await stop())
+})
+
+t.test('Two PgBouncers in DATABASE_URL: one fails, and the service uses the other', async (t) => {
+  const second = await startPgBouncer(t, login, SERVER_CONNECTIONS)
+  const hosts = [bouncer, second].map(({ through }) => new URL(through(login)).host).join()
+  const service = await serve(t, { DATABASE_URL: login.replace(/(?<=@)[^/]+/, hosts) })
+  const { portfolio } = await addCallerWithRows(50)
+  const [golden] = (await recordOk(service.url, [portfolio])) as [GoldenResponse]
+  for (const [failed, other] of [
+    [bouncer, second],
+    [second, bouncer],
+  ] as const) {
+    await failed.stop()
+    await until('a request gets 200', async () => (await check(service.url, golden)) === 'ok')
+    await untilReadyIs(service, 200)
+    await assertGolden(t, service.url, golden)
+    await failed.start()
+    t.match(other.log(), 'login attempt')
+  }
 })
 
 t.test('503: the table is locked; requests for other tables get 200', async (t) => {

@@ -135,6 +135,15 @@ t.test('a client that does not read: no connection is in use, and its own is clo
   await t.rejects(read(), { code: 'ECONNRESET' })
 })
 
+t.test('503: an export counts in MAX_REQUESTS until it ends', async (t) => {
+  const { port, get } = await startService(t, { databaseUrl, environment: { MAX_REQUESTS: '1' } })
+  const { read } = await startExport(caller, {}, port)
+  const anonymous = async () => (await get(caller.connection.orders)).status
+  t.equal(await anonymous(), 503)
+  t.equal(countLines(await read()), ROWS)
+  await until('there is room again', async () => (await anonymous()) === 401)
+})
+
 /** Number of statements that wait for a lock. */
 async function lockWaits(): Promise<number> {
   const { rows } = await sql<{ count: number }>`select count(*)::integer from pg_stat_activity
