@@ -113,6 +113,8 @@ t.test(
       '--strict',
       '--exactOptionalPropertyTypes',
       '--noUncheckedIndexedAccess',
+      // Files of TypeScript, not of the package.
+      '--skipDefaultLibCheck',
     ]
     const target = ['--noEmit', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
     const names = examples.typescript.map(({ file }) => file)

@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
 import { addAccountTransactions, addPortfolioTransactions, type TestConnection } from './rows.ts'
 
 type Db = Parameters<typeof addAccountTransactions>[0]
+
+/** Any character except NUL, which PostgreSQL does not store, and surrogates. */
+const character = fc
+  .integer({ min: 1, max: 0x10ffff - 0x800 })
+  .map((n) => String.fromCodePoint(n < 0xd800 ? n : n + 0x800))
+
+/** Generates text. The unit 'binary' of fast-check would first list a million characters, for a second. */
+export const anyText = (maxLength: number) => fc.string({ unit: character, maxLength })
 
 /** Texts that formats quote or escape, programs trim, or spreadsheets change. */
 const TEXTS = [

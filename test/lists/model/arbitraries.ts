@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { anyText } from '../../support/awkward-rows.ts'
 import type { ModelQuery, ModelRow } from './pages.ts'
 
 /** One change of a connection, or one request. */
@@ -24,14 +25,10 @@ const manyDays = fc
   .map((date) => date.toISOString().slice(0, 10))
 const day = fc.oneof({ weight: 3, arbitrary: fewDays }, manyDays)
 
-/** Text without NUL, which PostgreSQL does not store. */
-const text = (maxLength: number) =>
-  fc.string({ unit: 'binary', maxLength }).map((any) => any.replaceAll('\0', ''))
-
 const hour = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom('09:00:00', '09:00:01', '23:59:59', '9:00', '') },
   { weight: 1, arbitrary: fc.constantFrom('ñ', 'Z', 'z', '\uffee', '😀', 'e\u0301', 'é') },
-  { weight: 1, arbitrary: text(6) },
+  { weight: 1, arbitrary: anyText(6) },
 )
 
 const digits = fc
@@ -48,7 +45,7 @@ const content = fc
     dates,
     fc.record({
       operationDateHour: fc.option(hour, { freq: 3 }),
-      description: fc.option(text(20)),
+      description: fc.option(anyText(20)),
       amount: digits,
     }),
   )
