@@ -5,8 +5,6 @@ import type { Test } from 'tap'
 const FLAGS = [
   ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  // A fifth less processor time: a page ends before optimized code has paid for its compilation.
-  '--js-flags=--no-opt --single-threaded-gc',
 ]
 
 const debian = '/usr/bin/chromium'
