@@ -133,7 +133,8 @@ t.test('order without the indexes: that of the statements (contract 8)', async (
   const owner = await openClient(t, databaseUrl, off)
   for (const { title, text } of statements.values()) {
     const [, table = '', kind = ''] = /^(\w+_\w+)(.*) by tokenHash$/.exec(title) ?? []
-    if (!(table in ids)) continue
+    // A lookup reads no rows of the list.
+    if (!(table in ids) || kind === ' lookup') continue
     const isFeed = kind === ' changes'
     const offset = kind === ' later page' ? ['0'] : []
     const list = kind ? ['-infinity', 'infinity', '100', ...offset] : []
