@@ -1,4 +1,6 @@
-import { connect } from 'node:net'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { until } from '../../support/until.ts'
@@ -62,6 +64,20 @@ t.test('503 and 404: an instance hangs, and HAProxy sends the standard error bod
   const response = await sendAndRead(url, request)
   t.equal(response.status, 503)
   assertProblem(t, response, 'service_unavailable')
+})
+
+t.test('503: an instance sends a broken response; HAProxy sends the error body', async (t) => {
+  // Healthy, with the 401 that startHaproxy() waits for.
+  const broken = createServer(({ url = '', socket }, response) => {
+    if (url.startsWith('/health/')) response.end()
+    else if (url.includes('/none/')) response.writeHead(401).end()
+    else socket.end('not HTTP\r\n\r\n')
+  })
+  await once(broken.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => broken.close().closeAllConnections())
+  const { port } = broken.address() as AddressInfo
+  const { url } = await startHaproxy(t, [port, port])
+  assertProblem(t, await sendAndRead(url, request), 'service_unavailable')
 })
 
 /** Waits until a request from this address gets 200. */
