@@ -294,7 +294,7 @@ function writeEscaped(
 
 /**
  * True if one of four bytes needs an escape. For bytes below n, `(bytes - n) & ~bytes` has the highest
- * bit. An exclusive or turns the byte that is searched for into 0.
+ * bit. An exclusive or turns the byte that is searched for into 0. A borrow can also mark the byte after it.
  */
 function hasEscape(bytes: number): boolean {
   const quote = bytes ^ 0x22222222

@@ -77,7 +77,7 @@ export function connectionOfApp(method: AuthMethod) {
 const dataVersion = sql<string>`
   c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint`
 
-/** Number of changes of the connection, from its data version. */
+/** Data version without its time: it counts the changes of the connection. */
 export const changesOf = ({ version }: Lookup): string => version.slice(0, version.indexOf('.'))
 
 /** @param totalItems number of rows; null without pages, or if only the lookup is read */

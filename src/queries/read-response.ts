@@ -42,7 +42,7 @@ export interface ConnectionRequest {
   version?: string | undefined
   /** Data versions that the client has of this representation; `*` matches any. */
   knownVersions: string[]
-  /** Number of changes that the client has, see Lookup. Without further ones, the response has no rows. */
+  /** Changes of the data version that the client has. If it is still the same, the response has no rows. */
   knownChanges?: string | undefined
   /** Memory of the response. It ends when the client disconnects. */
   reservation: MemoryReservation
@@ -186,7 +186,7 @@ export async function readRows(
   const isKnown = knownVersions.length > 0 && !knownVersions.includes('*')
   const known = isKnown || knownChanges !== undefined ? await readLookup() : undefined
   if (known && knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
-  // The rows of a lookup are none.
+  // No rows follow the lookup.
   if (known && changesOf(known.lookup) === knownChanges) return known
   const read = (from: Pick<Database, 'read'>) =>
     from.read(statements[method], [...keys, ...values], reservation)
