@@ -42,7 +42,7 @@ export interface ConnectionRequest {
   version?: string | undefined
   /** Data versions that the client has of this representation; `*` matches any. */
   knownVersions: string[]
-  /** Changes of the data version that the client has. If it is still the same, the response has no rows. */
+  /** Number of changes that the client has, see changesOf(). With the same number, there are no rows. */
   knownChanges?: string | undefined
   /** Memory of the response. It ends when the client disconnects. */
   reservation: MemoryReservation
@@ -59,7 +59,7 @@ export interface ReadResponse {
 /** Statements of each authentication method, and the writers of their rows. */
 export interface ResponseQuery {
   statements: Record<AuthMethod, Statement>
-  /** Read only the lookup. */
+  /** Statements that read only the lookup. */
   lookups: Record<AuthMethod, Statement>
   writer: RowWriter
   /** Writes decimals as JSON strings. */
