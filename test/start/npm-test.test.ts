@@ -82,7 +82,12 @@ t.test('files that pass, fail, assert nothing or crash: counted, with the failur
     'd-crashes': `
       t.pass()
       process.on('exit', () => process.exit(3))`,
-    'e-passes': 't.pass()',
+    'e-rejects': `
+      t.test('passes', async (t) => t.pass('fourth'))
+      t.test('rejects', async () => {
+        Promise.reject(new Error('that nothing catches'))
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      })`,
     'f-passes': `
       import { writeFileSync } from 'node:fs'
       writeFileSync(${started}, '')
@@ -104,15 +109,16 @@ t.test('files that pass, fail, assert nothing or crash: counted, with the failur
     'not ok b-fails',
     'not ok c-empty',
     'not ok d-crashes',
+    'not ok e-rejects',
     'ok a-last',
-    'ok e-passes',
     'ok f-passes',
   ])
   t.match(stdout, /# Subtest: one fails\n +not ok 2 - third\n/)
   t.notMatch(stdout, /- first|- second|# Subtest: all pass/)
+  t.match(stdout, /not ok \d - that nothing catches\n/)
   t.match(stdout, /This file asserts nothing/)
   t.match(stdout, /ended with exit code 3/)
-  t.match(stdout, /\nSlowest: (\S+\.ts \(\d+\.\d s\)(, |\n)){5}6 passed, 3 failed\n$/)
+  t.match(stdout, /\nSlowest: (\S+\.ts \(\d+\.\d s\)(, |\n)){5}7 passed, 4 failed\n$/)
 })
 
 t.test('without Chromium: one sentence', async (t) => {

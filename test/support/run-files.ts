@@ -14,6 +14,8 @@ interface Options {
   signal: AbortSignal
 }
 
+/** Loads tap before a test file. */
+const preload = ['--import', new URL('no-async-hook.ts', import.meta.url).href]
 const timeoutSeconds = 300
 /** Number of files that the summary names. */
 const slowest = 5
@@ -42,7 +44,7 @@ export async function runFiles(
   const limit = { TAP_TIMEOUT: String(timeoutSeconds), ...env }
   for (const file of files) {
     const options = { timeout: Number(limit.TAP_TIMEOUT) * 1000, buffered: true, at: null }
-    const command = [`NODE_OPTIONS=${env.NODE_OPTIONS ?? ''}`, process.execPath, file]
+    const command = [`NODE_OPTIONS=${env.NODE_OPTIONS ?? ''}`, process.execPath, ...preload, file]
     all.spawn('env', command, { ...options, env: limit }, file)
   }
   const endAll = () => {
