@@ -63,6 +63,9 @@ export async function buildApp({
         removeAdditional: false,
         allowUnionTypes: true,
         formats: { decimal: true },
+        // Each app would compile the schema of schemas. The types of TypeBox allow no wrong schema.
+        meta: false,
+        validateSchema: false,
       },
     },
   })

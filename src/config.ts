@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseEnv } from 'node:util'
 import { type Static, Type } from '@sinclair/typebox'
-import { envSchema } from 'env-schema'
+import { Ajv, type ErrorObject } from 'ajv'
 import { OperatorError } from './operator-error.ts'
 import { serverUrlProblem } from './postgres/server-urls.ts'
 import { LARGEST_LIMIT } from './schemas/list.ts'
@@ -234,15 +234,9 @@ export function readEnvFile(environment: NodeJS.ProcessEnv): void {
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   // Compose files and shells pass an unset variable as an empty string.
   const data = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
-  const errors: string[] = []
-  let config: Config | undefined
-  try {
-    config = envSchema<Config>({ schema: Settings, data, env: false, dotenv: false })
-  } catch (error) {
-    const found = (error as { errors?: SettingError[] }).errors
-    if (found === undefined) throw error
-    errors.push(...found.map(describe))
-  }
+  const config: unknown = { ...data }
+  const isValid = isConfig(config)
+  const errors = (isConfig.errors ?? []).map(describe)
   errors.push(
     ...workerErrors(data),
     ...databaseErrors(data),
@@ -250,17 +244,21 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     ...clientUrlErrors(data),
   )
   errors.push(...identityProviderErrors(data))
-  if (config === undefined || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
+  if (!isValid || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
   return config
 }
 
-interface SettingError {
-  instancePath: string
-  message: string
-  params: { allowedValues?: string[] }
-}
+/** Converts settings to their types, adds defaults, and removes other variables. */
+const isConfig = new Ajv({
+  allErrors: true,
+  coerceTypes: true,
+  removeAdditional: 'all',
+  useDefaults: true,
+  meta: false,
+  validateSchema: false,
+}).compile<Config>(Settings)
 
-function describe({ instancePath, message, params: { allowedValues } }: SettingError): string {
+function describe({ instancePath, message, params: { allowedValues } }: ErrorObject): string {
   const reason = allowedValues ? `must be one of ${allowedValues.join(', ')}` : message
   return `${instancePath.slice(1)} ${reason}`
 }
