@@ -1,18 +1,15 @@
 import fastify, { type FastifyInstance, LogController } from 'fastify'
-import { Registry } from 'prom-client'
 import { type Config, isTracing } from './config.ts'
 import { authentication } from './http/authentication.ts'
 import { bufferCompression, compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/errors.ts'
 import { newRequestId, requestIdentity, securityHeaders } from './http/headers.ts'
-import { configuredProvider } from './http/identity-provider.ts'
 import { httpLimits } from './http/limits.ts'
 import { malformedRequests, rejectConnection, rejectPath } from './http/malformed-requests.ts'
 import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi, openapiRoute } from './http/openapi/openapi.ts'
 import { overload, requestLimit } from './http/overload.ts'
-import { configuredQuota } from './http/quota.ts'
 import { accessLog, type LoggerOptions, redactedLogger, requestEnd } from './http/request-log.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
 import type { Primary } from './primary.ts'
@@ -23,8 +20,6 @@ import { health } from './routes/health.ts'
 import { portfolioTransactions } from './routes/portfolio-transactions.ts'
 import { transferOrders } from './routes/transfer-orders.ts'
 import { components } from './schemas/components.ts'
-import { readDurations } from './telemetry/database-metrics.ts'
-import { metrics } from './telemetry/metrics.ts'
 
 export interface AppOptions {
   config: Config
@@ -74,11 +69,14 @@ export async function buildApp({
   for (const component of components) app.addSchema(component)
   // Routes with a schema send text or bytes. Unused serializers took two thirds of buildApp().
   app.setSerializerCompiler(() => JSON.stringify)
-  const registry = config.METRICS_PORT === undefined ? undefined : new Registry()
+  const telemetry =
+    config.METRICS_PORT === undefined ? undefined : await import('./telemetry/metrics.ts')
+  const metrics = telemetry?.createMetrics(config, primary)
+  app.decorate('metrics', metrics?.registry)
   const tracing = isTracing(config) ? await import('./telemetry/tracing.ts') : undefined
   const traces = tracing?.startTracing(app, config)
   const db = instrumentReads(database, [
-    ...(registry ? [readDurations(registry)] : []),
+    ...(metrics ? [metrics.recordRead] : []),
     ...(traces ? [traces.traceRead] : []),
   ])
 
@@ -87,7 +85,7 @@ export async function buildApp({
   await app.register(securityHeaders)
   await app.register(requestEnd)
   await app.register(accessLog)
-  await app.register(metrics, { config, db, registry, primary })
+  if (metrics) await app.register(metrics.plugin, { db })
   if (traces) await app.register(traces.plugin)
   await app.register(compression)
   await app.register(malformedRequests)
@@ -111,9 +109,13 @@ async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 
 
 async function api(app: FastifyInstance, { db, config, primary }: Omit<AppOptions, 'logger'>) {
   await app.register(overload, { config })
-  await app.register(authentication, { db, config, verify: configuredProvider(config, app) })
+  const identity =
+    config.AUTH_ISSUER === undefined ? undefined : await import('./http/identity-provider.ts')
+  const verify = identity?.configuredProvider(config, app)
+  await app.register(authentication, { db, config, verify })
   await app.register(bufferCompression)
-  const quota = await configuredQuota(app, config, primary)
+  const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
+  const quota = await quotas?.openQuota(app, config, primary)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   await app.register(portfolioTransactions, options)
   await app.register(accountTransactions, options)

@@ -141,17 +141,16 @@ export interface Quota {
 }
 
 /**
- * Creates the quota of the settings. Undefined if they set none. A request counts after the database
+ * Creates the quota of the settings. A request counts after the database
  * has confirmed its caller. All tokens of an app therefore share its quota, and an unknown token counts
  * for no app. An app that has used up its quota gets 429 before its rows are read.
  */
-export async function configuredQuota(
+export async function openQuota(
   app: FastifyInstance,
   config: QuotaConfig,
   primary?: Primary,
-): Promise<Quota | undefined> {
+): Promise<Quota> {
   const perMinute = config.RATE_LIMIT_PER_MINUTE
-  if (perMinute === 0) return undefined
   const count = await openCounter(app, config, primary)
   const exhaustedUntil = new FifoMap<number>(MAX_APPS)
   const exhaustedMs = ({ appId }: Tenant) => (exhaustedUntil.get(appId) ?? 0) - Date.now()

@@ -5,9 +5,9 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type Config, ConfigurationError } from '../config.ts'
-import type { Database } from '../postgres/database.ts'
+import type { Database, Instrumentation } from '../postgres/database.ts'
 import type { Primary } from '../primary.ts'
-import { databaseMetrics } from './database-metrics.ts'
+import { databaseMetrics, readDurations } from './database-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 
 declare module 'fastify' {
@@ -17,19 +17,20 @@ declare module 'fastify' {
   }
 }
 
-interface MetricsOptions {
-  config: Config
-  db: Database
-  registry: Registry | undefined
-  /** Serves the metrics of a worker. */
-  primary: Primary | undefined
+interface Metrics {
+  registry: Registry
+  /** Records the duration of each database read. */
+  recordRead: Instrumentation
+  plugin: (app: FastifyInstance, options: { db: Database }) => Promise<void>
 }
 
-/** Collects metrics of requests, databases and process, and serves them for Prometheus. */
-export const metrics = fp(
-  async (app: FastifyInstance, { config, db, registry, primary }: MetricsOptions) => {
-    app.decorate('metrics', registry)
-    if (registry === undefined) return
+/**
+ * Collects metrics of requests, databases and process, and serves them for Prometheus.
+ * @param primary serves the metrics of a worker
+ */
+export function createMetrics(config: Config, primary: Primary | undefined): Metrics {
+  const registry = new Registry()
+  const plugin = async (app: FastifyInstance, { db }: { db: Database }) => {
     collectDefaultMetrics({ register: registry })
     httpMetrics(app, registry)
     databaseMetrics(registry, db)
@@ -37,8 +38,9 @@ export const metrics = fp(
     const server = metricsServer(config, app.log, () => registry.metrics())
     app.addHook('onReady', server.listen)
     app.addHook('onClose', server.close)
-  },
-)
+  }
+  return { registry, recordRead: readDurations(registry), plugin: fp(plugin) }
+}
 
 /**
  * Server of GET /metrics on a separate port without authentication, which clients must not reach.
