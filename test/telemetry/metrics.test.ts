@@ -102,7 +102,12 @@ t.test('disconnected client: counted with the status `aborted`', async (t) => {
       `Authorization: Bearer ${token}`,
     ]
     socket.write(`${lines.join('\r\n')}\r\n\r\n`)
-    await until('a read is in flight', () => service.database.state().primary.inUse > 0)
+    // A health check also uses a connection, for a moment.
+    await until('the read waits for the table', async () => {
+      const waiting = sql`select from pg_locks where not granted
+        and database = (select oid from pg_database where datname = current_database())`
+      return (await waiting.execute(db)).rows.length > 0
+    })
     const inUse = { server: 'primary', state: 'in_use' }
     t.equal((await scrape(service)).get(series('database_connections', inUse)), 1)
     t.equal((await scrape(service)).get('http_requests_in_flight'), 1)
