@@ -9,9 +9,12 @@ export interface TestDatabase {
   url: string
 }
 
-/** Clones the migrated template, and drops the clone at teardown. */
-export async function createDatabase(t: Test): Promise<TestDatabase> {
-  const { TEST_SERVER_URL: server, TEST_TEMPLATE: template } = process.env
+/** Clones the migrated template or another one, and drops the clone at teardown. */
+export async function createDatabase(
+  t: Test,
+  template = process.env.TEST_TEMPLATE,
+): Promise<TestDatabase> {
+  const { TEST_SERVER_URL: server } = process.env
   if (!server || !template) throw new Error('TEST_SERVER_URL is not set: run `npm test`')
   const name = `test_${randomBytes(6).toString('hex')}`
   const run = isCitus ? onEachNode : onServer

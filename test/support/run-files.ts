@@ -15,7 +15,7 @@ interface Options {
 }
 
 /** Loads tap before a test file. */
-const preload = ['--import', new URL('no-async-hook.ts', import.meta.url).href]
+const preload = ['--import', new URL('../preload.ts', import.meta.url).href]
 const timeoutSeconds = 300
 /** Number of files that the summary names. */
 const slowest = 5

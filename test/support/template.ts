@@ -32,7 +32,12 @@ export async function createTemplate(server: string): Promise<Template> {
   await migrateToLatest(db)
   if (process.env.TEST_PARTITIONED === 'true') await pool.query(await readFile(partitions, 'utf8'))
   await db.destroy()
-  return { name, drop: () => onServer(server, `drop database ${name} with (force)`) }
+  const drop = async () => {
+    // The last two have the sample data, if a test file needs it.
+    for (const database of [name, `${name}_seeded`, `${name}_seeding`])
+      await onServer(server, `drop database if exists ${database} with (force)`)
+  }
+  return { name, drop }
 }
 
 /** Connection string of another database on the same server. */
