@@ -28,10 +28,15 @@ process.stdout.on('error', () => interrupt.abort())
 const compileCache = join(import.meta.dirname, '../node_modules/.cache/compile')
 
 const all = globSync('test/**/*.test.ts').filter((file) => !file.startsWith('test/faults/'))
+/** Folders of the longest files. They run first, so that no long file is left alone at the end. */
+const LONGEST = ['test/start/', 'test/openapi/', 'test/clients/']
 
 /** @throws OperatorError if a name matches no file */
 function filesOf(names: string[]): string[] {
-  if (names.length === 0) return all.sort()
+  if (names.length === 0) {
+    const isLong = (file: string) => LONGEST.some((folder) => file.startsWith(folder))
+    return all.sort().sort((a, b) => Number(isLong(b)) - Number(isLong(a)))
+  }
   const matches = names.map((name) => [name, globSync(name)] as const)
   const [wrong] = matches.find(([, files]) => files.length === 0) ?? []
   if (wrong === undefined) return [...new Set(matches.flatMap(([, files]) => files))].sort()

@@ -19,7 +19,7 @@ const JAVA_CLASSPATH = process.env.JAVA_CLASSPATH ?? '/usr/share/java/*'
 const commands = {
   TypeScript: [process.execPath, '--disable-warning=ExperimentalWarning'],
   Python: ['python3'],
-  Java: ['java', '-XX:TieredStopAtLevel=1', '-cp', JAVA_CLASSPATH],
+  Java: ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', JAVA_CLASSPATH],
 } as const
 
 const service = await startService(t)

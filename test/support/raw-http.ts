@@ -27,7 +27,9 @@ const TIMEOUT_MS = 20_000
 export async function sendRaw({ port, bytes, responses = 1 }: Sent) {
   const socket = connect({ port, host: '127.0.0.1' })
   const timeout = sleep(TIMEOUT_MS, undefined, { ref: false }).then(() => 'hangs')
-  let received = Buffer.alloc(0)
+  const received: Buffer[] = []
+  const found: RawResponse[] = []
+  let rest = Buffer.alloc(0)
   let closed = false
   // A server that has responded may reset the connection when more bytes arrive.
   socket.on('error', () => {})
@@ -39,8 +41,9 @@ export async function sendRaw({ port, bytes, responses = 1 }: Sent) {
   })
   const enough = new Promise<void>((resolve) => {
     socket.on('data', (chunk) => {
-      received = Buffer.concat([received, chunk])
-      if (responsesIn(received).length >= responses) resolve()
+      received.push(chunk)
+      rest = takeResponses(Buffer.concat([rest, chunk]), found)
+      if (found.length >= responses) resolve()
     })
   })
   for (const piece of [bytes].flat()) {
@@ -50,15 +53,14 @@ export async function sendRaw({ port, bytes, responses = 1 }: Sent) {
   const result = await Promise.race([timeout, enough, end])
   if (result === 'hangs') throw new Error(`no response to ${String(bytes).slice(0, 200)}`)
   socket.destroy()
-  return { responses: responsesIn(received), closed, received: received.toString('latin1') }
+  return { responses: found, closed, received: Buffer.concat(received).toString('latin1') }
 }
 
-/** Parses the complete responses, in order. */
-function responsesIn(received: Buffer): RawResponse[] {
-  const responses: RawResponse[] = []
+/** Adds the complete responses to `responses`, in order, and returns the bytes after them. */
+function takeResponses(received: Buffer<ArrayBuffer>, responses: RawResponse[]) {
   for (let rest = received; ; ) {
     const end = rest.indexOf('\r\n\r\n')
-    if (end < 0) return responses
+    if (end < 0) return rest
     const [line, ...fields] = rest.toString('latin1', 0, end).split('\r\n')
     const headers = new Map(
       fields.map((field) => {
@@ -68,7 +70,7 @@ function responsesIn(received: Buffer): RawResponse[] {
     )
     const length = Number(headers.get('content-length') ?? 0)
     const from = end + 4
-    if (rest.length < from + length) return responses
+    if (rest.length < from + length) return rest
     const text = rest.toString('utf8', from, from + length)
     responses.push({ status: Number(line?.split(' ')[1]), headers, text })
     rest = rest.subarray(from + length)
