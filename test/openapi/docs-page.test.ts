@@ -33,10 +33,12 @@ async function tryOut(operationId: string) {
   await operation.getByRole('button', { name: 'Try it out' }).click()
   await operation.getByRole('button', { name: 'Execute' }).click()
   const live = operation.locator('.live-responses-table')
-  return {
-    status: await live.locator('.response .response-col_status').innerText(),
-    body: await live.locator('.response .highlight-code code').first().innerText(),
-  }
+  const status = await live.locator('.response .response-col_status').innerText()
+  const body = await live.locator('.response .highlight-code code').first().innerText()
+  const example = await operation.locator('.responses-wrapper .example').first().innerText()
+  // An open operation slows all others down.
+  await operation.locator('.opblock-summary-control').click()
+  return { status, body, example }
 }
 
 t.test('Try it out: the rows with every digit', async (t) => {
@@ -47,14 +49,13 @@ t.test('Try it out: the rows with every digit', async (t) => {
     listAssetsTransferOrders: 'assets-transfer',
   }
   for (const [operationId, request] of Object.entries(operations)) {
-    const { status, body } = await tryOut(operationId)
+    const { status, body, example } = await tryOut(operationId)
     t.match(status, /^200/, operationId)
+    if (operationId === 'listPortfolioTransactions')
+      t.match(example, /"titles": 0\.000000000000000000000000000001,/)
     const { text } = await service.get(`${DEMO_CONNECTION}/${request}`, { token: DEMO_TOKEN })
     t.strictSame(parseExact(body), parseExact(text), 'response of the default connection')
   }
-  const portfolio = page.locator('[id$="listPortfolioTransactions"]')
-  const example = portfolio.locator('.responses-wrapper .example').first()
-  t.match(await example.innerText(), /"titles": 0\.000000000000000000000000000001,/)
   t.strictSame(errors, [], 'no error, no violation of the policy, no other server')
 })
 
