@@ -32,7 +32,8 @@ async function start(config: Config): Promise<void> {
   const address = limit
     ? await serve(located, limit, stream, stop)
     : await (await import('./workers.ts')).startWorkers(located, workers, stream, stop)
-  if (development) process.stdout.write(development.welcome(address))
+  // Standard output has only the log.
+  if (development) process.stderr.write(development.welcome(address))
 }
 
 /** Format of the log on the terminal of a developer. The image does not contain it. */

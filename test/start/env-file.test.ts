@@ -112,7 +112,12 @@ t.test('terminal: readable log; JSON with NODE_ENV=production', async (t) => {
       ? ['script', '-q', '/dev/null', ...service]
       : ['script', '-qec', command, '/dev/null']
   const settings = { DATABASE_URL: login, PORT: '0', SHUTDOWN_DELAY_MS: '0' }
-  for (const env of [{ WORKERS: '1' }, { WORKERS: '2' }, { NODE_ENV: 'production' }]) {
+  const environments: Record<string, string>[] = [
+    { WORKERS: '1', NO_COLOR: '1' },
+    { WORKERS: '2' },
+    { NODE_ENV: 'production' },
+  ]
+  for (const env of environments) {
     const { output, child, end } = await start(t, onTerminal, '', { ...settings, ...env })
     const address = () => /listening at (http:\/\/127\.0\.0\.1:\d+)/.exec(output())?.[1]
     await until('it listens', () => address() !== undefined)
@@ -123,5 +128,6 @@ t.test('terminal: readable log; JSON with NODE_ENV=production', async (t) => {
     const isJson = 'NODE_ENV' in env
     t.equal(output().includes('{"level":30'), isJson, JSON.stringify(env))
     t.equal(/INFO\S*: \S*request/.test(output()), !isJson, output())
+    t.equal(output().includes('\x1b['), !isJson && !('NO_COLOR' in env), 'colors')
   }
 })

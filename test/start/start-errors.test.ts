@@ -18,8 +18,11 @@ const { url } = await createDatabase(t)
 const folder = await mkdtemp(join(tmpdir(), 'start-'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
 
-/** Starts the service like `npm start` and waits until it ends. `onStart` gets its process id when it listens. */
-async function start(environment: Record<string, string>, onStart = async (_pid?: number) => {}) {
+/** Starts the service like `npm start` and waits until it ends. `onStart` gets its process id and its first output. */
+async function start(
+  environment: Record<string, string>,
+  onStart = async (_pid: number | undefined, _output: Buffer) => {},
+) {
   const server = resolve(import.meta.dirname, '../../src/server.ts')
   const { DATABASE_URL: _, ...around } = process.env
   const env = { ...around, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', ...environment }
@@ -28,7 +31,7 @@ async function start(environment: Record<string, string>, onStart = async (_pid?
     env,
     timeout: 60_000,
   })
-  child.stdout.once('data', () => onStart(child.pid))
+  child.stdout.once('data', (output: Buffer) => onStart(child.pid, output))
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
   return { stderr, code }
 }
@@ -113,7 +116,9 @@ t.test('embedded PostgreSQL cannot start: one sentence and exit code 1', async (
 
 t.test('embedded PostgreSQL in use, then killed: one sentence and exit code 1', async (t) => {
   const dataDir = join(folder, 'data', 'within')
-  const { stderr, code } = await start({ DATA_DIR: dataDir }, async (starter) => {
+  const env = { DATA_DIR: dataDir, LOG_LEVEL: 'info' }
+  const { stderr, code } = await start(env, async (starter, output) => {
+    t.equal(output.toString()[0], '{', 'only JSON on standard output')
     t.same(await start({ DATA_DIR: dataDir }), {
       stderr: `The embedded database in ${dataDir} is in use: process ${starter} has started it.\n`,
       code: 1,
@@ -122,6 +127,9 @@ t.test('embedded PostgreSQL in use, then killed: one sentence and exit code 1', 
     process.kill(Number.parseInt(lock, 10), 'SIGKILL')
   })
   t.equal(code, 1)
-  t.match(stderr, /^The embedded PostgreSQL was killed: start again \(.*log\)\.\n$/)
+  t.match(
+    stderr,
+    /^\nThe service runs at .*\nThe embedded PostgreSQL was killed: start again \(.*log\)\.\n$/s,
+  )
   t.match(await operator(['migrate'], { env: { DATA_DIR: dataDir } }), { code: 0 })
 })

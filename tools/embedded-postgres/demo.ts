@@ -56,7 +56,7 @@ export const DEMO_TOKENS = {
   DEMO_CONNECTION_TOKEN: DEMO.wealth.connections.small.token,
 }
 
-/** First output of `npm start`: the address, and example requests. */
+/** Message of `npm start` on standard error: the address, and example requests. */
 export function welcome(address: string): string {
   const { token, connections } = DEMO.wealth
   const connection = `${address}/api/v1/queries/connections/${connections.small.token}`
