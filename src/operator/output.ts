@@ -27,9 +27,10 @@ function cellText(cell: Cell): string {
 /**
  * Escapes control and bidirectional characters as in JSON, e.g. \u009b: names and input must not
  * control the terminal. JSON stays the same JSON.
+ * @param characters replaces the characters to escape
  */
-export function escaped(text: string): string {
-  return text.replace(/\p{C}/gu, (character) =>
+export function escaped(text: string, characters = /\p{C}/gu): string {
+  return text.replace(characters, (character) =>
     Array.from({ length: character.length }, (_, at) => {
       return `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`
     }).join(''),
@@ -38,5 +39,8 @@ export function escaped(text: string): string {
 
 /** Escapes these characters in each line of a text. Keeps line breaks. */
 export function printable(text: string): string {
-  return text.split('\n').map(escaped).join('\n')
+  return text
+    .split('\n')
+    .map((line) => escaped(line))
+    .join('\n')
 }

@@ -78,6 +78,42 @@ t.test('Invalid decimal as a string: rejected', async (t) => {
   t.same(actual, expected)
 })
 
+t.test('Invisible character in a rejected value or name: escaped, and named', async (t) => {
+  const bom = (text: string) => `${text} (\\ufeff is the byte order mark)`
+  const [actual, expected] = await report('portfolio-transactions', [
+    [
+      portfolioLine(1, '"amount":"1\u00a0234.50"'),
+      'amount: a number is expected, not "1\\u00a0234.50" (\\u00a0 is the no-break space)',
+    ],
+    [
+      portfolioLine(2, '"amount":"1\u202f234.50"'),
+      'amount: a number is expected, not "1\\u202f234.50" (\\u202f is the narrow no-break space)',
+    ],
+    [
+      portfolioLine(3, '"amount":" 1\u2009\u200b\u0085"'),
+      'amount: a number is expected, not " 1\\u2009\\u200b\\u0085"',
+    ],
+    [
+      portfolioLine(4).replace('"BUY"', '"\ufeffBUY"'),
+      `type: ${bom('"\\ufeffBUY"')} is not in the list; the closest is BUY`,
+    ],
+    [
+      portfolioLine(5, '"amount\u00a0":1'),
+      '"amount\\u00a0": there is no such field; the closest is amount',
+    ],
+  ])
+  t.same(actual, expected)
+  const names = 'transactionId,portfolioId,type,operationDateDay'
+  const csv = { format: 'csv' } as const
+  const cells = `\ufeff${uuid(1)},${uuid(0)},BUY,2024-02-29`
+  t.same(await problems('portfolio-transactions', `${names}\n${cells}`, csv), [
+    `2: transactionId: a UUID is expected, not ${bom(`"\\ufeff${uuid(1)}"`)}`,
+  ])
+  t.same(await problems('portfolio-transactions', `${names},\ufeffprice\n`, csv), [
+    '1: \\ufeffprice: there is no such field; the closest is price',
+  ])
+})
+
 t.test('Invalid date: rejected if it does not exist or has another notation', async (t) => {
   const days = ['2025-02-30', '0000-01-01', '10000-01-01', '2025-13-01', '2025-1-1', '2025-00-10']
   const others = [

@@ -4,7 +4,7 @@ import { OperatorError } from '../../operator-error.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { escaped } from '../output.ts'
 import type { Field, Fields } from './import-types.ts'
-import type { Value } from './json-scanner.ts'
+import { type Value, visible } from './json-scanner.ts'
 import { suggestion } from './rules.ts'
 import { MAXIMUM_LINE_BYTES, type Source } from './source.ts'
 
@@ -86,7 +86,8 @@ function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
   const names = columnNames(fields)
   const problems = header.flatMap((cell, index) => {
     const name = cell ?? ''
-    const problem = (reason: string) => [{ file, line: 1, field: name.slice(0, 60), reason }]
+    const field = visible(name.slice(0, 60))
+    const problem = (reason: string) => [{ file, line: 1, field, reason }]
     if (header.indexOf(cell) < index) return problem('the field appears twice')
     if (names.has(name)) return []
     if (header.length === 1) return problem('commas must separate the fields of the header')

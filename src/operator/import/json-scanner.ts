@@ -1,3 +1,5 @@
+import { escaped } from '../output.ts'
+
 const LINE_BREAK = 0x0a
 const QUOTE = 0x22
 const PLUS = 0x2b
@@ -35,12 +37,28 @@ export function textOf({ text, bytes, start, end }: Value): string {
   return text ?? bytes.toString('utf8', start, end)
 }
 
-/** Describes a value in a message. Control characters are escaped. */
+/** Describes a value in a message. */
 export function describe(value: Value): string {
   if (value.type === 'object' || value.type === 'array') return `an ${value.type}`
   const text = textOf(value)
   const short = text.length > 40 ? `${text.slice(0, 40)}…` : text
-  return value.type === 'string' ? JSON.stringify(short) : short
+  if (value.type !== 'string') return short
+  const named = [...short].find((character) => INVISIBLE_NAMES[character])
+  const note = named ? ` (${visible(named)} is ${INVISIBLE_NAMES[named]})` : ''
+  return visible(JSON.stringify(short)) + note
+}
+
+/** Escapes all characters that a reader cannot see, except the space. */
+export function visible(text: string): string {
+  return escaped(text, INVISIBLE)
+}
+
+const INVISIBLE = /(?! )[\p{C}\p{Z}]/gu
+
+const INVISIBLE_NAMES: Record<string, string> = {
+  '\u00a0': 'the no-break space',
+  '\u202f': 'the narrow no-break space',
+  '\ufeff': 'the byte order mark',
 }
 
 const WORDS: [Buffer, Value['type']][] = [
@@ -246,13 +264,8 @@ export class JsonScanner {
 function nameOf(character: string): string {
   if (!/[\p{Z}\p{Cf}]/u.test(character) || character === ' ') return JSON.stringify(character)
   const code = character.codePointAt(0) ?? 0
-  const name = INVISIBLE[code] ?? 'the invisible character'
+  const name = INVISIBLE_NAMES[character] ?? 'the invisible character'
   return `${name} U+${code.toString(16).toUpperCase().padStart(4, '0')}`
-}
-
-const INVISIBLE: Record<number, string> = {
-  160: 'the no-break space',
-  65279: 'the byte order mark',
 }
 
 function isBlank(byte: number | undefined): boolean {

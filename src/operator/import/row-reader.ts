@@ -1,6 +1,6 @@
 import { CopyWriter } from './copy-writer.ts'
 import type { Field, Fields, ImportType } from './import-types.ts'
-import { JsonScanner, NotJson, type Value } from './json-scanner.ts'
+import { JsonScanner, NotJson, type Value, visible } from './json-scanner.ts'
 import { suggestion } from './rules.ts'
 
 /** Receives a problem of the current row, and the path of the field if it concerns one. */
@@ -91,7 +91,7 @@ export class RowReader {
     const name = this.#scanner.readName()
     const field = fields.byName.get(name)
     if (!field) {
-      const shown = /^\w{1,60}$/.test(name) ? name : JSON.stringify(name.slice(0, 60))
+      const shown = /^\w{1,60}$/.test(name) ? name : visible(JSON.stringify(name.slice(0, 60)))
       const similar = suggestion(name, fields.byName.keys())
       this.#report(`there is no such field${similar}`, fields.prefix + shown)
     }
