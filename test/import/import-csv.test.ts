@@ -145,6 +145,24 @@ t.test('Text that is not CSV: rejected with the line where the record starts', a
   })
 })
 
+t.test('Text in the other format: rejected with the option to change', async (t) => {
+  const ndjson = `${portfolioLine(1)}\n`
+  const add = { name: 'OperatorError', message: 'rows.ndjson is probably CSV: add `--format csv`.' }
+  const leaveOut = { message: 'rows.ndjson is newline-delimited JSON: leave out `--format csv`.' }
+  const quoted = names.replaceAll(/\w+/g, '"$&"')
+  for (const header of [names, quoted, names.replaceAll(',', ';'), names.replaceAll(',', '\t')]) {
+    for (const text of [header, `\ufeff\n${header}\n${cells(1)}\n`, gzipSync(header)])
+      await t.rejects(run('portfolio-transactions', await newConnection(), text), add, header)
+  }
+  for (const text of [ndjson, `\ufeff\r\n${ndjson}`, gzipSync(ndjson)])
+    await t.rejects(run('portfolio-transactions', await newConnection(), text, csv), leaveOut)
+  for (const [text, message] of [
+    [`[${ndjson}]`, /^rows\.ndjson is a JSON array: /],
+    [`sep=,\r\n${names}`, /^rows\.ndjson is CSV with a line for Excel: .* `tail -n \+2`/],
+  ] as const)
+    await t.rejects(run('portfolio-transactions', await newConnection(), text, csv), { message })
+})
+
 t.test('CSV without rows: imports none', async (t) => {
   for (const text of ['', '\n', names, `\ufeff${names}\r\n\r\n`]) {
     const counts = await run('portfolio-transactions', await newConnection(), text, csv)

@@ -216,6 +216,10 @@ t.test('Other compression or encoding: rejected with advice', async (t) => {
     [Buffer.from('0000feff0000007b', 'hex'), /^rows\.ndjson is UTF-32: .*iconv -f UTF-32/],
     [Buffer.from(`\ufeff${one}`, 'utf16le'), /^rows\.ndjson is UTF-16: .*iconv/],
     [Buffer.from(`\ufeff${one}`, 'utf16le').swap16(), /^rows\.ndjson is UTF-16: .*iconv/],
+    [Buffer.from(one, 'utf16le'), /is probably UTF-16LE: .*iconv -f UTF-16LE.* zero bytes/],
+    [Buffer.from(one, 'utf16le').swap16(), /is probably UTF-16BE: .*iconv -f UTF-16BE/],
+    [Buffer.from('7b00000022000000', 'hex'), /is probably UTF-32LE: .*iconv -f UTF-32LE/],
+    [Buffer.from('0000007b00000022', 'hex'), /is probably UTF-32BE: .*iconv -f UTF-32BE/],
   ]
   for (const [file, message] of forms)
     await t.rejects(read(file), { name: 'OperatorError', message })

@@ -18,15 +18,26 @@ export interface Source {
 
 const GZIP = [0x1f, 0x8b]
 
-/** First bytes of files that are not UTF-8 text, and advice. UTF-32 starts like UTF-16. */
-const OTHER_FORMATS: [number[], string][] = [
+/**
+ * First bytes of files that are not UTF-8 text, and advice. Undefined stands for any byte. UTF-32
+ * starts like UTF-16.
+ */
+const OTHER_FORMATS: [(number | undefined)[], string][] = [
   [[0x28, 0xb5, 0x2f, 0xfd], 'compressed by zstd: give the output of `zstd -dc`'],
   [[0x50, 0x4b, 0x03, 0x04], 'a zip archive: give the files in it'],
-  [[0xff, 0xfe, 0, 0], 'UTF-32: give the output of `iconv -f UTF-32 -t UTF-8`'],
-  [[0, 0, 0xfe, 0xff], 'UTF-32: give the output of `iconv -f UTF-32 -t UTF-8`'],
-  [[0xff, 0xfe], 'UTF-16: give the output of `iconv -f UTF-16 -t UTF-8`'],
-  [[0xfe, 0xff], 'UTF-16: give the output of `iconv -f UTF-16 -t UTF-8`'],
+  [[0xff, 0xfe, 0, 0], utf('32')],
+  [[0, 0, 0xfe, 0xff], utf('32')],
+  [[0xff, 0xfe], utf('16')],
+  [[0xfe, 0xff], utf('16')],
+  [[undefined, 0, 0, 0], `probably ${utf('32LE')} (it has zero bytes)`],
+  [[0, 0, 0], `probably ${utf('32BE')} (it has zero bytes)`],
+  [[undefined, 0], `probably ${utf('16LE')} (it has zero bytes)`],
+  [[0], `probably ${utf('16BE')} (it has zero bytes)`],
 ]
+
+function utf(form: string): string {
+  return `UTF-${form}: give the output of \`iconv -f UTF-${form} -t UTF-8\``
+}
 
 /** First characters of JSON that is not one row a line. jq before 1.7 rounds numbers. */
 const OTHER_JSON: [RegExp, string][] = [
@@ -37,6 +48,16 @@ const OTHER_JSON: [RegExp, string][] = [
   ],
   [/^\s*\{\s*\n/, 'formatted over several lines: give the output of `jq -c .` (1.7 or later)'],
 ]
+
+/** First characters of text in another form than the format of the import. */
+const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
+  ndjson: [...OTHER_JSON, [/^\s*[^\s{][^\n{]*[,;\t]/, 'probably CSV: add `--format csv`']],
+  csv: [
+    ...OTHER_JSON,
+    [/^\s*\{/, 'newline-delimited JSON: leave out `--format csv`'],
+    [/^sep=/i, 'CSV with a line for Excel: give the output of `tail -n +2`'],
+  ],
+}
 
 /** Bytes that decide about the format, at least. */
 const START_BYTES = 64
@@ -60,12 +81,14 @@ export async function* plainText(
       yield start
       yield* { [Symbol.asyncIterator]: () => iterator }
     }
-    const beginsWith = (bytes: number[]) => bytes.every((byte, at) => start[at] === byte)
+    const beginsWith = (bytes: (number | undefined)[]) =>
+      bytes.every((byte, at) => byte === undefined || start[at] === byte)
     if (beginsWith(GZIP)) return yield* plainText({ name, chunks: decompress(name, all()) }, format)
-    const other = OTHER_FORMATS.find(([bytes]) => beginsWith(bytes))?.[1]
     const text = start.toString().replace(/^\ufeff/, '')
-    const json = format === 'ndjson' && OTHER_JSON.find(([pattern]) => pattern.test(text))?.[1]
-    if (other || json) throw new OperatorError(`${escaped(name)} is ${other ?? json}.`)
+    const other =
+      OTHER_FORMATS.find(([bytes]) => beginsWith(bytes)) ??
+      OTHER_TEXTS[format].find(([pattern]) => pattern.test(text))
+    if (other) throw new OperatorError(`${escaped(name)} is ${other[1]}.`)
     yield* all()
   } finally {
     await iterator.return?.()
