@@ -124,6 +124,13 @@ t.test('CSV with a wrong header: every wrong name', async (t) => {
     /^1: transactionId;type: commas must separate the fields/,
   ])
   t.match(await problems('transfer-orders', 'id,cif\n', csv), [/^1: cif: there is no such field/])
+  for (const text of [`${cells(1)}\n${cells(2)}\n`, 'Fecha,Importe\n'])
+    t.same(await problems('portfolio-transactions', text, csv), [
+      '1: the first line must have names of fields, such as transactionId',
+    ])
+  t.same(await problems('portfolio-transactions', `${names}\r${cells(1)}\r`, csv), [
+    '1: a line must end with LF or CRLF, not with CR alone',
+  ])
 })
 
 t.test('Text that is not CSV: rejected with the line where the record starts', async (t) => {
@@ -132,8 +139,8 @@ t.test('Text that is not CSV: rejected with the line where the record starts', a
     [`${cells(2)},"a\nb`, /^5: not valid CSV: a quoted field has no closing quote$/],
     [`${cells(2)},a"b\n`, /^5: not valid CSV: a field with a quote must be in quotes/],
     [`${cells(2)},"a"b\n`, /^5: not valid CSV: a comma or a line break is expected after/],
-    [`${cells(2)}\n`, /^5: not valid CSV: the header has another number of fields$/],
-    [`${cells(2)},a,b\n`, /^5: not valid CSV: the header has another number of fields$/],
+    [`${cells(2)}\n`, /^5: not valid CSV: the header has 5 fields, and this record 4$/],
+    [`${cells(2)},a,b\n`, /^5: not valid CSV: the header has 5 fields, and this record 6$/],
     [`${cells(2)},"${'x'.repeat(2 ** 21)}"`, /^5: .* the record is longer than 1048576 bytes$/],
   ]
   for (const [rest, problem] of cases)

@@ -2,7 +2,7 @@ import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Options, parse } from 'csv-parse'
 import { OperatorError } from '../../operator-error.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
-import { escaped } from '../output.ts'
+import { escaped, pluralize } from '../output.ts'
 import type { Field, Fields } from './import-types.ts'
 import { type Value, visible } from './json-scanner.ts'
 import { suggestion } from './rules.ts'
@@ -43,6 +43,7 @@ export async function* csvAsJson(source: Source, fields: Fields): AsyncGenerator
 
 async function* recordsOf(source: Source): AsyncGenerator<CsvRecord> {
   let breaksInCells = 0
+  let names = 0
   /** Lines of the records that the parser has not returned yet. */
   const lines: number[] = []
   const options: Options<Cell[]> = {
@@ -53,6 +54,7 @@ async function* recordsOf(source: Source): AsyncGenerator<CsvRecord> {
     cast: (text, { quoting }) => (text === '' && !quoting ? null : text),
     on_record: (cells, { records, empty_lines }) => {
       lines.push(records + empty_lines + breaksInCells)
+      names ||= cells.length
       for (const cell of cells) breaksInCells += (cell?.split('\n').length ?? 1) - 1
       return cells
     },
@@ -62,9 +64,13 @@ async function* recordsOf(source: Source): AsyncGenerator<CsvRecord> {
     for await (const cells of parser) yield { line: lines.shift() ?? 0, cells }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    const { code, message } = error
+    const { code, message, record } = error
     const line = Number(error.records) + Number(error.empty_lines) + breaksInCells + 1
-    const reason = `not valid CSV: ${REASONS[code] ?? message}`
+    const explanation =
+      code === 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH'
+        ? `the header has ${pluralize(names, 'field')}, and this record ${(record as Cell[]).length}`
+        : (REASONS[code] ?? message)
+    const reason = `not valid CSV: ${explanation}`
     throw new ImportRejected([{ file: source.name, line, reason }], 1)
   }
 }
@@ -81,9 +87,14 @@ async function* decode({ name, chunks }: Source): AsyncGenerator<string> {
   }
 }
 
-/** @throws ImportRejected if the header has unknown or repeated names */
+/** @throws ImportRejected if the header has unknown or repeated names, or is missing */
 function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
   const names = columnNames(fields)
+  const reject = (reason: string) => new ImportRejected([{ file, line: 1, reason }], 1)
+  if (header.some((cell) => cell?.includes('\r')))
+    throw reject('a line must end with LF or CRLF, not with CR alone')
+  if (header.length > 1 && !header.some((cell) => names.has(cell ?? '')))
+    throw reject(`the first line must have names of fields, such as ${fields.inOrder[0]?.path}`)
   const problems = header.flatMap((cell, index) => {
     const name = cell ?? ''
     const field = visible(name.slice(0, 60))
@@ -150,6 +161,5 @@ const REASONS: Record<string, string> = {
   CSV_QUOTE_NOT_CLOSED: 'a quoted field has no closing quote',
   CSV_INVALID_CLOSING_QUOTE: 'a comma or a line break is expected after a closing quote',
   INVALID_OPENING_QUOTE: 'a field with a quote must be in quotes, and the quote is written twice',
-  CSV_RECORD_INCONSISTENT_FIELDS_LENGTH: 'the header has another number of fields',
   CSV_MAX_RECORD_SIZE: `the record is longer than ${MAXIMUM_LINE_BYTES} bytes`,
 }
