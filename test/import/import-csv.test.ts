@@ -29,11 +29,11 @@ t.test('CSV: the same rows as newline-delimited JSON', async (t) => {
       id % 2 === 0 ? '' : `,"retentionDetail":{"retentionFrom":${id}.10,"retentionTo":-0.0}`
     const json = portfolioLine(
       id,
-      `"description":${JSON.stringify(text)},"amount":${id}.50,"price":1e-30${retention}`,
+      `"description":${JSON.stringify(text)},"amount":${id}.50,"price":-0.5${retention}`,
     )
     const last = id % 2 === 0 ? ',' : `${id}.10,-0.0`
     const quoted = `"${text.replaceAll('"', '""')}"`
-    return { json, csv: `${cells(id)},${quoted},${id}.50,1E-30,${last}` }
+    return { json, csv: `${cells(id)},${quoted},${id}.50,-0.5,${last}` }
   })
   const json = rows.map((row) => row.json).join('\n')
   for (const end of ['\n', '\r\n']) {
@@ -98,8 +98,12 @@ t.test('CSV with invalid values: each with its line and field', async (t) => {
     `${cells(4)},,01,,`,
     `${cells(5).replace('BUY', 'buy')},,NaN,,`,
     `${cells(1)},,,,`,
+    `${cells(6)},1E5,1.2E+3,,`,
+    `${cells(7)},,,1,1e-7`,
   ]
   const text = lines.join('\r\n')
+  const noExponent = (cell: string) =>
+    `a number without an exponent is expected, not "${cell}": a spreadsheet may have dropped digits`
   t.same(await problems('portfolio-transactions', text, csv), [
     '5: amount: a number is expected, not "1,5"',
     '7: retentionDetail.retentionTo: null is not allowed here',
@@ -107,6 +111,8 @@ t.test('CSV with invalid values: each with its line and field', async (t) => {
     '9: type: "buy" is not in the list; the closest is BUY',
     '9: amount: a number is expected, not "NaN"',
     '10: transactionId: duplicate of the row on line 2 of rows.ndjson',
+    `11: amount: ${noExponent('1.2E+3')}`,
+    `12: retentionDetail.retentionTo: ${noExponent('1e-7')}`,
   ])
   const missing = `transactionId,portfolioId,operationDateDay\n${uuid(1)},${uuid(0)},2024-02-29`
   t.same(await problems('portfolio-transactions', missing, csv), ['2: type: the field is missing'])

@@ -12,7 +12,10 @@ async function report(type: Parameters<typeof problems>[0], cases: [string, stri
 t.test('Invalid number: rejected with the limit that it exceeds', async (t) => {
   const number = 'a number is expected'
   const [actual, expected] = await report('portfolio-transactions', [
-    [portfolioLine(1, '"amount":"1e5"'), `amount: ${number}, not "1e5"`],
+    [
+      portfolioLine(1, '"amount":"1e5"'),
+      'amount: a number without an exponent is expected, not "1e5": a spreadsheet may have dropped digits',
+    ],
     [portfolioLine(2, '"amount":true'), `amount: ${number}, not true`],
     [portfolioLine(3, '"amount":[1]'), `amount: ${number}, not an array`],
     [portfolioLine(4, '"amount":{}'), `amount: ${number}, not an object`],
@@ -41,22 +44,7 @@ t.test('Invalid number: rejected with the limit that it exceeds', async (t) => {
 })
 
 t.test('Invalid decimal as a string: rejected', async (t) => {
-  const others = [
-    '',
-    ' 1',
-    '1 ',
-    '1\\n',
-    'NaN',
-    '+1',
-    '-',
-    '01',
-    '.5',
-    '1.',
-    '1,5',
-    '1E5',
-    '0x1',
-    '١',
-  ]
+  const others = ['', ' 1', '1 ', '1\\n', 'NaN', '+1', '-', '01', '.5', '1.', '1,5', '0x1', '١']
   const long = '9'.repeat(39)
   const [actual, expected] = await report('portfolio-transactions', [
     ...others.map((text, index): [string, string] => [

@@ -140,7 +140,7 @@ function columnNames({ inOrder }: Fields): Map<string, Field> {
   )
 }
 
-const LITERAL = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?)$/
+const LITERAL = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?)$/
 
 const EMPTY: Value = {
   type: 'string',
@@ -152,7 +152,7 @@ const EMPTY: Value = {
 
 function jsonOf(cell: Cell, { isText, rule }: Field): string {
   if (cell === null || (cell === '' && !rule.accepts(EMPTY))) return 'null'
-  // Spreadsheets write TRUE and 1E5.
+  // Spreadsheets write TRUE.
   const literal = cell.toLowerCase()
   return !isText && LITERAL.test(literal) ? literal : JSON.stringify(cell)
 }

@@ -127,10 +127,12 @@ const decimal: Rule = {
     value.text = plainDecimal(textOf(value))
     return value.text !== undefined
   },
-  explain: (value) =>
-    isNumber(value)
-      ? `${describe(value)} ${decimalProblem(textOf(value))}`
-      : `a number is expected, not ${describe(value)}`,
+  explain: (value) => {
+    if (isNumber(value)) return `${describe(value)} ${decimalProblem(textOf(value))}`
+    return value.type === 'string' && /^[-+]?[\d.]+e[-+]?\d+$/i.test(textOf(value))
+      ? `a number without an exponent is expected, not ${describe(value)}: a spreadsheet may have dropped digits`
+      : `a number is expected, not ${describe(value)}`
+  },
 }
 
 /**
