@@ -4,9 +4,12 @@
 --
 --   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/citus.sql
 --
--- Names, keys, indexes, triggers, policies and rights do not change.
+-- Names, keys, indexes, triggers, policies and rights do not change. A table gets 32 shards, the default of Citus. A
+-- shard is on one worker, so there are at most as many workers as shards. Choose a multiple of the largest number of
+-- workers that you plan, here 48, before the first row (docs/growth.md, "Result"):
+--
+--   PGOPTIONS='-c citus.shard_count=48' psql …
 
-set citus.shard_count = 32;
 -- The triggers write only rows of the same connection, so all their tables are on the same worker.
 set citus.enable_unsafe_triggers = on;
 
