@@ -12,6 +12,7 @@ export type ToWorker =
 export type ToPrimary =
   | { type: 'count'; id: number; app: string }
   | { type: 'metrics'; metrics: ProcessMetrics }
+  | { type: 'enter'; id: number }
   | { type: 'leave'; id: number }
 
 /** SIGHUP: another worker has taken its place. */
@@ -29,12 +30,17 @@ export interface Primary {
   count(app: string): Promise<Count>
   /** Sends the metrics when the primary process asks for them. */
   serveMetrics(registry: Registry): void
+  /** Resolves when this worker may listen: at the start of an instance, when all workers can. */
+  enter(): Promise<void>
   /**
    * Sends the metrics for the last time, after the server has closed. Then the primary process passes no
    * connection to this worker any more, and none is on its way.
    */
   leave(): Promise<void>
-  /** Calls the listener when the primary process closes this worker. */
+  /**
+   * Calls the listener when the primary process closes this worker. It does so again if the whole instance
+   * closes during SIGHUP.
+   */
   onClose(listener: (signal: CloseSignal) => void): void
 }
 
@@ -52,12 +58,13 @@ export function connectPrimary(): Primary | undefined {
   if (process.send === undefined || !process.argv.includes(WORKER)) return undefined
   for (const signal of PRIMARY_SIGNALS) process.on(signal, () => {})
   const waiting = new Map<number, (reply: { count?: Count }) => void>()
-  const closed = Promise.withResolvers<CloseSignal>()
+  const signals: CloseSignal[] = []
+  let onSignal = (_signal: CloseSignal) => {}
   let messages = 0
   let registry: Registry | undefined
   // A message that fails needs no error: without its primary process, the worker ends.
   const send = (message: ToPrimary) => process.send?.(message, undefined, {}, () => {})
-  const ask = (message: { type: 'count'; app: string } | { type: 'leave' }) =>
+  const ask = (message: { type: 'count'; app: string } | { type: 'enter' | 'leave' }) =>
     new Promise<{ count?: Count }>((resolve) => {
       messages += 1
       waiting.set(messages, resolve)
@@ -67,7 +74,10 @@ export function connectPrimary(): Primary | undefined {
     if (registry) send({ type: 'metrics', metrics: await registry.getMetricsAsJSON() })
   }
   process.on('message', (message: ToWorker) => {
-    if (message.type === 'close') closed.resolve(message.signal)
+    if (message.type === 'close') {
+      signals.push(message.signal)
+      onSignal(message.signal)
+    }
     if (message.type === 'collect') void sendMetrics()
     if (message.type !== 'reply') return
     waiting.get(message.id)?.(message)
@@ -81,10 +91,16 @@ export function connectPrimary(): Primary | undefined {
     serveMetrics: (all) => {
       registry = all
     },
+    enter: async () => {
+      await ask({ type: 'enter' })
+    },
     leave: async () => {
       await sendMetrics()
       await ask({ type: 'leave' })
     },
-    onClose: (listener) => void closed.promise.then(listener),
+    onClose: (listener) => {
+      onSignal = listener
+      for (const signal of signals) listener(signal)
+    },
   }
 }

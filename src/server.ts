@@ -79,6 +79,7 @@ async function serve(
     await checkSchema(app, db)
     // The primary process logs the address once.
     if (primary) app.log.level = 'warn'
+    await primary?.enter()
     const address = await app.listen({ host: config.HOST, port: config.PORT })
     app.log.level = config.LOG_LEVEL
     return address

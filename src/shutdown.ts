@@ -22,6 +22,11 @@ export function closeOnSignal(
 ): void {
   const delay = config.SHUTDOWN_DELAY_MS + config.SHUTDOWN_GRACE_MS
   let ordered: CloseSignal | undefined
+  let acceptedAt = Number.NEGATIVE_INFINITY
+  app.server.on('connection', () => {
+    acceptedAt = performance.now()
+  })
+  const isExpectingRequest = () => performance.now() - acceptedAt < FIRST_REQUEST_MS
   const options = { delay, logger: app.log, skip: primary ? PRIMARY_SIGNALS : [] }
   const closing = closeWithGrace(options, async ({ signal = ordered, err }) => {
     if (err) app.log.fatal({ err }, 'closing after a failure')
@@ -30,15 +35,20 @@ export function closeOnSignal(
     app.draining = !moves
     closeConnections(app)
     if (signal === 'SIGTERM' || moves) await sleep(config.SHUTDOWN_DELAY_MS)
-    await closeServer(app)
+    await closeServer(app, isExpectingRequest)
     await primary?.leave()
     await close()
   })
   primary?.onClose((signal) => {
+    if (signal !== 'SIGHUP') app.draining = true
+    if (ordered !== undefined) return
     ordered = signal
     closing.close()
   })
 }
+
+/** Time that a new connection has for its first request, in ms, before a shutdown closes it. */
+const FIRST_REQUEST_MS = 1_000
 
 /** Sends `Connection: close` with each response, so that the client's next request goes elsewhere. */
 function closeConnections(app: FastifyInstance): void {
@@ -48,14 +58,14 @@ function closeConnections(app: FastifyInstance): void {
 }
 
 /**
- * Closes all connections when no response is in flight. Node.js considers a connection idle after the
- * last write() of a response, even while bytes wait for a slow client. This function therefore replaces
- * its closeIdleConnections(). Until then, each response closes its own connection, see
- * closeConnections().
+ * Closes all connections when no response is in flight, and the first request of a new connection is not
+ * on its way. Node.js considers a connection idle after the last write() of a response, even while bytes
+ * wait for a slow client. This function therefore replaces its closeIdleConnections(). Until then, each
+ * response closes its own connection, see closeConnections().
  */
-async function closeServer(app: FastifyInstance): Promise<void> {
+async function closeServer(app: FastifyInstance, isExpectingRequest: () => boolean): Promise<void> {
   app.server.closeIdleConnections = () => {
-    if (app.inFlight.requests === 0) app.server.closeAllConnections()
+    if (app.inFlight.requests === 0 && !isExpectingRequest()) app.server.closeAllConnections()
   }
   const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
   await app.close().finally(() => clearInterval(sweep))

@@ -55,6 +55,8 @@ interface Member {
   worker: Worker
   startedAt: number
   metrics: ProcessMetrics
+  /** Resolves when it can listen, or has ended. */
+  prepared: Promise<void>
   /** Address on which it listens. Undefined if it has ended before. */
   listening: Promise<AddressInfo | undefined>
   /** Exit code, or the signal that killed it. */
@@ -91,6 +93,8 @@ export async function startWorkers(
     await stream.end()
     if (reasons.some((reason) => reason !== 0)) process.exit(1)
   })
+  // A worker that does not respond would outlive this process.
+  process.on('exit', () => group.kill())
   let restarted = Promise.resolve()
   process.on('SIGHUP', () => {
     restarted = restarted.then(() => group.restart())
@@ -129,14 +133,26 @@ class WorkerGroup {
     this.#metrics = new WorkerMetrics(() => output.droppedLogLines())
   }
 
-  /** @returns the address of the first worker. Undefined if it cannot start */
+  /**
+   * The workers listen together. If the first one listened alone, it would get all connections that are
+   * open when the instance becomes ready.
+   * @returns the address of the first worker. Undefined if it cannot start
+   */
   async start(): Promise<AddressInfo | undefined> {
+    const [firstMay, othersMay] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     // The first worker alone: if it cannot start, its sentence is the only one.
-    const first = this.#open(0)
+    const first = this.#open(0, firstMay.promise)
     this.#places[0] = first
+    await first.prepared
+    if (!this.#running.has(first)) return undefined
+    for (let place = 1; place < this.#workers; place += 1) {
+      this.#places[place] = this.#open(place, othersMay.promise)
+    }
+    await Promise.all(this.#places.map(({ prepared }) => prepared))
+    firstMay.resolve()
     const address = await first.listening
     if (address === undefined) return undefined
-    for (let place = 1; place < this.#workers; place += 1) this.#places[place] = this.#open(place)
+    othersMay.resolve()
     for (const place of this.#places.keys()) void this.#keep(place)
     return address
   }
@@ -165,30 +181,44 @@ class WorkerGroup {
     return await Promise.all([...this.#running].map(({ ended }) => ended))
   }
 
+  /** Kills the workers that are left. */
+  kill(): void {
+    for (const { worker } of this.#running) worker.process.kill('SIGKILL')
+  }
+
   /** Returns the metrics of all workers, for Prometheus. */
   async metricsText(): Promise<string> {
     return this.#metrics.text(await Promise.all([...this.#running].map(collect)))
   }
 
-  #open(place: number): Member {
+  /** @param mayListen resolves when the worker may listen */
+  #open(place: number, mayListen?: Promise<void>): Member {
     const worker = cluster.fork(workerSettings(this.#config, this.#workers, place))
     const ended = once(worker.process, 'close').then(([code, signal]) => code ?? signal)
     const address = new Promise<AddressInfo>((resolve) => worker.once('listening', resolve))
     const listening = Promise.race([address, ended.then(() => undefined)])
-    const member = { worker, startedAt: performance.now(), metrics: [], listening, ended }
+    const entering = Promise.withResolvers<void>()
+    const prepared = Promise.race([entering.promise, ended.then(() => {})])
+    const startedAt = performance.now()
+    const member = { worker, startedAt, metrics: [], prepared, listening, ended }
     this.#running.add(member)
     void ended.then(async () => {
       this.#running.delete(member)
       await this.#metrics.workerEnded(member.metrics)
     })
-    worker.on('message', (message: ToPrimary) => this.#receive(member, message))
+    worker.on('message', async (message: ToPrimary) => {
+      if (message.type !== 'enter') return this.#receive(member, message)
+      entering.resolve()
+      await mayListen
+      send(member, { type: 'reply', id: message.id })
+    })
     worker.on('error', (err) => this.#log.warn({ err, worker: worker.process.pid }, 'worker'))
     closeUnaccepted(worker)
     relayLines(worker, (lines) => this.#stream.write(lines))
     return member
   }
 
-  #receive(member: Member, message: ToPrimary): void {
+  #receive(member: Member, message: Exclude<ToPrimary, { type: 'enter' }>): void {
     const { type } = message
     if (type === 'leave') send(member, { type: 'reply', id: message.id })
     else if (type === 'count') {

@@ -156,6 +156,43 @@ t.test('SIGHUP under load: all workers are new, and no request is lost', async (
   t.equal((await service.metrics()).get('workers_replaced_total'), 0)
 })
 
+t.test('SIGHUP: requests on new connections are not lost', async (t) => {
+  const service = await start(t, { SHUTDOWN_DELAY_MS: '300' })
+  const statuses: (number | string | undefined)[] = []
+  let stopped = false
+  const clients = Array.from({ length: 8 }, async () => {
+    while (!stopped) statuses.push(await statusOf(service.url).catch(String))
+  })
+  for (let restarts = 1; restarts <= 3; restarts += 1) {
+    service.process.kill('SIGHUP')
+    const restarted = () => service.output().split('all workers are new').length > restarts
+    await until('all workers are new', restarted)
+  }
+  stopped = true
+  await Promise.all(clients)
+  t.same([...new Set(statuses)], [200], `${statuses.length} requests`)
+})
+
+t.test('Start: both workers serve the first connections', async (t) => {
+  const settings = { DATABASE_URL: login, WORKERS: '2', LOG_LEVEL: 'info' }
+  const service = await startServiceProcess(t, settings)
+  // The primary process passes connections on in turn. The second worker may listen a moment later.
+  const sent = 50
+  for (let n = 0; n < sent; n += 1) await statusOf(service.url, '/openapi.json')
+  const line = /"pid":(\d+),.*"route":"\/openapi.json".*"msg":"request"/g
+  const pids = () => [...service.output().matchAll(line)].map(([, pid]) => pid)
+  await until('the log is complete', () => pids().length === sent)
+  t.equal(new Set(pids()).size, 2)
+})
+
+t.test('Exit code 1: a worker that does not respond is killed', async (t) => {
+  const service = await start(t, { SHUTDOWN_DELAY_MS: '0', SHUTDOWN_GRACE_MS: '1000' })
+  const [stopped] = (await service.workers()) as [number, number]
+  process.kill(stopped, 'SIGSTOP')
+  t.equal(await service.end('SIGTERM'), 1)
+  await until('the worker has ended', async () => !(await isAlive(stopped)))
+})
+
 t.test('SIGTERM to all processes under load: not ready, and no request is lost', async (t) => {
   const service = await start(t, { SHUTDOWN_DELAY_MS: '6000' })
   const golden = await recordOk(service.url, requests)
