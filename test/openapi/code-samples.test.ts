@@ -25,7 +25,7 @@ const programs: Record<string, (source: string) => [string, string[]]> = {
 
 /** Amounts of the sample data. A binary float loses trailing zeros. */
 const AMOUNTS: Record<string, string[]> = {
-  listPortfolioTransactions: ['406.20'],
+  listPortfolioTransactions: ['406.20', '0.0000000000000000000000000612345'],
   listAccountTransactions: ['3500.00', '1.284617'],
   listAssetsTransferOrders: ['2031.00', '1120.60'],
 }
@@ -34,6 +34,7 @@ t.test('x-codeSamples: each one runs and prints every digit', async (t) => {
   const { token } = DEMO.wealth.connections.small
   const env = { ...process.env, APP_TOKEN: DEMO_TOKEN, CONNECTION_TOKEN: token }
   for (const { get } of Object.values(paths)) {
+    const printed: string[] = []
     for (const { label, source } of get['x-codeSamples']) {
       const program = programs[label]?.(source.replace(PLACEHOLDER, service.url))
       if (program === undefined) throw new Error(`no program for ${label}`)
@@ -41,7 +42,9 @@ t.test('x-codeSamples: each one runs and prints every digit', async (t) => {
       for (const amount of AMOUNTS[get.operationId] ?? []) {
         t.ok(stdout.includes(amount), `${get.operationId} in ${label}: ${amount}`)
       }
+      if (label !== 'curl') printed.push(stdout.replaceAll('None', 'null'))
     }
+    t.equal(printed[0], printed[1], `${get.operationId}: TypeScript and Python print the same`)
   }
 })
 

@@ -30,6 +30,12 @@ for (const [name, screen, limit] of [
     const box = await operation.boundingBox()
     t.ok(box && box.height < limit, `${box?.height} pixels`)
     t.equal(await overflow(page), 0)
+    const isWide = '(box) => box.scrollWidth > box.clientWidth'
+    const tables = "[...document.querySelectorAll('main > .scroll')]"
+    t.equal(await page.evaluate(`${tables}.filter(${isWide}).length`), 0, 'wide tables')
+    const code = await operation.locator('.samples code').boundingBox()
+    const copy = await operation.locator('.samples .copy-to-clipboard').boundingBox()
+    t.ok(code && copy && code.x + code.width <= copy.x, 'the button to copy covers no code')
     t.match(await operation.locator('.samples code').innerText(), `${service.url}/api/v1/`)
     await operation.getByRole('link', { name: 'cursor_expired' }).click()
     const heading = page.locator('h3#cursor_expired')

@@ -55,6 +55,7 @@ export function renderPage(document: PageDocument, template: string, demo: strin
     markdown.parse(description.slice(0, firstSection)),
     demo && `<aside>${markdown.parse(demo)}</aside>`,
     heading(2, 'operations', 'Operations'),
+    '<noscript>Without JavaScript, <a href="openapi.json">openapi.json</a> has the operations.</noscript>',
     '<div id="swagger-ui"></div>',
     markdown.parse(description.slice(firstSection)),
     fields(document),

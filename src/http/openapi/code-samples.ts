@@ -30,7 +30,7 @@ function samples(address: string, path: string, fields: string[]) {
   const print = (row: string) => fields.map((field) => `${row}${field}`).join(', ')
   const curl = `curl --fail-with-body --compressed --header "Authorization: Bearer $APP_TOKEN" \\
   "${url('$CONNECTION_TOKEN')}"`
-  // Decimals are strings in this media type, so JSON.parse() cannot round them.
+  // Decimals are strings in this media type: JSON.parse() cannot round them, and Python adds no exponent.
   const typescript = `const { APP_TOKEN, CONNECTION_TOKEN } = process.env
 const url = \`${url(`\${CONNECTION_TOKEN}`)}\`
 const response = await fetch(url, {
@@ -43,12 +43,14 @@ if (!response.ok) throw new Error(await response.text())
 const ${isPaged ? '{ items }' : 'items'} = await response.json()
 for (const item of items) console.log(${print('item.')})`
   const python = `import json, os, urllib.request
-from decimal import Decimal
 
 url = f"${url("{os.environ['CONNECTION_TOKEN']}")}"
-headers = {"Authorization": f"Bearer {os.environ['APP_TOKEN']}"}
+headers = {
+    "Authorization": f"Bearer {os.environ['APP_TOKEN']}",
+    "Accept": "${EXACT_JSON}",  # decimals as strings
+}
 with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as response:
-    body = json.load(response, parse_float=Decimal, parse_int=Decimal)
+    body = json.load(response)
 for item in body${isPaged ? '["items"]' : ''}:
     print(${fields.map((field) => `item["${field}"]`).join(', ')})`
   return [
