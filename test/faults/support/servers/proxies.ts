@@ -48,10 +48,11 @@ export const startNginx: StartProxy = async (t, [one, two]) => {
   const example = await readFile(join(import.meta.dirname, 'nginx.conf'), 'utf8')
   const folder = await newFolder(t)
   const port = await freePort()
+  // With the character after the port: a new port may start with the digits of another one.
   const addresses = {
-    '127.0.0.1:8080': `127.0.0.1:${port}`,
-    '127.0.0.1:3001': `127.0.0.1:${one}`,
-    '127.0.0.1:3002': `127.0.0.1:${two}`,
+    '127.0.0.1:8080;': `127.0.0.1:${port};`,
+    '127.0.0.1:3001 ': `127.0.0.1:${one} `,
+    '127.0.0.1:3002 ': `127.0.0.1:${two} `,
     // Debian's folders belong to another user.
     'http {': `http {${TEMPORARY.map((folder) => `${folder}_temp_path temp-${folder};`).join(' ')}`,
   }
