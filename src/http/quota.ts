@@ -141,9 +141,9 @@ export interface Quota {
 }
 
 /**
- * Creates the quota of the settings. A request counts after the database
- * has confirmed its caller. All tokens of an app therefore share its quota, and an unknown token counts
- * for no app. An app that has used up its quota gets 429 before its rows are read.
+ * Creates the quota of the settings. A request counts after the database has confirmed its caller. All
+ * tokens of an app therefore share its quota, and an unknown token counts for no app. An app that has
+ * used up its quota gets 429 before its rows are read.
  */
 export async function openQuota(
   app: FastifyInstance,
