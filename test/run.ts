@@ -46,9 +46,12 @@ function filesOf(names: string[]): string[] {
   throw new OperatorError(`There is no test file ${wrong}${advice}.`)
 }
 
-/** Three files keep two cores busy. Faults and Citus cut networks and measure rates: two files. */
+/**
+ * Four files keep two cores busy; three left them idle for 15 % of the time. Faults and Citus cut networks
+ * and measure rates: two files.
+ */
 const jobsFor = (files: string[]) =>
-  isCitus || files.some((file) => file.startsWith('test/faults/')) ? 2 : 3
+  isCitus || files.some((file) => file.startsWith('test/faults/')) ? 2 : 4
 
 async function run(files: string[]): Promise<number> {
   const server = await startPostgres(process.env)

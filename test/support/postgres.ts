@@ -17,7 +17,7 @@ export interface Server {
 const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' }
 
 const ramDisk = '/dev/shm'
-/** Room for WAL (1 GB at most) and for the databases of three test files, with a reserve. */
+/** Room for WAL (1 GB at most) and for the databases of four test files, with a reserve. */
 const neededBytes = 4 * 2 ** 30
 
 /**
