@@ -1,14 +1,21 @@
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.IOException;
 import java.math.BigDecimal;
 import java.net.URI;
 import java.net.http.HttpClient;
+import java.net.http.HttpHeaders;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.ZonedDateTime;
+import java.time.format.DateTimeFormatter;
+import java.time.format.DateTimeParseException;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Prints the identifier and the amount of every portfolio transaction of a connection, with all digits.
@@ -27,57 +34,87 @@ class ListTransactions {
                     + "/portfolios/transactions";
     static final int LIMIT = 1000;
     static final int ATTEMPTS = 6;
-    static final Duration TIMEOUT = Duration.ofSeconds(30);
+    static final int TIMEOUT_SECONDS = 30;
+    /** A longer `Retry-After` ends the program. */
+    static final int MAX_WAIT_SECONDS = 60;
     static final HttpClient CLIENT = HttpClient.newHttpClient();
     static final ObjectMapper MAPPER = new ObjectMapper();
 
+    record Page(JsonNode body, String version) {}
+
+    static void fail(String reason) {
+        System.err.println(reason);
+        System.exit(1);
+    }
+
+    /** Seconds of `Retry-After`, which is a number of seconds or an HTTP date. */
+    static double retryAfter(String text) {
+        if (text.matches("\\d+")) {
+            return Double.parseDouble(text);
+        }
+        try {
+            ZonedDateTime time = ZonedDateTime.parse(text, DateTimeFormatter.RFC_1123_DATE_TIME);
+            return Math.max(0, Duration.between(Instant.now(), time).toSeconds());
+        } catch (DateTimeParseException error) {
+            return 0;
+        }
+    }
+
     /** Requests a page. Repeats the request after 429, 503, and if no complete response arrives. */
-    static HttpResponse<String> request(String query) throws Exception {
+    static Page request(String query) throws InterruptedException {
         HttpRequest request =
                 HttpRequest.newBuilder(URI.create(LIST + "?" + query))
-                        .timeout(TIMEOUT)
                         .header("Authorization", "Bearer " + APP_TOKEN)
                         // Decimals are JSON strings, so Jackson does not round them.
                         .header("Accept", "application/json;IEEE754Compatible=true")
                         .build();
         for (int attempt = 1; ; attempt++) {
-            double delay = Math.pow(2, attempt) * Math.random();
+            String reason;
+            boolean retry = true;
+            double wait = 0;
             try {
                 HttpResponse<String> response =
-                        CLIENT.send(request, HttpResponse.BodyHandlers.ofString());
+                        CLIENT.sendAsync(request, HttpResponse.BodyHandlers.ofString())
+                                // The timeout of a request ends before its body.
+                                .orTimeout(TIMEOUT_SECONDS, TimeUnit.SECONDS)
+                                .join();
+                HttpHeaders headers = response.headers();
                 if (response.statusCode() == 200) {
-                    return response;
+                    JsonNode body = MAPPER.readTree(response.body());
+                    return new Page(body, headers.firstValue("Data-Version").orElseThrow());
                 }
-                if (attempt == ATTEMPTS || !Set.of(429, 503).contains(response.statusCode())) {
-                    // The error body has the cause in `code`, and the request in `requestId`.
-                    System.err.println(response.body());
-                    System.exit(1);
-                }
-                delay += response.headers().firstValueAsLong("Retry-After").orElse(1);
-            } catch (IOException error) {
-                if (attempt == ATTEMPTS) {
-                    throw error;
-                }
+                // The error body has the cause in `code`, and the request in `requestId`.
+                reason = "Status " + response.statusCode() + ": " + response.body();
+                retry = Set.of(429, 503).contains(response.statusCode());
+                wait = retryAfter(headers.firstValue("Retry-After").orElse(""));
+            } catch (CompletionException | JsonProcessingException error) {
+                Throwable cause = error.getCause() == null ? error : error.getCause();
+                reason = "No complete response from " + BASE_URL + ": " + cause;
             }
+            if (!retry || attempt == ATTEMPTS || wait > MAX_WAIT_SECONDS) {
+                fail(reason);
+            }
+            double delay = wait + 0.5 * Math.pow(2, attempt - 1) * Math.random();
             Thread.sleep((long) (delay * 1000));
         }
     }
 
-    public static void main(String[] args) throws Exception {
+    public static void main(String[] args) throws InterruptedException {
+        if (!BASE_URL.matches("https?:.*")) {
+            fail("BASE_URL must start with http:// or https://.");
+        }
         // With `version`, all pages are of one state of the data. If it changes: 412, start again.
-        String version = "";
+        String same = "";
         long total = 1;
         for (int number = 0; (long) number * LIMIT < total; number++) {
-            HttpResponse<String> response =
-                    request("limit=" + LIMIT + "&page=" + number + version);
-            JsonNode page = MAPPER.readTree(response.body());
-            for (JsonNode item : page.get("items")) {
+            Page page = request("limit=" + LIMIT + "&page=" + number + same);
+            for (JsonNode item : page.body().get("items")) {
                 String amount = item.get("amount").textValue();
                 String digits = amount == null ? "null" : new BigDecimal(amount).toPlainString();
                 System.out.println(item.get("transactionId").textValue() + " " + digits);
             }
-            version = "&version=" + response.headers().firstValue("Data-Version").orElseThrow();
-            total = page.get("totalItems").longValue();
+            same = "&version=" + page.version();
+            total = page.body().get("totalItems").longValue();
         }
     }
 }

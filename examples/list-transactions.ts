@@ -18,6 +18,8 @@ interface Page {
 const LIMIT = 1000
 const ATTEMPTS = 6
 const TIMEOUT_MS = 30_000
+/** A longer `Retry-After` ends the program. */
+const MAX_WAIT_MS = 60_000
 const list = `${BASE_URL}/api/v1/queries/connections/${CONNECTION_TOKEN}/portfolios/transactions`
 const headers = {
   Authorization: `Bearer ${APP_TOKEN}`,
@@ -25,29 +27,43 @@ const headers = {
   Accept: 'application/json;IEEE754Compatible=true',
 }
 
+function fail(reason: string): never {
+  console.error(reason)
+  process.exit(1)
+}
+
+/** Milliseconds of `Retry-After`, which is a number of seconds or an HTTP date. */
+function retryAfterMs(text: string): number {
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now()
+  return Math.max(0, ms || 0)
+}
+
 /** Requests a page. Repeats the request after 429, 503, and if no complete response arrives. */
 async function request(query: string): Promise<{ page: Page; version: string | null }> {
   for (let attempt = 1; ; attempt += 1) {
-    let delay = 2 ** attempt * Math.random()
+    let reason: string
+    let retry = true
+    let waitMs = 0
     try {
       const signal = AbortSignal.timeout(TIMEOUT_MS)
       const response = await fetch(`${list}?${query}`, { headers, signal })
-      const body = await response.json()
+      const body = await response.text()
       if (response.status === 200)
-        return { page: body as Page, version: response.headers.get('data-version') }
+        return { page: JSON.parse(body), version: response.headers.get('data-version') }
       // The error body has the cause in `code`, and the request in `requestId`.
-      if (attempt === ATTEMPTS || ![429, 503].includes(response.status)) {
-        console.error(body)
-        process.exit(1)
-      }
-      delay += Number(response.headers.get('retry-after') ?? 1)
+      reason = `Status ${response.status}: ${body}`
+      retry = [429, 503].includes(response.status)
+      waitMs = retryAfterMs(response.headers.get('retry-after') ?? '')
     } catch (error) {
-      if (attempt === ATTEMPTS) throw error
+      const { message, cause } = error as { message: string; cause?: NodeJS.ErrnoException }
+      reason = `No complete response from ${BASE_URL}: ${cause?.message || cause?.code || message}`
     }
-    await sleep(delay * 1000)
+    if (!retry || attempt === ATTEMPTS || waitMs > MAX_WAIT_MS) fail(reason)
+    await sleep(waitMs + 500 * 2 ** (attempt - 1) * Math.random())
   }
 }
 
+if (!/^https?:/.test(BASE_URL)) fail('BASE_URL must start with http:// or https://.')
 /** With `version`, all pages are of one state of the data. If it changes: 412, start again. */
 let version: string | null = null
 for (let number = 0, total = 1; number * LIMIT < total; number += 1) {

@@ -3,10 +3,12 @@
 Needs Python 3.9 or later: python3 examples/list_transactions.py
 """
 
+import email.utils
 import http.client
 import json
 import os
 import random
+import re
 import sys
 import time
 import urllib.error
@@ -20,6 +22,8 @@ CONNECTION_TOKEN = os.environ.get("CONNECTION_TOKEN", "DEMOSMALL1")
 LIMIT = 1000
 ATTEMPTS = 6
 TIMEOUT_SECONDS = 30
+# A longer Retry-After ends the program.
+MAX_WAIT_SECONDS = 60
 LIST = f"{BASE_URL}/api/v1/queries/connections/{CONNECTION_TOKEN}/portfolios/transactions"
 HEADERS = {
     "Authorization": f"Bearer {APP_TOKEN}",
@@ -28,25 +32,47 @@ HEADERS = {
 }
 
 
+def send(query):
+    """Returns the status, the headers and the body of a response."""
+    sent = urllib.request.Request(f"{LIST}?{query}", headers=HEADERS)
+    try:
+        response = urllib.request.urlopen(sent, timeout=TIMEOUT_SECONDS)
+    except urllib.error.HTTPError as error:
+        response = error
+    with response:
+        return response.status, response.headers, response.read()
+
+
+def retry_after(text):
+    """Seconds of Retry-After, which is a number of seconds or an HTTP date."""
+    if re.fullmatch("[0-9]+", text):
+        return float(text)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+
+
 def request(query):
     """Requests a page. Repeats the request after 429, 503, and if no complete response arrives."""
     for attempt in range(1, ATTEMPTS + 1):
-        delay = 2**attempt * random.random()
+        retry, wait = True, 0.0
         try:
-            sent = urllib.request.Request(f"{LIST}?{query}", headers=HEADERS)
-            with urllib.request.urlopen(sent, timeout=TIMEOUT_SECONDS) as response:
-                return json.loads(response.read()), response.headers["Data-Version"]
-        except urllib.error.HTTPError as error:
-            if attempt == ATTEMPTS or error.code not in (429, 503):
-                # The error body has the cause in `code`, and the request in `requestId`.
-                sys.exit(error.read().decode())
-            delay += float(error.headers.get("Retry-After", 1))
-        except (OSError, http.client.HTTPException):
-            if attempt == ATTEMPTS:
-                raise
-        time.sleep(delay)
+            status, headers, body = send(query)
+            if status == 200:
+                return json.loads(body), headers["Data-Version"]
+            # The error body has the cause in `code`, and the request in `requestId`.
+            reason = f"Status {status}: {body.decode(errors='replace')}"
+            retry, wait = status in (429, 503), retry_after(headers.get("Retry-After", ""))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = f"No complete response from {BASE_URL}: {getattr(error, 'reason', error)}"
+        if not retry or attempt == ATTEMPTS or wait > MAX_WAIT_SECONDS:
+            sys.exit(reason)
+        time.sleep(wait + 0.5 * 2 ** (attempt - 1) * random.random())
 
 
+if not BASE_URL.startswith(("http:", "https:")):
+    sys.exit("BASE_URL must start with http:// or https://.")
 # With `version`, all pages are of one state of the data. If it changes: 412, start again.
 number, total, same = 0, 1, ""
 while number * LIMIT < total:

@@ -63,7 +63,8 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
     // The requests of the three pages, some of them more than once.
     const faults: Fault[] = ['none', 'cut', 'none', 'unavailable', 'none']
     const fault = (n: number) => faults[n] ?? 'none'
-    const proxy = await startFaultProxy(t, { target: service.url, fault })
+    const retryAfter = new Date().toUTCString()
+    const proxy = await startFaultProxy(t, { target: service.url, fault, retryAfter })
     const printed = await execute(language, [join(ROOT, 'examples', file)], { BASE_URL: proxy.url })
     const rows = await readList(service, caller, 'portfolio')
     const wanted = rows.map(({ transactionId, amount }) => `${transactionId} ${amount}\n`)
@@ -71,10 +72,24 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
     t.same(proxy.counts, { none: 3, cut: 1, unavailable: 1 })
   })
 
-  t.test(`${file}: an error response ends it`, async (t) => {
-    const env = { BASE_URL: service.url, CONNECTION_TOKEN: 'unknown' }
-    const ended = execute(language, [join(ROOT, 'examples', file)], env)
-    await t.rejects(ended, /connection_not_found/)
+  t.test(`${file}: an error ends it with one sentence and exit code 1`, async (t) => {
+    const source = await readFile(join(ROOT, 'examples', file), 'utf8')
+    const copy = join(t.testdir(), file)
+    await writeFile(copy, source.replace('ATTEMPTS = 6', 'ATTEMPTS = 2'))
+    const retryAfter = new Date(Date.now() + 86_400_000).toUTCString()
+    const fault = (n: number): Fault => (n === 0 ? 'unavailable' : 'page')
+    const proxy = await startFaultProxy(t, { target: service.url, fault, retryAfter })
+    const cases = [
+      [proxy.url, 'Status 503: .*service_unavailable'],
+      [proxy.url, 'Status 404: <h1>'],
+      ['http://127.0.0.1:2', 'No complete response from http://127.0.0.1:2: .*Conn'],
+    ] as const
+    for (const [BASE_URL, sentence] of cases) {
+      // The message of execFile() has the output, too.
+      const message = new RegExp(`^Command failed: .*\n(${sentence}.*)\n\n\\1\n$`, 'i')
+      await t.rejects(execute(language, [copy], { BASE_URL }), { code: 1, message })
+    }
+    t.same(proxy.counts, { unavailable: 1, page: 1 }, 'no retry after a day, nor after 404')
   })
 }
 

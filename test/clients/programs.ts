@@ -9,15 +9,15 @@ export interface ProgramOptions {
 
 /**
  * Runs a program in a new process and returns its standard output.
- * @throws Error with its output if it fails
+ * @throws Error with its exit code and its output if it fails
  */
 export async function run(command: string, args: string[], options: ProgramOptions = {}) {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
   const env = { PATH, HOME, NODE_COMPILE_CACHE, ...options.env }
   const limits = { maxBuffer: 50_000_000, timeout: 120_000 }
   const ended = await promisify(execFile)(command, args, { ...options, env, ...limits }).catch(
-    ({ message, stdout = '', stderr = '' }) => {
-      throw new Error(`${message}\n${stdout}${stderr}`)
+    ({ message, code, stdout = '', stderr = '' }) => {
+      throw Object.assign(new Error(`${message}\n${stdout}${stderr}`), { code })
     },
   )
   return ended.stdout
