@@ -112,6 +112,17 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     })
   })
 
+  t.test(`${language}: error of TLS: its code; invalid Retry-After: no wait`, async (t) => {
+    const access = accessOf(service, caller)
+    const tls = { ...access, url: service.url.replace('http:', 'https:'), attempts: 1 }
+    t.match(await failureOf(client.orders(tls)), { code: /WRONG_VERSION_NUMBER/ })
+    for (const retryAfter of ['²', 'Fri, 06 Nov 2026 08:49:37 +99999999999999']) {
+      const fault = (n: number) => (n === 0 ? 'unavailable' : 'none')
+      const proxy = await startFaultProxy(t, { target: service.url, fault, retryAfter })
+      t.equal((await client.orders(accessOf(proxy, caller))).length, 2, retryAfter)
+    }
+  })
+
   t.test(`${language}: no error shows a token or an address`, async (t) => {
     const fault = (n: number) => (['silent', 'reset', 'cut', 'unavailable', 'page'] as const)[n]
     const proxy = await startFaultProxy(t, {

@@ -216,11 +216,11 @@ def _problem_of(status: int, body: Any) -> Optional[Exception]:
 def _retry_after(headers: Headers) -> float:
     """Seconds of ``Retry-After``, which is a number of seconds or an HTTP date."""
     text = headers.get("retry-after", "")
-    if text.isdigit():
+    if re.fullmatch("[0-9]+", text):
         return float(text)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
 
 
@@ -237,5 +237,10 @@ def _code_of(error: BaseException) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, (TimeoutError, socket.timeout)):
         return "timeout"
+    # The numbers of these two are not those of the operating system: 1 is also EPERM.
+    if isinstance(reason, ssl.SSLError):
+        return reason.reason or "network_error"
+    if isinstance(reason, socket.gaierror):
+        return "EAI_AGAIN" if reason.errno == socket.EAI_AGAIN else "ENOTFOUND"
     number = getattr(reason, "errno", None)
     return errno.errorcode.get(number, "network_error") if number else "network_error"
