@@ -105,11 +105,11 @@ t.test('CSV with invalid values: each with its line and field', async (t) => {
   const noExponent = (cell: string) =>
     `a number without an exponent is expected, not "${cell}": a spreadsheet may have dropped digits`
   t.same(await problems('portfolio-transactions', text, csv), [
-    '5: amount: a number is expected, not "1,5"',
+    '5: amount: a number is expected, as 1234.50, not "1,5"',
     '7: retentionDetail.retentionTo: null is not allowed here',
-    '8: amount: a number is expected, not "01"',
+    '8: amount: a number is expected, as 1234.50, not "01"',
     '9: type: "buy" is not in the list; the closest is BUY',
-    '9: amount: a number is expected, not "NaN"',
+    '9: amount: a number is expected, as 1234.50, not "NaN"',
     '10: transactionId: duplicate of the row on line 2 of rows.ndjson',
     `11: amount: ${noExponent('1.2E+3')}`,
     `12: retentionDetail.retentionTo: ${noExponent('1e-7')}`,
@@ -130,7 +130,16 @@ t.test('CSV with a wrong header: every wrong name', async (t) => {
     /^1: transactionId;type: commas must separate the fields/,
   ])
   t.match(await problems('transfer-orders', 'id,cif\n', csv), [/^1: cif: there is no such field/])
-  for (const text of [`${cells(1)}\n${cells(2)}\n`, 'Fecha,Importe\n'])
+  t.same(await problems('portfolio-transactions', `${names},,""\n${cells(1)},,\n`, csv), [
+    '1: field 5 of the header has no name',
+    '1: field 6 of the header has no name',
+  ])
+  const twice = `${names},retentionFrom,retentionDetail.retentionFrom,retentionTo\n`
+  t.same(await problems('portfolio-transactions', `${twice}${cells(1)},1,2,3\n`, csv), [
+    '1: retentionDetail.retentionFrom: the field appears twice',
+  ])
+  const title = `Statement of 2026\n\n${names}\n${cells(1)}\n`
+  for (const text of [`${cells(1)}\n${cells(2)}\n`, 'Fecha,Importe\n', title])
     t.same(await problems('portfolio-transactions', text, csv), [
       '1: the first line must have names of fields, such as transactionId',
     ])

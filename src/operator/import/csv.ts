@@ -4,9 +4,9 @@ import { OperatorError } from '../../operator-error.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { escaped, pluralize } from '../output.ts'
 import type { Field, Fields } from './import-types.ts'
-import { type Value, visible } from './json-scanner.ts'
+import { CR_ALONE, type Value, visible } from './json-scanner.ts'
 import { suggestion } from './rules.ts'
-import { MAXIMUM_LINE_BYTES, type Source } from './source.ts'
+import { MAXIMUM_LINE_BYTES, NOT_UTF8, type Source } from './source.ts'
 
 const BLOCK_CHARACTERS = 64 * 1024
 
@@ -24,14 +24,13 @@ type Member = (cells: Cell[]) => string
  * @throws OperatorError if the source is not UTF-8
  */
 export async function* csvAsJson(source: Source, fields: Fields): AsyncGenerator<Buffer> {
-  let members: Member[] | undefined
+  let members: Member[] = []
   let written = 0
   let text = ''
-  for await (const { line, cells } of recordsOf(source)) {
-    if (members === undefined) {
-      members = membersOf(cells, fields, source.name)
-      continue
-    }
+  const onHeader = (header: Cell[]) => {
+    members = membersOf(header, fields, source.name)
+  }
+  for await (const { line, cells } of recordsOf(source, onHeader)) {
     text += `${'\n'.repeat(line - 1 - written)}{${members.map((member) => member(cells)).join()}}`
     written = line - 1
     if (text.length < BLOCK_CHARACTERS) continue
@@ -41,7 +40,11 @@ export async function* csvAsJson(source: Source, fields: Fields): AsyncGenerator
   yield Buffer.from(text)
 }
 
-async function* recordsOf(source: Source): AsyncGenerator<CsvRecord> {
+/** Returns the records after the header. `onHeader` rejects a header before the number of fields does. */
+async function* recordsOf(
+  source: Source,
+  onHeader: (header: Cell[]) => void,
+): AsyncGenerator<CsvRecord> {
   let breaksInCells = 0
   let names = 0
   /** Lines of the records that the parser has not returned yet. */
@@ -53,10 +56,12 @@ async function* recordsOf(source: Source): AsyncGenerator<CsvRecord> {
     // As in PostgreSQL: "" is an empty text, and no characters are null.
     cast: (text, { quoting }) => (text === '' && !quoting ? null : text),
     on_record: (cells, { records, empty_lines }) => {
-      lines.push(records + empty_lines + breaksInCells)
+      const isHeader = names === 0
+      if (isHeader) onHeader(cells)
+      else lines.push(records + empty_lines + breaksInCells)
       names ||= cells.length
       for (const cell of cells) breaksInCells += (cell?.split('\n').length ?? 1) - 1
-      return cells
+      return isHeader ? null : cells
     },
   }
   const parser = pipeline(Readable.from(decode(source)), parse(options as Options), () => {})
@@ -82,8 +87,7 @@ async function* decode({ name, chunks }: Source): AsyncGenerator<string> {
     yield decoder.decode()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    const advice = 'give the output of `iconv -f WINDOWS-1252 -t UTF-8`, or of another encoding'
-    throw new OperatorError(`${escaped(name)} is not UTF-8: ${advice}.`)
+    throw new OperatorError(`${escaped(name)} is ${NOT_UTF8}.`)
   }
 }
 
@@ -91,15 +95,19 @@ async function* decode({ name, chunks }: Source): AsyncGenerator<string> {
 function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
   const names = columnNames(fields)
   const reject = (reason: string) => new ImportRejected([{ file, line: 1, reason }], 1)
-  if (header.some((cell) => cell?.includes('\r')))
-    throw reject('a line must end with LF or CRLF, not with CR alone')
-  if (header.length > 1 && !header.some((cell) => names.has(cell ?? '')))
+  if (header.some((cell) => cell?.includes('\r'))) throw reject(CR_ALONE)
+  const isSeparated = header.length > 1 || !/[;\t|]/.test(header[0] ?? '')
+  if (isSeparated && !header.some((cell) => names.has(cell ?? '')))
     throw reject(`the first line must have names of fields, such as ${fields.inOrder[0]?.path}`)
+  // A member of an object may have two names.
+  const meanings = header.map((cell) => names.get(cell ?? '') ?? cell)
   const problems = header.flatMap((cell, index) => {
     const name = cell ?? ''
     const field = visible(name.slice(0, 60))
     const problem = (reason: string) => [{ file, line: 1, field, reason }]
-    if (header.indexOf(cell) < index) return problem('the field appears twice')
+    if (name === '')
+      return [{ file, line: 1, reason: `field ${index + 1} of the header has no name` }]
+    if (meanings.indexOf(names.get(name) ?? cell) < index) return problem('the field appears twice')
     if (names.has(name)) return []
     if (header.length === 1) return problem('commas must separate the fields of the header')
     return problem(`there is no such field${suggestion(name, names.keys())}`)

@@ -1,6 +1,7 @@
 import { escaped } from '../output.ts'
 
 const LINE_BREAK = 0x0a
+const RETURN = 0x0d
 const QUOTE = 0x22
 const PLUS = 0x2b
 const COMMA = 0x2c
@@ -16,6 +17,8 @@ const CLOSING_BRACE = 0x7d
 function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= 0x39
 }
+
+export const CR_ALONE = 'a line must end with LF or CRLF, not with CR alone'
 
 /** The line is not JSON. The message names the error and its position. */
 export class NotJson extends Error {
@@ -100,7 +103,9 @@ export class JsonScanner {
   }
 
   expectEnd(): void {
-    if (!this.atEnd()) throw this.#unexpected('nothing more is expected after the object')
+    if (this.atEnd()) return
+    if (this.#bytes[this.#at - 1] === RETURN) throw new NotJson(CR_ALONE)
+    throw this.#unexpected('nothing more is expected after the object')
   }
 
   /** Reads the closing brace directly after an opening one. */
@@ -269,5 +274,5 @@ function nameOf(character: string): string {
 }
 
 function isBlank(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x09 || byte === 0x0d
+  return byte === 0x20 || byte === 0x09 || byte === RETURN
 }

@@ -18,13 +18,26 @@ export interface Source {
 
 const GZIP = [0x1f, 0x8b]
 
+type Bytes = (number | undefined)[]
+
+const ZIP = [0x50, 0x4b, 0x03, 0x04]
+/** Names of the first file in a zip archive that is a workbook of Excel or LibreOffice. */
+const IN_WORKBOOKS = ['[Content_Types].xml', '_rels/', 'docProps/', 'xl/', 'mimetype']
+const WORKBOOK = 'a workbook: save its sheet as CSV in UTF-8, and use `--format csv`'
+
 /**
  * First bytes of files that are not UTF-8 text, and advice. Undefined stands for any byte. UTF-32
  * starts like UTF-16.
  */
-const OTHER_FORMATS: [(number | undefined)[], string][] = [
+const OTHER_FORMATS: [Bytes, string][] = [
   [[0x28, 0xb5, 0x2f, 0xfd], 'compressed by zstd: give the output of `zstd -dc`'],
-  [[0x50, 0x4b, 0x03, 0x04], 'a zip archive: give the files in it'],
+  [[0x42, 0x5a, 0x68], 'compressed by bzip2: give the output of `bzip2 -dc`'],
+  [[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0], 'compressed by xz: give the output of `xz -dc`'],
+  ...IN_WORKBOOKS.map((name): [Bytes, string] => [[...ZIP, ...bytesAt(26, name)], WORKBOOK]),
+  [[0xd0, 0xcf, 0x11, 0xe0], WORKBOOK],
+  [ZIP, 'a zip archive: give the files in it'],
+  [bytesAt(257, 'ustar'), 'a tar archive: give the files in it'],
+  [bytesAt(0, '%PDF'), 'a PDF document: export its rows as newline-delimited JSON or CSV'],
   [[0xff, 0xfe, 0, 0], utf('32')],
   [[0, 0, 0xfe, 0xff], utf('32')],
   [[0xff, 0xfe], utf('16')],
@@ -35,12 +48,17 @@ const OTHER_FORMATS: [(number | undefined)[], string][] = [
   [[0], `probably ${utf('16BE')} (it has zero bytes)`],
 ]
 
+function bytesAt(offset: number, text: string): Bytes {
+  return [...Array(offset), ...Buffer.from(text)]
+}
+
 function utf(form: string): string {
   return `UTF-${form}: give the output of \`iconv -f UTF-${form} -t UTF-8\``
 }
 
-/** First characters of JSON that is not one row a line. jq before 1.7 rounds numbers. */
-const OTHER_JSON: [RegExp, string][] = [
+/** First characters of HTML, and of JSON that is not one row a line. jq before 1.7 rounds numbers. */
+const NEITHER: [RegExp, string][] = [
+  [/^\s*</, 'HTML or XML, such as an error page: export newline-delimited JSON or CSV'],
   [/^\s*\[/, "a JSON array: give the output of `jq -c '.[]'` (1.7 or later)"],
   [
     /^\s*\{\s*"items"\s*:/,
@@ -51,16 +69,16 @@ const OTHER_JSON: [RegExp, string][] = [
 
 /** First characters of text in another form than the format of the import. */
 const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
-  ndjson: [...OTHER_JSON, [/^\s*[^\s{][^\n{]*[,;\t]/, 'probably CSV: add `--format csv`']],
+  ndjson: [...NEITHER, [/^\s*[^\s{][^\n{]*[,;\t]/, 'probably CSV: add `--format csv`']],
   csv: [
-    ...OTHER_JSON,
+    ...NEITHER,
     [/^\s*\{/, 'newline-delimited JSON: leave out `--format csv`'],
     [/^sep=/i, 'CSV with a line for Excel: give the output of `tail -n +2`'],
   ],
 }
 
 /** Bytes that decide about the format, at least. */
-const START_BYTES = 64
+const START_BYTES = 262
 
 /**
  * Passes on the bytes of a source, decompressed.
@@ -111,6 +129,9 @@ async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGe
   }
 }
 
+export const NOT_UTF8 =
+  'not UTF-8: give the output of `iconv -f WINDOWS-1252 -t UTF-8`, or of another encoding'
+
 /** Limit of a line: a file without line breaks must not fill the memory. */
 export const MAXIMUM_LINE_BYTES = 1024 * 1024
 
@@ -160,7 +181,7 @@ export function* linesOf(block: Buffer): Generator<Line> {
 
 function lineProblem(line: Buffer): string | undefined {
   if (line.length > MAXIMUM_LINE_BYTES) return `the line is longer than ${MAXIMUM_LINE_BYTES} bytes`
-  return isUtf8(line) ? undefined : 'the line is not UTF-8'
+  return isUtf8(line) ? undefined : `the line is ${NOT_UTF8}`
 }
 
 const CHUNK_BYTES = 256 * 1024
