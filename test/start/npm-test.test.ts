@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
@@ -44,13 +45,30 @@ async function fileOf(name: string, code: string): Promise<string> {
 
 t.test('run that cannot start: one sentence and exit code 1', async (t) => {
   const links = ['test/lists/links.test.ts']
-  const url = 'postgres://127.0.0.1:1/none'
+  const client = await openClient(t, server)
+  const role = `plain_${randomBytes(6).toString('hex')}`
+  await client.query(`create role ${role} login password 'plain'`)
+  t.teardown(() => client.query(`drop role ${role}`))
+  const serverWith = (parts: Partial<URL>) => Object.assign(new URL(server), parts).href
+  const urls: [string, RegExp][] = [
+    ['foo', /^TEST_DATABASE_URL must be a URL like postgres:/],
+    ['postgres://127.0.0.1:1/none', /^TEST_DATABASE_URL cannot be used: connect ECONNREFUSED/],
+    [serverWith({ pathname: '/none' }), /^TEST_DATABASE_URL cannot .*"none" does not exist/],
+    [
+      serverWith({ username: role, password: 'plain' }),
+      /^TEST_DATABASE_URL has .* a superuser\.$/m,
+    ],
+  ]
   const cases: [string[], Record<string, string>, RegExp][] = [
     [['test/lnks.test.ts'], {}, /^There is no test file test\/lnks.*closest is test\/lists\/links/],
     [[...links, 'test/zzzzzz/'], {}, /^There is no test file test\/zzzzzz\/\.\n$/],
     [links, { TEST_POSTGRES: 'contaner' }, /^TEST_POSTGRES must be embedded, container or citus/],
     [links, { TEST_POSTGRES: 'citus', TEST_CITUS: '/none' }, /^TEST_CITUS must be the folder/],
-    [links, { TEST_DATABASE_URL: url }, /^TEST_DATABASE_URL cannot be used: connect ECONNREFUSED/],
+    ...urls.map(([url, sentence]): [string[], Record<string, string>, RegExp] => [
+      links,
+      { TEST_DATABASE_URL: url },
+      sentence,
+    ]),
     [
       links,
       { TEST_POSTGRES: 'container', DOCKER_HOST: 'tcp://127.0.0.1:1', HOME: folder },

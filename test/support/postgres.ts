@@ -1,10 +1,11 @@
 import { chmod, mkdtemp, readFile, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pg from 'pg'
 import { OperatorError } from '../../src/operator-error.ts'
+import { serverUrlProblem } from '../../src/postgres/server-urls.ts'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { startCitus } from './citus.ts'
-import { onServer } from './template.ts'
 
 /** A PostgreSQL server for one test run. */
 export interface Server {
@@ -36,10 +37,33 @@ export async function startPostgres(environment: NodeJS.ProcessEnv): Promise<Ser
 }
 
 async function useServer(url: string): Promise<Server> {
-  await onServer(url, 'select').catch(({ message, code }) => {
-    throw new OperatorError(`TEST_DATABASE_URL cannot be used: ${message || code}.`)
-  })
+  const problem = serverUrlProblem(url) ?? (await serverProblem(url))
+  if (problem) throw new OperatorError(`TEST_DATABASE_URL ${problem}.`)
   return { url, stop: async () => {} }
+}
+
+/** PostgreSQL 15 has the strategy with which tests clone their database. */
+const MINIMUM_VERSION = 15
+
+/** Explains why the tests cannot use a server. */
+async function serverProblem(url: string): Promise<string | undefined> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 })
+  // A server that stops reports the error to the statement, too.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const { rows } = await client.query(`select current_setting('server_version') as version,
+      current_setting('is_superuser') = 'on' as superuser, current_user as role`)
+    const [{ version, superuser, role }] = rows
+    if (Number.parseInt(version, 10) < MINIMUM_VERSION)
+      return `leads to PostgreSQL ${version}: the tests need ${MINIMUM_VERSION} or later`
+    return superuser ? undefined : `has the role ${role}: the tests need a superuser`
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException
+    return `cannot be used: ${message || code}`
+  } finally {
+    await client.end()
+  }
 }
 
 async function startInTemporaryFolder(): Promise<Server> {
