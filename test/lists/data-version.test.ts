@@ -31,6 +31,15 @@ for (const list of listNames) {
     t.not((await get(connection[list], { token })).headers.get('data-version'), version)
   })
 
+  t.test(`412, ${list}: another list of the connection has changed`, async (t) => {
+    const { token, connection } = await addCaller(db)
+    const { headers } = await get(connection[list], { token })
+    for (const name of listNames.filter((name) => name !== list))
+      await lists[name].add(db, connection, {})
+    const path = `${connection[list]}?version=${headers.get('data-version')}`
+    t.equal((await get(path, { token })).status, 412)
+  })
+
   t.test(`400, ${list}: version is not a data version, or next to since`, async (t) => {
     const { token, connection } = await addCaller(db)
     const errorOf = async (query: string) => {
