@@ -221,6 +221,7 @@ t.test('Other compression, encoding or format: rejected with advice', async (t) 
     [Buffer.from('BZh91AY&SY,\n'), /^rows\.ndjson is compressed by bzip2: .*bzip2 -dc/],
     [Buffer.from('fd377a585a0000042c', 'hex'), /^rows\.ndjson is compressed by xz: .*xz -dc/],
     [gzipSync('rows'.padEnd(257, '\0').concat('ustar')), /^rows\.ndjson is a tar archive: /],
+    [Buffer.alloc(4096), /^rows\.ndjson is damaged: it starts with zero bytes\.$/],
     [Buffer.from('%PDF-1.7\n'), /^rows\.ndjson is a PDF document: /],
     [Buffer.from('\n<!DOCTYPE html>\n<html>'), /^rows\.ndjson is HTML or XML, such as an error/],
     [Buffer.from('fffe00007b000000', 'hex'), /^rows\.ndjson is UTF-32: .*iconv -f UTF-32/],

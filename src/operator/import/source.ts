@@ -38,6 +38,7 @@ const OTHER_FORMATS: [Bytes, string][] = [
   [ZIP, 'a zip archive: give the files in it'],
   [bytesAt(257, 'ustar'), 'a tar archive: give the files in it'],
   [bytesAt(0, '%PDF'), 'a PDF document: export its rows as newline-delimited JSON or CSV'],
+  [[0, 0, 0, 0], 'damaged: it starts with zero bytes'],
   [[0xff, 0xfe, 0, 0], utf('32')],
   [[0, 0, 0xfe, 0xff], utf('32')],
   [[0xff, 0xfe], utf('16')],
