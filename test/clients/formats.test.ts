@@ -108,3 +108,18 @@ t.test('beancount_file.py: bean-check accepts it; every row with its digits', as
     t.strictSame(missing, [], `${cash.length} and ${portfolio.length} rows`)
   }
 })
+
+t.test('unknown connection: each program ends with one sentence', async (t) => {
+  const env = { ...pythonEnvironment, ...variables('unknown') }
+  for (const [command, program] of [
+    [process.execPath, 'typescript/examples/ghostfolio.ts'],
+    ['python3', 'python/examples/beancount_file.py'],
+  ] as const) {
+    const ended = run(command, [join(clients, program)], {
+      env: { ...env, NODE_NO_WARNINGS: '1' },
+    })
+    // The message of execFile() has the output, too.
+    const message = /^Command failed: .*\n(404 connection_not_found: .*)\n\n\1\n$/
+    await t.rejects(ended, { code: 1, message }, program)
+  }
+})

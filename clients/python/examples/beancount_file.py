@@ -8,10 +8,11 @@ transactions. Check the file with ``bean-check``.
 
 import os
 import re
+import sys
 from decimal import Decimal
 from typing import Dict, List, Optional, Set
 
-from investment_data import InvestmentData
+from investment_data import InvestmentData, ProblemError, TransportError
 
 BASE_URL = os.environ.get("BASE_URL", "http://127.0.0.1:3000")
 APP_TOKEN = os.environ.get("APP_TOKEN", "idq_demo_wealth_this_token_is_public")
@@ -59,8 +60,14 @@ def transaction(
     entries.append("\n".join(lines))
 
 
-connection = InvestmentData(BASE_URL, APP_TOKEN).connection(CONNECTION_TOKEN)
-for movement in connection.account_transactions():
+try:
+    connection = InvestmentData(BASE_URL, APP_TOKEN).connection(CONNECTION_TOKEN)
+    movements = list(connection.account_transactions())
+    rows = list(connection.portfolio_transactions())
+except (ProblemError, TransportError, ValueError) as error:
+    sys.exit(str(error))
+
+for movement in movements:
     cash = account("Assets", "Cash", "A" + movement["accountId"][:8])
     other = account("Equity", "Cash", word(movement["type"]))
     amount, currency = movement["amount"], currency_of(movement["currency"])
@@ -75,7 +82,7 @@ for movement in connection.account_transactions():
         },
     )
 
-for row in connection.portfolio_transactions():
+for row in rows:
     titles, price = row["titles"], row["price"]
     day = row["operationDateDay"] or row["valueDateDay"] or ""
     meta = {"id": row["transactionId"]}

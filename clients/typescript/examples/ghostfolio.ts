@@ -44,11 +44,19 @@ function activityOf(row: PortfolioTransaction) {
   return { ...common, type: trade, quantity, unitPrice }
 }
 
-const api = new InvestmentData({ baseUrl: BASE_URL, token: APP_TOKEN })
+const rows: PortfolioTransaction[] = []
+try {
+  const api = new InvestmentData({ baseUrl: BASE_URL, token: APP_TOKEN })
+  for await (const row of api.connection(CONNECTION_TOKEN).portfolioTransactions()) rows.push(row)
+} catch (error) {
+  console.error((error as Error).message)
+  process.exit(1)
+}
+
 const activities: object[] = []
 const assetProfiles = new Map<string, object>()
 let omitted = 0
-for await (const row of api.connection(CONNECTION_TOKEN).portfolioTransactions()) {
+for (const row of rows) {
   const activity = activityOf(row)
   if (activity === undefined) {
     omitted += 1
