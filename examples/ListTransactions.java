@@ -37,6 +37,7 @@ class ListTransactions {
     static final int TIMEOUT_SECONDS = 30;
     /** A longer `Retry-After` ends the program. */
     static final int MAX_WAIT_SECONDS = 60;
+    static final String NO_RESPONSE = "No complete response from " + BASE_URL + ": ";
     static final HttpClient CLIENT = HttpClient.newHttpClient();
     static final ObjectMapper MAPPER = new ObjectMapper();
 
@@ -87,9 +88,10 @@ class ListTransactions {
                 reason = "Status " + response.statusCode() + ": " + response.body();
                 retry = Set.of(429, 503).contains(response.statusCode());
                 wait = retryAfter(headers.firstValue("Retry-After").orElse(""));
-            } catch (CompletionException | JsonProcessingException error) {
-                Throwable cause = error.getCause() == null ? error : error.getCause();
-                reason = "No complete response from " + BASE_URL + ": " + cause;
+            } catch (JsonProcessingException error) {
+                reason = NO_RESPONSE + error.getOriginalMessage();
+            } catch (CompletionException error) {
+                reason = NO_RESPONSE + error.getCause();
             }
             if (!retry || attempt == ATTEMPTS || wait > MAX_WAIT_SECONDS) {
                 fail(reason);
@@ -100,8 +102,8 @@ class ListTransactions {
     }
 
     public static void main(String[] args) throws InterruptedException {
-        if (!BASE_URL.matches("https?:.*")) {
-            fail("BASE_URL must start with http:// or https://.");
+        if (!BASE_URL.matches("https?://\\S+")) {
+            fail("BASE_URL must be an http or https URL.");
         }
         // With `version`, all pages are of one state of the data. If it changes: 412, start again.
         String same = "";

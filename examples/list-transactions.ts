@@ -63,7 +63,7 @@ async function request(query: string): Promise<{ page: Page; version: string | n
   }
 }
 
-if (!/^https?:/.test(BASE_URL)) fail('BASE_URL must start with http:// or https://.')
+if (!/^https?:\/\/\S+$/.test(BASE_URL)) fail('BASE_URL must be an http or https URL.')
 /** With `version`, all pages are of one state of the data. If it changes: 412, start again. */
 let version: string | null = null
 for (let number = 0, total = 1; number * LIMIT < total; number += 1) {

@@ -71,8 +71,8 @@ def request(query):
         time.sleep(wait + 0.5 * 2 ** (attempt - 1) * random.random())
 
 
-if not BASE_URL.startswith(("http:", "https:")):
-    sys.exit("BASE_URL must start with http:// or https://.")
+if not re.fullmatch(r"https?://\S+", BASE_URL):
+    sys.exit("BASE_URL must be an http or https URL.")
 # With `version`, all pages are of one state of the data. If it changes: 412, start again.
 number, total, same = 0, 1, ""
 while number * LIMIT < total:
