@@ -264,19 +264,29 @@ function send({ worker }: Member, message: ToWorker): void {
 }
 
 /**
- * Closes the connection that a worker has not accepted when it is killed. Node.js keeps it open forever,
- * because it waits for the reply of the worker. A closed connection stays closed.
+ * Closes the connections that a worker has not accepted when it is killed. Node.js keeps them open
+ * forever, because it waits for the reply of the worker. A connection that the worker has rejected
+ * belongs to another one.
  */
 function closeUnaccepted({ process: child }: Worker): void {
   const send = child.send.bind(child) as (...message: unknown[]) => boolean
-  let passed: { close?(): void } | undefined
+  const unaccepted = new Map<number, { close(): void }>()
   Object.assign(child, {
-    send: (message: unknown, handle?: typeof passed, ...rest: unknown[]) => {
-      passed = handle ?? passed
+    send: (
+      message: { act?: string; seq: number },
+      handle?: { close(): void },
+      ...rest: unknown[]
+    ) => {
+      if (handle && message.act === 'newconn') unaccepted.set(message.seq, handle)
       return send(message, handle, ...rest)
     },
   })
-  child.once('exit', () => passed?.close?.())
+  // Before the listener of node:cluster, which passes the next connection.
+  child.prependListener('internalMessage', ({ ack }: { ack: number }) => unaccepted.delete(ack))
+  // After the last message of the worker.
+  child.once('close', () => {
+    for (const handle of unaccepted.values()) handle.close()
+  })
 }
 
 /** Passes whole lines on: a pipe may mix lines of several processes. */
