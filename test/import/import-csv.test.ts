@@ -185,8 +185,26 @@ t.test('Text in the other format: rejected with the option to change', async (t)
     await t.rejects(run('portfolio-transactions', await newConnection(), text, csv), { message })
 })
 
+t.test(
+  'CSV with blank rows of a spreadsheet: skipped, and later lines keep their number',
+  async (t) => {
+    const text = `${names}\r\n,,,\r\n${cells(1)}\r\n\r\n,,,\r\n`
+    t.match(await run('portfolio-transactions', await newConnection(), text, csv), { read: 1 })
+    t.same(await problems('portfolio-transactions', `${text}x,,,\r\n,,,""\r\n`, csv), [
+      '6: transactionId: a UUID is expected, not "x"',
+      '6: portfolioId: null is not allowed here',
+      '6: type: null is not allowed here',
+      '6: operationDateDay or valueDateDay must have a value',
+      '7: transactionId: null is not allowed here',
+      '7: portfolioId: null is not allowed here',
+      '7: type: null is not allowed here',
+      '7: operationDateDay or valueDateDay must have a value',
+    ])
+  },
+)
+
 t.test('CSV without rows: imports none', async (t) => {
-  for (const text of ['', '\n', names, `\ufeff${names}\r\n\r\n`]) {
+  for (const text of ['', '\n', names, `${names}\n,,,\n`, `\ufeff${names}\r\n\r\n`]) {
     const counts = await run('portfolio-transactions', await newConnection(), text, csv)
     t.match(counts, { read: 0 }, JSON.stringify(text))
   }

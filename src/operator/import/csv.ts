@@ -31,6 +31,8 @@ export async function* csvAsJson(source: Source, fields: Fields): AsyncGenerator
     members = membersOf(header, fields, source.name)
   }
   for await (const { line, cells } of recordsOf(source, onHeader)) {
+    // Spreadsheets write a blank row as commas only.
+    if (cells.every((cell) => cell === null)) continue
     text += `${'\n'.repeat(line - 1 - written)}{${members.map((member) => member(cells)).join()}}`
     written = line - 1
     if (text.length < BLOCK_CHARACTERS) continue
