@@ -238,6 +238,21 @@ t.test('SIGTERM twice: the service ends immediately, with exit code 1', async (t
   for (const pid of workers) await until('the worker has ended', async () => !(await isAlive(pid)))
 })
 
+t.test('SIGTERM during SIGHUP: none of three workers is ready', async (t) => {
+  const service = await start(t, { SHUTDOWN_DELAY_MS: '600000' })
+  service.process.kill('SIGHUP')
+  await until('a worker is closing', () => service.output().includes('"signal":"SIGHUP"'))
+  t.equal((await service.workers()).length, 3)
+  service.process.kill('SIGTERM')
+  // New connections go to the workers in turn.
+  await until('twelve requests in a row get 503', async () => {
+    for (let sent = 0; sent < 12; sent += 1)
+      if ((await statusOf(service.url, '/health/ready')) !== 503) return false
+    return true
+  })
+  t.equal(await service.end('SIGTERM'), 1)
+})
+
 t.test('/metrics: the sums of both workers', async (t) => {
   const service = await start(t, { DATABASE_POOL_SIZE: '3' })
   const statuses = Array.from({ length: 20 }, () => statusOf(service.url, request?.path, 'unknown'))
