@@ -7,11 +7,13 @@ export type ProcessMetrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
 export type ToWorker =
   | { type: 'close'; signal: CloseSignal }
   | { type: 'collect' }
+  | { type: 'ping' }
   | { type: 'reply'; id: number; count?: Count }
 /** Message to the primary process. */
 export type ToPrimary =
   | { type: 'count'; id: number; app: string }
   | { type: 'metrics'; metrics: ProcessMetrics }
+  | { type: 'pong' }
   | { type: 'enter'; id: number }
   | { type: 'leave'; id: number }
 
@@ -78,6 +80,7 @@ export function connectPrimary(): Primary | undefined {
       signals.push(message.signal)
       onSignal(message.signal)
     }
+    if (message.type === 'ping') send({ type: 'pong' })
     if (message.type === 'collect') void sendMetrics()
     if (message.type !== 'reply') return
     waiting.get(message.id)?.(message)

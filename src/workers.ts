@@ -48,6 +48,13 @@ const MAX_PAUSE_MS = 10_000
 const METRICS_MS = 1_000
 /** Pause between reads of the log of a worker, in ms: each read wakes this process. */
 const RELAY_MS = 10
+/** Interval at which each worker must respond, in ms. */
+const PING_MS = 5_000
+/**
+ * Unanswered pings after which a worker is killed. They are counted: while the machine is suspended, this
+ * process sends none.
+ */
+const MAX_UNANSWERED = 6
 /** Time after the limits of the workers at which this process stops to wait for them, in ms. */
 const LAST_MS = 2_000
 
@@ -55,6 +62,7 @@ interface Member {
   worker: Worker
   startedAt: number
   metrics: ProcessMetrics
+  unansweredPings: number
   /** Resolves when it can listen, or has ended. */
   prepared: Promise<void>
   /** Address on which it listens. Undefined if it has ended before. */
@@ -200,8 +208,10 @@ class WorkerGroup {
     const entering = Promise.withResolvers<void>()
     const prepared = Promise.race([entering.promise, ended.then(() => {})])
     const startedAt = performance.now()
-    const member = { worker, startedAt, metrics: [], prepared, listening, ended }
+    const state = { metrics: [], unansweredPings: 0 }
+    const member = { worker, startedAt, ...state, prepared, listening, ended }
     this.#running.add(member)
+    void this.#killBlocked(member)
     void ended.then(async () => {
       this.#running.delete(member)
       await this.#metrics.workerEnded(member.metrics)
@@ -218,9 +228,29 @@ class WorkerGroup {
     return member
   }
 
+  /**
+   * Kills a worker that no longer responds. Health checks do not see it: the other workers respond to
+   * them. Its start has no limit, because it may take long on a busy machine.
+   */
+  async #killBlocked(member: Member): Promise<void> {
+    const { worker, prepared, ended } = member
+    await prepared
+    const pings = setInterval(() => {
+      if (member.unansweredPings === MAX_UNANSWERED) {
+        this.#log.error({ worker: worker.process.pid }, 'worker does not respond')
+        worker.process.kill('SIGKILL')
+      }
+      member.unansweredPings += 1
+      send(member, { type: 'ping' })
+    }, PING_MS)
+    await ended
+    clearInterval(pings)
+  }
+
   #receive(member: Member, message: Exclude<ToPrimary, { type: 'enter' }>): void {
     const { type } = message
-    if (type === 'leave') send(member, { type: 'reply', id: message.id })
+    if (type === 'pong') member.unansweredPings = 0
+    else if (type === 'leave') send(member, { type: 'reply', id: message.id })
     else if (type === 'count') {
       send(member, { type: 'reply', id: message.id, count: this.#windows.count(message.app) })
     } else {

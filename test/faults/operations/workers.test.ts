@@ -12,6 +12,7 @@ import { openTestDatabase } from '../support/database.ts'
 import { addSampleData, recordOk, requestsOf } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import {
+  childrenOf,
   launchService,
   type ServiceProcess,
   startServiceProcess,
@@ -44,11 +45,6 @@ async function start(t: Test, environment: Record<string, string> = {}): Promise
   }
   await untilTwoServe(instance)
   return instance
-}
-
-async function childrenOf(pid: number | undefined): Promise<number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
-  return text.trim().split(' ').filter(Boolean).map(Number)
 }
 
 const isAlive = (pid: number) =>
