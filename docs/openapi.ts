@@ -1270,7 +1270,7 @@ export interface components {
          */
         Decimal: number;
         /**
-         * Decimal
+         * Exact decimal
          * Format: decimal
          * @description Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string.
          * @example 1250.75

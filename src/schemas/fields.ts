@@ -163,6 +163,7 @@ export function exactDecimals<T extends TSchema>(schema: T): T {
     const type = Array.isArray(schema.type) ? ['string', 'null'] : 'string'
     const names = { [PART]: `Exact${part}`, pattern: EXACT_DECIMAL }
     Object.assign(exact, names, { type, examples: examples.map(String) })
+    if (schema.title === Decimal.title) exact.title = 'Exact decimal'
   }
   return exact as T
 }
