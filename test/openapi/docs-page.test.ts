@@ -36,6 +36,12 @@ async function tryOut(operationId: string) {
   const status = await live.locator('.response .response-col_status').innerText()
   const body = await live.locator('.response .highlight-code code').first().innerText()
   const example = await operation.locator('.responses-wrapper .example').first().innerText()
+  const box = (part: string) => live.locator(`.highlight-code > ${part}`).first().boundingBox()
+  const code = await box('.microlight')
+  for (const button of ['.copy-to-clipboard', '.download-contents']) {
+    const { y, height } = (await box(button)) ?? { y: Number.NaN, height: 0 }
+    t.ok(code && y + height <= code.y, `${button} covers no code`)
+  }
   // An open operation slows all others down.
   await operation.locator('.opblock-summary-control').click()
   return { status, body, example }

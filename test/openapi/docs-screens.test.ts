@@ -14,9 +14,19 @@ const address = (page: Page) =>
     requestAnimationFrame(() => requestAnimationFrame(() => end(href)))
   })`)
 
+/** Finds parts of names in tables, such as `Items` of `totalItems`, that are on two lines. */
+const BROKEN_NAMES = `[...document.querySelectorAll('main > .scroll :is(code, a)')]
+  .flatMap(({ childNodes }) => [...childNodes].filter(({ data }) => /^[A-Za-z_]+$/.test(data)))
+  .filter((text) => {
+    const range = document.createRange()
+    range.selectNodeContents(text)
+    return range.getClientRects().length > 1
+  })
+  .map(({ data }) => data)`
+
 for (const [name, screen, limit] of [
   ['1280 pixels', DESK, 3_000],
-  ['phone', PHONE, 6_000],
+  ['phone', PHONE, 4_400],
 ] as const) {
   const { page, errors, open } = await newDocsPage(t, browser, screen)
 
@@ -33,6 +43,7 @@ for (const [name, screen, limit] of [
     const isWide = '(box) => box.scrollWidth > box.clientWidth'
     const tables = "[...document.querySelectorAll('main > .scroll')]"
     t.equal(await page.evaluate(`${tables}.filter(${isWide}).length`), 0, 'wide tables')
+    t.strictSame(await page.evaluate(BROKEN_NAMES), [], 'no line ends within a part of a name')
     const code = await operation.locator('.samples code').boundingBox()
     const copy = await operation.locator('.samples .copy-to-clipboard').boundingBox()
     t.ok(code && copy && code.x + code.width <= copy.x, 'the button to copy covers no code')

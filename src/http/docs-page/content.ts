@@ -65,11 +65,16 @@ export function renderPage(document: PageDocument, template: string, demo: strin
     version,
     content: content
       .replaceAll('<table>', '<div class="scroll" tabindex="0"><table>')
-      .replaceAll('</table>', '</table></div>'),
+      .replaceAll('</table>', '</table></div>')
+      .replace(/<table>.*?<\/table>/gs, breakNames),
     navigation: navigation(content, operationLinks(document)),
   }
   return template.replace(/\{(\w+)\}/g, (_, name) => parts[name] ?? '')
 }
+
+/** Lets lines break within the names in a table: after `_` and before a capital. */
+const breakNames = (table: string) =>
+  table.replace(/>\w+(?=<)/g, (text) => text.replace(/_(?=\w)|[a-z](?=[A-Z])/g, '$&<wbr>'))
 
 /** Lists the headings of the content: those of level 3 below their section. */
 function navigation(content: string, operations: string): string {
