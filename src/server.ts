@@ -6,6 +6,7 @@ import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { missingMigrations, RightDenied } from './postgres/migrations.ts'
+import { failsOnCitus } from './postgres/readiness.ts'
 import { connectPrimary } from './primary.ts'
 import { closeOnSignal } from './shutdown.ts'
 
@@ -101,15 +102,27 @@ function logServers(app: FastifyInstance, db: Database): void {
 /**
  * Checks the schema before the service listens. The operator must fix an outdated schema. If the
  * database is unreachable, the service starts and becomes ready when the database responds.
- * @throws OperatorError if the schema is outdated, or PostgreSQL denies the service a right
+ * @throws OperatorError if the schema is outdated, PostgreSQL denies the service a right, or Citus would
+ *   reject its statements
  */
 async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
-  const missing = await missingMigrations(db).catch((error: Error) => {
+  // One after the other: only the first one recognizes a denied right.
+  const check = async () => ({
+    missing: await missingMigrations(db),
+    fails: await failsOnCitus(db),
+  })
+  const { missing, fails } = await check().catch((error: Error) => {
     if (error instanceof RightDenied) throw new OperatorError(error.message)
     const cause = error.cause instanceof Error ? error.cause.message : undefined
     app.log.warn({ reason: error.message, cause }, 'started without the database: not ready yet')
-    return []
+    return { missing: [], fails: false }
   })
+  if (fails) {
+    throw new OperatorError(
+      'Citus distributes the tables and needs DATABASE_GENERIC_PLANS=false, for the service and for ' +
+        '`npm run operator -- migrate`.',
+    )
+  }
   if (missing.length === 0) return
   throw new OperatorError(
     `The database schema is outdated. It lacks ${missing.join(', ')}. ` +

@@ -80,3 +80,26 @@ export async function serverInfo(db: Pick<Database, 'probe'>): Promise<ServerInf
   const [version, standby, newest] = (await db.probe(serverInfoStatement, [])).shift() ?? []
   return { version: String(version), standby: standby === 't', newestMigration: String(newest) }
 }
+
+const forcesGenericPlans = compile(
+  'generic plans on Citus',
+  sql`
+    select current_setting('plan_cache_mode') = 'force_generic_plan'
+      and exists (select from pg_extension where extname = 'citus')`,
+)
+
+const distributedTable = compile(
+  'distributed table',
+  sql`select 1 from pg_dist_partition where logicalrelid = to_regclass('public.connection')`,
+)
+
+/**
+ * True if Citus would reject each statement that reads rows: it distributes the tables, and the
+ * connection forces generic plans. A role or a pooler may set this, too.
+ * @throws DatabaseUnavailable
+ */
+export async function failsOnCitus(db: Pick<Database, 'probe'>): Promise<boolean> {
+  const [forced] = (await db.probe(forcesGenericPlans, [])).shift() ?? []
+  if (forced !== 't') return false
+  return (await db.probe(distributedTable, [])).shift() !== undefined
+}

@@ -23,7 +23,8 @@ import { until } from '../../support/until.ts'
 import { addChangingRows } from '../support/changing-rows.ts'
 import { record, recordOk, type TestRequest } from '../support/golden-responses.ts'
 import { assertAllAnswered, assertNoErrors, startGoldenLoad, startLoad } from '../support/load.ts'
-import { startServiceProcess } from '../support/processes/service-process.ts'
+import { launchService, startServiceProcess } from '../support/processes/service-process.ts'
+import { within } from '../support/within.ts'
 
 if (citusPrograms === undefined) {
   t.plan(0, 'NOT RUN: TEST_CITUS does not name the programs of a PostgreSQL with Citus')
@@ -75,6 +76,12 @@ t.test('each statement of the service is one task on one shard', async (t) => {
     client.release()
   }
   t.ok(statements.size >= 26)
+})
+
+t.test('without DATABASE_GENERIC_PLANS=false: one sentence and exit code 1', async (t) => {
+  const program = await launchService(t, { DATABASE_URL: login, PORT: '0', LOG_LEVEL: 'silent' })
+  t.equal(await within('the service has ended', program.ended()), 1)
+  t.match(program.output(), /^Citus [^\n]* needs DATABASE_GENERIC_PLANS=false[^\n]*\n$/)
 })
 
 t.test('import: the rows of the connection stay on their worker', async (t) => {
