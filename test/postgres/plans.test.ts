@@ -54,31 +54,14 @@ t.test('statements: this list has those of all requests', async (t) => {
   t.same(all.map(({ title }) => title).sort(), titles.sort())
 })
 
-t.test('every statement: reads its rows by index, in index order', async (t) => {
-  const { url, db } = await database(t)
-  await t.test('tables without statistics', async (t) => {
-    await fillTables(db)
-    await checkPlans(t, db, url)
-  })
-  await t.test('tables with statistics', async (t) => {
-    await sql`analyze`.execute(db)
-    await checkPlans(t, db, url)
-  })
-})
-
-t.test('every statement: reads by index after it was planned on empty tables', async (t) => {
-  const { url, db } = await database(t)
-  await sql`analyze`.execute(db)
-  await checkPlans(t, db, url)
-  await fillTables(db)
-  await checkPlans(t, db, url)
-})
+/** Tables without statistics, until the second test. */
+const filled = await database(t)
+await fillTables(filled.db)
 
 t.test(
   'page: reads its own rows, and days of the first months of page and range only',
   async (t) => {
-    const { url, db } = await database(t)
-    await fillTables(db)
+    const { url, db } = filled
     const pool = await sessionsOfService(t, db, url)
     const read = async ({ connection = 'connection 7', from = '-infinity', page = 0, of = '' }) => {
       const name = page === 0 ? `first page${of}` : 'later page'
@@ -116,6 +99,23 @@ t.test(
     await cost('a range of an unknown connection', { ...absent, of: ' of months' }, 0, 0)
   },
 )
+
+t.test('every statement: reads its rows by index, in index order', async (t) => {
+  const { url, db } = filled
+  await t.test('tables without statistics', (t) => checkPlans(t, db, url))
+  await t.test('tables with statistics', async (t) => {
+    await sql`analyze`.execute(db)
+    await checkPlans(t, db, url)
+  })
+})
+
+t.test('every statement: reads by index after it was planned on empty tables', async (t) => {
+  const { url, db } = await database(t)
+  await sql`analyze`.execute(db)
+  await checkPlans(t, db, url)
+  await fillTables(db)
+  await checkPlans(t, db, url)
+})
 
 t.test('304, and a poll without changes: reads no row', async (t) => {
   const { url, db } = await database(t)
