@@ -25,7 +25,9 @@ const PROGRAM = `(async ([baseUrl, token, connection]) => {
 t.test('Chromium: the built package reads every row and digit, after failures', async (t) => {
   const dist = t.testdir({})
   const project = join(ROOT, 'clients/typescript')
-  await run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', project, '--outDir', dist])
+  const tsc = join(ROOT, 'node_modules/.bin/tsc')
+  // clients/packages checks its types.
+  await run(tsc, ['-p', project, '--outDir', dist, '--noCheck'])
   const faults: Fault[] = ['none', 'cut', 'none', 'unavailable']
   // The browser also requests an icon.
   const fault = (_: number, path: string) =>
