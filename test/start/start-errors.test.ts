@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
-import { operator } from '../operator/operator-process.ts'
+import { operator, operatorHere } from '../operator/operator-process.ts'
 import { createDatabase } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { hideNewestMigration } from '../support/schema-behind.ts'
@@ -59,7 +59,7 @@ t.test(
       'DATABASE_URL must be a URL like postgres://USER:PASSWORD@HOST:5432/DATABASE, ' +
       'with / in a password as %2F\n'
     const env = { DATABASE_URL }
-    const results = [start(env), operator(['app', 'list'], { env })]
+    const results = [start(env), operatorHere(['app', 'list'], env)]
     t.match(await Promise.all(results), [
       { stderr, code: 1 },
       { stderr, code: 1 },
