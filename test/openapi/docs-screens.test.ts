@@ -90,4 +90,17 @@ for (const [name, screen, limit] of [
     t.equal(await page.locator(':target').innerText(), 'Exact decimals')
     t.strictSame(errors, [])
   })
+
+  t.test(`${name}: print without navigation, focus visible in dark mode`, async (t) => {
+    await page.emulateMedia({ colorScheme: 'dark' })
+    const operation = page.locator('.opblock-summary-control').last()
+    await operation.focus()
+    // A key makes the browser show the focus.
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.press('Tab')
+    const outline = await operation.evaluate('getComputedStyle(document.activeElement).outline')
+    t.match(outline, 'rgb(122, 180, 255)')
+    await page.emulateMedia({ media: 'print' })
+    t.notOk(await page.locator('nav').isVisible())
+  })
 }
