@@ -59,6 +59,8 @@ async function run(files: string[]): Promise<number> {
     const template = await createTemplate(server.url)
     const env = {
       NODE_COMPILE_CACHE: compileCache,
+      // Node.js follows the links of each of 900 modules otherwise, which takes 60 ms of processor time.
+      NODE_PRESERVE_SYMLINKS: '1',
       ...process.env,
       TEST_SERVER_URL: server.url,
       TEST_TEMPLATE: template.name,
