@@ -13,6 +13,7 @@ import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeParseException;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
@@ -27,10 +28,11 @@ class ListTransactions {
     static final String BASE_URL = ENV.getOrDefault("BASE_URL", "http://127.0.0.1:3000");
     static final String APP_TOKEN =
             ENV.getOrDefault("APP_TOKEN", "idq_demo_wealth_this_token_is_public");
+    static final String CONNECTION_TOKEN = ENV.getOrDefault("CONNECTION_TOKEN", "DEMOSMALL1");
     static final String LIST =
             BASE_URL
                     + "/api/v1/queries/connections/"
-                    + ENV.getOrDefault("CONNECTION_TOKEN", "DEMOSMALL1")
+                    + CONNECTION_TOKEN
                     + "/portfolios/transactions";
     static final int LIMIT = 1000;
     static final int ATTEMPTS = 6;
@@ -55,7 +57,7 @@ class ListTransactions {
         }
         try {
             ZonedDateTime time = ZonedDateTime.parse(text, DateTimeFormatter.RFC_1123_DATE_TIME);
-            return Math.max(0, Duration.between(Instant.now(), time).toSeconds());
+            return Math.max(0, Duration.between(Instant.now(), time).toMillis() / 1000.0);
         } catch (DateTimeParseException error) {
             return 0;
         }
@@ -76,13 +78,13 @@ class ListTransactions {
             try {
                 HttpResponse<String> response =
                         CLIENT.sendAsync(request, HttpResponse.BodyHandlers.ofString())
-                                // The timeout of a request ends before its body.
+                                // HttpRequest.timeout() does not include the body.
                                 .orTimeout(TIMEOUT_SECONDS, TimeUnit.SECONDS)
                                 .join();
                 HttpHeaders headers = response.headers();
-                if (response.statusCode() == 200) {
-                    JsonNode body = MAPPER.readTree(response.body());
-                    return new Page(body, headers.firstValue("Data-Version").orElseThrow());
+                Optional<String> version = headers.firstValue("Data-Version");
+                if (response.statusCode() == 200 && version.isPresent()) {
+                    return new Page(MAPPER.readTree(response.body()), version.get());
                 }
                 // The error body has the cause in `code`, and the request in `requestId`.
                 reason = "Status " + response.statusCode() + ": " + response.body();
@@ -102,7 +104,13 @@ class ListTransactions {
     }
 
     public static void main(String[] args) throws InterruptedException {
-        if (!BASE_URL.matches("https?://\\S+")) {
+        // Otherwise, the error of the library would print the token.
+        if (!(APP_TOKEN + CONNECTION_TOKEN).matches("[!-~]+")) {
+            fail("APP_TOKEN and CONNECTION_TOKEN must be visible ASCII characters.");
+        }
+        try {
+            HttpRequest.newBuilder(URI.create(LIST));
+        } catch (IllegalArgumentException error) {
             fail("BASE_URL must be an http or https URL.");
         }
         // With `version`, all pages are of one state of the data. If it changes: 412, start again.

@@ -39,7 +39,7 @@ function retryAfterMs(text: string): number {
 }
 
 /** Requests a page. Repeats the request after 429, 503, and if no complete response arrives. */
-async function request(query: string): Promise<{ page: Page; version: string | null }> {
+async function request(query: string): Promise<{ page: Page; version: string }> {
   for (let attempt = 1; ; attempt += 1) {
     let reason: string
     let retry = true
@@ -48,8 +48,8 @@ async function request(query: string): Promise<{ page: Page; version: string | n
       const signal = AbortSignal.timeout(TIMEOUT_MS)
       const response = await fetch(`${list}?${query}`, { headers, signal })
       const body = await response.text()
-      if (response.status === 200)
-        return { page: JSON.parse(body), version: response.headers.get('data-version') }
+      const version = response.headers.get('data-version')
+      if (response.status === 200 && version !== null) return { page: JSON.parse(body), version }
       // The error body has the cause in `code`, and the request in `requestId`.
       reason = `Status ${response.status}: ${body}`
       retry = [429, 503].includes(response.status)
@@ -64,6 +64,9 @@ async function request(query: string): Promise<{ page: Page; version: string | n
 }
 
 if (!/^https?:\/\/\S+$/.test(BASE_URL)) fail('BASE_URL must be an http or https URL.')
+// Otherwise, the error of the library would print the token.
+if (!/^[!-~]+$/.test(APP_TOKEN + CONNECTION_TOKEN))
+  fail('APP_TOKEN and CONNECTION_TOKEN must be visible ASCII characters.')
 /** With `version`, all pages are of one state of the data. If it changes: 412, start again. */
 let version: string | null = null
 for (let number = 0, total = 1; number * LIMIT < total; number += 1) {

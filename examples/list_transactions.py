@@ -21,6 +21,7 @@ CONNECTION_TOKEN = os.environ.get("CONNECTION_TOKEN", "DEMOSMALL1")
 
 LIMIT = 1000
 ATTEMPTS = 6
+# Limit of each read, not of the whole response.
 TIMEOUT_SECONDS = 30
 # A longer Retry-After ends the program.
 MAX_WAIT_SECONDS = 60
@@ -59,7 +60,7 @@ def request(query):
         retry, wait = True, 0.0
         try:
             status, headers, body = send(query)
-            if status == 200:
+            if status == 200 and "Data-Version" in headers:
                 return json.loads(body), headers["Data-Version"]
             # The error body has the cause in `code`, and the request in `requestId`.
             reason = f"Status {status}: {body.decode(errors='replace')}"
@@ -73,6 +74,9 @@ def request(query):
 
 if not re.fullmatch(r"https?://\S+", BASE_URL):
     sys.exit("BASE_URL must be an http or https URL.")
+# Otherwise, the error of the library would print the token.
+if not re.fullmatch("[!-~]+", APP_TOKEN + CONNECTION_TOKEN):
+    sys.exit("APP_TOKEN and CONNECTION_TOKEN must be visible ASCII characters.")
 # With `version`, all pages are of one state of the data. If it changes: 412, start again.
 number, total, same = 0, 1, ""
 while number * LIMIT < total:

@@ -106,11 +106,10 @@ function logServers(app: FastifyInstance, db: Database): void {
  *   reject its statements
  */
 async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
-  // One after the other: only the first one recognizes a denied right.
-  const check = async () => ({
-    missing: await missingMigrations(db),
-    fails: await failsOnCitus(db),
-  })
+  const check = async () => {
+    const missing = await missingMigrations(db)
+    return { missing, fails: missing.length === 0 && (await failsOnCitus(db)) }
+  }
   const { missing, fails } = await check().catch((error: Error) => {
     if (error instanceof RightDenied) throw new OperatorError(error.message)
     const cause = error.cause instanceof Error ? error.cause.message : undefined

@@ -50,10 +50,7 @@ const METRICS_MS = 1_000
 const RELAY_MS = 10
 /** Interval at which each worker must respond, in ms. */
 const PING_MS = 5_000
-/**
- * Unanswered pings after which a worker is killed. They are counted: while the machine is suspended, this
- * process sends none.
- */
+/** Unanswered pings after which a worker is killed. Time would also pass while the machine is suspended. */
 const MAX_UNANSWERED = 6
 /** Time after the limits of the workers at which this process stops to wait for them, in ms. */
 const LAST_MS = 2_000
@@ -208,10 +205,10 @@ class WorkerGroup {
     const entering = Promise.withResolvers<void>()
     const prepared = Promise.race([entering.promise, ended.then(() => {})])
     const startedAt = performance.now()
-    const state = { metrics: [], unansweredPings: 0 }
-    const member = { worker, startedAt, ...state, prepared, listening, ended }
+    const handlers = { prepared, listening, ended }
+    const member: Member = { worker, startedAt, metrics: [], unansweredPings: 0, ...handlers }
     this.#running.add(member)
-    void this.#killBlocked(member)
+    void this.#killUnresponsive(member)
     void ended.then(async () => {
       this.#running.delete(member)
       await this.#metrics.workerEnded(member.metrics)
@@ -229,10 +226,10 @@ class WorkerGroup {
   }
 
   /**
-   * Kills a worker that no longer responds. Health checks do not see it: the other workers respond to
-   * them. Its start has no limit, because it may take long on a busy machine.
+   * Kills a worker that no longer responds. Health checks cannot detect it: the other workers respond to
+   * them. The start of a worker has no limit, because it may take long on a busy machine.
    */
-  async #killBlocked(member: Member): Promise<void> {
+  async #killUnresponsive(member: Member): Promise<void> {
     const { worker, prepared, ended } = member
     await prepared
     const pings = setInterval(() => {
@@ -295,8 +292,8 @@ function send({ worker }: Member, message: ToWorker): void {
 
 /**
  * Closes the connections that a worker has not accepted when it is killed. Node.js keeps them open
- * forever, because it waits for the reply of the worker. A connection that the worker has rejected
- * belongs to another one.
+ * forever, because it waits for the reply of the worker. If a worker rejects a
+ * connection, Node.js passes it to another one.
  */
 function closeUnaccepted({ process: child }: Worker): void {
   const send = child.send.bind(child) as (...message: unknown[]) => boolean
@@ -311,7 +308,7 @@ function closeUnaccepted({ process: child }: Worker): void {
       return send(message, handle, ...rest)
     },
   })
-  // Before the listener of node:cluster, which passes the next connection.
+  // Runs before the listener of node:cluster, which may pass the next connection.
   child.prependListener('internalMessage', ({ ack }: { ack: number }) => unaccepted.delete(ack))
   // After the last message of the worker.
   child.once('close', () => {

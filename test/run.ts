@@ -48,7 +48,7 @@ function filesOf(names: string[]): string[] {
 
 /**
  * Four files keep two cores busy; three left them idle for 15 % of the time. Faults and Citus cut networks
- * and measure rates: two files.
+ * and measure rates, so they run two.
  */
 const jobsFor = (files: string[]) =>
   isCitus || files.some((file) => file.startsWith('test/faults/')) ? 2 : 4
@@ -59,7 +59,7 @@ async function run(files: string[]): Promise<number> {
     const template = await createTemplate(server.url)
     const env = {
       NODE_COMPILE_CACHE: compileCache,
-      // Node.js follows the links of each of 900 modules otherwise, which takes 60 ms of processor time.
+      // Saves 60 ms of processor time a process: Node.js does not resolve the links of 900 modules.
       NODE_PRESERVE_SYMLINKS: '1',
       ...process.env,
       TEST_SERVER_URL: server.url,

@@ -94,8 +94,8 @@ const distributedTable = compile(
 )
 
 /**
- * True if Citus would reject each statement that reads rows: it distributes the tables, and the
- * connection forces generic plans. A role or a pooler may set this, too.
+ * True if Citus distributes the tables and the connection forces generic plans. Citus then rejects each
+ * statement that reads rows. A role or a pooler may also force them.
  * @throws DatabaseUnavailable
  */
 export async function failsOnCitus(db: Pick<Database, 'probe'>): Promise<boolean> {

@@ -62,17 +62,22 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
   t.test(`${file}: every row once, with every digit, after failures`, async (t) => {
     // The requests of the three pages, some of them more than once.
     const faults: Fault[] = ['none', 'cut', 'none', 'unavailable', 'none']
-    const fault = (n: number) => faults[n] ?? 'none'
-    const retryAfter = new Date().toUTCString()
+    const times: number[] = []
+    const fault = (n: number) => {
+      times[n] = Date.now()
+      return faults[n] ?? 'none'
+    }
+    const retryAfter = new Date(Date.now() + 3_000).toUTCString()
     const proxy = await startFaultProxy(t, { target: service.url, fault, retryAfter })
     const printed = await execute(language, [join(ROOT, 'examples', file)], { BASE_URL: proxy.url })
     const rows = await readList(service, caller, 'portfolio')
     const wanted = rows.map(({ transactionId, amount }) => `${transactionId} ${amount}\n`)
     t.equal(printed, wanted.join(''))
     t.same(proxy.counts, { none: 3, cut: 1, unavailable: 1 })
+    t.ok(Number(times[4]) >= Date.parse(retryAfter), 'no retry before the time of Retry-After')
   })
 
-  t.test(`${file}: an error ends it with one sentence and exit code 1`, async (t) => {
+  t.test(`${file}: a failure prints one message and exits with code 1`, async (t) => {
     const source = await readFile(join(ROOT, 'examples', file), 'utf8')
     const copy = join(t.testdir(), file)
     await writeFile(copy, source.replace('ATTEMPTS = 6', 'ATTEMPTS = 2'))
@@ -80,14 +85,15 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
     const fault = (n: number): Fault => (n === 0 ? 'unavailable' : 'page')
     const proxy = await startFaultProxy(t, { target: service.url, fault, retryAfter })
     const cases = [
-      [proxy.url, 'Status 503: .*service_unavailable'],
-      [proxy.url, 'Status 404: <h1>'],
-      ['http://127.0.0.1:2', 'No complete response from http://127.0.0.1:2: .*Conn'],
+      [{ BASE_URL: proxy.url }, 'Status 503: .*service_unavailable'],
+      [{ BASE_URL: proxy.url }, 'Status 404: <h1>'],
+      [{ BASE_URL: 'http://127.0.0.1:2' }, 'No complete response from http://127.0.0.1:2: .*Conn'],
+      [{ APP_TOKEN: 'a secret' }, 'APP_TOKEN and CONNECTION_TOKEN must be '],
     ] as const
-    for (const [BASE_URL, sentence] of cases) {
+    for (const [env, sentence] of cases) {
       // The message of execFile() has the output, too.
       const message = new RegExp(`^Command failed: .*\n(${sentence}.*)\n\n\\1\n$`, 'i')
-      await t.rejects(execute(language, [copy], { BASE_URL }), { code: 1, message })
+      await t.rejects(execute(language, [copy], env), { code: 1, message })
     }
     t.same(proxy.counts, { unavailable: 1, page: 1 }, 'no retry after a day, nor after 404')
   })

@@ -209,6 +209,12 @@ t.test('JSON in another form: rejected with the command that changes it', async 
   }
 })
 
+t.test('Letters of the mark of tar in a row: imported', async (t) => {
+  const line = `${portfolioLine(1, '"description":"').slice(0, -1).padEnd(255)}ajustar"}`
+  t.equal(line.indexOf('ustar'), 257)
+  t.equal(await read(line), 1)
+})
+
 t.test('Other compression, encoding or format: rejected with advice', async (t) => {
   const zip = (first: string) => Buffer.from(`PK\x03\x04${'\0'.repeat(26)}${first}`)
   const forms: [Buffer, RegExp][] = [
@@ -220,8 +226,12 @@ t.test('Other compression, encoding or format: rejected with advice', async (t) 
     [Buffer.from('d0cf11e0a1b11ae1', 'hex'), /^rows\.ndjson is a workbook: /],
     [Buffer.from('BZh91AY&SY,\n'), /^rows\.ndjson is compressed by bzip2: .*bzip2 -dc/],
     [Buffer.from('fd377a585a0000042c', 'hex'), /^rows\.ndjson is compressed by xz: .*xz -dc/],
-    [gzipSync('rows'.padEnd(257, '\0').concat('ustar')), /^rows\.ndjson is a tar archive: /],
-    [Buffer.alloc(4096), /^rows\.ndjson is damaged: it starts with zero bytes\.$/],
+    [gzipSync('rows'.padEnd(257, '\0').concat('ustar\0')), /^rows\.ndjson is a tar archive: /],
+    [Buffer.from('rows'.padEnd(257, '\0').concat('ustar  \0')), /^rows\.ndjson is a tar archive: /],
+    [
+      Buffer.alloc(4096),
+      /^rows\.ndjson is damaged, because it starts with zero bytes: copy or export it again\.$/,
+    ],
     [Buffer.from('%PDF-1.7\n'), /^rows\.ndjson is a PDF document: /],
     [Buffer.from('\n<!DOCTYPE html>\n<html>'), /^rows\.ndjson is HTML or XML, such as an error/],
     [Buffer.from('fffe00007b000000', 'hex'), /^rows\.ndjson is UTF-32: .*iconv -f UTF-32/],

@@ -10,7 +10,7 @@ async function report(type: Parameters<typeof problems>[0], cases: [string, stri
 }
 
 t.test('Invalid number: rejected with the limit that it exceeds', async (t) => {
-  const number = 'a number is expected, as 1234.50'
+  const number = 'a number such as 1234.50 is expected'
   const [actual, expected] = await report('portfolio-transactions', [
     [
       portfolioLine(1, '"amount":"1e5"'),
@@ -49,7 +49,7 @@ t.test('Invalid decimal as a string: rejected', async (t) => {
   const [actual, expected] = await report('portfolio-transactions', [
     ...others.map((text, index): [string, string] => [
       portfolioLine(index, `"amount":"${text}"`),
-      `amount: a number is expected, as 1234.50, not "${text}"`,
+      `amount: a number such as 1234.50 is expected, not "${text}"`,
     ]),
     [
       portfolioLine(20, `"amount":"-${long}"`),
@@ -71,15 +71,15 @@ t.test('Invisible character in a rejected value or name: escaped, and named', as
   const [actual, expected] = await report('portfolio-transactions', [
     [
       portfolioLine(1, '"amount":"1\u00a0234.50"'),
-      'amount: a number is expected, as 1234.50, not "1\\u00a0234.50" (\\u00a0 is the no-break space)',
+      'amount: a number such as 1234.50 is expected, not "1\\u00a0234.50" (\\u00a0 is the no-break space)',
     ],
     [
       portfolioLine(2, '"amount":"1\u202f234.50"'),
-      'amount: a number is expected, as 1234.50, not "1\\u202f234.50" (\\u202f is the narrow no-break space)',
+      'amount: a number such as 1234.50 is expected, not "1\\u202f234.50" (\\u202f is the narrow no-break space)',
     ],
     [
       portfolioLine(3, '"amount":" 1\u2009\u200b\u0085"'),
-      'amount: a number is expected, as 1234.50, not " 1\\u2009\\u200b\\u0085"',
+      'amount: a number such as 1234.50 is expected, not " 1\\u2009\\u200b\\u0085"',
     ],
     [
       portfolioLine(4).replace('"BUY"', '"\ufeffBUY"'),

@@ -54,7 +54,7 @@ t.test('statements: this list has those of all requests', async (t) => {
   t.same(all.map(({ title }) => title).sort(), titles.sort())
 })
 
-/** Tables without statistics, until the second test. */
+/** Tables without statistics, until a later test runs `analyze`. */
 const filled = await database(t)
 await fillTables(filled.db)
 

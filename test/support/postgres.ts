@@ -42,10 +42,10 @@ async function useServer(url: string): Promise<Server> {
   return { url, stop: async () => {} }
 }
 
-/** PostgreSQL 15 has the strategy with which tests clone their database. */
+/** The tests clone databases with STRATEGY, which PostgreSQL 15 introduced. */
 const MINIMUM_VERSION = 15
 
-/** Explains why the tests cannot use a server. */
+/** Returns the reason why the tests cannot use a server. */
 async function serverProblem(url: string): Promise<string | undefined> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 })
   // A server that stops reports the error to the statement, too.
@@ -56,7 +56,7 @@ async function serverProblem(url: string): Promise<string | undefined> {
       current_setting('is_superuser') = 'on' as superuser, current_user as role`)
     const [{ version, superuser, role }] = rows
     if (Number.parseInt(version, 10) < MINIMUM_VERSION)
-      return `leads to PostgreSQL ${version}: the tests need ${MINIMUM_VERSION} or later`
+      return `is a server of PostgreSQL ${version}: the tests need ${MINIMUM_VERSION} or later`
     return superuser ? undefined : `has the role ${role}: the tests need a superuser`
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException

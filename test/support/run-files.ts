@@ -14,7 +14,7 @@ interface Options {
   signal: AbortSignal
 }
 
-/** Loads tap before a test file. A start with 16 MB of new space takes 45 ms less processor time. */
+/** Loads tap before a test file. A new space of 16 MB saves 45 ms of processor time at the start. */
 const flags = [
   '--min-semi-space-size=16',
   ...['--import', new URL('../preload.ts', import.meta.url).href],

@@ -72,7 +72,7 @@ export function renderPage(document: PageDocument, template: string, demo: strin
   return template.replace(/\{(\w+)\}/g, (_, name) => parts[name] ?? '')
 }
 
-/** Lets lines break within the names in a table: after `_` and before a capital. */
+/** Lets lines break within the names in a table: after `_`, and before a capital. */
 const breakNames = (table: string) =>
   table.replace(/>\w+(?=<)/g, (text) => text.replace(/_(?=\w)|[a-z](?=[A-Z])/g, '$&<wbr>'))
 

@@ -31,8 +31,8 @@ export async function* csvAsJson(source: Source, fields: Fields): AsyncGenerator
     members = membersOf(header, fields, source.name)
   }
   for await (const { line, cells } of recordsOf(source, onHeader)) {
-    // Spreadsheets write a blank row as commas only.
-    if (cells.every((cell) => cell === null)) continue
+    // Spreadsheets write a blank row as commas, some with a pair of quotes for each field.
+    if (cells.every((cell) => !cell)) continue
     text += `${'\n'.repeat(line - 1 - written)}{${members.map((member) => member(cells)).join()}}`
     written = line - 1
     if (text.length < BLOCK_CHARACTERS) continue
@@ -42,7 +42,7 @@ export async function* csvAsJson(source: Source, fields: Fields): AsyncGenerator
   yield Buffer.from(text)
 }
 
-/** Returns the records after the header. `onHeader` rejects a header before the number of fields does. */
+/** Yields the records below the header. First calls `onHeader`, which explains a header that is wrong. */
 async function* recordsOf(
   source: Source,
   onHeader: (header: Cell[]) => void,
@@ -100,8 +100,8 @@ function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
   if (header.some((cell) => cell?.includes('\r'))) throw reject(CR_ALONE)
   const isSeparated = header.length > 1 || !/[;\t|]/.test(header[0] ?? '')
   if (isSeparated && !header.some((cell) => names.has(cell ?? '')))
-    throw reject(`the first line must have names of fields, such as ${fields.inOrder[0]?.path}`)
-  // A member of an object may have two names.
+    throw reject(`the header must have names of fields, such as ${fields.inOrder[0]?.path}`)
+  // `retentionFrom` and `retentionDetail.retentionFrom` name the same field.
   const meanings = header.map((cell) => names.get(cell ?? '') ?? cell)
   const problems = header.flatMap((cell, index) => {
     const name = cell ?? ''

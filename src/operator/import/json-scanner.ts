@@ -18,6 +18,7 @@ function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= 0x39
 }
 
+/** Problem of a line that ends as in files of old Macintosh systems. */
 export const CR_ALONE = 'a line must end with LF or CRLF, not with CR alone'
 
 /** The line is not JSON. The message names the error and its position. */

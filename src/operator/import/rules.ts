@@ -131,7 +131,7 @@ const decimal: Rule = {
     if (isNumber(value)) return `${describe(value)} ${decimalProblem(textOf(value))}`
     return value.type === 'string' && /^[-+]?[\d.]+e[-+]?\d+$/i.test(textOf(value))
       ? `a number without an exponent is expected, not ${describe(value)}: a spreadsheet may have dropped digits`
-      : `a number is expected, as 1234.50, not ${describe(value)}`
+      : `a number such as 1234.50 is expected, not ${describe(value)}`
   },
 }
 

@@ -21,8 +21,9 @@ const GZIP = [0x1f, 0x8b]
 type Bytes = (number | undefined)[]
 
 const ZIP = [0x50, 0x4b, 0x03, 0x04]
-/** Names of the first file in a zip archive that is a workbook of Excel or LibreOffice. */
-const IN_WORKBOOKS = ['[Content_Types].xml', '_rels/', 'docProps/', 'xl/', 'mimetype']
+/** First entries of workbooks of Excel and LibreOffice. A zip archive has the name at byte 30. */
+const WORKBOOK_ENTRIES = ['[Content_Types].xml', '_rels/', 'docProps/', 'xl/', 'mimetype']
+const TAR = 'a tar archive: give the files in it'
 const WORKBOOK = 'a workbook: save its sheet as CSV in UTF-8, and use `--format csv`'
 
 /**
@@ -33,12 +34,16 @@ const OTHER_FORMATS: [Bytes, string][] = [
   [[0x28, 0xb5, 0x2f, 0xfd], 'compressed by zstd: give the output of `zstd -dc`'],
   [[0x42, 0x5a, 0x68], 'compressed by bzip2: give the output of `bzip2 -dc`'],
   [[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0], 'compressed by xz: give the output of `xz -dc`'],
-  ...IN_WORKBOOKS.map((name): [Bytes, string] => [[...ZIP, ...bytesAt(26, name)], WORKBOOK]),
+  ...WORKBOOK_ENTRIES.map((name): [Bytes, string] => [
+    [...ZIP, ...bytesAt(30 - ZIP.length, name)],
+    WORKBOOK,
+  ]),
   [[0xd0, 0xcf, 0x11, 0xe0], WORKBOOK],
   [ZIP, 'a zip archive: give the files in it'],
-  [bytesAt(257, 'ustar'), 'a tar archive: give the files in it'],
+  [bytesAt(257, 'ustar\0'), TAR],
+  [bytesAt(257, 'ustar  \0'), TAR],
   [bytesAt(0, '%PDF'), 'a PDF document: export its rows as newline-delimited JSON or CSV'],
-  [[0, 0, 0, 0], 'damaged: it starts with zero bytes'],
+  [[0, 0, 0, 0], 'damaged, because it starts with zero bytes: copy or export it again'],
   [[0xff, 0xfe, 0, 0], utf('32')],
   [[0, 0, 0xfe, 0xff], utf('32')],
   [[0xff, 0xfe], utf('16')],
@@ -57,8 +62,8 @@ function utf(form: string): string {
   return `UTF-${form}: give the output of \`iconv -f UTF-${form} -t UTF-8\``
 }
 
-/** First characters of HTML, and of JSON that is not one row a line. jq before 1.7 rounds numbers. */
-const NEITHER: [RegExp, string][] = [
+/** First characters of texts in neither format. jq before 1.7 rounds numbers. */
+const OTHER_IN_BOTH: [RegExp, string][] = [
   [/^\s*</, 'HTML or XML, such as an error page: export newline-delimited JSON or CSV'],
   [/^\s*\[/, "a JSON array: give the output of `jq -c '.[]'` (1.7 or later)"],
   [
@@ -70,16 +75,16 @@ const NEITHER: [RegExp, string][] = [
 
 /** First characters of text in another form than the format of the import. */
 const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
-  ndjson: [...NEITHER, [/^\s*[^\s{][^\n{]*[,;\t]/, 'probably CSV: add `--format csv`']],
+  ndjson: [...OTHER_IN_BOTH, [/^\s*[^\s{][^\n{]*[,;\t]/, 'probably CSV: add `--format csv`']],
   csv: [
-    ...NEITHER,
+    ...OTHER_IN_BOTH,
     [/^\s*\{/, 'newline-delimited JSON: leave out `--format csv`'],
     [/^sep=/i, 'CSV with a line for Excel: give the output of `tail -n +2`'],
   ],
 }
 
 /** Bytes that decide about the format, at least. */
-const START_BYTES = 262
+const START_BYTES = 265
 
 /**
  * Passes on the bytes of a source, decompressed.
@@ -130,6 +135,7 @@ async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGe
   }
 }
 
+/** Problem of a file or a line, with advice. */
 export const NOT_UTF8 =
   'not UTF-8: give the output of `iconv -f WINDOWS-1252 -t UTF-8`, or of another encoding'
 

@@ -237,7 +237,7 @@ def _code_of(error: BaseException) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, (TimeoutError, socket.timeout)):
         return "timeout"
-    # The numbers of these two are not those of the operating system: 1 is also EPERM.
+    # The errno of these errors is a code of OpenSSL or getaddrinfo(): 1 would be read as EPERM.
     if isinstance(reason, ssl.SSLError):
         return reason.reason or "network_error"
     if isinstance(reason, socket.gaierror):
