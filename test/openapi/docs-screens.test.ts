@@ -102,5 +102,6 @@ for (const [name, screen, limit] of [
     t.match(outline, 'rgb(122, 180, 255)')
     await page.emulateMedia({ media: 'print' })
     t.notOk(await page.locator('nav').isVisible())
+    await page.locator('html:not(.dark-mode)').waitFor()
   })
 }

@@ -5,7 +5,8 @@
 const base = new URL('../..', document.currentScript.src).href.replace(/\/$/, '')
 const main = document.querySelector('main')
 
-const dark = matchMedia('(prefers-color-scheme: dark)')
+// Browsers print no backgrounds.
+const dark = matchMedia('screen and (prefers-color-scheme: dark)')
 const setTheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
 dark.addEventListener('change', setTheme)
 setTheme()
