@@ -292,8 +292,8 @@ function send({ worker }: Member, message: ToWorker): void {
 
 /**
  * Closes the connections that a worker has not accepted when it is killed. Node.js keeps them open
- * forever, because it waits for the reply of the worker. If a worker rejects a
- * connection, Node.js passes it to another one.
+ * forever, because it waits for the reply of the worker. If a worker rejects a connection, Node.js passes
+ * it to another one.
  */
 function closeUnaccepted({ process: child }: Worker): void {
   const send = child.send.bind(child) as (...message: unknown[]) => boolean

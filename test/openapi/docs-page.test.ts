@@ -66,7 +66,7 @@ t.test('Try it out: the rows with every digit', async (t) => {
 })
 
 t.test('Try it out: since with decimals as strings, version with 200 and 412', async (t) => {
-  // The page of the test above: to load it again takes seconds.
+  // Uses the page of the test above: loading it again takes seconds.
   const operation = page.locator('[id$="listPortfolioTransactions"]')
   await operation.locator('.opblock-summary-control').click()
   await operation.getByRole('button', { name: 'Clear' }).click()
