@@ -12,6 +12,7 @@ const layer = (name, from, ...may) => ({
 
 const schemas = '^src/schemas/'
 const postgres = '^src/postgres/'
+const limits = '^src/limits/'
 const wire = '^src/postgres/wire/'
 const json = '^src/json/'
 const queries = '^src/queries/'
@@ -54,9 +55,10 @@ module.exports = {
     },
     layer('operator-error', operatorError),
     layer('config', config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
-    layer('postgres', postgres, schemas),
-    layer('json', json, wire, '^src/postgres/response-memory[.]ts$', schemas),
-    layer('queries', queries, json, postgres, schemas),
+    layer('limits', limits),
+    layer('postgres', postgres, limits, schemas),
+    layer('json', json, wire, limits, schemas),
+    layer('queries', queries, json, limits, postgres, schemas),
     {
       name: 'only-json-and-postgres-know-the-wire',
       severity: 'error',
@@ -67,13 +69,13 @@ module.exports = {
     {
       name: 'queries-know-no-http',
       severity: 'error',
-      from: { path: [queries, json, postgres] },
+      from: { path: [queries, json, postgres, limits] },
       to: { path: '^node_modules/(@fastify/|fastify/)' },
     },
-    layer('routes', '^src/routes/', http, queries, postgres, schemas),
+    layer('routes', '^src/routes/', http, queries, limits, postgres, schemas),
     layer('primary', primary),
-    layer('http', http, queries, postgres, schemas, config, primary),
-    layer('telemetry', telemetry, http, postgres, config, primary),
+    layer('http', http, queries, limits, postgres, schemas, config, primary),
+    layer('telemetry', telemetry, http, limits, postgres, config, primary),
     layer(
       'app',
       '^src/app[.]ts$',

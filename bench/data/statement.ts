@@ -1,5 +1,5 @@
+import { ResponseMemory } from '../../src/limits/response-memory.ts'
 import type { Database } from '../../src/postgres/database.ts'
-import { ResponseMemory } from '../../src/postgres/response-memory.ts'
 import type { Parameter, Statement } from '../../src/postgres/statements.ts'
 import { PLANNER_SETTINGS } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'

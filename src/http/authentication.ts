@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { FifoMap, LruMap } from 'toad-cache'
 import type { Config } from '../config.ts'
-import { mayTake, Tenant } from '../postgres/concurrency.ts'
+import { mayTake, Tenant } from '../limits/concurrency.ts'
 import type { Database } from '../postgres/database.ts'
 import { tokenHash } from '../postgres/tokens.ts'
 import {

@@ -1,11 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import {
-  DatabaseUnavailable,
-  ResponseTooLarge,
-  ServerFailed,
-  TableLocked,
-} from '../postgres/errors.ts'
+import { ResponseTooLarge, Unavailable } from '../limits/errors.ts'
+import { ServerFailed, TableLocked } from '../postgres/errors.ts'
 import {
   ConnectionNotFound,
   CursorExpired,
@@ -92,11 +88,11 @@ export function errorBody(error: HttpError, requestId: string): Problem {
   return { status, code, title, detail, requestId, ...(errors ? { errors } : {}) }
 }
 
-/** A DatabaseUnavailable without a cause comes from a limit of this service, not from the database. */
+/** A Unavailable without a cause comes from a limit of this service, not from the database. */
 function unavailableReason(error: Error): FastifyRequest['unavailableReason'] {
   if (error instanceof IdentityProviderUnavailable) return 'identity_provider'
   if (error instanceof ServerFailed || error instanceof TableLocked) return 'database'
-  return error instanceof DatabaseUnavailable && error.cause ? 'database' : 'overload'
+  return error instanceof Unavailable && error.cause ? 'database' : 'overload'
 }
 
 function toHttpError(error: FastifyError): HttpError {
@@ -111,7 +107,7 @@ function toHttpError(error: FastifyError): HttpError {
       'The response is too large for the free memory. Request it with a smaller `limit`.'
     return serviceUnavailable(detail)
   }
-  if (error instanceof DatabaseUnavailable || error instanceof IdentityProviderUnavailable) {
+  if (error instanceof Unavailable || error instanceof IdentityProviderUnavailable) {
     return serviceUnavailable()
   }
   // Errors of Fastify itself, such as a path that cannot be decoded.

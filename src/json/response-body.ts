@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { MemoryReservation } from '../postgres/response-memory.ts'
+import type { MemoryReservation } from '../limits/response-memory.ts'
 import type { RawRows } from '../postgres/wire/raw-rows.ts'
 import type { RowWriter } from './row-writer.ts'
 

@@ -1,6 +1,6 @@
-import type { Tenant } from './concurrency.ts'
+import type { Tenant } from '../limits/concurrency.ts'
+import { type MemoryReservation, ResponseMemory } from '../limits/response-memory.ts'
 import { openReplica, type Replica, type ReplicaState, watchReplicas } from './replicas.ts'
-import { type MemoryReservation, ResponseMemory } from './response-memory.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
 import { allowsStandby, serverUrls } from './server-urls.ts'
 

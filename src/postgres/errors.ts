@@ -1,30 +1,13 @@
 import pg from 'pg'
-
-/** The database cannot respond now. A later request may succeed. */
-export class DatabaseUnavailable extends Error {
-  override name = 'DatabaseUnavailable'
-
-  /** Has no stack: during an outage, every request creates one of these errors. */
-  constructor(message: string, options?: ErrorOptions) {
-    const { stackTraceLimit } = Error
-    Error.stackTraceLimit = 0
-    super(message, options)
-    Error.stackTraceLimit = stackTraceLimit
-  }
-}
-
-/** The response needs more memory than the app may have now. Fewer rows may fit. */
-export class ResponseTooLarge extends DatabaseUnavailable {
-  override name = 'ResponseTooLarge'
-}
+import { Unavailable } from '../limits/errors.ts'
 
 /** A table of the statement is locked, so the statement was not sent. */
-export class TableLocked extends DatabaseUnavailable {
+export class TableLocked extends Unavailable {
   override name = 'TableLocked'
 }
 
 /** The server is down or cancelled the statement. Another server may respond. */
-export class ServerFailed extends DatabaseUnavailable {
+export class ServerFailed extends Unavailable {
   override name = 'ServerFailed'
 }
 
@@ -50,7 +33,7 @@ const SCHEMA_BEHIND = /^(42P01|42703|42704|42883|42501|3F000)$/
 
 /** True for failures that neither the service nor the request caused. */
 function isTransient(error: unknown): boolean {
-  if (error instanceof DatabaseUnavailable) return true
+  if (error instanceof Unavailable) return true
   if (error instanceof pg.DatabaseError) {
     return TRANSIENT.test(error.code ?? '') || isSchemaBehind(error)
   }
@@ -72,7 +55,7 @@ export function isDenied(error: unknown): error is pg.DatabaseError {
  * pg reports a broken socket as a plain Error.
  */
 export function isBroken(error: unknown): boolean {
-  if (error instanceof DatabaseUnavailable) return false
+  if (error instanceof Unavailable) return false
   if (error instanceof pg.DatabaseError) return error.severity !== 'ERROR'
   return error instanceof Error && !(error instanceof TypeError)
 }
@@ -87,7 +70,7 @@ export function isReset(error: unknown): boolean {
  * PgBouncer closes only the connection that reports this error.
  */
 export function isPoolerTimeout(error: unknown): boolean {
-  if (error instanceof DatabaseUnavailable) return isPoolerTimeout(error.cause)
+  if (error instanceof Unavailable) return isPoolerTimeout(error.cause)
   if (!(error instanceof pg.DatabaseError)) return false
   return error.code === '08P01' && error.message === 'query_wait_timeout'
 }
@@ -101,13 +84,13 @@ export function isStandby(error: unknown): boolean {
 
 /** True if a table was locked for longer than lock_timeout. */
 export function isLocked(error: unknown): boolean {
-  if (error instanceof DatabaseUnavailable) return isLocked(error.cause)
+  if (error instanceof Unavailable) return isLocked(error.cause)
   return error instanceof pg.DatabaseError && error.code === '55P03'
 }
 
 /** True if the server did not respond; false if the service itself rejected the request. */
 export function isServerFailure(error: unknown): boolean {
-  if (!(error instanceof DatabaseUnavailable)) return false
+  if (!(error instanceof Unavailable)) return false
   return error instanceof ServerFailed || error.cause !== undefined
 }
 
@@ -133,9 +116,9 @@ export function isConnectionFailure(error: unknown): boolean {
   return !isPoolerTimeout(error) && (isBroken(error) || isStandbyConflict(error))
 }
 
-/** Wraps transient failures in DatabaseUnavailable. Other errors pass unchanged. */
+/** Wraps transient failures in Unavailable. Other errors pass unchanged. */
 export function asUnavailable(error: unknown): unknown {
-  if (error instanceof DatabaseUnavailable || !isTransient(error)) return error
-  const Failure = isConnectionFailure(error) ? ServerFailed : DatabaseUnavailable
+  if (error instanceof Unavailable || !isTransient(error)) return error
+  const Failure = isConnectionFailure(error) ? ServerFailed : Unavailable
   return new Failure('the database did not respond', { cause: error })
 }

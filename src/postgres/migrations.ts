@@ -2,8 +2,9 @@ import * as fs from 'node:fs/promises'
 import * as path from 'node:path'
 import { type Kysely, type QueryExecutorProvider, sql } from 'kysely'
 import { FileMigrationProvider, type Migration } from 'kysely/migration'
+import { Unavailable } from '../limits/errors.ts'
 import type { Database } from './database.ts'
-import { DatabaseUnavailable, isDenied, isSchemaBehind, ServerIsStandby } from './errors.ts'
+import { isDenied, isSchemaBehind, ServerIsStandby } from './errors.ts'
 import { compile } from './statements.ts'
 
 const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
@@ -117,7 +118,7 @@ const applied = compile(
 )
 
 /** PostgreSQL denies the role of the service a right that it needs. */
-export class RightDenied extends DatabaseUnavailable {
+export class RightDenied extends Unavailable {
   override name = 'RightDenied'
 
   constructor(reason: string, options?: ErrorOptions) {
@@ -131,13 +132,13 @@ export class RightDenied extends DatabaseUnavailable {
 
 /**
  * Returns the names of the missing migrations.
- * @throws DatabaseUnavailable, for example RightDenied or ServerIsStandby
+ * @throws Unavailable, for example RightDenied or ServerIsStandby
  */
 export async function missingMigrations(
   db: Pick<Database, 'probe' | 'allowsStandby'>,
 ): Promise<string[]> {
   const rows = await db.probe(applied, []).catch((error) => {
-    const cause = error instanceof DatabaseUnavailable ? error.cause : undefined
+    const cause = error instanceof Unavailable ? error.cause : undefined
     if (isDenied(cause)) throw new RightDenied(cause.message, { cause })
     // A table does not exist.
     if (isSchemaBehind(cause)) return undefined

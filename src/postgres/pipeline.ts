@@ -1,19 +1,18 @@
 import type pg from 'pg'
+import { ResponseTooLarge, Unavailable } from '../limits/errors.ts'
+import type { MemoryReservation } from '../limits/response-memory.ts'
 import {
   asUnavailable,
-  DatabaseUnavailable,
   isBroken,
   isConnectionFailure,
   isLostPlan,
   isPoolerTimeout,
   isReset,
   isStandbyConflict,
-  ResponseTooLarge,
   ServerFailed,
   ServerSilent,
 } from './errors.ts'
 import { createPool, findServer, type PoolOptions, type ServerPool } from './pool.ts'
-import type { MemoryReservation } from './response-memory.ts'
 import { serverName, serverUrls } from './server-urls.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
 import { destroyConnection, sendTogether } from './wire/client.ts'
@@ -109,7 +108,7 @@ export class Pipeline {
     this.#timer = setInterval(this.#check, CHECK_MS).unref()
   }
 
-  /** @throws DatabaseUnavailable if no response arrives before the deadline */
+  /** @throws Unavailable if no response arrives before the deadline */
   read(statement: Statement, values: Parameter[], options: ReadOptions): Promise<RawRows> {
     return promiseRead(this.#enqueue, statement, values, options)
   }
@@ -371,10 +370,10 @@ function takePacket(waiting: Read[], depth: number): Read[] {
   return waiting.splice(0, Math.min(count, depth))
 }
 
-function rejectionOf({ reservation }: Read): DatabaseUnavailable {
-  if (reservation?.ended) return new DatabaseUnavailable('the client is gone')
+function rejectionOf({ reservation }: Read): Unavailable {
+  if (reservation?.ended) return new Unavailable('the client is gone')
   if (reservation?.tooLarge) return new ResponseTooLarge('the response exceeds the memory')
-  return new DatabaseUnavailable('responses fill the memory')
+  return new Unavailable('responses fill the memory')
 }
 
 /**
@@ -387,7 +386,7 @@ function closeOverdue(lease: Lease, silentMs: number): void {
   if (oldest === undefined) return
   const overdue = [...lease.inFlight].filter(({ due }) => due <= now)
   // A server that responded after the oldest read was sent is slow, not down.
-  const Failure = lease.progressAt > oldest.sentAt ? DatabaseUnavailable : ServerSilent
+  const Failure = lease.progressAt > oldest.sentAt ? Unavailable : ServerSilent
   const error = new Failure('the database stopped responding')
   for (const read of overdue) read.reject(error)
   if (overdue.length < lease.inFlight.size && now - lease.progressAt < silentMs) return

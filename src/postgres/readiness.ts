@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
+import { withDeadline } from '../limits/deadline.ts'
 import type { Database } from './database.ts'
-import { withDeadline } from './deadline.ts'
 import { isLocked, isPoolerTimeout, isStandby } from './errors.ts'
 import { missingMigrations, RightDenied } from './migrations.ts'
 import { build, compile } from './statements.ts'
@@ -75,7 +75,7 @@ export interface ServerInfo {
   newestMigration: string
 }
 
-/** @throws DatabaseUnavailable */
+/** @throws Unavailable */
 export async function serverInfo(db: Pick<Database, 'probe'>): Promise<ServerInfo> {
   const [version, standby, newest] = (await db.probe(serverInfoStatement, [])).shift() ?? []
   return { version: String(version), standby: standby === 't', newestMigration: String(newest) }
@@ -96,7 +96,7 @@ const distributedTable = compile(
 /**
  * True if Citus distributes the tables and the connection forces generic plans. Citus then rejects each
  * statement that reads rows. A role or a pooler may also force them.
- * @throws DatabaseUnavailable
+ * @throws Unavailable
  */
 export async function failsOnCitus(db: Pick<Database, 'probe'>): Promise<boolean> {
   const [forced] = (await db.probe(forcesGenericPlans, [])).shift() ?? []

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { withDeadline } from './deadline.ts'
-import { DatabaseUnavailable, isSchemaBehind, isStandbyConflict, ServerFailed } from './errors.ts'
+import { withDeadline } from '../limits/deadline.ts'
+import { Unavailable } from '../limits/errors.ts'
+import { isSchemaBehind, isStandbyConflict, ServerFailed } from './errors.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
 import { serverName } from './server-urls.ts'
 import { build, compile } from './statements.ts'
@@ -65,7 +66,7 @@ export function openReplica(options: ReplicaOptions): Replica {
   const measure = async (meter: LagMeter) => {
     lagMs = undefined
     const { standby, reached } = await withDeadline(walPosition(server), CHECK_MS, () => {
-      throw new DatabaseUnavailable('no response in time')
+      throw new Unavailable('no response in time')
     })
     if (!standby || reached === undefined) return 'it is not a standby'
     lagMs = meter.lag(reached)
@@ -77,7 +78,7 @@ export function openReplica(options: ReplicaOptions): Replica {
   }
   /** Turns failures into ServerFailed if another server may succeed. */
   const classify = (error: Error): Error => {
-    if (!(error instanceof DatabaseUnavailable) || isStandbyConflict(error.cause)) return error
+    if (!(error instanceof Unavailable) || isStandbyConflict(error.cause)) return error
     if (isSchemaBehind(error.cause)) return new ServerFailed(error.message, { cause: error.cause })
     if (!(error instanceof ServerFailed) && !isSilent()) return error
     set('it does not respond')
@@ -197,7 +198,7 @@ const walPositionStatement = compile(
 
 /**
  * Reads the position of a server in the write-ahead log, in bytes.
- * @throws DatabaseUnavailable
+ * @throws Unavailable
  */
 async function walPosition(server: PostgresServer) {
   const [standby, reached] = (await server.probe(walPositionStatement, [])).shift() ?? []

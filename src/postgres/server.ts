@@ -1,13 +1,8 @@
-import { ConcurrencyLimit, type ConcurrencyOptions, Tenant } from './concurrency.ts'
-import {
-  DatabaseUnavailable,
-  isLocked,
-  isPoolerTimeout,
-  isServerFailure,
-  TableLocked,
-} from './errors.ts'
+import { ConcurrencyLimit, type ConcurrencyOptions, Tenant } from '../limits/concurrency.ts'
+import { Unavailable } from '../limits/errors.ts'
+import type { MemoryReservation } from '../limits/response-memory.ts'
+import { isLocked, isPoolerTimeout, isServerFailure, TableLocked } from './errors.ts'
 import { Pipeline, type PipelineOptions } from './pipeline.ts'
-import type { MemoryReservation } from './response-memory.ts'
 import type { Parameter, Statement } from './statements.ts'
 import type { RawRows } from './wire/raw-rows.ts'
 
@@ -39,7 +34,7 @@ export interface PostgresServer {
    * Runs a SELECT. All reads of a request share a deadline: the start of the request plus the maximum
    * wait, the statement timeout and one second.
    * @param request of the read; by default, that of the reservation
-   * @throws DatabaseUnavailable if no response arrives in time
+   * @throws Unavailable if no response arrives in time
    */
   read(
     statement: Statement,
@@ -74,14 +69,14 @@ export function openServer(options: ServerOptions): PostgresServer {
   /** While PgBouncer responds to other queries, its timeout means overload, not a failed server. */
   const classify = (error: unknown) =>
     isPoolerTimeout(error) && rate.respondedWithin(silentMs)
-      ? new DatabaseUnavailable('the pooler had no connection in time')
+      ? new Unavailable('the pooler had no connection in time')
       : error
 
   return {
     read: async (statement, values, reservation, request = reservation) => {
-      if (reservation?.ended) throw new DatabaseUnavailable('the client is gone')
+      if (reservation?.ended) throw new Unavailable('the client is gone')
       if (reservation?.setAside() === false) {
-        throw new DatabaseUnavailable('responses fill the memory')
+        throw new Unavailable('responses fill the memory')
       }
       const start = request?.since ?? performance.now()
       const entrant = reservation ?? { tenant: request?.tenant ?? service }

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TObject } from '@sinclair/typebox'
 import { rowStream } from '../json/response-body.ts'
 import { compileRowWriter, csvHeader, csvTemplate, lineTemplate } from '../json/row-writer.ts'
+import { Unavailable } from '../limits/errors.ts'
 import type { Database } from '../postgres/database.ts'
-import { DatabaseUnavailable } from '../postgres/errors.ts'
 import { exactDecimals } from '../schemas/fields.ts'
 import { LOOKUP_COLUMNS } from './connection.ts'
 import { type ListRequest, pageFor, pageValues, type TransactionQueries } from './list-page.ts'
@@ -78,7 +78,7 @@ async function readBlock(db: Database, queries: TransactionQueries, request: Lis
       const { rows } = await readRows(db, query, request, pageValues(request))
       if (rows) return rows
     } catch (error) {
-      const isTransient = error instanceof DatabaseUnavailable && !reservation.ended
+      const isTransient = error instanceof Unavailable && !reservation.ended
       if (!isTransient || repetition === REPETITIONS) throw error
     }
     await sleep(PAUSE_MS)

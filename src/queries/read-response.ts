@@ -3,9 +3,9 @@ import type { TObject } from '@sinclair/typebox'
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import { type Frame, jsonArray } from '../json/response-body.ts'
 import { columnsOf, compileRowWriter, type RowWriter } from '../json/row-writer.ts'
+import type { MemoryReservation } from '../limits/response-memory.ts'
 import type { Database } from '../postgres/database.ts'
 import { ServerFailed } from '../postgres/errors.ts'
-import type { MemoryReservation } from '../postgres/response-memory.ts'
 import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
 import { columnOf, exactDecimals } from '../schemas/fields.ts'
 import {
@@ -116,7 +116,7 @@ type Rows = Awaited<ReturnType<Database['read']>>
  * Reads the data in one snapshot and writes it as JSON, unless the client has this version.
  * @param values parameters from $4 on
  * @param frame JSON around the rows
- * @throws DatabaseUnavailable, InvalidToken, ExpiredToken, ConnectionNotFound or DataChanged
+ * @throws Unavailable, InvalidToken, ExpiredToken, ConnectionNotFound or DataChanged
  */
 export function readResponse(
   db: Database,

@@ -18,8 +18,8 @@ import fp from 'fastify-plugin'
 import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-log.ts'
+import { withDeadline } from '../limits/deadline.ts'
 import type { Instrumentation } from '../postgres/database.ts'
-import { withDeadline } from '../postgres/deadline.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000

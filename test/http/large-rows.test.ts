@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Tenant } from '../../src/postgres/concurrency.ts'
+import { Tenant } from '../../src/limits/concurrency.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'

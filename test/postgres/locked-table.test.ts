@@ -16,7 +16,7 @@ t.teardown(() => db.close())
 const locked = { name: 'locked', title: 'locked', text: 'select count(*) from app' }
 const other = { name: 'other', title: 'other', text: 'select count(*) from connection' }
 
-t.test('DatabaseUnavailable: at most one read at a time waits for a locked table', async (t) => {
+t.test('Unavailable: at most one read at a time waits for a locked table', async (t) => {
   const errors = new Set<string>()
   let rejected = 0
   let mostInUse = 0
@@ -38,7 +38,7 @@ t.test('DatabaseUnavailable: at most one read at a time waits for a locked table
     isLocked = false
     await readers
   })
-  t.same([...errors].sort(), ['DatabaseUnavailable', 'TableLocked'])
+  t.same([...errors].sort(), ['Unavailable', 'TableLocked'])
   t.ok(rejected > 100, `${rejected} reads rejected`)
   t.ok(mostInUse <= 2, `${mostInUse} connections: one waits, one serves the other reads`)
   t.equal((await db.read(locked, [])).count, 1, 'the table is unlocked')

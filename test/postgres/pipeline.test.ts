@@ -90,7 +90,7 @@ t.test('read that breaks its connection: the other reads are repeated', async (t
 t.test('read that is too slow: later reads get their rows', async (t) => {
   const { read } = await open(t, { size: 1, statementTimeoutMs: 500 })
   const results = await Promise.allSettled(['0', '30', '0.1', '0'].map((s) => read(sleep, [s])))
-  t.match(results[1], { reason: { name: 'DatabaseUnavailable' } })
+  t.match(results[1], { reason: { name: 'Unavailable' } })
   for (const n of [0, 2, 3]) t.equal(results[n]?.status, 'fulfilled')
 })
 

@@ -21,16 +21,16 @@ async function read(statement: typeof one, msAgo: number): Promise<number> {
     .finally(() => reservation.end(true))
 }
 
-t.test('DatabaseUnavailable: a read after the time limit of its request', async (t) => {
+t.test('Unavailable: a read after the time limit of its request', async (t) => {
   t.equal(await read(one, 0), 1)
   t.equal(await read(one, waitMs / 2), 1)
   await t.rejects(read(one, waitMs + 1), {
-    name: 'DatabaseUnavailable',
+    name: 'Unavailable',
     message: /no time is left/,
   })
 })
 
-t.test('DatabaseUnavailable: a read waits only for the rest of its time limit', async (t) => {
+t.test('Unavailable: a read waits only for the rest of its time limit', async (t) => {
   // One connection takes two reads at a time, so there is no place left.
   const busy = Promise.all([read(sleep, 0), read(sleep, 0)])
   const rejected: string[] = []

@@ -1,6 +1,6 @@
 import t from 'tap'
+import { ResponseMemory } from '../../src/limits/response-memory.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { ResponseMemory } from '../../src/postgres/response-memory.ts'
 import { ampleLimits, createDatabase } from '../support/database.ts'
 
 const LIMIT = 8 * 2 ** 20
@@ -27,7 +27,7 @@ t.test('memory set aside for a read: free after the read, whatever its result', 
   failing.end(true)
 
   const late = db.reserve(ROWS, performance.now() - options.waitMs - 1)
-  await t.rejects(db.read(rows, ['3'], late), { name: 'DatabaseUnavailable' })
+  await t.rejects(db.read(rows, ['3'], late), { name: 'Unavailable' })
   t.equal(used(), 0)
   late.end(true)
 

@@ -1,4 +1,4 @@
-import type { MemoryReservation } from '../response-memory.ts'
+import type { MemoryReservation } from '../../limits/response-memory.ts'
 
 const NOTHING = Buffer.alloc(0)
 

@@ -1,4 +1,4 @@
-import { DatabaseUnavailable } from './errors.ts'
+import { Unavailable } from './errors.ts'
 
 /** An app, or the client address of unconfirmed callers. Tenants share the service fairly. */
 export class Tenant {
@@ -81,17 +81,17 @@ export class ConcurrencyLimit {
   /**
    * Takes a place. The caller must call leave().
    * @param waitMs maximum wait
-   * @throws DatabaseUnavailable if no place becomes free in time
+   * @throws Unavailable if no place becomes free in time
    */
   enter(entrant: Entrant, waitMs: number): Promise<void> | undefined {
-    if (waitMs <= 0) throw new DatabaseUnavailable('no time is left for another read')
+    if (waitMs <= 0) throw new Unavailable('no time is left for another read')
     const queue = this.#queueOf(entrant)
     if (this.#inFlight < this.#options.places && queue.inFlight < queue.places) {
       this.#count(queue, 1)
       return undefined
     }
     if (queue.length >= this.#options.queue && !queue.makeRoom(entrant.tenant)) {
-      throw new DatabaseUnavailable('too many requests wait for the database')
+      throw new Unavailable('too many requests wait for the database')
     }
     return queue.wait(entrant, waitMs)
   }
@@ -146,12 +146,12 @@ class Queue {
     this.places = places
   }
 
-  /** @throws DatabaseUnavailable after `waitMs` */
+  /** @throws Unavailable after `waitMs` */
   wait(entrant: Entrant, waitMs: number): Promise<void> {
     return new Promise((admit, fail) => {
       const reject = (reason: string) => {
         this.#remove(waiter)
-        fail(new DatabaseUnavailable(reason))
+        fail(new Unavailable(reason))
       }
       const timer = setTimeout(reject, waitMs, 'no database connection became free in time')
       const waiter = { entrant, since: performance.now(), timer, admit, reject }
