@@ -83,6 +83,7 @@ module.exports = {
       http,
       telemetry,
       queries,
+      limits,
       postgres,
       schemas,
       config,

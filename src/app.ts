@@ -1,21 +1,24 @@
 import fastify, { type FastifyInstance, LogController } from 'fastify'
 import { type Config, isTracing } from './config.ts'
-import { authentication } from './http/authentication.ts'
+import { Authentication } from './http/authentication.ts'
 import { bufferCompression, compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/errors.ts'
-import { newRequestId, requestIdentity, securityHeaders } from './http/headers.ts'
+import { newRequestId } from './http/headers.ts'
 import { httpLimits } from './http/limits.ts'
 import { malformedRequests, rejectConnection, rejectPath } from './http/malformed-requests.ts'
 import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi, openapiRoute } from './http/openapi/openapi.ts'
-import { overload, requestLimit } from './http/overload.ts'
-import { accessLog, type LoggerOptions, redactedLogger, requestEnd } from './http/request-log.ts'
+import { requestContext } from './http/request-context.ts'
+import { requestLimit } from './http/request-limit.ts'
+import { accessLog, type LoggerOptions, redactedLogger } from './http/request-log.ts'
+import { Limits } from './limits/context.ts'
+import { watchEventLoop } from './limits/event-loop.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
 import type { Primary } from './primary.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import type { RouteOptions } from './routes/connection-request.ts'
-import { exports } from './routes/export.ts'
+import { resetOnExit } from './routes/export.ts'
 import { health } from './routes/health.ts'
 import { portfolioTransactions } from './routes/portfolio-transactions.ts'
 import { transferOrders } from './routes/transfer-orders.ts'
@@ -24,6 +27,10 @@ import { components } from './schemas/components.ts'
 export interface AppOptions {
   config: Config
   db: Database
+  /** By default, those of the settings. */
+  limits?: Limits
+  /** Returns the number of log lines that could not be written. */
+  droppedLogLines?: () => number
   logger: LoggerOptions
   /** Process that has started this worker. */
   primary?: Primary | undefined
@@ -33,10 +40,12 @@ export interface AppOptions {
 export async function buildApp({
   config,
   db: database,
+  limits = new Limits(config.MAX_REQUESTS, config.ANSWER_MEMORY_MB * 2 ** 20),
+  droppedLogLines = () => 0,
   logger,
   primary,
 }: AppOptions): Promise<FastifyInstance> {
-  const inFlight = { requests: 0 }
+  const state = { requests: 0, draining: false }
   const app = fastify({
     logger: redactedLogger(logger),
     genReqId: newRequestId,
@@ -50,7 +59,7 @@ export async function buildApp({
     clientErrorHandler: rejectConnection,
     // The routes describe the errors. The default message lists all of them.
     schemaErrorFormatter: () => new Error('invalid parameters'),
-    ...httpLimits(config, inFlight),
+    ...httpLimits(config, state),
     ajv: {
       customOptions: {
         allErrors: true,
@@ -64,8 +73,7 @@ export async function buildApp({
       },
     },
   })
-  app.decorate('inFlight', inFlight)
-  app.decorate('draining', false)
+  app.decorate('state', state)
   for (const component of components) app.addSchema(component)
   // Routes with a schema send text or bytes. Unused serializers took two thirds of buildApp().
   app.setSerializerCompiler(() => JSON.stringify)
@@ -81,11 +89,9 @@ export async function buildApp({
   ])
 
   await app.register(errorHandler)
-  await app.register(requestIdentity)
-  await app.register(securityHeaders)
-  await app.register(requestEnd)
+  await app.register(requestContext, { limits })
   await app.register(accessLog)
-  if (metrics) await app.register(metrics.plugin, { db })
+  if (metrics) await app.register(metrics.plugin, { db, limits, droppedLogLines })
   if (traces) await app.register(traces.plugin)
   await app.register(compression)
   await app.register(malformedRequests)
@@ -94,7 +100,7 @@ export async function buildApp({
   await app.register(openapi, { config })
   await app.register(documentation, { config })
   await app.register(health, { prefix: '/health', db })
-  await app.register(api, { prefix: '/api/v1/queries', db, config, primary })
+  await app.register(api, { prefix: '/api/v1/queries', db, config, limits, primary })
   return app
 }
 
@@ -107,20 +113,29 @@ async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 
   if (config.DOCS_PAGE) await app.register(docsPage, { config })
 }
 
-async function api(app: FastifyInstance, { db, config, primary }: Omit<AppOptions, 'logger'>) {
-  await app.register(overload, { config })
+interface ApiOptions extends Pick<AppOptions, 'db' | 'config' | 'primary'> {
+  limits: Limits
+}
+
+async function api(app: FastifyInstance, { db, config, limits, primary }: ApiOptions) {
+  if (config.MAX_EVENT_LOOP_DELAY_MS > 0) {
+    const stop = watchEventLoop(limits.requests, config.MAX_EVENT_LOOP_DELAY_MS)
+    app.addHook('onClose', async () => stop())
+  }
   const identity =
     config.AUTH_ISSUER === undefined ? undefined : await import('./http/identity-provider.ts')
   const verify = identity?.configuredProvider(config, app)
-  await app.register(authentication, { db, config, verify })
+  const authentication = new Authentication(db, limits, verify)
+  await app.register(authentication.plugin)
   await app.register(bufferCompression)
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   const quota = await quotas?.openQuota(app, config, primary)
-  const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
+  const maximumLimit = config.MAX_LIMIT
+  const unfinished = resetOnExit(app)
+  const options: RouteOptions = { db, maximumLimit, authentication, quota, unfinished }
   await app.register(portfolioTransactions, options)
   await app.register(accountTransactions, options)
   await app.register(transferOrders, options)
-  await app.register(exports, options)
 }
 
 /** Settings of the database at `url`. */
@@ -134,7 +149,6 @@ export function databaseOptions(config: Config, url: string): DatabaseOptions {
     prepare: config.DATABASE_PREPARE,
     genericPlans: config.DATABASE_GENERIC_PLANS,
     queue: config.DATABASE_QUEUE,
-    responseBytes: config.ANSWER_MEMORY_MB * 2 ** 20,
     replicaUrl: config.DATABASE_REPLICA_URL,
     replicaMaxLagMs: config.REPLICA_MAX_LAG_MS,
   }

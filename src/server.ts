@@ -62,13 +62,14 @@ async function serve(
   const app = await buildApp({
     config: { ...config, MAX_SOCKETS: maxSockets },
     db,
+    droppedLogLines: stream.dropped,
     logger: { level: config.LOG_LEVEL, stream },
     primary,
   })
   if (maxSockets < config.MAX_SOCKETS) {
     app.log.warn({ maxFiles, maxSockets }, 'MAX_SOCKETS is lowered: the limit of files is too low')
   }
-  stream.reportDrops(app)
+  stream.reportDrops(app.log)
   logServers(app, db)
   const close = async () => {
     await db.close()

@@ -32,7 +32,7 @@ export function closeOnSignal(
     if (err) app.log.fatal({ err }, 'closing after a failure')
     else app.log.info({ signal }, 'closing')
     const moves = primary !== undefined && signal === 'SIGHUP'
-    app.draining = !moves
+    app.state.draining = !moves
     closeConnections(app)
     if (signal === 'SIGTERM' || moves) await sleep(config.SHUTDOWN_DELAY_MS)
     await closeServer(app, isExpectingRequest)
@@ -40,7 +40,7 @@ export function closeOnSignal(
     await close()
   })
   primary?.onClose((signal) => {
-    if (signal !== 'SIGHUP') app.draining = true
+    if (signal !== 'SIGHUP') app.state.draining = true
     if (ordered !== undefined) return
     ordered = signal
     closing.close()
@@ -65,7 +65,7 @@ function closeConnections(app: FastifyInstance): void {
  */
 async function closeServer(app: FastifyInstance, isExpectingRequest: () => boolean): Promise<void> {
   app.server.closeIdleConnections = () => {
-    if (app.inFlight.requests === 0 && !isExpectingRequest()) app.server.closeAllConnections()
+    if (app.state.requests === 0 && !isExpectingRequest()) app.server.closeAllConnections()
   }
   const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
   await app.close().finally(() => clearInterval(sweep))

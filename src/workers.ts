@@ -133,9 +133,8 @@ class WorkerGroup {
     this.#workers = workers
     this.#log = log
     this.#stream = stream
-    const output = { log, droppedLogLines: () => 0 }
-    stream.reportDrops(output)
-    this.#metrics = new WorkerMetrics(() => output.droppedLogLines())
+    stream.reportDrops(log)
+    this.#metrics = new WorkerMetrics(stream.dropped)
   }
 
   /**

@@ -1,8 +1,9 @@
-import { ResponseMemory } from '../../src/limits/response-memory.ts'
+import { Limits, ReadContext } from '../../src/limits/context.ts'
 import type { Database } from '../../src/postgres/database.ts'
 import type { Parameter, Statement } from '../../src/postgres/statements.ts'
 import { PLANNER_SETTINGS } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
+import { callerOfToken } from '../../src/queries/caller.ts'
 import { listPortfolioTransactions } from '../../src/queries/portfolio-transactions.ts'
 import type { PageQuery } from '../servers/targets.ts'
 import { appToken, connectionToken, keyOf } from './data-set.ts'
@@ -21,14 +22,14 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
     }
     const db = { read, replica: () => undefined } as unknown as Database
     const request = {
-      caller: { tokenHash: tokenHash(appToken(query.connection)) },
+      context: new ReadContext(new Limits(1, 0)),
+      caller: callerOfToken(appToken(query.connection)),
       tokenHash: tokenHash(connectionToken(query.connection)),
       connectionKey: keyOf(query.connection),
       representation: '',
       mediaType: 'application/json',
       exact: false,
       knownVersions: [],
-      reservation: new ResponseMemory(0).reserve(query.limit, performance.now()),
       from: query.from,
       to: undefined,
       since: undefined,

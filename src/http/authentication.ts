@@ -1,45 +1,22 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { FifoMap, LruMap } from 'toad-cache'
-import type { Config } from '../config.ts'
-import { mayTake, Tenant } from '../limits/concurrency.ts'
+import { FairBatches } from '../limits/batches.ts'
+import { type Limits, ReadContext } from '../limits/context.ts'
+import { Tenant } from '../limits/requests.ts'
 import type { Database } from '../postgres/database.ts'
-import { tokenHash } from '../postgres/tokens.ts'
 import {
   type Caller,
-  callerKey,
-  confirmCaller,
+  callerOfClient,
+  callerOfToken,
+  confirmCallers,
   ExpiredToken,
   InvalidToken,
 } from '../queries/caller.ts'
 import { serviceUnavailable, unauthorized } from './errors.ts'
 import { headerCount } from './headers.ts'
 import type { IdentityProvider } from './identity-provider.ts'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Credentials of the request. Only the database shows which app they belong to, if any. */
-    caller: Caller
-    /** App of the caller at its last confirmation. It only selects queues and shares. */
-    tenant: Tenant
-  }
-  interface FastifyInstance {
-    /**
-     * Confirms the caller of a request with a lookup that waits in the queue of unconfirmed callers.
-     * Requests of one caller that arrive before the lookup starts share it.
-     * @throws InvalidToken or ExpiredToken
-     */
-    confirm(reply: FastifyReply): Promise<Tenant>
-    /** Remembers the app that the database found for a caller. */
-    remember(caller: Caller, appId: string): Tenant
-  }
-}
-
-interface AuthenticationOptions {
-  db: Database
-  config: Pick<Config, 'MAX_REQUESTS'>
-  verify: IdentityProvider | undefined
-}
+import type { Confirmation, RequestContext } from './request-context.ts'
 
 // RFC 6750 and 7235: scheme in any case, one or more spaces, one token68.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
@@ -50,90 +27,106 @@ const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 /** Maximum of callers that an instance remembers, and of apps and of client addresses. It drops the oldest. */
 const MAX_CALLERS = 50_000
 const MAX_TENANTS = 10_000
+/** Time for which a confirmation is enough for a response without data (400 and 429), in ms. */
+const CONFIRMED_MS = 2_000
 
 /**
- * Reads the Authorization header (section 5). With an identity provider, verifies its tokens. The
- * database looks up all other tokens as app tokens. A caller that it has not confirmed yet waits for a
- * lookup first: a flood of unknown tokens then takes few places from the known apps.
+ * Authenticates callers (section 5). The database looks up app tokens and the client ids that the identity
+ * provider has signed. It confirms an unknown caller before its first read: all that wait in one statement,
+ * so a flood of unknown tokens uses one place. The statement that reads data confirms a known caller again.
  */
-export const authentication = fp(async (app: FastifyInstance, options: AuthenticationOptions) => {
-  const { db, config, verify } = options
-  const callers = new FifoMap<Tenant>(MAX_CALLERS)
-  const apps = new LruMap<Tenant>(MAX_TENANTS)
-  const addresses = new LruMap<Tenant>(MAX_TENANTS)
-  /** Requests in flight of all tenants. */
-  let requests = 0
-  const lookUp = shared((caller: Caller, since: number, tenant: Tenant) =>
-    confirmCaller(db, caller, { since, tenant }),
-  )
+export class Authentication {
+  readonly #verify: IdentityProvider | undefined
+  readonly #confirmations = new FifoMap<Confirmation>(MAX_CALLERS)
+  readonly #apps = new LruMap<Tenant>(MAX_TENANTS)
+  readonly #addresses = new LruMap<Tenant>(MAX_TENANTS)
+  readonly #batches: FairBatches<Caller, Map<string, string | ExpiredToken>>
 
-  app.decorateRequest('caller')
-  app.decorateRequest('tenant')
-  app.decorate('confirm', async (reply) => {
-    const { caller, ip } = reply.request
-    const since = performance.now() - reply.elapsedTime
-    return app.remember(caller, await lookUp(callerKey(caller), caller, since, addressTenant(ip)))
+  /** @param verify undefined without an identity provider */
+  constructor(db: Database, limits: Limits, verify: IdentityProvider | undefined) {
+    this.#verify = verify
+    const tenant = new Tenant()
+    this.#batches = new FairBatches((callers) =>
+      confirmCallers(db, callers, new ReadContext(limits, tenant)),
+    )
+  }
+
+  /** Authenticates each request of a scope. */
+  readonly plugin = fp(async (app: FastifyInstance) => {
+    app.addHook('onRequest', (request, _reply, done) => {
+      const authenticating = this.#authenticate(request)
+      if (authenticating === undefined) done()
+      else authenticating.then(() => done(), done)
+    })
+    app.addHook('onError', async ({ context: { caller } }, _reply, error) => {
+      const rejected = error instanceof InvalidToken || error instanceof ExpiredToken
+      if (rejected && caller) this.#confirmations.delete(caller.key)
+    })
   })
-  app.decorate('remember', (caller, appId) => {
-    const tenant = apps.get(appId) ?? new Tenant(appId)
-    apps.set(appId, tenant)
-    callers.set(callerKey(caller), tenant)
-    return tenant
-  })
-  app.addHook('onRequest', async (request, reply) => {
+
+  /**
+   * Confirms the caller again, unless the database confirmed it in the last CONFIRMED_MS. A response without
+   * data needs it: no statement authorizes that response.
+   * @throws InvalidToken or ExpiredToken
+   */
+  async confirmRecent({ context, ip }: FastifyRequest): Promise<void> {
+    const { confirmedAt = -1, tenant } = context.confirmation ?? {}
+    if (performance.now() - confirmedAt > CONFIRMED_MS) await this.#confirm(context, ip)
+    else context.appId = tenant?.appId
+  }
+
+  /** @returns undefined for a known app token: no other work is needed before the read */
+  #authenticate(request: FastifyRequest): Promise<void> | undefined {
+    const { context, ip } = request
+    const { requests } = context.limits
+    if (requests.delayed) throw serviceUnavailable('The service is overloaded. Try again soon.')
+    if (requests.full) throw tooManyRequests()
     const token = bearerToken(request)
-    request.caller =
-      verify !== undefined && JWT.test(token)
-        ? { clientId: await verify(token) }
-        : { tokenHash: tokenHash(token) }
-    const known = callers.get(callerKey(request.caller))
-    takeShare(known ?? addressTenant(request.ip), reply)
-    request.tenant = known ?? (await app.confirm(reply))
-  })
-  app.addHook('onError', async ({ caller }, _reply, error) => {
-    const rejected = error instanceof InvalidToken || error instanceof ExpiredToken
-    if (rejected && caller) callers.delete(callerKey(caller))
-  })
+    if (this.#verify === undefined || !JWT.test(token)) {
+      return this.#enter(context, ip, callerOfToken(token))
+    }
+    enter(context, this.#addressTenant(ip))
+    return this.#verify(token).then((id) => this.#enter(context, ip, callerOfClient(id)))
+  }
 
-  function addressTenant(ip: string): Tenant {
-    const tenant = addresses.get(ip) ?? new Tenant(undefined)
-    addresses.set(ip, tenant)
+  #enter(context: RequestContext, ip: string, caller: Caller): Promise<void> | undefined {
+    context.caller = caller
+    const known = this.#confirmations.get(caller.key)
+    if (known === undefined || known.confirmedAt < 0) {
+      enter(context, this.#addressTenant(ip))
+      return this.#confirm(context, ip)
+    }
+    context.confirmation = known
+    enter(context, known.tenant)
+    return undefined
+  }
+
+  async #confirm(context: RequestContext, ip: string): Promise<void> {
+    const caller = context.caller as Caller
+    const confirmedAt = performance.now()
+    const apps = await this.#batches.add(ip, caller.key, caller)
+    const appId = apps.get(caller.key) ?? new InvalidToken()
+    if (typeof appId !== 'string') throw appId
+    const tenant = this.#apps.get(appId) ?? new Tenant(appId)
+    this.#apps.set(appId, tenant)
+    context.confirmation = { tenant, confirmedAt }
+    context.appId = appId
+    this.#confirmations.set(caller.key, context.confirmation)
+    enter(context, tenant)
+  }
+
+  #addressTenant(ip: string): Tenant {
+    const tenant = this.#addresses.get(ip) ?? new Tenant()
+    this.#addresses.set(ip, tenant)
     return tenant
   }
+}
 
-  function count(tenant: Tenant, step: 1 | -1): void {
-    requests += step
-    tenant.requests += step
-  }
+const tooManyRequests = () => serviceUnavailable('Too many requests are in flight. Try again soon.')
 
-  /** @throws HttpError 503 if the tenant has its share of the requests in flight */
-  function takeShare(tenant: Tenant, { request, raw }: FastifyReply): void {
-    if (!mayTake(1, tenant.requests, config.MAX_REQUESTS - requests)) {
-      throw serviceUnavailable('Too many requests are in flight. Try again soon.')
-    }
-    if (raw.destroyed) return
-    count(tenant, 1)
-    request.endListeners.push(() => count(tenant, -1))
-  }
-})
-
-/** Makes calls with the same key share the next run of a function. Runs with one key do not overlap. */
-function shared<Input extends unknown[], Result>(run: (...input: Input) => Promise<Result>) {
-  const next = new Map<string, Promise<Result>>()
-  const current = new Map<string, Promise<Result>>()
-  const start = async (key: string, input: Input) => {
-    await current.get(key)?.catch(() => {})
-    next.delete(key)
-    const result = run(...input)
-    current.set(key, result)
-    // The next run starts after this one has ended, so it cannot be current yet.
-    return result.finally(() => current.delete(key))
-  }
-  return (key: string, ...input: Input): Promise<Result> => {
-    const result = next.get(key) ?? start(key, input)
-    next.set(key, result)
-    return result
-  }
+/** @throws HttpError 503 if the tenant has its share of the requests in flight */
+function enter(context: RequestContext, tenant: Tenant): void {
+  if (!context.enter(tenant)) throw tooManyRequests()
 }
 
 function bearerToken(request: FastifyRequest): string {

@@ -35,7 +35,7 @@ export function sendResponse(
   { representation, mediaType }: ConnectionRequest,
   { meta, body }: ReadResponse,
 ): FastifyReply {
-  reply.request.items = meta.items
+  reply.request.context.items = meta.items
   reply.headers({
     etag: `W/"${meta.version}-${representation}"`,
     'data-version': meta.version,

@@ -1,7 +1,8 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { ResponseTooLarge, Unavailable } from '../limits/errors.ts'
-import { ServerFailed, TableLocked } from '../postgres/errors.ts'
+import { TableLocked } from '../limits/lock-breaker.ts'
+import { ServerFailed } from '../postgres/errors.ts'
 import {
   ConnectionNotFound,
   CursorExpired,
@@ -11,15 +12,7 @@ import {
 } from '../queries/caller.ts'
 import type { ParameterError, Problem } from '../schemas/problem.ts'
 import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** `code` of the error response, for the log and the metrics. */
-    errorCode: ProblemCode | undefined
-    /** Cause of a 503, for the log and the metrics. */
-    unavailableReason: 'database' | 'identity_provider' | 'overload' | undefined
-  }
-}
+import type { RequestContext } from './request-context.ts'
 
 /** The identity provider's keys cannot be fetched or used. A later request may succeed. */
 export class IdentityProviderUnavailable extends Error {
@@ -48,24 +41,23 @@ export class HttpError extends Error {
 
 /** Sends every error of every route with the same body (contract 16). */
 export const errorHandler = fp(async (app: FastifyInstance) => {
-  app.decorateRequest('errorCode')
-  app.decorateRequest('unavailableReason')
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const httpError = toHttpError(error)
     if (httpError.code === 'internal_error') request.log.error({ err: error }, 'request failed')
     if (httpError.code === 'service_unavailable') {
-      request.unavailableReason = unavailableReason(error)
+      request.context.unavailableReason = unavailableReason(error)
       const cause = error.cause instanceof Error ? error.cause.message : undefined
       // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
       if (!reply.raw.destroyed) {
         request.log.warn({ reason: error.message, cause }, 'request could not be served')
       }
     }
+    request.context.errorCode = httpError.code
     return sendError(request, reply, httpError)
   })
-  app.setNotFoundHandler((request, reply) =>
-    sendError(request, reply, new HttpError('route_not_found')),
-  )
+  app.setNotFoundHandler(() => {
+    throw new HttpError('route_not_found')
+  })
 })
 
 export function sendError(
@@ -74,7 +66,6 @@ export function sendError(
   error: HttpError,
 ): FastifyReply {
   const body = errorBody(error, request.id)
-  request.errorCode = body.code
   return reply
     .code(body.status)
     .headers({ 'cache-control': 'no-store', ...error.headers })
@@ -89,7 +80,7 @@ export function errorBody(error: HttpError, requestId: string): Problem {
 }
 
 /** A Unavailable without a cause comes from a limit of this service, not from the database. */
-function unavailableReason(error: Error): FastifyRequest['unavailableReason'] {
+function unavailableReason(error: Error): RequestContext['unavailableReason'] {
   if (error instanceof IdentityProviderUnavailable) return 'identity_provider'
   if (error instanceof ServerFailed || error instanceof TableLocked) return 'database'
   return error instanceof Unavailable && error.cause ? 'database' : 'overload'

@@ -5,28 +5,30 @@ import { serverUrls } from '../postgres/server-urls.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Requests whose response has not ended. */
-    inFlight: InFlight
+    state: ServiceState
   }
 }
 
-interface InFlight {
+export interface ServiceState {
+  /** Requests whose response has not ended. */
   requests: number
+  /** True during shutdown: the service still responds, but is not ready. */
+  draining: boolean
 }
 
 /**
- * Limits of the HTTP server. docs/operations.md gives the reasons. The limits of requests in flight are
- * in overload.ts, those of memory and database connections in src/postgres.
- * @param inFlight counts the requests in flight
+ * Limits of the HTTP server. docs/operations.md gives the reasons. The other limits
+ * are in src/limits.
+ * @param state counts the requests in flight
  */
-export function httpLimits(config: Config, inFlight: InFlight) {
+export function httpLimits(config: Config, state: ServiceState) {
   return {
     // During shutdown, the service responds with `Connection: close`.
     return503OnClosing: false,
     // A connection token of any length gets 404. Node.js limits the whole path.
     routerOptions: { maxParamLength: MAX_HEADER_BYTES },
     serverFactory: (handler: RequestListener) =>
-      createLimitedServer(config, limitPipelining(handler, inFlight)),
+      createLimitedServer(config, limitPipelining(handler, state)),
   }
 }
 
@@ -101,11 +103,11 @@ function createLimitedServer(config: Config, handler: RequestListener): Server {
  * does not read its responses, Node.js stops reading requests. But it first handles all requests of a chunk:
  * 64 KB contain 2,000.
  */
-function limitPipelining(handler: RequestListener, inFlight: InFlight): RequestListener {
+function limitPipelining(handler: RequestListener, state: ServiceState): RequestListener {
   const pipelined = new WeakMap<Socket, number>()
   const countOf = (socket: Socket) => pipelined.get(socket) ?? 0
   function leave(this: ServerResponse) {
-    inFlight.requests -= 1
+    state.requests -= 1
     pipelined.set(this.req.socket, countOf(this.req.socket) - 1)
   }
   return (request, response) => {
@@ -116,7 +118,7 @@ function limitPipelining(handler: RequestListener, inFlight: InFlight): RequestL
       return
     }
     pipelined.set(socket, count + 1)
-    inFlight.requests += 1
+    state.requests += 1
     response.once('close', leave)
     handler(request, response)
   }

@@ -47,8 +47,8 @@ export function rejectPath(_error: Error, request: FastifyRequest, reply: Fastif
   reply.headers(SECURITY_HEADERS)
   if (hasBody(request)) reply.header('connection', 'close')
   sendError(request, reply, new HttpError('malformed_request'))
-  const { method, errorCode } = request
-  request.log.info({ method, status: reply.statusCode, errorCode }, 'request')
+  const line = { method: request.method, status: 400, errorCode: 'malformed_request' }
+  request.log.info(line, 'request')
 }
 
 /** Handles a request that Node.js cannot parse, that is too long, or that is incomplete at its timeout. */

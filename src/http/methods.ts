@@ -20,9 +20,8 @@ export const methodNotAllowed = fp(async (app: FastifyInstance) => {
     throw wrongMethod()
   })
   // A method without a route would be 404 instead of 405.
-  app.addHook('onRoute', function reject({ method, routePath, constraints }) {
-    // A route with constraints has a path of another route.
-    if (method !== 'GET' || constraints) return
+  app.addHook('onRoute', function reject({ method, routePath }) {
+    if (method !== 'GET') return
     const schema = { hide: true }
     this.route({ method: REJECTED, url: routePath, schema, handler: async () => {} })
   })

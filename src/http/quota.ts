@@ -2,9 +2,8 @@ import rateLimit, { type FastifyRateLimitStoreCtor } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Redis } from 'ioredis'
 import { Counter, type Registry } from 'prom-client'
-import { FifoMap, LruMap } from 'toad-cache'
+import { LruMap } from 'toad-cache'
 import type { Config } from '../config.ts'
-import type { Tenant } from '../limits/concurrency.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import type { Count, Primary } from '../primary.ts'
 import { HttpError } from './errors.ts'
@@ -81,7 +80,7 @@ function storeOf(count: (app: string) => Count | Promise<Count>): FastifyRateLim
 }
 
 /**
- * Counts the requests of `request.appId` in windows that begin with the first one.
+ * Counts the requests of `context.appId` in windows that begin with the first one.
  * @param primary counts for all workers of an instance without Redis
  * @returns a function that resolves with undefined while Redis is unavailable
  */
@@ -94,7 +93,7 @@ async function openCounter(app: FastifyInstance, config: QuotaConfig, primary?: 
     global: false,
     max: perMinute,
     timeWindow: WINDOW_SECONDS * 1000,
-    keyGenerator: (request) => String(request.appId),
+    keyGenerator: (request) => String(request.context.appId),
     ...(redis
       ? { redis, nameSpace: 'investment-data-query-service:quota:' }
       : { store: storeOf((appId) => counter.count(appId)) }),
@@ -134,16 +133,15 @@ function uncountedRequests(registry: Registry): Counter {
 /** Limit on the requests of each app per minute (contract 19). */
 export interface Quota {
   /**
-   * Counts a request of the app `request.appId`, and sets the headers with the rest of its quota.
+   * Counts a request of the app `context.appId`, and sets the headers with the rest of its quota.
    * @throws HttpError 429 if no request was left
    */
   charge(reply: FastifyReply): Promise<void>
 }
 
 /**
- * Creates the quota of the settings. A request counts after the database has confirmed its caller. All
- * tokens of an app therefore share its quota, and an unknown token counts for no app. An app that has
- * used up its quota gets 429 before its rows are read.
+ * Creates the quota of the settings. A request counts before its read, after the database has confirmed its
+ * caller. All tokens of an app therefore share its quota, and an unknown token counts for no app.
  */
 export async function openQuota(
   app: FastifyInstance,
@@ -152,29 +150,12 @@ export async function openQuota(
 ): Promise<Quota> {
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const count = await openCounter(app, config, primary)
-  const exhaustedUntil = new FifoMap<number>(MAX_APPS)
-  const exhaustedMs = ({ appId }: Tenant) => (exhaustedUntil.get(appId) ?? 0) - Date.now()
-
-  app.addHook('onRequest', async (request, reply) => {
-    if (exhaustedMs(request.tenant) <= 0) return
-    // The remembered app only selects the requests to confirm first.
-    request.tenant = await app.confirm(reply)
-    request.appId = request.tenant.appId
-    const milliseconds = exhaustedMs(request.tenant)
-    if (milliseconds > 0) throw tooManyRequests(reply, perMinute, milliseconds)
-  })
-
   return {
     async charge(reply) {
-      const { request } = reply
       setPolicy(reply, perMinute)
-      const state = await count(request)
-      if (state === undefined) return
-      if (state.isExceeded) {
-        exhaustedUntil.set(request.appId, Date.now() + state.ttl)
-        throw tooManyRequests(reply, perMinute, state.ttl)
-      }
-      setRest(reply, state.remaining, state.ttl)
+      const state = await count(reply.request)
+      if (state?.isExceeded) throw tooManyRequests(reply, perMinute, state.ttl)
+      if (state) setRest(reply, state.remaining, state.ttl)
     },
   }
 }
@@ -191,7 +172,6 @@ function setRest(reply: FastifyReply, remaining: number, milliseconds: number): 
 }
 
 function tooManyRequests(reply: FastifyReply, perMinute: number, milliseconds: number): HttpError {
-  setPolicy(reply, perMinute)
   const retryAfter = String(setRest(reply, 0, milliseconds))
   const detail = `An app may send ${perMinute} requests a minute.`
   return new HttpError('too_many_requests', detail, { 'retry-after': retryAfter })

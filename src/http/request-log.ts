@@ -1,67 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyRequest,
+  FastifyServerOptions,
+} from 'fastify'
 import fp from 'fastify-plugin'
 import type { DestinationStream } from 'pino'
 
-export interface RequestEnd {
-  request: FastifyRequest
-  reply: FastifyReply
-  /** The client disconnected before the end of the response. */
-  aborted: boolean
-}
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Returns the number of log lines that could not be written. */
-    droppedLogLines: () => number
-    /** Adds a listener to the end of each request: complete, failed or aborted. */
-    onRequestEnd(listener: (end: RequestEnd) => void): void
-  }
-  interface FastifyRequest {
-    /** Called once at the end of this request. One listener of the response calls all of them. */
-    endListeners: (() => void)[]
-    /** Id of the calling app, once the database has confirmed its credentials. */
-    appId: string | undefined
-    /** Id of its trace, if traces are on. */
-    traceId: string | undefined
-    /** Number of rows in the response. */
-    items: number | undefined
-  }
-}
-
-/** Reports the end of each request. Fastify's onResponse hook does not run after a disconnect. */
-export const requestEnd = fp(async (app: FastifyInstance) => {
-  const listeners: ((end: RequestEnd) => void)[] = []
-  app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => listeners.push(listener))
-  app.decorateRequest('endListeners')
-  app.addHook('onRequest', (request, reply, next) => {
-    request.endListeners = []
-    reply.raw.once('close', () => {
-      const end = { request, reply, aborted: !reply.raw.writableFinished }
-      for (const listener of listeners) listener(end)
-      for (const listener of request.endListeners) listener()
-    })
-    next()
-  })
-})
-
 /** Logs one line per request, without the path, which contains the connection token (contract 21). */
 export const accessLog = fp(async (app: FastifyInstance) => {
-  app.decorate('droppedLogLines', () => 0)
-  app.decorateRequest('appId')
-  app.decorateRequest('items')
-  app.decorateRequest('traceId')
   app.onRequestEnd(({ request, reply, aborted }) => {
+    const { context } = request
     const line = {
       method: request.method,
       route: request.routeOptions.url,
       status: aborted && !reply.raw.headersSent ? undefined : reply.statusCode,
-      errorCode: request.errorCode,
-      unavailableReason: request.unavailableReason,
+      errorCode: context.errorCode,
+      unavailableReason: context.unavailableReason,
       durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
-      app: request.appId,
-      items: request.items,
-      traceId: request.traceId,
+      app: context.appId,
+      items: context.items,
+      traceId: context.span?.spanContext().traceId,
     }
     request.log.info(aborted ? { ...line, aborted } : line, 'request')
   })
@@ -105,8 +65,10 @@ const MAX_WAITING = 2 ** 20
 const LAST_LINES_MS = 1_000
 
 export interface LogDestination extends DestinationStream {
-  /** Counts dropped lines in the metrics. Logs a warning when lines can be written again. */
-  reportDrops(app: Pick<FastifyInstance, 'log' | 'droppedLogLines'>): void
+  /** Number of lines that could not be written. */
+  dropped(): number
+  /** Logs a warning when lines can be written again after some were dropped. */
+  reportDrops(log: FastifyBaseLogger): void
   /** Resolves when all lines are written, after LAST_LINES_MS at the latest. */
   end(): Promise<void>
 }
@@ -148,9 +110,9 @@ export function logDestination(format = (lines: string) => lines): LogDestinatio
       if (text === '') setImmediate(flush)
       text += line
     },
-    reportDrops: (app) => {
-      app.droppedLogLines = () => dropped
-      report = (lines) => app.log.warn({ lines }, 'log lines were dropped')
+    dropped: () => dropped,
+    reportDrops: (log) => {
+      report = (lines) => log.warn({ lines }, 'log lines were dropped')
     },
     end: async () => {
       flush()

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { MemoryReservation } from '../limits/response-memory.ts'
+import type { ReadContext } from '../limits/context.ts'
 import type { RawRows } from '../postgres/wire/raw-rows.ts'
 import type { RowWriter } from './row-writer.ts'
 
@@ -30,21 +30,20 @@ export function jsonArray(
   rows: RawRows,
   writer: RowWriter,
   frame: Frame,
-  reservation: MemoryReservation,
+  context: ReadContext,
 ): Buffer | Readable {
   if (rows.byteLength > AT_ONCE) {
-    // A compression stream may keep chunks of any total size, so it gets no ring.
-    const allocate = reservation.direct ? ring(reservation.takeForJson(RING)) : fresh
+    const allocate = chunkAllocator(context)
     const chunks = writeChunks(rows, writer, frame, allocate)
-    return Readable.from(scheduled(chunks, reservation), { objectMode: false })
+    return Readable.from(scheduled(chunks, context), { objectMode: false })
   }
   const size = frame.opening.length + frame.closing.length + writer.estimate(rows)
-  const block = reservation.takeForJson(size)
+  const block = context.memory.takeForJson(size)
   const allocate: Allocate = (atLeast, before) => (before === 0 ? block : fresh(atLeast))
   const [first, ...others] = writeChunks(rows, writer, frame, allocate)
   if (others.length === 0) return first as Buffer
   const whole = Buffer.concat([first as Buffer, ...others])
-  reservation.replaceJson(whole.length)
+  context.memory.replaceJson(whole.length)
   return whole
 }
 
@@ -58,10 +57,9 @@ export function rowStream(
   reads: AsyncIterable<RawRows>,
   writer: RowWriter,
   opening: string,
-  reservation: MemoryReservation,
+  context: ReadContext,
 ): Readable {
-  const allocate = reservation.direct ? ring(reservation.takeForJson(RING)) : fresh
-  return Readable.from(chunksOf(reads, writer, opening, allocate, reservation), {
+  return Readable.from(chunksOf(reads, writer, opening, chunkAllocator(context), context), {
     objectMode: false,
   })
 }
@@ -71,7 +69,7 @@ async function* chunksOf(
   writer: RowWriter,
   start: string,
   allocate: Allocate,
-  reservation: MemoryReservation,
+  context: ReadContext,
 ): AsyncGenerator<Buffer, void, undefined> {
   let opening = start
   /** Length of the last chunk, which the ring must not overwrite. */
@@ -84,7 +82,7 @@ async function* chunksOf(
   for await (const rows of reads) {
     const chunks = writeChunks(rows, writer, { opening, closing: '', lines: true }, next)
     let length = 0
-    for await (const chunk of scheduled(chunks, reservation)) {
+    for await (const chunk of scheduled(chunks, context)) {
       length = chunk.length
       if (length > 0) yield chunk
     }
@@ -96,11 +94,11 @@ async function* chunksOf(
 /** Yields chunks in turns. Stops when the response has ended: another one then uses its memory. */
 async function* scheduled<T>(
   chunks: Iterator<T>,
-  reservation: MemoryReservation,
+  context: ReadContext,
 ): AsyncGenerator<T, void, undefined> {
   for (;;) {
-    await reservation.nextTurn()
-    if (reservation.ended) return
+    await context.limits.scheduler.nextTurn()
+    if (context.ended) return
     const { value, done } = chunks.next()
     if (done) return
     yield value
@@ -109,6 +107,10 @@ async function* scheduled<T>(
 
 /** Returns a buffer of at least `atLeast` bytes, after a chunk of `before` bytes. */
 type Allocate = (atLeast: number, before: number) => Buffer
+
+/** A compression stream may keep chunks of any total size, so it gets no ring. */
+const chunkAllocator = ({ keepsChunks, memory }: ReadContext): Allocate =>
+  keepsChunks ? fresh : ring(memory.takeForJson(RING))
 
 const fresh = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))
 

@@ -10,8 +10,9 @@ const RECENT_MS = 50
 
 /** Schedules chunks of large responses in the order of the calls, three per turn of the event loop. */
 export class FairScheduler {
+  /** Start of the last small request. Large responses then pause for RECENT_MS. */
+  smallRequestAt = Number.NEGATIVE_INFINITY
   readonly #waiting: (() => void)[] = []
-  #smallRequestAt = Number.NEGATIVE_INFINITY
 
   /** Resolves when the caller may write its next chunk. */
   nextTurn(): Promise<void> {
@@ -20,18 +21,13 @@ export class FairScheduler {
     })
   }
 
-  /** Makes large responses pause for the next RECENT_MS. */
-  noteSmallRequest(): void {
-    this.#smallRequestAt = performance.now()
-  }
-
   readonly #run = (): void => {
     for (const resolve of this.#waiting.splice(0, CHUNKS_PER_TURN)) resolve()
     if (this.#waiting.length > 0) this.#schedule()
   }
 
   #schedule(): void {
-    if (performance.now() - this.#smallRequestAt < RECENT_MS) setTimeout(this.#run, PAUSE_MS)
+    if (performance.now() - this.smallRequestAt < RECENT_MS) setTimeout(this.#run, PAUSE_MS)
     else setImmediate(this.#run)
   }
 }

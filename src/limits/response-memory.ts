@@ -1,5 +1,4 @@
-import { type Entrant, mayTake, Tenant } from './concurrency.ts'
-import { FairScheduler } from './fair-scheduler.ts'
+import { mayTake, type Tenant } from './requests.ts'
 
 // In bytes. Smaller buffers are cheap to allocate. Larger ones are rare.
 const SMALLEST_POOLED = 65_536
@@ -43,23 +42,10 @@ class BufferPool {
 export class ResponseMemory {
   readonly limit: number
   readonly buffers = new BufferPool()
-  readonly scheduler = new FairScheduler()
   used = 0
 
   constructor(limit: number) {
     this.limit = limit
-  }
-
-  /**
-   * Reserves memory for a response. The caller must end the reservation.
-   * @param rows maximum number of rows in the response
-   * @param since start of the request, on performance.now()'s clock
-   * @param tenant app of the request
-   */
-  reserve(rows: number, since: number, tenant = new Tenant('')): MemoryReservation {
-    const reservation = new MemoryReservation(this, rows, since, tenant)
-    if (!reservation.large) this.scheduler.noteSmallRequest()
-    return reservation
   }
 }
 
@@ -67,35 +53,48 @@ export class ResponseMemory {
 const SMALL_ROWS = 1_000
 /** Size of a row as PostgreSQL sends it, rounded up, in bytes. */
 const USUAL_ROW = 512
+/** Part of the memory that large requests may use. The rest is for small ones. */
+const LARGE_PART = 0.75
+
+/** Request that uses the memory. */
+interface Owner {
+  tenant: Tenant
+  /** True if no client waits for the response any more. */
+  ended: boolean
+}
 
 /** Memory of one request, until the response is sent or the client has disconnected. */
-export class MemoryReservation implements Entrant {
+export class MemoryReservation {
   /** True for a large request, which must leave room for small ones. */
-  readonly large: boolean
-  /**
-   * Start of the request, on performance.now()'s clock. All its reads share one deadline. An export has
-   * one for each block of rows.
-   */
-  since: number
-  readonly tenant: Tenant
-  /** True if no client waits for the response any more. */
-  ended = false
+  large = false
   /** True if the rows did not fit in the memory, and fewer rows may fit. */
   tooLarge = false
-  /** True if the response is sent uncompressed, without a stream that keeps chunks. */
-  direct = false
   readonly #memory: ResponseMemory
-  readonly #rows: number
+  readonly #owner: Owner
+  #rows = 0
+  /** Memory that this request may use if all is free. */
+  #room: number
+  /** Bytes in use or set aside. */
   #bytes = 0
   #setAside = 0
   #json: Buffer | undefined
 
-  constructor(memory: ResponseMemory, rows: number, since: number, tenant: Tenant) {
-    this.since = since
-    this.tenant = tenant
+  constructor(memory: ResponseMemory, owner: Owner) {
     this.#memory = memory
+    this.#owner = owner
+    this.#room = memory.limit
+  }
+
+  /** True if no client waits for the response any more. */
+  get ended(): boolean {
+    return this.#owner.ended
+  }
+
+  /** @param rows maximum number of rows in the response */
+  expect(rows: number): void {
     this.#rows = rows
     this.large = rows > SMALL_ROWS
+    this.#room = this.large ? LARGE_PART * this.#memory.limit : this.#memory.limit
   }
 
   /**
@@ -106,33 +105,32 @@ export class MemoryReservation implements Entrant {
   setAside(): boolean {
     if (!this.large) return this.#fits(1)
     const expected = Math.min(this.#rows * USUAL_ROW, this.#room / 4)
-    const missing = Math.max(0, expected - this.#bytes - this.#setAside)
+    const missing = Math.max(0, expected - this.#bytes)
     if (!this.#fits(missing)) return false
-    this.#use(missing)
+    this.#add(missing)
     this.#setAside += missing
     return true
   }
 
   /** Releases the memory that was set aside and not taken. */
   releaseSetAside(): void {
-    this.#use(-this.#setAside)
+    this.#add(-this.#setAside)
     this.#setAside = 0
   }
 
   /** Takes memory for rows. @returns undefined above the limits, and then takes nothing */
   take(bytes: number): Buffer | undefined {
-    const more = Math.max(0, bytes - this.#setAside)
-    if (this.ended || !this.#fits(more)) {
-      const everFits = mayTake(bytes, this.#bytes, this.#room - this.#bytes)
-      const isLong = this.#bytes + bytes > this.#rows * USUAL_ROW
+    const fromSetAside = Math.min(bytes, this.#setAside)
+    if (this.#owner.ended || !this.#fits(bytes - fromSetAside)) {
+      const taken = this.#bytes - this.#setAside
+      const everFits = mayTake(bytes, taken, this.#room - taken)
+      const isLong = taken + bytes > this.#rows * USUAL_ROW
       this.tooLarge = this.#rows > 1 && (isLong || !everFits)
       return undefined
     }
-    const fromSetAside = Math.min(bytes, this.#setAside)
     this.#setAside -= fromSetAside
-    this.#use(-fromSetAside)
     const block = this.#memory.buffers.take(bytes)
-    this.#count(block.length)
+    this.#add(block.length - fromSetAside)
     return block
   }
 
@@ -145,7 +143,7 @@ export class MemoryReservation implements Entrant {
   /** Takes memory for JSON without a check: rejecting the response now would waste the read. */
   takeForJson(bytes: number): Buffer {
     const block = this.#memory.buffers.take(bytes)
-    this.#count(block.length)
+    if (!this.#owner.ended) this.#add(block.length)
     this.#json = block
     return block
   }
@@ -154,53 +152,34 @@ export class MemoryReservation implements Entrant {
   replaceJson(bytes: number): void {
     if (this.#json) this.giveBack(this.#json)
     this.#json = undefined
-    this.#count(bytes)
+    if (!this.#owner.ended) this.#add(bytes)
   }
 
   /** Subtracts bytes that are not in use any more, without reusing them. */
   release(bytes: number): void {
-    const released = Math.min(bytes, this.#bytes)
-    this.#use(-released)
-    this.#bytes -= released
-  }
-
-  /** Resolves when this response may write its next chunk. */
-  nextTurn(): Promise<void> {
-    return this.#memory.scheduler.nextTurn()
+    this.#add(-Math.min(bytes, this.#bytes - this.#setAside))
   }
 
   /**
-   * Releases all memory permanently.
+   * Releases all memory permanently. The request has ended before.
    * @param sent true if the whole response has left the process. Its memory is then reused, so a writer
-   *   must stop at `ended`.
+   *   must stop when the request has ended.
    */
   end(sent: boolean): void {
-    this.ended = true
-    this.releaseSetAside()
-    this.release(this.#bytes)
+    this.#add(-this.#bytes)
+    this.#setAside = 0
     if (sent && this.#json) this.#memory.buffers.giveBack(this.#json)
     this.#json = undefined
   }
 
-  /** Reserves the last quarter of the memory for small requests. */
-  get #room(): number {
-    const { limit } = this.#memory
-    return this.large ? 0.75 * limit : limit
-  }
-
-  #count(bytes: number): void {
-    if (this.ended) return
-    this.#use(bytes)
-    this.#bytes += bytes
-  }
-
   /** True if the app may take more memory: what the others need stays free. */
   #fits(more: number): boolean {
-    return mayTake(more, this.tenant.bytes, this.#room - this.#memory.used)
+    return mayTake(more, this.#owner.tenant.bytes, this.#room - this.#memory.used)
   }
 
-  #use(bytes: number): void {
+  #add(bytes: number): void {
+    this.#bytes += bytes
     this.#memory.used += bytes
-    this.tenant.bytes += bytes
+    this.#owner.tenant.bytes += bytes
   }
 }

@@ -1,5 +1,3 @@
-import type { Tenant } from '../limits/concurrency.ts'
-import { type MemoryReservation, ResponseMemory } from '../limits/response-memory.ts'
 import { openReplica, type Replica, type ReplicaState, watchReplicas } from './replicas.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
 import { allowsStandby, serverUrls } from './server-urls.ts'
@@ -7,16 +5,10 @@ import { allowsStandby, serverUrls } from './server-urls.ts'
 /** Databases of the service: a primary, and replicas if the settings name any. */
 export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
   /**
-   * Returns a replica for a connection, by the hash of its token. Undefined if no replica is usable.
+   * Returns a replica for a connection, by the hash of its token. Undefined if no replica is usable. Absent
+   * without DATABASE_REPLICA_URL.
    */
-  replica(key: Buffer): Replica | undefined
-  /**
-   * Reserves memory for a response. The caller must end the reservation.
-   * @param rows maximum number of rows in the response
-   * @param since start of the request, on performance.now()'s clock
-   * @param tenant app of the request
-   */
-  reserve(rows: number, since: number, tenant?: Tenant): MemoryReservation
+  replica?: ((key: Buffer) => Replica | undefined) | undefined
   state(): DatabaseState
   /** Calls the listener with each replica now, and after each change of its state. */
   onReplicaChange(listener: (replica: ReplicaState) => void): void
@@ -31,17 +23,12 @@ export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
 export interface DatabaseState {
   primary: ServerState
   replicas: ReplicaState[]
-  /** Bytes of responses in flight, and the limit for them. */
-  responseBytes: number
-  responseBytesLimit: number
 }
 
 export interface DatabaseOptions
   extends Omit<ServerOptions, 'queue' | 'largePlaces' | 'standby' | 'onFailover'> {
   /** Maximum number of requests that wait for a place. */
   queue: number
-  /** Maximum bytes of responses in flight. */
-  responseBytes: number
   /** Replicas to read from: URLs separated by commas, each with one or more hosts. */
   replicaUrl?: string | undefined
   replicaMaxLagMs: number
@@ -52,9 +39,8 @@ const LARGE_SHARE = 0.1
 const MAX_REPLICA_CHECK_MS = 500
 
 export function openDatabase(options: DatabaseOptions): Database {
-  const { queue, responseBytes, replicaMaxLagMs } = options
-  const memory = new ResponseMemory(responseBytes)
-  const server = { ...options, queue, largePlaces: Math.ceil(options.size * LARGE_SHARE) }
+  const { replicaMaxLagMs } = options
+  const server = { ...options, largePlaces: Math.ceil(options.size * LARGE_SHARE) }
   let failoverListener: (server: string) => void = () => {}
   const primary = openServer({ ...server, onFailover: (name) => failoverListener(name) })
   let listener: (replica: ReplicaState) => void = () => {}
@@ -71,13 +57,10 @@ export function openDatabase(options: DatabaseOptions): Database {
   return {
     read: primary.read,
     probe: primary.probe,
-    replica: replicas.nearest,
-    reserve: (rows, since, tenant) => memory.reserve(rows, since, tenant),
+    replica: all.length > 0 ? replicas.nearest : undefined,
     state: () => ({
       primary: primary.state(),
       replicas: all.map((replica) => replica.state()),
-      responseBytes: memory.used,
-      responseBytesLimit: memory.limit,
     }),
     allowsStandby: allowsStandby(options.url),
     onFailover: (callback) => {
@@ -107,12 +90,15 @@ function instrumented(db: Database, instrument: Instrumentation): Database {
     (read: PostgresServer['read']): PostgresServer['read'] =>
     (statement, ...rest) =>
       instrument(statement.title, () => read(statement, ...rest))
+  const { replica: find } = db
   return {
     ...db,
     read: wrap(db.read),
-    replica: (key) => {
-      const replica = db.replica(key)
-      return replica && { ...replica, read: wrap(replica.read) }
-    },
+    replica:
+      find &&
+      ((key) => {
+        const replica = find(key)
+        return replica && { ...replica, read: wrap(replica.read) }
+      }),
   }
 }

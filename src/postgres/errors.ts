@@ -1,11 +1,6 @@
 import pg from 'pg'
 import { Unavailable } from '../limits/errors.ts'
 
-/** A table of the statement is locked, so the statement was not sent. */
-export class TableLocked extends Unavailable {
-  override name = 'TableLocked'
-}
-
 /** The server is down or cancelled the statement. Another server may respond. */
 export class ServerFailed extends Unavailable {
   override name = 'ServerFailed'

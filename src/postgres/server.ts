@@ -1,7 +1,8 @@
-import { ConcurrencyLimit, type ConcurrencyOptions, Tenant } from '../limits/concurrency.ts'
+import { ConcurrencyLimit, type ConcurrencyOptions } from '../limits/concurrency.ts'
+import type { ReadContext } from '../limits/context.ts'
 import { Unavailable } from '../limits/errors.ts'
-import type { MemoryReservation } from '../limits/response-memory.ts'
-import { isLocked, isPoolerTimeout, isServerFailure, TableLocked } from './errors.ts'
+import { LockBreaker } from '../limits/lock-breaker.ts'
+import { isLocked, isPoolerTimeout, isServerFailure } from './errors.ts'
 import { Pipeline, type PipelineOptions } from './pipeline.ts'
 import type { Parameter, Statement } from './statements.ts'
 import type { RawRows } from './wire/raw-rows.ts'
@@ -21,27 +22,14 @@ export interface ServerState {
   responding: boolean
 }
 
-/** Request that reads. */
-export interface ReadingRequest {
-  /** Start, on performance.now()'s clock. */
-  since: number
-  tenant: Tenant
-}
-
 /** One PostgreSQL server. */
 export interface PostgresServer {
   /**
    * Runs a SELECT. All reads of a request share a deadline: the start of the request plus the maximum
    * wait, the statement timeout and one second.
-   * @param request of the read; by default, that of the reservation
    * @throws Unavailable if no response arrives in time
    */
-  read(
-    statement: Statement,
-    values: Parameter[],
-    reservation?: MemoryReservation,
-    request?: ReadingRequest,
-  ): Promise<RawRows>
+  read(statement: Statement, values: Parameter[], context: ReadContext): Promise<RawRows>
   /** Runs a statement of a health check or metric on a reserved connection, without a queue. */
   probe(statement: Statement, values: Parameter[]): Promise<RawRows>
   state(): ServerState
@@ -65,7 +53,6 @@ export function openServer(options: ServerOptions): PostgresServer {
   const locks = new LockBreaker()
   // Behind PgBouncer, a health check may queue behind requests for all of this time.
   const respondingMs = options.pooler ? silentMs : RESPONDING_MS
-  const service = new Tenant('')
   /** While PgBouncer responds to other queries, its timeout means overload, not a failed server. */
   const classify = (error: unknown) =>
     isPoolerTimeout(error) && rate.respondedWithin(silentMs)
@@ -73,31 +60,39 @@ export function openServer(options: ServerOptions): PostgresServer {
       : error
 
   return {
-    read: async (statement, values, reservation, request = reservation) => {
-      if (reservation?.ended) throw new Unavailable('the client is gone')
-      if (reservation?.setAside() === false) {
-        throw new Unavailable('responses fill the memory')
-      }
-      const start = request?.since ?? performance.now()
-      const entrant = reservation ?? { tenant: request?.tenant ?? service }
-      const due = start + options.waitMs + silentMs
+    read: async (statement, values, context) => {
+      const { startedAt } = context
+      const reservation = statement.singleRow ? undefined : context.memory
+      const large = reservation?.large === true
+      if (context.ended) throw new Unavailable('the client is gone')
+      if (reservation?.setAside() === false) throw new Unavailable('responses fill the memory')
       let entered = false
+      let trial = false
       try {
-        await limit.enter(entrant, start + options.waitMs - performance.now())
+        await limit.enter(context, large, startedAt + options.waitMs - performance.now())
         entered = true
-        const rows = await locks.run(statement, (trial) => {
-          const alone = trial || reservation?.large === true
-          return pipeline.read(statement, values, { reservation, due, alone })
+        if (locks.locked.has(statement.name)) {
+          locks.begin()
+          trial = true
+        }
+        const due = startedAt + options.waitMs + silentMs
+        const rows = await pipeline.read(statement, values, {
+          reservation,
+          due,
+          alone: trial || large,
         })
+        if (trial) locks.locked.delete(statement.name)
         rate.succeeded()
         return rows
       } catch (thrown) {
+        if (isLocked(thrown)) locks.locked.add(statement.name)
         const error = classify(thrown)
-        if (isServerFailure(error) && !reservation?.ended) rate.failed()
+        if (isServerFailure(error) && !context.ended) rate.failed()
         throw error
       } finally {
-        reservation?.releaseSetAside()
-        if (entered) limit.leave(entrant)
+        if (large) reservation?.releaseSetAside()
+        if (trial) locks.end()
+        if (entered) limit.leave(large)
       }
     },
     probe: (statement, values) =>
@@ -108,32 +103,6 @@ export function openServer(options: ServerOptions): PostgresServer {
       return { connections, inUse, waiting: limit.waiting, failing: rate.failing(), responding }
     },
     close: () => pipeline.close(),
-  }
-}
-
-/**
- * Rejects reads of locked tables at once, so that they do not occupy all connections. One read at a time is
- * the trial: it waits for its lock on a connection without other reads. If it succeeds, the rejection ends.
- */
-class LockBreaker {
-  readonly #locked = new Set<string>()
-  #trying = false
-
-  /** @throws TableLocked after a lock timeout of the statement, while another read is the trial */
-  async run<T>({ name }: Statement, read: (trial: boolean) => Promise<T>): Promise<T> {
-    const trial = this.#locked.has(name)
-    if (trial && this.#trying) throw new TableLocked('a table of the statement is locked')
-    this.#trying ||= trial
-    try {
-      const rows = await read(trial)
-      this.#locked.delete(name)
-      return rows
-    } catch (error) {
-      if (isLocked(error)) this.#locked.add(name)
-      throw error
-    } finally {
-      if (trial) this.#trying = false
-    }
   }
 }
 

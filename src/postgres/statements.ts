@@ -17,6 +17,8 @@ export interface Statement {
   /** Name without the digest of the text, for metrics and traces. */
   title: string
   text: string
+  /** True for a lookup, which counts as small in a large request. */
+  singleRow?: boolean
 }
 
 export type Parameter = string | Buffer | null

@@ -1,6 +1,7 @@
+import { hash } from 'node:crypto'
 import { sql } from 'kysely'
+import type { ReadContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
-import type { ReadingRequest } from '../postgres/server.ts'
 import { compile, parameter, type Statement } from '../postgres/statements.ts'
 
 /** The app token is unknown or revoked, or no app has the client id. */
@@ -13,56 +14,46 @@ export class ExpiredToken extends Error {
   override name = 'ExpiredToken'
 }
 
-/** A request of a known app cannot be fulfilled. */
-export class RequestOfAppError extends Error {
-  readonly appId: string
-
-  constructor(appId: string) {
-    super()
-    this.appId = appId
-  }
-}
-
 /** The app has no connection with this token (section 7). Another app may have one. */
-export class ConnectionNotFound extends RequestOfAppError {
+export class ConnectionNotFound extends Error {
   override name = 'ConnectionNotFound'
 }
 
 /** The changes since a cursor are no longer known, or the restored database is older than the cursor. */
-export class CursorExpired extends RequestOfAppError {
+export class CursorExpired extends Error {
   override name = 'CursorExpired'
 }
 
 /** The connection no longer has the data version that the request expects. */
-export class DataChanged extends RequestOfAppError {
+export class DataChanged extends Error {
   override name = 'DataChanged'
 }
 
-/**
- * Credentials of the calling app: the SHA-256 of its token, or the verified client id of the identity
- * provider.
- */
-export type Caller = { tokenHash: Buffer } | { clientId: string }
-
 export type AuthMethod = 'tokenHash' | 'clientId'
 
-export function authMethodOf(caller: Caller): AuthMethod {
-  return 'tokenHash' in caller ? 'tokenHash' : 'clientId'
+/** Credentials of the calling app. */
+export interface Caller {
+  method: AuthMethod
+  /** $1 of each statement: the SHA-256 of the app token as a bytea, or the verified client id. */
+  credential: string
+  /** Unique among all callers. */
+  key: string
+}
+
+/** Caller with an app token. */
+export function callerOfToken(token: string): Caller {
+  const key = hash('sha256', token, 'hex')
+  return { method: 'tokenHash', credential: `\\x${key}`, key }
+}
+
+/** Caller with a client id, which the identity provider has verified. */
+export function callerOfClient(clientId: string): Caller {
+  return { method: 'clientId', credential: clientId, key: `client ${clientId}` }
 }
 
 /** Calls `make` for each authentication method. */
 export function forEachAuthMethod<T>(make: (method: AuthMethod) => T): Record<AuthMethod, T> {
   return { tokenHash: make('tokenHash'), clientId: make('clientId') }
-}
-
-/** Key for a cache of callers. */
-export function callerKey(caller: Caller): string {
-  return 'tokenHash' in caller ? caller.tokenHash.toString('latin1') : `client ${caller.clientId}`
-}
-
-/** Value of $1 of every statement. */
-export function callerParameter(caller: Caller): string | Buffer {
-  return 'tokenHash' in caller ? caller.tokenHash : caller.clientId
 }
 
 /**
@@ -96,24 +87,56 @@ const appOfClientId = sql<CallingApp>`(
     from app a where a.client_id = given.client_id
   ) as app on true)`
 
-export const callerStatements: Record<AuthMethod, Statement> = forEachAuthMethod((method) =>
-  compile(`caller by ${method}`, sql`${callingApp(method)}`),
-)
+/**
+ * Confirms several callers. $1 has the hashes of tokens as hexadecimal digits, $2 the client ids. A row is
+ * { key, app_id, expired }. Row-level security compares with one setting, so the subqueries set it for each
+ * credential before they look it up.
+ */
+export const callersStatement: Statement = {
+  ...compile(
+    'callers',
+    sql`
+      select given.token_hash, app.app_id, app.expired
+      from (select set_config('service.token_hash', hash, true) as token_hash
+        from json_array_elements_text(${parameter(1, 'json')}) as hash) as given
+      join lateral (
+        select set_config('service.app_id', t.app_id::text, true) as app_id,
+          coalesce(t.expires_at <= now(), false) as expired
+        from app_token t
+        where t.token_hash = decode(given.token_hash, 'hex') and t.revoked_at is null
+      ) as app on true
+      union all
+      select 'client ' || given.client_id, app.app_id, false
+      from (select set_config('service.client_id', id, true) as client_id
+        from json_array_elements_text(${parameter(2, 'json')}) as id) as given
+      join lateral (
+        select set_config('service.app_id', a.id::text, true) as app_id
+        from app a where a.client_id = given.client_id
+      ) as app on true`,
+  ),
+  singleRow: true,
+}
 
 /**
- * Authenticates the caller of a request without reading its data.
- * @returns the id of the app
- * @throws InvalidToken or ExpiredToken
+ * Authenticates callers without reading data.
+ * @returns the app of each known caller by its key, or ExpiredToken
  */
-export async function confirmCaller(
-  db: Database,
-  caller: Caller,
-  request: ReadingRequest,
-): Promise<string> {
-  const statement = callerStatements[authMethodOf(caller)]
-  const rows = await db.read(statement, [callerParameter(caller)], undefined, request)
-  const [appId, expired] = rows.shift() ?? []
-  if (typeof appId !== 'string') throw new InvalidToken()
-  if (expired === 't') throw new ExpiredToken()
-  return appId
+export async function confirmCallers(
+  db: Pick<Database, 'read'>,
+  callers: Caller[],
+  context: ReadContext,
+): Promise<Map<string, string | ExpiredToken>> {
+  const hashes = callers.filter(({ method }) => method === 'tokenHash').map(({ key }) => key)
+  const ids = callers.filter(({ method }) => method === 'clientId').map((each) => each.credential)
+  const rows = await db.read(
+    callersStatement,
+    [JSON.stringify(hashes), JSON.stringify(ids)],
+    context,
+  )
+  const apps = new Map<string, string | ExpiredToken>()
+  for (let row = rows.shift(); row; row = rows.shift()) {
+    const [key, appId, expired] = row
+    apps.set(String(key), expired === 't' ? new ExpiredToken() : String(appId))
+  }
+  return apps
 }

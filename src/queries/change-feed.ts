@@ -116,7 +116,7 @@ export function changeFeed(table: TransactionTable, item: TObject) {
       const newest = (BigInt(changesOf(lookup)) << ORDINAL_BITS) | LAST_ORDINAL
       const latest = position > start ? position : start
       const isKnown = latest >= BigInt(horizon ?? 0) && latest <= newest
-      if (position > 0n && !isKnown) throw new CursorExpired(lookup.appId)
+      if (position > 0n && !isKnown) throw new CursorExpired()
       const hasMore = typeof nextPage === 'string'
       const next = {
         number: hasMore ? BigInt(nextPage) - 1n : newest,

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import type { ReadContext } from '../limits/context.ts'
 import { build, compile, parameter } from '../postgres/statements.ts'
 import {
   type AuthMethod,
@@ -93,35 +94,35 @@ export function lookupColumns(totalItems: RawBuilder<string | null>) {
 
 /** Compiles statements that read only the lookup. See lookupColumns(). */
 export function compileLookups(title: string, totalItems: RawBuilder<string | null>) {
-  return forEachAuthMethod((method) =>
-    compile(
+  return forEachAuthMethod((method) => ({
+    ...compile(
       `${title} by ${method}`,
       sql`${connectionOfApp(method).select(lookupColumns(totalItems))}`,
     ),
-  )
+    singleRow: true,
+  }))
 }
 
 export const lookupStatements = compileLookups('lookup', sql`null`)
 
 /**
  * Takes the lookup from the rows of a response.
+ * @param context records the app that the lookup confirms
  * @param extraColumns number of columns after LOOKUP_COLUMNS
  * @throws InvalidToken, ExpiredToken or ConnectionNotFound
  */
 export function takeLookup(
   rows: { shift(): (string | null)[] | undefined },
+  context: Pick<ReadContext, 'confirm'>,
   extraColumns = 0,
 ): Lookup {
   const fields = rows.shift()
   if (fields === undefined) throw new InvalidToken()
-  const [appId, expired, connectionId, version, totalItems, ...others] = fields
+  const [appId, expired, connectionId, version, totalItems] = fields
   if (typeof appId !== 'string') throw new Error('the first row of a response is not its lookup')
   if (expired === 't') throw new ExpiredToken()
-  if (connectionId === null || typeof version !== 'string') throw new ConnectionNotFound(appId)
-  return {
-    appId,
-    version,
-    totalItems: Number(totalItems ?? 0),
-    extra: others.slice(0, extraColumns),
-  }
+  context.confirm(appId)
+  if (connectionId === null || typeof version !== 'string') throw new ConnectionNotFound()
+  const extra = fields.slice(LOOKUP_COLUMNS.length, LOOKUP_COLUMNS.length + extraColumns)
+  return { appId, version, totalItems: Number(totalItems ?? 0), extra }
 }

@@ -7,7 +7,7 @@ import type { Database } from '../postgres/database.ts'
 import { exactDecimals } from '../schemas/fields.ts'
 import { LOOKUP_COLUMNS } from './connection.ts'
 import { type ListRequest, pageFor, pageValues, type TransactionQueries } from './list-page.ts'
-import { type ReadResponse, readRows, respond } from './read-response.ts'
+import { notModified, type ReadResponse, readRows } from './read-response.ts'
 
 /**
  * Rows of one read. A request for more than 1,000 rows is large: it leaves room for small ones, and uses one
@@ -39,46 +39,41 @@ export function transactionExport(queries: TransactionQueries, item: TObject) {
     request: ListRequest,
   ): Promise<ReadResponse> => {
     const { opening, writer } = formats[format]
-    const { reservation } = request
-    const response = await respond(
-      db,
-      queries[pageFor(request)],
-      request,
-      pageValues(request),
-      (lookup) => (first) => {
-        const version = { version: lookup.version, knownVersions: [] }
-        const reads = async function* () {
-          let rows = first
-          for (let page = 1, left = lookup.totalItems; ; page += 1) {
-            left -= rows.count
-            yield rows
-            if (left === 0) return
-            if (rows.count === 0) throw new Error('an export has fewer rows than its total')
-            rows = await readBlock(db, queries, { ...request, ...version, page })
-          }
-        }
-        return rowStream(reads(), writer, opening, reservation)
-      },
-    )
-    const { meta, body } = response
-    return { meta: { ...meta, items: body === undefined ? 0 : meta.totalItems }, body }
+    const { lookup, rows: first } = await readBlock(db, queries, request)
+    if (first === undefined || request.knownVersions.includes('*'))
+      return notModified(lookup, first)
+    const next = { ...request, version: lookup.version, knownVersions: [] }
+    const blocks = async function* () {
+      let rows = first
+      for (let page = 1, left = lookup.totalItems; ; page += 1) {
+        left -= rows.count
+        yield rows
+        if (left === 0) return
+        if (rows.count === 0) throw new Error('an export has fewer rows than its total')
+        rows = await readNextBlock(db, queries, { ...next, page })
+      }
+    }
+    const body = rowStream(blocks(), writer, opening, request.context)
+    return { meta: { ...lookup, items: lookup.totalItems }, body }
   }
 }
 
+const readBlock = (db: Database, queries: TransactionQueries, request: ListRequest) =>
+  readRows(db, queries[pageFor(request)], request, pageValues(request))
+
 /**
- * Reads a block again if the service or the database is overloaded.
+ * Reads a block, again if the service or the database is overloaded.
  * @throws DataChanged if the data has changed since the first block
  */
-async function readBlock(db: Database, queries: TransactionQueries, request: ListRequest) {
-  const { reservation } = request
+async function readNextBlock(db: Database, queries: TransactionQueries, request: ListRequest) {
+  const { context } = request
   for (let repetition = 0; ; repetition += 1) {
-    reservation.since = performance.now()
+    context.startedAt = performance.now()
     try {
-      const query = queries[pageFor(request)]
-      const { rows } = await readRows(db, query, request, pageValues(request))
+      const { rows } = await readBlock(db, queries, request)
       if (rows) return rows
     } catch (error) {
-      const isTransient = error instanceof Unavailable && !reservation.ended
+      const isTransient = error instanceof Unavailable && !context.ended
       if (!isTransient || repetition === REPETITIONS) throw error
     }
     await sleep(PAUSE_MS)

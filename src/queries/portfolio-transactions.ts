@@ -1,4 +1,5 @@
 import { PortfolioTransaction } from '../schemas/portfolio-transaction.ts'
+import { transactionExport } from './export.ts'
 import { transactionList } from './list-page.ts'
 
 const { list, queries } = transactionList('portfolio_transaction', PortfolioTransaction)
@@ -6,3 +7,5 @@ const { list, queries } = transactionList('portfolio_transaction', PortfolioTran
 /** Lists the portfolio transactions of a connection by pages (section 4.1). */
 export const listPortfolioTransactions = list
 export const portfolioTransactionQueries = queries
+/** Reads all of them, in blocks, as a stream. */
+export const exportPortfolioTransactions = transactionExport(queries, PortfolioTransaction)

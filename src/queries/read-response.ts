@@ -3,19 +3,12 @@ import type { TObject } from '@sinclair/typebox'
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import { type Frame, jsonArray } from '../json/response-body.ts'
 import { columnsOf, compileRowWriter, type RowWriter } from '../json/row-writer.ts'
-import type { MemoryReservation } from '../limits/response-memory.ts'
+import type { ReadContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { ServerFailed } from '../postgres/errors.ts'
 import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
 import { columnOf, exactDecimals } from '../schemas/fields.ts'
-import {
-  type AuthMethod,
-  authMethodOf,
-  type Caller,
-  callerParameter,
-  DataChanged,
-  forEachAuthMethod,
-} from './caller.ts'
+import { type AuthMethod, type Caller, DataChanged, forEachAuthMethod } from './caller.ts'
 import {
   changesOf,
   keyParameter,
@@ -28,6 +21,7 @@ import {
 
 /** Request for data of one connection. The route makes it, and passes it down to the SQL. */
 export interface ConnectionRequest {
+  context: ReadContext
   caller: Caller
   /** SHA-256 of the connection's token, and the key of the connection. */
   tokenHash: Buffer
@@ -44,8 +38,6 @@ export interface ConnectionRequest {
   knownVersions: string[]
   /** Number of changes that the client has, see changesOf(). With the same number, there are no rows. */
   knownChanges?: string | undefined
-  /** Memory of the response. It ends when the client disconnects. */
-  reservation: MemoryReservation
 }
 
 export interface ReadResponse {
@@ -115,48 +107,30 @@ type Rows = Awaited<ReturnType<Database['read']>>
 /**
  * Reads the data in one snapshot and writes it as JSON, unless the client has this version.
  * @param values parameters from $4 on
- * @param frame JSON around the rows
+ * @param frame checks the lookup, and returns the JSON around the rows
  * @throws Unavailable, InvalidToken, ExpiredToken, ConnectionNotFound or DataChanged
  */
-export function readResponse(
+export async function readResponse(
   db: Database,
   query: ResponseQuery,
   request: ConnectionRequest,
   values: Parameter[],
   frame: (lookup: Lookup) => Frame,
 ): Promise<ReadResponse> {
-  const writer = request.exact ? query.exactWriter : query.writer
-  return respond(db, query, request, values, (lookup) => {
-    const framed = frame(lookup)
-    return (rows) => jsonArray(rows, writer, framed, request.reservation)
-  })
-}
-
-/**
- * Reads the data in one snapshot, unless the client has this version.
- * @param write checks the lookup, and returns a function that writes the rows
- */
-export async function respond(
-  db: Database,
-  query: ResponseQuery,
-  request: ConnectionRequest,
-  values: Parameter[],
-  write: (lookup: Lookup) => (rows: Rows) => Buffer | Readable,
-): Promise<ReadResponse> {
   const { lookup, rows } = await readRows(db, query, request, values)
   if (rows === undefined) return notModified(lookup)
-  const meta = { ...lookup, items: rows.count }
-  const body = write(lookup)
-  if (!request.knownVersions.includes('*')) return { meta, body: body(rows) }
+  const framed = frame(lookup)
   // `*` does not show that the cursor is valid. An error would come first (RFC 9110, section 13.2.1).
-  rows.discard()
-  return notModified(lookup)
+  if (request.knownVersions.includes('*')) return notModified(lookup, rows)
+  const items = rows.count
+  const writer = request.exact ? query.exactWriter : query.writer
+  return { meta: { ...lookup, items }, body: jsonArray(rows, writer, framed, request.context) }
 }
 
-const notModified = (lookup: Lookup): ReadResponse => ({
-  meta: { ...lookup, items: 0 },
-  body: undefined,
-})
+export function notModified(lookup: Lookup, rows?: Rows): ReadResponse {
+  rows?.discard()
+  return { meta: { ...lookup, items: 0 }, body: undefined }
+}
 
 interface ReadRows {
   lookup: Lookup
@@ -164,38 +138,51 @@ interface ReadRows {
   rows: Rows | undefined
 }
 
-/** Reads the rows. See respond(). */
+/** Reads the rows in one snapshot, unless the client has this version. See readResponse(). */
 export async function readRows(
   db: Database,
-  { statements, lookups, extraColumns }: ResponseQuery,
+  query: ResponseQuery,
   request: ConnectionRequest,
   values: Parameter[],
 ): Promise<ReadRows> {
-  const { caller, reservation, knownVersions, knownChanges, version } = request
-  const expected = (lookup: Lookup) => {
-    if (version !== undefined && version !== lookup.version) throw new DataChanged(lookup.appId)
-    return lookup
+  const { context, caller, knownVersions, knownChanges } = request
+  const keys = [caller.credential, request.tokenHash, request.connectionKey]
+  let known: ReadRows | undefined
+  if (knownChanges !== undefined || (knownVersions.length > 0 && knownVersions[0] !== '*')) {
+    known = await readLookup(db, query, request, keys)
+    if (knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
+    // No rows follow the lookup.
+    if (changesOf(known.lookup) === knownChanges) return known
   }
-  const keys = [callerParameter(caller), request.tokenHash, request.connectionKey]
-  const method = authMethodOf(caller)
-  const readLookup = async (): Promise<ReadRows> => {
-    const rows = await db.read(lookups[method], keys, undefined, reservation)
-    return { lookup: expected(takeLookup(rows)), rows }
+  const statement = query.statements[caller.method]
+  const replica = db.replica?.(request.tokenHash)
+  if (replica) {
+    const reading = replica.read(statement, [...keys, ...values], context)
+    const primary = known ?? readLookup(db, query, request, keys)
+    const replicated = await readReplica(reading, primary, query.extraColumns)
+    if (replicated) return replicated
   }
+  const rows = await db.read(statement, [...keys, ...values], context)
+  const lookup = takeLookup(rows, context, query.extraColumns)
+  expectVersion(lookup, request)
+  return { lookup, rows }
+}
 
-  const isKnown = knownVersions.length > 0 && !knownVersions.includes('*')
-  const known = isKnown || knownChanges !== undefined ? await readLookup() : undefined
-  if (known && knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
-  // No rows follow the lookup.
-  if (known && changesOf(known.lookup) === knownChanges) return known
-  const read = (from: Pick<Database, 'read'>) =>
-    from.read(statements[method], [...keys, ...values], reservation)
-  const replica = db.replica(request.tokenHash)
-  const replicated =
-    replica && (await readReplica(read(replica), known ?? readLookup(), extraColumns))
-  if (replicated) return replicated
-  const rows = await read(db)
-  return { lookup: expected(takeLookup(rows, extraColumns)), rows }
+async function readLookup(
+  db: Database,
+  { lookups }: ResponseQuery,
+  request: ConnectionRequest,
+  keys: Parameter[],
+) {
+  const { caller, context } = request
+  const rows = await db.read(lookups[caller.method], keys, context)
+  const lookup = takeLookup(rows, context)
+  expectVersion(lookup, request)
+  return { lookup, rows }
+}
+
+function expectVersion(lookup: Lookup, { version }: ConnectionRequest): void {
+  if (version !== undefined && version !== lookup.version) throw new DataChanged()
 }
 
 /**
@@ -205,7 +192,7 @@ export async function readRows(
  * @returns undefined if the replica failed or has another version
  */
 async function readReplica(
-  reading: ReturnType<Database['read']>,
+  reading: Promise<Rows>,
   primary: ReadRows | Promise<ReadRows>,
   extraColumns: number,
 ) {
@@ -218,17 +205,13 @@ async function readReplica(
   const { lookup: current } = await primary
   const rows = await settled
   if (rows === undefined) return undefined
-  const lookup = lookupOf(rows, extraColumns)
-  if (lookup?.appId === current.appId && lookup.version === current.version) return { lookup, rows }
+  try {
+    const lookup = takeLookup(rows, { confirm: () => {} }, extraColumns)
+    if (lookup.appId === current.appId && lookup.version === current.version)
+      return { lookup, rows }
+  } catch {
+    // A lagging replica may reject a request that the primary accepts.
+  }
   rows.discard()
   return undefined
-}
-
-/** A lagging replica may reject a request that the primary accepts. */
-function lookupOf(...read: Parameters<typeof takeLookup>): Lookup | undefined {
-  try {
-    return takeLookup(...read)
-  } catch {
-    return undefined
-  }
 }

@@ -1,11 +1,15 @@
 import type { FastifyInstance } from 'fastify'
 import { schemaFingerprint } from '../http/conditional-requests.ts'
-import { listAccountTransactions } from '../queries/account-transactions.ts'
+import {
+  exportAccountTransactions,
+  listAccountTransactions,
+} from '../queries/account-transactions.ts'
 import { AccountTransaction, AccountTransactionList } from '../schemas/account-transaction.ts'
 import { ListQuery } from '../schemas/list.ts'
-import { charge, type RouteOptions } from './connection-request.ts'
+import { admit, type RouteOptions } from './connection-request.ts'
+import { sendExport } from './export.ts'
 import { connectionSchema } from './operation.ts'
-import { listRequest, sendPage } from './paging.ts'
+import { parseList, sendPage } from './paging.ts'
 
 /** Route of the account transactions of a connection (section 4.2). */
 export async function accountTransactions(
@@ -13,7 +17,8 @@ export async function accountTransactions(
   options: RouteOptions,
 ): Promise<void> {
   const fingerprint = schemaFingerprint(AccountTransaction, AccountTransactionList)
-  const list = { table: 'account_transaction', fingerprint } as const
+  const exportFingerprint = schemaFingerprint(AccountTransaction)
+  const source = { table: 'account_transaction', fingerprint, exportFingerprint } as const
   const schema = connectionSchema({
     operationId: 'listAccountTransactions',
     tag: 'Transactions',
@@ -23,9 +28,14 @@ export async function accountTransactions(
     response: AccountTransactionList,
   })
   const path = '/connections/:token/accounts/transactions'
-  app.get(path, { schema, attachValidation: true }, async (_request, reply) => {
-    const request = await listRequest(options, reply, list)
-    const response = await charge(options, reply, listAccountTransactions(options.db, request))
-    return sendPage(reply, request, response)
+  app.get(path, { schema, attachValidation: true }, async (request, reply) => {
+    const { list, format, errors } = parseList(request, options.maximumLimit, source)
+    await admit(options, reply, errors)
+    if (format !== undefined) {
+      const response = await exportAccountTransactions(options.db, format.rows, list)
+      return sendExport(reply, options.unfinished, 'account-transactions', format, list, response)
+    }
+    const response = await listAccountTransactions(options.db, list)
+    return sendPage(reply, list, response)
   })
 }

@@ -3,13 +3,6 @@ import { serviceUnavailable } from '../http/errors.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Readiness, readinessOf } from '../postgres/readiness.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** True during shutdown: the service still responds, but is not ready. */
-    draining: boolean
-  }
-}
-
 /**
  * Liveness and readiness, without authentication or access log. Both respond within a second, also
  * while the database hangs.
@@ -20,7 +13,7 @@ export async function health(app: FastifyInstance, { db }: { db: Database }): Pr
   const quiet = { logLevel: 'silent', schema: { hide: true } } as const
   app.get('/live', quiet, async () => ({ status: 'live' }))
   app.get('/ready', quiet, async () => {
-    if (app.draining) throw serviceUnavailable('The service is shutting down.')
+    if (app.state.draining) throw serviceUnavailable('The service is shutting down.')
     const found = await readiness()
     if (found !== last) {
       if (found === 'ready') app.log.info('ready')

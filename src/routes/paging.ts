@@ -1,70 +1,77 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { representationOf, sendResponse } from '../http/conditional-requests.ts'
-import { tokenHash } from '../postgres/tokens.ts'
+import { LIST_TYPES, negotiate } from '../http/media-types.ts'
 import { parseCursor } from '../queries/change-feed.ts'
+import { BLOCK_ROWS } from '../queries/export.ts'
 import type { ListRequest } from '../queries/list-page.ts'
 import type { ReadResponse } from '../queries/read-response.ts'
 import type { TransactionTable } from '../queries/row-counts.ts'
-import {
-  type ConnectionParams,
-  DEFAULT_LIMIT,
-  DEFAULT_PAGE,
-  type ListQuery,
-  MAXIMUM_PAGE,
-} from '../schemas/list.ts'
-import type { ParameterError, ParameterErrorCode } from '../schemas/problem.ts'
-import {
-  connectionRequest,
-  type ParameterRules,
-  type RouteOptions,
-  rejectParameters,
-  schemaErrors,
-} from './connection-request.ts'
+import { DEFAULT_LIMIT, DEFAULT_PAGE, type ListQuery, MAXIMUM_PAGE } from '../schemas/list.ts'
+import type { ParameterError } from '../schemas/problem.ts'
+import { connectionHash, connectionRequest, schemaErrors } from './connection-request.ts'
+import { EXPORT_FORMATS, type ExportFormat } from './export.ts'
 
-/**
- * Creates the request for a page from the query parameters.
- * @param list its table, and the fingerprint of its response schemas, see schemaFingerprint()
- * @throws InvalidToken, ExpiredToken, or an HttpError that lists all invalid parameters
- */
-export async function listRequest(
-  options: RouteOptions,
-  reply: FastifyReply,
-  { table, fingerprint }: { table: TransactionTable; fingerprint: string },
-): Promise<ListRequest> {
-  const query = reply.request.query as ListQuery
+/** A transaction list for its route. */
+interface List {
+  table: TransactionTable
+  /** Of the response schemas of a page, and of the rows of an export, see schemaFingerprint(). */
+  fingerprint: string
+  exportFingerprint: string
+}
+
+interface ParsedList {
+  list: ListRequest
+  /** Export format; undefined for a page. */
+  format: ExportFormat | undefined
+  errors: ParameterError[]
+}
+
+/** Parses a request for a page or an export. With errors, the list must not be read. */
+export function parseList(
+  request: FastifyRequest,
+  maximumLimit: number,
+  { table, fingerprint, exportFingerprint }: List,
+): ParsedList {
+  const query = request.query as ListQuery
   const { from, to } = query
-  const errors = listErrors(reply.request, options.maximumLimit)
+  const hash = connectionHash(request)
+  const mediaType = negotiate(request.headers.accept, LIST_TYPES)
+  const format = EXPORT_FORMATS[mediaType]
+  const errors = listErrors(request, maximumLimit)
+  if (format !== undefined) {
+    const representation = representationOf(exportFingerprint, from, to)
+    const base = connectionRequest(request, hash, mediaType, representation, BLOCK_ROWS)
+    // HEAD needs the total only.
+    const limit = request.method === 'HEAD' ? 0 : BLOCK_ROWS
+    const list = { ...base, from, to, since: undefined, limit, page: 0 }
+    const others = errors.filter(({ parameter }) => !NOT_IN_EXPORTS.includes(parameter))
+    return {
+      list,
+      format,
+      errors: [...excludedErrors(request, NOT_IN_EXPORTS, 'in an export'), ...others],
+    }
+  }
   // A repeated parameter is an array.
-  const hasCursor = typeof query.since === 'string'
-  const since = hasCursor ? cursorOf(reply.request, table) : undefined
-  if (hasCursor) {
-    errors.push(...excludedErrors(reply.request, NOT_WITH_SINCE, 'together with since'))
+  const since = typeof query.since === 'string' ? parseCursor(query.since, table, hash) : undefined
+  if (typeof query.since === 'string') {
+    errors.push(...excludedErrors(request, NOT_WITH_SINCE, 'together with since'))
     if (since === undefined) {
       errors.push({ parameter: 'since', code: 'invalid_cursor', detail: SINCE_RULE })
     }
   }
-  await rejectParameters(options, reply, errors)
   const limit = Number(query.limit ?? DEFAULT_LIMIT)
   const page = Number(query.page ?? DEFAULT_PAGE)
   const representation = representationOf(fingerprint, from, to, limit, page, query.since)
-  const request = connectionRequest(options, reply, representation, limit)
-  return { ...request, from, to, since, limit, page, version: query.version }
+  const base = connectionRequest(request, hash, mediaType, representation, limit)
+  return { list: { ...base, from, to, since, limit, page, version: query.version }, format, errors }
 }
 
-function cursorOf({ params, query }: FastifyRequest, table: TransactionTable) {
-  const { since } = query as ListQuery
-  return parseCursor(String(since), table, tokenHash((params as ConnectionParams).token))
-}
-
+const NOT_IN_EXPORTS = ['limit', 'page', 'since', 'version']
 /** The parameters of a page do not apply to changes. */
 const NOT_WITH_SINCE = ['from', 'to', 'page', 'version']
 
 /** Lists the parameters that a request must not have. */
-export function excludedErrors(
-  { url }: FastifyRequest,
-  names: string[],
-  place: string,
-): ParameterError[] {
+function excludedErrors({ url }: FastifyRequest, names: string[], place: string): ParameterError[] {
   // The validated query has the default of `page`.
   const given = new URLSearchParams(url.slice(url.indexOf('?')))
   return names
@@ -104,21 +111,15 @@ function linksOf(request: ListRequest, { body, meta, nextCursor }: ReadResponse)
  */
 function pageLinks({ from, to, limit, page, version }: ListRequest, totalItems: number): string {
   const last = Math.max(0, Math.ceil(totalItems / limit) - 1)
-  const filter = `${from ? `from=${from}&` : ''}${to ? `to=${to}&` : ''}`
-  const suffix = version ? `&version=${version}` : ''
-  const pages = [
-    ['first', 0],
-    ['prev', page > 0 ? Math.min(page - 1, last) : undefined],
-    ['next', page < last ? page + 1 : undefined],
-    ['last', last],
-  ] as const
-  return pages
-    .filter(([, number]) => number !== undefined)
-    .map(([rel, number]) => `<?${filter}limit=${limit}&page=${number}${suffix}>; rel="${rel}"`)
-    .join(', ')
+  const start = `<?${from ? `from=${from}&` : ''}${to ? `to=${to}&` : ''}limit=${limit}&page=`
+  const end = `${version ? `&version=${version}` : ''}>; rel=`
+  let links = `${start}0${end}"first"`
+  if (page > 0) links += `, ${start}${Math.min(page - 1, last)}${end}"prev"`
+  if (page < last) links += `, ${start}${page + 1}${end}"next"`
+  return `${links}, ${start}${last}${end}"last"`
 }
 
-function listRules(maximumLimit: number): ParameterRules {
+function listRules(maximumLimit: number) {
   return {
     from: 'from must be a day that exists, as YYYY-MM-DD.',
     to: 'to must be a day that exists, as YYYY-MM-DD.',
@@ -130,23 +131,20 @@ function listRules(maximumLimit: number): ParameterRules {
 }
 
 /** Lists all invalid parameters of a list: errors of the schema, then of the values. */
-export function listErrors(request: FastifyRequest, maximumLimit: number): ParameterError[] {
-  const query = request.query as ListQuery
-  const rules = listRules(maximumLimit)
-  const errors = schemaErrors(request, rules)
-  const number = (name: 'limit' | 'page') => {
-    const value = errors.some(({ parameter }) => parameter === name) ? undefined : query[name]
-    return value === undefined ? Number.NaN : Number(value)
-  }
-  const report = (parameter: keyof ListQuery, code: ParameterErrorCode, detail?: string) =>
-    errors.push({ parameter, code, detail: detail ?? String(rules[parameter]) })
-  const limit = number('limit')
-  if (limit < 1 || limit > maximumLimit) report('limit', 'out_of_range')
-  if (number('page') > MAXIMUM_PAGE) report('page', 'out_of_range')
-  const { from, to } = query
-  const areDays = errors.every(({ parameter }) => parameter !== 'from' && parameter !== 'to')
+function listErrors(request: FastifyRequest, maximumLimit: number): ParameterError[] {
+  const { from, to, limit, page } = request.query as ListQuery
+  const errors = schemaErrors(request, () => listRules(maximumLimit))
+  const isValid = (...names: string[]) =>
+    errors.length === 0 || errors.every(({ parameter }) => !names.includes(parameter))
+  const report = (parameter: 'limit' | 'page') =>
+    errors.push({ parameter, code: 'out_of_range', detail: listRules(maximumLimit)[parameter] })
+  const rows = Number(limit ?? DEFAULT_LIMIT)
+  if (isValid('limit') && (rows < 1 || rows > maximumLimit)) report('limit')
+  if (isValid('page') && Number(page) > MAXIMUM_PAGE) report('page')
   // Days in this format can be compared as text.
-  if (areDays && from !== undefined && to !== undefined && from > to)
-    report('from', 'invalid_range', 'from must not be after to.')
+  if (from !== undefined && to !== undefined && from > to && isValid('from', 'to')) {
+    const detail = 'from must not be after to.'
+    errors.push({ parameter: 'from', code: 'invalid_range', detail })
+  }
   return errors
 }

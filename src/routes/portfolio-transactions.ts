@@ -1,11 +1,15 @@
 import type { FastifyInstance } from 'fastify'
 import { schemaFingerprint } from '../http/conditional-requests.ts'
-import { listPortfolioTransactions } from '../queries/portfolio-transactions.ts'
+import {
+  exportPortfolioTransactions,
+  listPortfolioTransactions,
+} from '../queries/portfolio-transactions.ts'
 import { ListQuery } from '../schemas/list.ts'
 import { PortfolioTransaction, PortfolioTransactionList } from '../schemas/portfolio-transaction.ts'
-import { charge, type RouteOptions } from './connection-request.ts'
+import { admit, type RouteOptions } from './connection-request.ts'
+import { sendExport } from './export.ts'
 import { connectionSchema } from './operation.ts'
-import { listRequest, sendPage } from './paging.ts'
+import { parseList, sendPage } from './paging.ts'
 
 /** Route of the portfolio transactions of a connection (section 4.1). */
 export async function portfolioTransactions(
@@ -13,7 +17,8 @@ export async function portfolioTransactions(
   options: RouteOptions,
 ): Promise<void> {
   const fingerprint = schemaFingerprint(PortfolioTransaction, PortfolioTransactionList)
-  const list = { table: 'portfolio_transaction', fingerprint } as const
+  const exportFingerprint = schemaFingerprint(PortfolioTransaction)
+  const source = { table: 'portfolio_transaction', fingerprint, exportFingerprint } as const
   const schema = connectionSchema({
     operationId: 'listPortfolioTransactions',
     tag: 'Transactions',
@@ -23,9 +28,14 @@ export async function portfolioTransactions(
     response: PortfolioTransactionList,
   })
   const path = '/connections/:token/portfolios/transactions'
-  app.get(path, { schema, attachValidation: true }, async (_request, reply) => {
-    const request = await listRequest(options, reply, list)
-    const response = await charge(options, reply, listPortfolioTransactions(options.db, request))
-    return sendPage(reply, request, response)
+  app.get(path, { schema, attachValidation: true }, async (request, reply) => {
+    const { list, format, errors } = parseList(request, options.maximumLimit, source)
+    await admit(options, reply, errors)
+    if (format !== undefined) {
+      const response = await exportPortfolioTransactions(options.db, format.rows, list)
+      return sendExport(reply, options.unfinished, 'portfolio-transactions', format, list, response)
+    }
+    const response = await listPortfolioTransactions(options.db, list)
+    return sendPage(reply, list, response)
   })
 }

@@ -1,13 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { representationOf, schemaFingerprint, sendResponse } from '../http/conditional-requests.ts'
+import { JSON_TYPES, negotiate } from '../http/media-types.ts'
 import { listTransferOrders } from '../queries/transfer-orders.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList } from '../schemas/transfer-order.ts'
 import {
-  charge,
+  admit,
+  connectionHash,
   connectionRequest,
   type RouteOptions,
-  rejectParameters,
   schemaErrors,
 } from './connection-request.ts'
 import { connectionSchema } from './operation.ts'
@@ -25,11 +26,17 @@ export async function transferOrders(app: FastifyInstance, options: RouteOptions
     response: AssetsTransferOrderList,
   })
   const path = '/connections/:token/assets-transfer'
-  app.get(path, { schema, attachValidation: true }, async (_request, reply) => {
-    await rejectParameters(options, reply, schemaErrors(reply.request, {}))
+  app.get(path, { schema, attachValidation: true }, async (request, reply) => {
+    await admit(
+      options,
+      reply,
+      schemaErrors(request, () => ({})),
+    )
+    const mediaType = negotiate(request.headers.accept, JSON_TYPES)
+    const hash = connectionHash(request)
     // The number of orders is unknown before the read, but small.
-    const request = connectionRequest(options, reply, representation, 0)
-    const response = await charge(options, reply, listTransferOrders(options.db, request))
-    return sendResponse(reply, request, response)
+    const orders = connectionRequest(request, hash, mediaType, representation, 0)
+    const response = await listTransferOrders(options.db, orders)
+    return sendResponse(reply, orders, response)
   })
 }

@@ -1,4 +1,5 @@
 import { type Aggregator, Gauge, Histogram, type Registry } from 'prom-client'
+import type { Limits } from '../limits/context.ts'
 import type { Database, Instrumentation } from '../postgres/database.ts'
 import { isStandby } from '../postgres/errors.ts'
 import { type ServerInfo, serverInfo } from '../postgres/readiness.ts'
@@ -12,15 +13,18 @@ const PRIMARY_STATE_MS = 5_000
  * Registers metrics of pools and servers. Each request of Prometheus computes them. Of several workers,
  * most are added up. The worker with the worst state counts for a state of a server.
  */
-export function databaseMetrics(registry: Registry, db: Database): void {
+export function databaseMetrics(
+  registry: Registry,
+  { db, limits: { memory } }: { db: Database; limits: Limits },
+): void {
   const gauge = gaugesOf(registry)
   primaryMetrics(gauge, db)
   serverMetrics(gauge, db)
   gauge('response_memory_bytes', 'Responses that are read but not yet sent.', [], (set) => {
-    set({}, db.state().responseBytes)
+    set({}, memory.used)
   })
   gauge('response_memory_limit_bytes', 'Limit of this memory.', [], (set) => {
-    set({}, db.state().responseBytesLimit)
+    set({}, memory.limit)
   })
 }
 

@@ -13,8 +13,13 @@ const METHODS = ['GET', 'HEAD']
 /**
  * Counts requests, errors, rows and bytes, and records durations. No label has a value that a client
  * chose.
+ * @param droppedLogLines returns the number of log lines that could not be written
  */
-export function httpMetrics(app: FastifyInstance, registry: Registry): void {
+export function httpMetrics(
+  app: FastifyInstance,
+  registry: Registry,
+  droppedLogLines: () => number,
+): void {
   const { requests, durations, items, bytes, errors, unavailable } = createMetrics(registry)
   const bytesSent = bytesSinceLastCall()
 
@@ -32,16 +37,17 @@ export function httpMetrics(app: FastifyInstance, registry: Registry): void {
     requests.inc({ route, method, status })
     durations.observe({ route, method, status: statusClass }, reply.elapsedTime / 1000)
     bytes.inc({ route }, bytesSent(request.raw.socket))
-    if (request.items) items.inc({ route }, request.items)
-    if (request.errorCode) errors.inc({ route, code: request.errorCode })
-    if (request.unavailableReason) unavailable.inc({ route, reason: request.unavailableReason })
+    const { context } = request
+    if (context.items) items.inc({ route }, context.items)
+    if (context.errorCode) errors.inc({ route, code: context.errorCode })
+    if (context.unavailableReason) unavailable.inc({ route, reason: context.unavailableReason })
   })
   new Gauge({
     name: 'http_requests_in_flight',
     help: 'Requests that have not ended.',
     registers: [registry],
     collect() {
-      this.set(app.inFlight.requests)
+      this.set(app.state.requests)
     },
   })
   new Counter({
@@ -50,7 +56,7 @@ export function httpMetrics(app: FastifyInstance, registry: Registry): void {
     registers: [registry],
     collect() {
       this.reset()
-      this.inc(app.droppedLogLines())
+      this.inc(droppedLogLines())
     },
   })
 }

@@ -5,6 +5,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type Config, ConfigurationError } from '../config.ts'
+import type { Limits } from '../limits/context.ts'
 import type { Database, Instrumentation } from '../postgres/database.ts'
 import type { Primary } from '../primary.ts'
 import { databaseMetrics, readDurations } from './database-metrics.ts'
@@ -17,11 +18,18 @@ declare module 'fastify' {
   }
 }
 
+export interface MetricSources {
+  db: Database
+  limits: Limits
+  /** Returns the number of log lines that could not be written. */
+  droppedLogLines: () => number
+}
+
 interface Metrics {
   registry: Registry
   /** Records the duration of each database read. */
   recordRead: Instrumentation
-  plugin: (app: FastifyInstance, options: { db: Database }) => Promise<void>
+  plugin: (app: FastifyInstance, sources: MetricSources) => Promise<void>
 }
 
 /**
@@ -30,10 +38,10 @@ interface Metrics {
  */
 export function createMetrics(config: Config, primary: Primary | undefined): Metrics {
   const registry = new Registry()
-  const plugin = async (app: FastifyInstance, { db }: { db: Database }) => {
+  const plugin = async (app: FastifyInstance, sources: MetricSources) => {
     collectDefaultMetrics({ register: registry })
-    httpMetrics(app, registry)
-    databaseMetrics(registry, db)
+    httpMetrics(app, registry, sources.droppedLogLines)
+    databaseMetrics(registry, sources)
     if (primary) return primary.serveMetrics(registry)
     const server = metricsServer(config, app.log, () => registry.metrics())
     app.addHook('onReady', server.listen)

@@ -6,7 +6,6 @@ import {
   logs,
   propagation,
   ROOT_CONTEXT,
-  type Span,
   SpanKind,
   SpanStatusCode,
   type Tracer,
@@ -17,7 +16,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
-import type { RequestEnd } from '../http/request-log.ts'
+import type { RequestEnd } from '../http/request-context.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import type { Instrumentation } from '../postgres/database.ts'
 
@@ -27,12 +26,6 @@ const SHUTDOWN_MS = 2_000
 /** Time during which a repeated export failure is not logged again, in ms. */
 const QUIET_MS = 60_000
 const MAX_MESSAGES = 100
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    span: Span | undefined
-  }
-}
 
 interface Tracing {
   /** Creates one span per request. */
@@ -78,7 +71,6 @@ function startSdk(app: FastifyInstance, serviceName: string): void {
  * connection token. Continues the client's trace (W3C traceparent).
  */
 function traceRequests(app: FastifyInstance, tracer: Tracer): void {
-  app.decorateRequest('span')
   app.addHook('onRequest', (request, _reply, next) => {
     // Health checks have no span.
     if (request.routeOptions.logLevel === 'silent') return next()
@@ -87,8 +79,7 @@ function traceRequests(app: FastifyInstance, tracer: Tracer): void {
     const name = routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`
     const options = { kind: SpanKind.SERVER, attributes: attributesOf(request) }
     const span = tracer.startSpan(name, options, parent)
-    request.span = span
-    request.traceId = span.spanContext().traceId
+    request.context.span = span
     context.with(trace.setSpan(parent, span), next)
   })
   app.onRequestEnd(endSpan)
@@ -105,7 +96,7 @@ function attributesOf({ id, method, raw, routeOptions: { url } }: FastifyRequest
 }
 
 function endSpan({ request, reply, aborted }: RequestEnd): void {
-  const { span, appId, items, errorCode } = request
+  const { span, appId, items, errorCode } = request.context
   if (span === undefined) return
   const { statusCode } = reply
   if (aborted) span.setAttribute('error.type', 'aborted')

@@ -5,6 +5,7 @@ import fastify from 'fastify'
 import { sql } from 'kysely'
 import t from 'tap'
 import { redactedLogger } from '../../src/http/request-log.ts'
+import { contextOf } from '../support/database.ts'
 import { sendRaw } from '../support/raw-http.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -66,9 +67,9 @@ t.test('malformed request: one line', async (t) => {
 })
 
 t.test('503: the line has the reason', async (t) => {
-  const { database } = service
-  const all = database.reserve(1, performance.now())
-  all.take(database.state().responseBytesLimit)
+  const { limits } = service
+  const all = contextOf({ limits })
+  all.memory.take(limits.memory.limit)
   const before = service.log.length
   t.equal((await service.get(connection.portfolio, { token })).status, 503)
   const errorCode = 'service_unavailable'

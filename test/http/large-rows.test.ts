@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Tenant } from '../../src/limits/concurrency.ts'
+import { contextOf } from '../support/database.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -23,7 +23,7 @@ t.test('200: rows of 40 KB fill nine tenths of the memory for one app', async (t
     t.equal(response.status, 200)
     t.equal(response.json().items.length, ROWS)
   }
-  t.equal(service.database.state().responseBytes, 0)
+  t.equal(service.limits.memory.used, 0)
 })
 
 t.test('503: names a smaller limit if the page exceeds the memory for one app', async (t) => {
@@ -35,9 +35,9 @@ t.test('503: names a smaller limit if the page exceeds the memory for one app', 
 })
 
 t.test('503: names a smaller limit if only others leave too little memory', async (t) => {
-  const { database } = service
-  const other = database.reserve(1, performance.now(), new Tenant('other'))
-  t.ok(other.take(8 * 2 ** 20))
+  const { limits } = service
+  const other = contextOf({ limits })
+  t.ok(other.memory.take(8 * 2 ** 20))
   // Alone, the app has 12 MiB for such a page.
   const rejected = await page(ROWS)
   isProblem(t, rejected, 'service_unavailable')
@@ -46,8 +46,8 @@ t.test('503: names a smaller limit if only others leave too little memory', asyn
   other.end(false)
   t.equal((await page(ROWS)).status, 200)
 
-  const all = database.reserve(1, performance.now(), new Tenant('other'))
-  t.ok(all.take(database.state().responseBytesLimit))
+  const all = contextOf({ limits })
+  t.ok(all.memory.take(limits.memory.limit))
   const full = await page(50)
   isProblem(t, full, 'service_unavailable')
   t.notMatch(full.json().detail, 'limit', 'no memory is free')

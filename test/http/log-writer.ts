@@ -3,7 +3,7 @@
  * one tick of the event loop. `{ end: 'exit' }` ends the process at once, `{ end: 'shutdown' }` in order.
  * It sends the number of dropped lines after each message.
  */
-import fastify from 'fastify'
+import { pino } from 'pino'
 import { logDestination } from '../../src/http/request-log.ts'
 
 export interface LogCommand {
@@ -12,9 +12,7 @@ export interface LogCommand {
 }
 
 const destination = logDestination((lines) => `${lines}end of a write\n`)
-const app = fastify({ logger: { stream: destination } })
-app.decorate('droppedLogLines', () => 0)
-destination.reportDrops(app)
+destination.reportDrops(pino(destination))
 
 process.on('message', async ({ write = [], end }: LogCommand) => {
   for (const line of write) destination.write(`${line}\n`)
@@ -23,6 +21,6 @@ process.on('message', async ({ write = [], end }: LogCommand) => {
     await destination.end()
     process.exit()
   }
-  setTimeout(() => process.send?.(app.droppedLogLines()), 20)
+  setTimeout(() => process.send?.(destination.dropped()), 20)
 })
 process.send?.(0)

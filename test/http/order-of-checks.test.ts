@@ -1,4 +1,5 @@
 import t from 'tap'
+import { tokenHash } from '../../src/postgres/tokens.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addresses, addToken } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -29,6 +30,30 @@ t.test('401: the same for an existing and an unknown connection (contract 1)', a
       const same = (text: string) => text.replace(/"requestId":"[^"]+"/, '')
       t.equal(same(here.text), same(there.text))
     }
+  }
+})
+
+t.test('401: a token revoked in between; a 400 may follow for two seconds', async (t) => {
+  const revoke = (token: string) =>
+    db
+      .updateTable('app_token')
+      .set({ revoked_at: new Date() })
+      .where('token_hash', '=', tokenHash(token))
+      .execute()
+  const revoked = await addToken(db, appId)
+  t.equal((await get(connection.orders, { token: revoked })).status, 200)
+  await revoke(revoked)
+  const faulty = `${connection.orders}?x=1`
+  isProblem(t, await get(faulty, { token: revoked }), 'invalid_request')
+  const now = performance.now.bind(performance)
+  t.intercept(performance, 'now', { value: () => now() + 2_100 })
+  isProblem(t, await get(faulty, { token: revoked }), 'invalid_token')
+  const next = await addToken(db, appId)
+  t.equal((await get(connection.orders, { token: next })).status, 200)
+  await revoke(next)
+  for (const path of mine) {
+    isProblem(t, await get(path, { token: next }), 'invalid_token')
+    isProblem(t, await get(`${path}?x=1`, { token: next }), 'invalid_token')
   }
 })
 

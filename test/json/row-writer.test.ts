@@ -5,7 +5,7 @@ import type pg from 'pg'
 import t from 'tap'
 import { jsonArray } from '../../src/json/response-body.ts'
 import { compileRowWriter } from '../../src/json/row-writer.ts'
-import { type MemoryReservation, ResponseMemory } from '../../src/limits/response-memory.ts'
+import { Limits, type ReadContext } from '../../src/limits/context.ts'
 import { createPool } from '../../src/postgres/pool.ts'
 import { sendQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
@@ -14,7 +14,7 @@ import { exactDecimals } from '../../src/schemas/fields.ts'
 import { PortfolioTransaction } from '../../src/schemas/portfolio-transaction.ts'
 import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
 import { anyText } from '../support/awkward-rows.ts'
-import { createDatabase, openClient } from '../support/database.ts'
+import { contextOf, createDatabase, openClient } from '../support/database.ts'
 import { countNumbers, parseExact, unquoteDecimals } from '../support/exact-json.ts'
 
 /** Rows as bytes become JSON: the same items as those built from the values of plain pg. */
@@ -115,13 +115,13 @@ function columnType(schema: TSchema): string {
   return typesOf(schema).includes('boolean') ? 'boolean' : 'text'
 }
 
-async function readRaw(item: TObject, rows: Row[], reservation?: MemoryReservation) {
+async function readRaw(item: TObject, rows: Row[], context?: ReadContext) {
   return new Promise<RawRows>((resolve, reject) =>
     sendQuery(
       client,
       { name: '', title: '', text: selectOf(item) },
       [JSON.stringify(rows)],
-      new RawRows(reservation),
+      new RawRows(context?.memory),
       (error, found) => (found ? resolve(found) : reject(error)),
     ),
   )
@@ -152,18 +152,19 @@ function valueFrom(schema: TSchema, field: Field | undefined): unknown {
   return typesOf(schema).includes('boolean') ? field === 't' : field
 }
 
-const memory = new ResponseMemory(2 ** 26)
+const limits = new Limits(1, 2 ** 26)
+const { memory } = limits
 
 /** Writes rows as a response, and reads it at the pace of `pause`, as a socket would. */
 async function write(
   item: TObject,
   rows: Row[],
-  reservation = memory.reserve(rows.length, performance.now()),
+  context = contextOf({ rows: rows.length, limits }),
   pause: () => Promise<unknown> | undefined = () => undefined,
 ): Promise<string> {
-  const raw = await readRaw(item, rows, reservation)
+  const raw = await readRaw(item, rows, context)
   const writer = compileRowWriter(item, SKIPPED)
-  const body = jsonArray(raw, writer, FRAME, reservation)
+  const body = jsonArray(raw, writer, FRAME, context)
   const chunks: Buffer[] = []
   if (Buffer.isBuffer(body)) chunks.push(Buffer.from(body))
   else {
@@ -172,7 +173,7 @@ async function write(
       chunks.push(Buffer.from(chunk))
     }
   }
-  reservation.end(true)
+  context.end(true)
   return Buffer.concat(chunks).toString()
 }
 
@@ -249,9 +250,9 @@ t.test('every ASCII character: the same text, and escaped where JSON demands it'
 
 t.test('control characters: their escapes are not computed again for each row', async (t) => {
   const [row] = fc.sample(rowOf(AccountTransaction, false), 1) as [Row]
-  const reservation = memory.reserve(1, performance.now())
+  const context = contextOf({ rows: 1, limits })
   const rows = [{ ...row, description: CONTROLS.repeat(100) }]
-  const raw = await readRaw(AccountTransaction, rows, reservation)
+  const raw = await readRaw(AccountTransaction, rows, context)
   const writer = compileRowWriter(AccountTransaction, SKIPPED)
   const { stringify } = JSON
   let calls = 0
@@ -259,12 +260,12 @@ t.test('control characters: their escapes are not computed again for each row', 
     calls += 1
     return stringify(value)
   }
-  const json = jsonArray(raw, writer, FRAME, reservation)
+  const json = jsonArray(raw, writer, FRAME, context)
   JSON.stringify = stringify
   // The templates of the row need some.
   t.ok(calls < CONTROLS.length, `${calls} calls`)
   sameItems(json.toString(), await readPlain(AccountTransaction, rows))
-  reservation.end(true)
+  context.end(true)
 })
 
 t.test('more sets of null columns than templates are kept: each row has its own', async () => {
@@ -301,13 +302,13 @@ const [fixed] = fc.sample(rowOf(AccountTransaction), 1) as [Row]
 
 t.test('long texts: the same items as one buffer, in chunks and in a ring of chunks', async () => {
   await fc.assert(
-    fc.asyncProperty(longRows, fc.boolean(), fc.boolean(), async (rows, direct, slow) => {
-      const reservation = memory.reserve(rows.length, performance.now())
-      reservation.direct = direct
+    fc.asyncProperty(longRows, fc.boolean(), fc.boolean(), async (rows, keepsChunks, slow) => {
+      const context = contextOf({ rows: rows.length, limits })
+      context.keepsChunks = keepsChunks
       const json = await write(
         AccountTransaction,
         rows,
-        reservation,
+        context,
         slow ? () => nextTurn() : undefined,
       )
       sameItems(json, await readPlain(AccountTransaction, rows))
@@ -319,16 +320,16 @@ t.test('long texts: the same items as one buffer, in chunks and in a ring of chu
 
 t.test('a small memory: rows are rejected as a whole, and the memory is free again', async (t) => {
   // One tenant has 300,000 bytes: less than all rows need, and more than 20 rows and their blocks.
-  const small = new ResponseMemory(400_000)
+  const small = new Limits(1, 400_000)
   const rows = Array.from({ length: 50 }, () => ({ ...fixed, description: 'x'.repeat(9_000) }))
   const expected = await readPlain(AccountTransaction, rows)
-  const rejected = small.reserve(rows.length, performance.now())
+  const rejected = contextOf({ rows: rows.length, limits: small })
   const raw = await readRaw(AccountTransaction, rows, rejected)
   t.match(raw, { overLimit: true })
   rejected.end(true)
-  t.equal(small.used, 0)
+  t.equal(small.memory.used, 0)
   const few = rows.slice(0, 20)
-  const reservation = small.reserve(few.length, performance.now())
-  sameItems(await write(AccountTransaction, few, reservation), expected.slice(0, 20))
-  t.equal(small.used, 0)
+  const context = contextOf({ rows: few.length, limits: small })
+  sameItems(await write(AccountTransaction, few, context), expected.slice(0, 20))
+  t.equal(small.memory.used, 0)
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { ampleLimits, createDatabase, openClient } from '../support/database.ts'
+import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
 
 const { url } = await createDatabase(t)
 const options = { size: 1, waitMs: 3_000, pooler: false, prepare: true }
@@ -27,7 +27,7 @@ t.test('connection: read-only, with timeouts, and with plans of index lookups', 
     enable_sort: 'off',
   }
   for (const read of [db.read, db.probe]) {
-    const [found] = (await read(settings, [])).shift() ?? []
+    const [found] = (await read(settings, [], contextOf())).shift() ?? []
     t.match(JSON.parse(String(found)), expected)
   }
 })
@@ -41,7 +41,7 @@ t.test('DATABASE_GENERIC_PLANS=false: PostgreSQL chooses the type of plan', asyn
     genericPlans: false,
   })
   t.teardown(() => db.close())
-  const [found] = (await db.read(settings, [])).shift() ?? []
+  const [found] = (await db.read(settings, [], contextOf())).shift() ?? []
   t.match(JSON.parse(String(found)), { plan_cache_mode: 'auto', jit: 'off', enable_sort: 'off' })
 })
 
@@ -49,7 +49,7 @@ t.test('25006: a write of the owner through a connection of the service', async 
   const db = openDatabase({ ...ampleLimits, url, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())
   const text = `insert into app (name) values ('written') returning 1`
-  await t.rejects(db.read({ name: '', title: 'write', text }, []), { code: '25006' })
+  await t.rejects(db.read({ name: '', title: 'write', text }, [], contextOf()), { code: '25006' })
 })
 
 t.test('locked table: a read fails long before its statement timeout', async (t) => {
@@ -58,6 +58,8 @@ t.test('locked table: a read fails long before its statement timeout', async (t)
   const holder = await openClient(t, url)
   await holder.query('begin; lock table app in access exclusive mode')
   const text = 'select count(*) from app'
-  await t.rejects(db.read({ name: '', title: 'locked', text }, []), { cause: { code: '55P03' } })
+  await t.rejects(db.read({ name: '', title: 'locked', text }, [], contextOf()), {
+    cause: { code: '55P03' },
+  })
   await holder.query('rollback')
 })

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
 import { Pipeline } from '../../src/postgres/pipeline.ts'
 import { compile, type Parameter } from '../../src/postgres/statements.ts'
-import { ampleLimits, createDatabase, openClient } from '../support/database.ts'
+import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
 const echo = { name: 'echo', title: 'echo', text: 'select $1::text || generate_series(1, $2::int)' }
@@ -214,28 +214,26 @@ t.test('reads on one connection: each is a separate transaction', async (t) => {
 
 t.test('large read: uses a connection alone; small reads continue', async (t) => {
   const { read, db } = await open(t)
-  const reservation = db.reserve(5_000, performance.now())
   await hold(3)
-  const large = db.read(held, ['3'], reservation)
+  const large = db.read(held, ['3'], contextOf({ rows: 5_000 }))
   const small = Array.from({ length: 20 }, () => read(echo, ['small', '1']))
   t.same(await Promise.all(small), Array(20).fill(['small1']))
   await release(3)
   t.equal((await large).count, 1)
-  reservation.end(true)
 })
 
 t.test('large reads: together they use one in ten connections', async (t) => {
-  const { read, db } = await open(t, { size: 4 })
-  const reservations = Array.from({ length: 6 }, () => db.reserve(5_000, performance.now()))
-  const large = reservations.map((reservation) => db.read(sleep, ['0.2'], reservation))
+  // Rounded up: two.
+  const { read, db } = await open(t, { size: 11 })
+  const contexts = Array.from({ length: 6 }, () => contextOf({ rows: 5_000 }))
+  const large = contexts.map((context) => db.read(sleep, ['0.2'], context))
   let mostInUse = 0
   const watching = setInterval(() => {
     mostInUse = Math.max(mostInUse, db.state().primary.inUse)
   }, 5)
   await Promise.all(large)
   clearInterval(watching)
-  t.equal(mostInUse, 1)
-  for (const reservation of reservations) reservation.end(true)
+  t.equal(mostInUse, 2)
   t.same(await read(echo, ['small', '1']), ['small1'])
 })
 
@@ -273,9 +271,7 @@ t.test('pool of one connection: large reads run between small ones', async (t) =
   const small = Array.from({ length: 4 }, async () => {
     while (busy) await read(sleep, ['0.005'])
   })
-  const reservation = db.reserve(5_000, performance.now())
-  t.equal((await db.read(echo, ['x', '3'], reservation)).count, 3)
-  reservation.end(true)
+  t.equal((await db.read(echo, ['x', '3'], contextOf({ rows: 5_000 }))).count, 3)
   busy = false
   await Promise.all(small)
 })
@@ -298,7 +294,7 @@ async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
   const db = openDatabase({ ...ampleLimits, url, ...usual, ...options })
   t.teardown(() => db.close())
   const read = async (statement: typeof echo, values: Parameter[]) => {
-    const rows = await db.read(statement, values)
+    const rows = await db.read(statement, values, contextOf())
     const found: (string | null | undefined)[] = []
     while (rows.count > 0) found.push(rows.shift()?.[0])
     return found

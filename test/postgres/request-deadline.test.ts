@@ -1,6 +1,6 @@
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { ampleLimits, createDatabase } from '../support/database.ts'
+import { ampleLimits, contextOf, createDatabase } from '../support/database.ts'
 
 /** All reads of a request share one time limit. */
 const { url } = await createDatabase(t)
@@ -14,11 +14,7 @@ const sleep = { name: 'sleep', title: 'sleep', text: 'select pg_sleep(2)' }
 
 /** Reads for a request that began `msAgo` ago. */
 async function read(statement: typeof one, msAgo: number): Promise<number> {
-  const reservation = db.reserve(1, performance.now() - msAgo)
-  return await db
-    .read(statement, [], reservation)
-    .then(({ count }) => count)
-    .finally(() => reservation.end(true))
+  return (await db.read(statement, [], contextOf({ msAgo }))).count
 }
 
 t.test('Unavailable: a read after the time limit of its request', async (t) => {

@@ -12,7 +12,7 @@ import { destroyConnection, sendTogether } from '../../src/postgres/wire/client.
 import { sendQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
 import { anyText } from '../support/awkward-rows.ts'
-import { ampleLimits, createDatabase, openClient } from '../support/database.ts'
+import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
 
 /** The wire client against plain pg: the same statements have the same rows and errors. */
 
@@ -234,9 +234,9 @@ t.test('a lost prepared statement: the pipeline repeats it unnamed, then reconne
   const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
   const db = openDatabase({ ...ampleLimits, url, size: 1, ...options })
   t.teardown(() => db.close())
-  const ownProcess = async () => (await db.read(OWN_PROCESS, [])).shift()
+  const ownProcess = async () => (await db.read(OWN_PROCESS, [], contextOf())).shift()
   const first = await ownProcess()
-  await db.read({ name: '', title: '', text: 'select lose_statements()' }, [])
+  await db.read({ name: '', title: '', text: 'select lose_statements()' }, [], contextOf())
   t.same(await ownProcess(), first)
   t.notSame(await ownProcess(), first)
 })

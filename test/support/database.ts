@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Test } from 'tap'
+import { Limits, ReadContext } from '../../src/limits/context.ts'
+import type { Tenant } from '../../src/limits/requests.ts'
 import { onEachNode } from './citus.ts'
 import { databaseUrl, isCitus, onServer } from './template.ts'
 
@@ -46,4 +48,26 @@ export function openPool(t: Test, url: string, options: pg.PoolConfig = {}): pg.
 }
 
 /** Limits of a database that most tests do not reach. */
-export const ampleLimits = { queue: 200, responseBytes: 2 ** 28, replicaMaxLagMs: 5_000 }
+export const ampleLimits = { queue: 200, replicaMaxLagMs: 5_000 }
+
+interface ContextOptions {
+  /** Maximum number of rows in the response. */
+  rows?: number
+  /** Time since the start of the request, in ms. */
+  msAgo?: number
+  tenant?: Tenant
+  limits?: Limits
+}
+
+/** Creates the context of a request, by default without limits. */
+export function contextOf({
+  rows = 1,
+  msAgo = 0,
+  tenant,
+  limits,
+}: ContextOptions = {}): ReadContext {
+  const context = new ReadContext(limits ?? new Limits(1_000, 2 ** 28), tenant)
+  context.memory.expect(rows)
+  context.startedAt -= msAgo
+  return context
+}

@@ -3,6 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Test } from 'tap'
 import { buildApp, databaseOptions } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
+import { Limits } from '../../src/limits/context.ts'
 import { type Database, openDatabase } from '../../src/postgres/database.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { createDatabase } from './database.ts'
@@ -48,6 +49,7 @@ export interface Service {
   config: Config
   /** The service's own access to the database. */
   database: Database
+  limits: Limits
   close(): Promise<void>
 }
 
@@ -75,7 +77,8 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   })
   const database = openDatabase(databaseOptions(config, String(config.DATABASE_URL)))
   const logger = { level: options.logLevel ?? 'trace', stream }
-  const app = await buildApp({ config, db: database, logger })
+  const limits = new Limits(config.MAX_REQUESTS, config.ANSWER_MEMORY_MB * 2 ** 20)
+  const app = await buildApp({ config, db: database, limits, logger })
   let closed: Promise<void> | undefined
   const close = () => {
     closed ??= app.close().then(() => database.close())
@@ -85,7 +88,7 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   const get = (path: string, options?: RequestOptions) => send(url, path, options)
   const port = Number(new URL(url).port)
-  return { url, port, get, db, databaseUrl, log, config, database, close }
+  return { url, port, get, db, databaseUrl, log, config, database, limits, close }
 }
 
 /** Sends a request to the service at this address. */

@@ -1,6 +1,6 @@
 import type { Statement } from '../../src/postgres/statements.ts'
 import { accountTransactionQueries } from '../../src/queries/account-transactions.ts'
-import { callerStatements } from '../../src/queries/caller.ts'
+import { callersStatement } from '../../src/queries/caller.ts'
 import { portfolioTransactionQueries } from '../../src/queries/portfolio-transactions.ts'
 import type { ResponseQuery } from '../../src/queries/read-response.ts'
 import { transferOrderQuery } from '../../src/queries/transfer-orders.ts'
@@ -13,7 +13,7 @@ const lists: ResponseQuery[] = [portfolioTransactionQueries, accountTransactionQ
 export const statements: ReadonlyMap<string, Statement> = new Map(
   [transferOrderQuery, ...lists]
     .flatMap((query) => [query.statements, query.lookups])
-    .concat(callerStatements)
     .flatMap((each) => Object.values(each))
+    .concat(callersStatement)
     .map((statement) => [statement.title, statement]),
 )

@@ -81,9 +81,9 @@ function startFlood(
 const countOf = (statuses: number[], status: number) =>
   statuses.filter((each) => each === status).length
 
-/** @returns the reads of a statement by all callers with app tokens */
+/** @returns the reads of a statement */
 async function readsOf(service: Service, statement: string): Promise<number> {
-  const labels = `"${statement} by tokenHash"`
+  const labels = `"${statement}"`
   for (const [name, value] of await scrape(service)) {
     const isCount = name.startsWith('database_read_duration_seconds_count')
     if (isCount && name.includes(labels)) return value
@@ -91,8 +91,8 @@ async function readsOf(service: Service, statement: string): Promise<number> {
   return 0
 }
 
-/** @returns the lookups of callers that the instance did not know */
-const lookupsOf = (service: Service) => readsOf(service, 'caller')
+/** @returns the statements that confirmed callers */
+const lookupsOf = (service: Service) => readsOf(service, 'callers')
 
 t.test('503: one app has at most three quarters of MAX_REQUESTS in flight', async (t) => {
   const environment = {
@@ -100,7 +100,6 @@ t.test('503: one app has at most three quarters of MAX_REQUESTS in flight', asyn
     MAX_REQUESTS: '20',
     DATABASE_POOL_SIZE: '40',
     METRICS_PORT: '0',
-    RATE_LIMIT_PER_MINUTE: '1000',
   }
   const service = await startService(t, { environment, logLevel: 'info' })
   const [busy, other] = [await addCaller(service.db), await addCaller(service.db)]
@@ -155,11 +154,15 @@ t.test('401: the caller of a rejected token is looked up first from then on', as
       .execute()
     t.equal(await statusOf(), 401)
     t.equal(await lookupsOf(service), before, 'the first rejection needs no lookup')
-    const lists = await readsOf(service, 'assets_transfer_order')
+    const lists = await readsOf(service, 'assets_transfer_order by tokenHash')
     t.equal(await statusOf(), 401)
     t.equal(await lookupsOf(service), before + 1)
     t.ok(lists > 0)
-    t.equal(await readsOf(service, 'assets_transfer_order'), lists, 'the lookup rejects it')
+    t.equal(
+      await readsOf(service, 'assets_transfer_order by tokenHash'),
+      lists,
+      'the lookup rejects it',
+    )
   }
 })
 
@@ -240,13 +243,14 @@ t.test('200: clients that disconnect before their token is verified take no shar
   const { respond } = issuer
   issuer.respond = (response) => void publish.promise.then(() => respond(response))
   const inFlight = async () => (await scrape(service)).get('http_requests_in_flight')
-  const sockets = Array.from({ length: 20 }, () => {
+  // The share of one address.
+  const sockets = Array.from({ length: 15 }, () => {
     const socket = connect({ port: service.port, host: '127.0.0.1' })
     const authorization = `Authorization: Bearer ${token}`
     socket.write(`GET ${connection.orders} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`)
     return socket.on('error', () => {})
   })
-  await until('all wait for the keys', async () => (await inFlight()) === 20)
+  await until('all wait for the keys', async () => (await inFlight()) === 15)
   for (const socket of sockets) socket.destroy()
   await until('all have disconnected', async () => (await inFlight()) === 0)
   publish.resolve()
@@ -261,11 +265,10 @@ t.test('200: a known app is served during a flood of unknown tokens', async (t) 
   const known = await addCaller(service.db)
   t.equal(countOf(await statusesOf(service, known), 200), MEASURED)
   const flood = startFlood(t, service, known.connection.portfolio, (n) => `unknown${n}`)
-  await until('the flood is rejected', () => (flood.counts.get(503) ?? 0) > CLIENTS)
+  await until('the flood is rejected', () => (flood.counts.get(401) ?? 0) > 10 * CLIENTS)
   t.equal(countOf(await statusesOf(service, known), 200), MEASURED)
   flood.stop()
   const { counts } = flood
-  t.ok((counts.get(401) ?? 0) > 0, 'unknown tokens are looked up')
   t.equal(counts.get(200), undefined)
 })
 
@@ -277,7 +280,7 @@ t.test(
     const callers = await Promise.all(Array.from({ length: MEASURED }, () => addCaller(service.db)))
     const path = String(callers[0]?.connection.portfolio)
     const flood = startFlood(t, service, path, (n) => `unknown${n}`)
-    await until('the flood is rejected', () => (flood.counts.get(503) ?? 0) > CLIENTS)
+    await until('the flood is rejected', () => (flood.counts.get(401) ?? 0) > 10 * CLIENTS)
     const statuses: unknown[] = []
     for (const { token, connection } of callers) {
       const options = { port: service.port, host: '127.0.0.1', localAddress: '127.0.0.2' }
@@ -310,7 +313,7 @@ t.test('200: an app is served while another one is over its quota', async (t) =>
   const { counts } = flood
   const lookups = await lookupsOf(service)
   const rejected = counts.get(429) ?? 0
-  t.ok(lookups < rejected / 2, `${lookups} lookups for ${rejected} responses with 429`)
+  t.ok(lookups < rejected / 100, `${lookups} lookups for ${rejected} responses with 429`)
 })
 
 t.test('200: an app finds memory while another one does not read its responses', async (t) => {
@@ -329,8 +332,8 @@ t.test('200: an app finds memory while another one does not read its responses',
     `Authorization: Bearer ${hoarding.token}`,
     '\r\n',
   ].join('\r\n')
-  const { database } = service
-  const isFull = () => database.state().responseBytes > 0.5 * database.state().responseBytesLimit
+  const { memory } = service.limits
+  const isFull = () => memory.used > 0.5 * memory.limit
   await until('most of the memory is in use', async () => {
     // The kernel buffers the first 4 MB of each connection. The app may have 48 MiB, and 32 are needed.
     const socket = connect({ port: service.port, host: '127.0.0.1' })

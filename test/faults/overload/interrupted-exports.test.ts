@@ -14,6 +14,7 @@ const ROWS = 4_100
 
 const service = await startService(t)
 const { db, database, databaseUrl, log } = service
+const { memory } = service.limits
 const caller = await addCaller(db)
 await sql`insert into account_transaction
     (connection_id, movement_id, account_id, type, amount, operation_date_day, description)
@@ -48,7 +49,7 @@ async function startExport(
 const countLines = (body: Buffer) => body.toString().split('\n').length - 1
 
 /** True if the service uses neither memory nor a database connection for responses. */
-const isIdle = () => database.state().responseBytes === 0 && database.state().primary.inUse === 0
+const isIdle = () => memory.used === 0 && database.state().primary.inUse === 0
 
 async function change(): Promise<void> {
   await db
@@ -123,15 +124,16 @@ t.test('a client leaves: the service reads no further rows', async (t) => {
 
 t.test('a client that does not read: no connection is in use, and its own is closed', async (t) => {
   const environment = { CLIENT_STALL_MS: '2000' }
-  const { port, database } = await startService(t, { databaseUrl, environment })
+  const { port, limits } = await startService(t, { databaseUrl, environment })
+  const { memory } = limits
   const { read } = await startExport(caller, {}, port)
   await until('the block is read', () => database.state().primary.inUse === 0)
   const { rows } = await sql<{ count: number }>`select count(*)::integer from pg_stat_activity
     where datname = current_database() and state like 'idle in transaction%'`.execute(db)
   t.strictSame(rows, [{ count: 0 }])
   // Two blocks of 16 MB would not fit.
-  t.ok(database.state().responseBytes < 24_000_000, `${database.state().responseBytes} bytes`)
-  await until('the service has disconnected the client', () => database.state().responseBytes === 0)
+  t.ok(memory.used < 24_000_000, `${memory.used} bytes`)
+  await until('the service has disconnected the client', () => memory.used === 0)
   await t.rejects(read(), { code: 'ECONNRESET' })
 })
 
@@ -166,9 +168,10 @@ t.test('a locked table during an export: it continues, and is whole', async (t) 
 
 t.test('stalled client over HTTP/1.0: its connection is reset', async (t) => {
   const environment = { CLIENT_STALL_MS: '2000' }
-  const { port, database } = await startService(t, { databaseUrl, environment })
+  const { port, limits } = await startService(t, { databaseUrl, environment })
+  const { memory } = limits
   const socket = await startOldExport(port)
-  await until('the service has disconnected the client', () => database.state().responseBytes === 0)
+  await until('the service has disconnected the client', () => memory.used === 0)
   await t.rejects(buffer(socket), { code: 'ECONNRESET' })
 })
 

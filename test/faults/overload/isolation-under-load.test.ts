@@ -87,7 +87,7 @@ t.test('200 or 503: rows of the caller only, while other reads fail', async (t) 
   t.comment(counts)
   t.same(wrong.slice(0, 3), [], 'each response is correct to the byte, or a 503')
   for (const [what, count] of Object.entries(counts)) t.ok(count > 0, what)
-  await until('no response is in memory', () => service.database.state().responseBytes === 0)
+  await until('no response is in memory', () => service.limits.memory.used === 0)
   // Reads of disconnected clients may end last.
   await until('no connection is in use', () => service.database.state().primary.inUse === 0)
 

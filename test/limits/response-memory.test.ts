@@ -1,7 +1,7 @@
 import t from 'tap'
-import { ResponseMemory } from '../../src/limits/response-memory.ts'
+import { Limits } from '../../src/limits/context.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { ampleLimits, createDatabase } from '../support/database.ts'
+import { ampleLimits, contextOf, createDatabase } from '../support/database.ts'
 
 const LIMIT = 8 * 2 ** 20
 const ROWS = 5_000
@@ -10,10 +10,11 @@ const rows = { name: 'rows', title: 'rows', text: 'select generate_series(1, $1:
 
 t.test('memory set aside for a read: free after the read, whatever its result', async (t) => {
   const { url } = await createDatabase(t)
-  const db = openDatabase({ ...ampleLimits, url, ...options, responseBytes: LIMIT })
+  const db = openDatabase({ ...ampleLimits, url, ...options })
   t.teardown(() => db.close())
-  const used = () => db.state().responseBytes
-  const few = db.reserve(ROWS, performance.now())
+  const limits = new Limits(1, LIMIT)
+  const used = () => limits.memory.used
+  const few = contextOf({ rows: ROWS, limits })
   const reading = db.read(rows, ['3'], few)
   t.ok(used() > 1_000_000, 'set aside')
   await reading
@@ -21,17 +22,17 @@ t.test('memory set aside for a read: free after the read, whatever its result', 
   few.end(true)
   t.equal(used(), 0)
 
-  const failing = db.reserve(ROWS, performance.now())
+  const failing = contextOf({ rows: ROWS, limits })
   await t.rejects(db.read(rows, ['none'], failing), { code: '22P02' })
   t.equal(used(), 0)
   failing.end(true)
 
-  const late = db.reserve(ROWS, performance.now() - options.waitMs - 1)
+  const late = contextOf({ rows: ROWS, limits, msAgo: options.waitMs + 1 })
   await t.rejects(db.read(rows, ['3'], late), { name: 'Unavailable' })
   t.equal(used(), 0)
   late.end(true)
 
-  const gone = db.reserve(ROWS, performance.now())
+  const gone = contextOf({ rows: ROWS, limits })
   const unread = db.read(rows, ['3'], gone).catch(() => {})
   gone.end(false)
   t.equal(used(), 0, 'at once, if the client disconnects during the read')
@@ -40,11 +41,12 @@ t.test('memory set aside for a read: free after the read, whatever its result', 
 })
 
 t.test('memory of a response: reused only if the whole response was sent', (t) => {
-  const memory = new ResponseMemory(LIMIT)
+  const limits = new Limits(1, LIMIT)
+  const { memory } = limits
   const blockOf = (sent: boolean) => {
-    const reservation = memory.reserve(1, performance.now())
-    const { buffer } = reservation.takeForJson(100_000)
-    reservation.end(sent)
+    const context = contextOf({ limits })
+    const { buffer } = context.memory.takeForJson(100_000)
+    context.end(sent)
     return buffer
   }
   const unsent = blockOf(false)
@@ -56,13 +58,14 @@ t.test('memory of a response: reused only if the whole response was sent', (t) =
 })
 
 t.test('memory of rows: free when they are written', (t) => {
-  const memory = new ResponseMemory(LIMIT)
-  const reservation = memory.reserve(1, performance.now())
-  const block = reservation.take(100_000)
+  const limits = new Limits(1, LIMIT)
+  const { memory } = limits
+  const context = contextOf({ limits })
+  const block = context.memory.take(100_000)
   t.ok(block && memory.used >= 100_000)
-  if (block) reservation.giveBack(block)
+  if (block) context.memory.giveBack(block)
   t.equal(memory.used, 0)
-  reservation.end(true)
+  context.end(true)
   t.equal(memory.used, 0)
   t.end()
 })

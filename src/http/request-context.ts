@@ -1,0 +1,89 @@
+import type { Span } from '@opentelemetry/api'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { type Limits, ReadContext } from '../limits/context.ts'
+import type { Tenant } from '../limits/requests.ts'
+import type { Caller } from '../queries/caller.ts'
+import type { ProblemCode } from '../schemas/problem.ts'
+import { SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
+
+export interface RequestEnd {
+  request: FastifyRequest
+  reply: FastifyReply
+  /** The client disconnected before the end of the response. */
+  aborted: boolean
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds a listener to the end of each request: complete, failed or aborted. */
+    onRequestEnd(listener: (end: RequestEnd) => void): void
+  }
+  interface FastifyRequest {
+    context: RequestContext
+  }
+}
+
+/** App of a caller at its last confirmation by the database. */
+export interface Confirmation {
+  tenant: Tenant
+  /** On performance.now()'s clock; negative if the caller must be confirmed anew. */
+  confirmedAt: number
+}
+
+/** Facts of one request: for its reads, its log line, its metrics and its trace. */
+export class RequestContext extends ReadContext {
+  /** Credentials. Undefined before authentication. */
+  caller: Caller | undefined
+  confirmation: Confirmation | undefined
+  /** `code` of the error response. */
+  errorCode: ProblemCode | undefined
+  /** Cause of a 503. */
+  unavailableReason: 'database' | 'identity_provider' | 'overload' | undefined
+  /** Number of rows in the response. */
+  items: number | undefined
+  span: Span | undefined
+  #entered = false
+
+  /** Takes a share of the requests in flight. @returns false if the tenant has its share */
+  enter(tenant: Tenant): boolean {
+    if (this.ended) return true
+    const { requests } = this.limits
+    if (this.#entered) requests.leave(this.tenant)
+    this.#entered = requests.enter(tenant)
+    this.tenant = tenant
+    return this.#entered
+  }
+
+  override confirm(appId: string): void {
+    this.appId = appId
+    if (this.confirmation === undefined) return
+    const isSame = this.confirmation.tenant.appId === appId
+    this.confirmation.confirmedAt = isSame ? this.startedAt : -1
+  }
+
+  override end(sent: boolean): void {
+    super.end(sent)
+    if (this.#entered) this.limits.requests.leave(this.tenant)
+  }
+}
+
+/** Makes the context of each request, and reports its end. Fastify's onResponse hook does not run after a disconnect. */
+export const requestContext = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
+  const listeners: ((end: RequestEnd) => void)[] = []
+  app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => listeners.push(listener))
+  app.decorateRequest('context')
+  app.addHook('onRequest', (request, reply, next) => {
+    const context = new RequestContext(limits)
+    request.context = context
+    setRequestIdentity(request, reply)
+    reply.headers(SECURITY_HEADERS)
+    reply.raw.once('close', () => {
+      const { writableFinished } = reply.raw
+      context.end(writableFinished)
+      const end = { request, reply, aborted: !writableFinished }
+      for (const listener of listeners) listener(end)
+    })
+    next()
+  })
+})

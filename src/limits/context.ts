@@ -1,0 +1,56 @@
+import { FairScheduler } from './fair-scheduler.ts'
+import { RequestLimit, Tenant } from './requests.ts'
+import { MemoryReservation, ResponseMemory } from './response-memory.ts'
+
+/** Limits that the requests of an instance share. */
+export class Limits {
+  readonly requests: RequestLimit
+  readonly memory: ResponseMemory
+  readonly scheduler = new FairScheduler()
+
+  /**
+   * @param requests maximum number of requests in flight
+   * @param responseBytes maximum bytes of responses in flight
+   */
+  constructor(requests: number, responseBytes: number) {
+    this.requests = new RequestLimit(requests)
+    this.memory = new ResponseMemory(responseBytes)
+  }
+}
+
+/** Facts of one request that reads. The first hook makes it, and all layers receive it. */
+export class ReadContext {
+  /**
+   * Start of the request, on performance.now()'s clock. All its reads share one deadline. An export sets it
+   * anew for each block of rows.
+   */
+  startedAt = performance.now()
+  tenant: Tenant
+  /** App that the database has confirmed. */
+  appId: string | undefined
+  /** True if no client waits for the response any more. */
+  ended = false
+  /** True if a compression stream keeps chunks of the response. Their memory is then not reused. */
+  keepsChunks = false
+  readonly limits: Limits
+  readonly memory: MemoryReservation
+
+  constructor(limits: Limits, tenant = new Tenant()) {
+    this.limits = limits
+    this.tenant = tenant
+    this.memory = new MemoryReservation(limits.memory, this)
+  }
+
+  /** Records the app that a read has found for the caller. */
+  confirm(appId: string): void {
+    this.appId = appId
+  }
+
+  /**
+   * Ends the request. @param sent true if the whole response has left the process
+   */
+  end(sent: boolean): void {
+    this.ended = true
+    this.memory.end(sent)
+  }
+}

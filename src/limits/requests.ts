@@ -1,0 +1,54 @@
+/** An app, or the client address of unconfirmed callers. Tenants share the service fairly. */
+export class Tenant {
+  /** Undefined for the address of callers that the database has not confirmed. */
+  readonly appId: string | undefined
+  /** Requests in flight. */
+  requests = 0
+  /** Bytes of responses in flight. */
+  bytes = 0
+
+  constructor(appId?: string) {
+    this.appId = appId
+  }
+}
+
+/**
+ * Returns true if a tenant may take more of a limited resource. A third of what it then has must stay
+ * free, so a new tenant always finds room (dynamic thresholds of Choudhury and Hahne, 1998). One tenant has
+ * at most three quarters; two have at most three sevenths each. A tenant that has nothing may take all that
+ * is free.
+ * @param has what the tenant has now
+ * @param free what no tenant has now
+ */
+export function mayTake(more: number, has: number, free: number): boolean {
+  return has === 0 ? more <= free : has + more <= 3 * (free - more)
+}
+
+/** Limits the requests in flight of an instance, and the share of each tenant. */
+export class RequestLimit {
+  /** True while the event loop is delayed, see limits/event-loop.ts. */
+  delayed = false
+  readonly #maximum: number
+  #requests = 0
+
+  constructor(maximum: number) {
+    this.#maximum = maximum
+  }
+
+  get full(): boolean {
+    return this.#requests >= this.#maximum
+  }
+
+  /** Counts a request. The caller must call leave(). @returns false if the tenant has its share */
+  enter(tenant: Tenant): boolean {
+    if (!mayTake(1, tenant.requests, this.#maximum - this.#requests)) return false
+    this.#requests += 1
+    tenant.requests += 1
+    return true
+  }
+
+  leave(tenant: Tenant): void {
+    this.#requests -= 1
+    tenant.requests -= 1
+  }
+}

@@ -1,0 +1,206 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t from 'tap'
+import { FairBatches } from '../../src/limits/batches.ts'
+import { ConcurrencyLimit } from '../../src/limits/concurrency.ts'
+import { Limits } from '../../src/limits/context.ts'
+import { Unavailable } from '../../src/limits/errors.ts'
+import { FairScheduler } from '../../src/limits/fair-scheduler.ts'
+import { mayTake, RequestLimit, Tenant } from '../../src/limits/requests.ts'
+import { contextOf } from '../support/database.ts'
+
+/** Takes units for tenants in turn, until none gets more. @returns the units of each */
+function sharesOf(tenants: number, total: number): number[] {
+  const shares = Array<number>(tenants).fill(0)
+  for (let before = -1, used = 0; used > before; ) {
+    before = used
+    for (const [index, share] of shares.entries()) {
+      if (!mayTake(1, share, total - used)) continue
+      shares[index] = share + 1
+      used += 1
+    }
+  }
+  return shares
+}
+
+t.test('shares: three quarters for one tenant, three sevenths each for two', (t) => {
+  t.same(sharesOf(1, 400), [300])
+  t.same(sharesOf(2, 700), [300, 300])
+  t.same(sharesOf(3, 1_000), [300, 300, 300])
+  t.ok(mayTake(7, 0, 7), 'a tenant that has nothing may take all that is free')
+  t.notOk(mayTake(8, 0, 7))
+  t.end()
+})
+
+t.test('RequestLimit: exactly the maximum, and the share of each tenant', (t) => {
+  const limit = new RequestLimit(20)
+  const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+  const fill = (tenant: Tenant) => {
+    let entered = 0
+    while (limit.enter(tenant)) entered += 1
+    return entered
+  }
+  t.equal(fill(busy), 15)
+  t.equal(fill(other), 3)
+  for (let n = 18; n < 20; n += 1) t.ok(limit.enter(new Tenant()), 'a new tenant finds room')
+  t.ok(limit.full)
+  t.notOk(limit.enter(new Tenant()))
+  limit.leave(busy)
+  t.notOk(limit.full)
+  t.ok(limit.enter(new Tenant()))
+  t.end()
+})
+
+t.test('memory: large requests have three quarters of it, small ones all', (t) => {
+  const fits = (rows: number, bytes: number) => {
+    const context = contextOf({ rows, limits: new Limits(1, 400_000) })
+    return context.memory.take(bytes) !== undefined
+  }
+  t.ok(fits(1_001, 300_000))
+  t.notOk(fits(1_001, 300_001))
+  t.ok(fits(1_000, 400_000))
+  t.notOk(fits(1_000, 400_001))
+  t.end()
+})
+
+t.test('memory: a large request sets aside 512 bytes a row, at most a quarter of its part', (t) => {
+  const setAside = (rows: number) => {
+    const limits = new Limits(1, 4_000_000)
+    const { memory } = contextOf({ rows, limits })
+    t.ok(memory.setAside())
+    return limits.memory.used
+  }
+  t.equal(setAside(1_000), 0)
+  t.equal(setAside(1_001), 1_001 * 512)
+  t.equal(setAside(10_000), (0.75 * 4_000_000) / 4)
+  t.end()
+})
+
+t.test('memory: a request whose client is gone takes nothing', (t) => {
+  const limits = new Limits(1, 400_000)
+  const context = contextOf({ limits })
+  context.end(false)
+  t.equal(context.memory.take(1), undefined)
+  t.ok(context.memory.takeForJson(100))
+  context.memory.replaceJson(100)
+  t.equal(limits.memory.used, 0)
+  t.end()
+})
+
+t.test('ConcurrencyLimit: exactly its places, and those of large reads', async (t) => {
+  const limit = new ConcurrencyLimit({ places: 5, largePlaces: 2, queue: 10 })
+  const enter = (large: boolean) => limit.enter(contextOf(), large, 1_000)
+  for (let n = 0; n < 2; n += 1) t.equal(enter(true), undefined, 'at once')
+  const large = enter(true)
+  for (let n = 0; n < 3; n += 1) t.equal(enter(false), undefined, 'at once')
+  const small = enter(false)
+  t.equal(limit.waiting, 2)
+  limit.leave(false)
+  await small
+  t.equal(limit.waiting, 1, 'the large read waits for a large one to end')
+  limit.leave(true)
+  await large
+  t.equal(limit.waiting, 0)
+})
+
+t.test('ConcurrencyLimit: tenants take turns', async (t) => {
+  const limit = new ConcurrencyLimit({ places: 1, largePlaces: 1, queue: 10 })
+  const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+  limit.enter(contextOf(), false, 1_000)
+  const order: string[] = []
+  const all = [busy, busy, busy, other].map(async (tenant) => {
+    await limit.enter(contextOf({ tenant }), false, 1_000)
+    order.push(String(tenant.appId))
+    limit.leave(false)
+  })
+  limit.leave(false)
+  await Promise.all(all)
+  t.same(order, ['busy', 'other', 'busy', 'busy'])
+})
+
+t.test(
+  'ConcurrencyLimit: a full queue rejects the newest read of the busiest tenant',
+  async (t) => {
+    const limit = new ConcurrencyLimit({ places: 1, largePlaces: 1, queue: 3 })
+    const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+    limit.enter(contextOf(), false, 1_000)
+    const enter = (tenant: Tenant) => limit.enter(contextOf({ tenant }), false, 1_000)
+    const results = [enter(busy), enter(busy), enter(busy), enter(other)]
+    t.throws(() => enter(busy), Unavailable)
+    for (let n = 0; n < 3; n += 1) limit.leave(false)
+    const statuses = (await Promise.allSettled(results)).map(({ status }) => status)
+    t.same(statuses, ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
+  },
+)
+
+t.test('ConcurrencyLimit: skips reads whose client is gone, and those without time', async (t) => {
+  const limit = new ConcurrencyLimit({ places: 1, largePlaces: 1, queue: 3 })
+  t.throws(() => limit.enter(contextOf(), false, 0), Unavailable)
+  limit.enter(contextOf(), false, 1_000)
+  const gone = contextOf()
+  const rejected = t.rejects(limit.enter(gone, false, 1_000) ?? Promise.resolve(), Unavailable)
+  const next = limit.enter(contextOf(), false, 1_000)
+  gone.end(false)
+  limit.leave(false)
+  await rejected
+  await next
+  await t.rejects(limit.enter(contextOf(), false, 1) ?? Promise.resolve(), Unavailable)
+})
+
+t.test('FairScheduler: three chunks a turn, in the order of the calls', async (t) => {
+  const scheduler = new FairScheduler()
+  const order: number[] = []
+  for (let n = 0; n < 7; n += 1) void scheduler.nextTurn().then(() => order.push(n))
+  for (const count of [3, 6, 7]) {
+    await nextTurn()
+    t.equal(order.length, count)
+  }
+  t.same(order, [0, 1, 2, 3, 4, 5, 6])
+})
+
+t.test('FairBatches: one batch at a time, groups take turns, equal keys share', async (t) => {
+  const batches: string[][] = []
+  let open = () => {}
+  const runs = new FairBatches(async (items: string[]) => {
+    batches.push(items)
+    await new Promise<void>((resolve) => {
+      open = resolve
+    })
+    return batches.length
+  })
+  const first = runs.add('a', 'first', 'first')
+  const results = Array.from({ length: 150 }, (_, n) => runs.add('a', `a${n}`, `a${n}`))
+  results.push(runs.add('b', 'b0', 'b0'), runs.add('b', 'b0', 'b0'))
+  t.same(batches, [['first']], 'the others wait')
+  open()
+  t.equal(await first, 1)
+  await nextTurn()
+  t.equal(batches.length, 2)
+  t.equal(batches[1]?.length, 100)
+  t.same(batches[1]?.slice(0, 3), ['a0', 'b0', 'a1'])
+  open()
+  await nextTurn()
+  t.equal(batches[2]?.length, 51)
+  open()
+  t.same([...new Set(await Promise.all(results))].sort(), [2, 3])
+})
+
+t.test(
+  'FairBatches: a failure of the database fails all that wait; another one its batch',
+  async (t) => {
+    for (const [error, others] of [
+      [new Unavailable('down'), 'rejected'],
+      [new Error('one batch'), 'fulfilled'],
+    ] as const) {
+      let batch = 0
+      const runs = new FairBatches(async () => {
+        batch += 1
+        await nextTurn()
+        if (batch === 1) throw error
+      })
+      const all = ['a', 'b'].map((key) => runs.add(key, key, key))
+      const statuses = (await Promise.allSettled(all)).map(({ status }) => status)
+      t.same(statuses, ['rejected', others])
+      t.equal(await runs.add('c', 'c', 'c'), undefined, 'it runs again')
+    }
+  },
+)
