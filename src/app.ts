@@ -3,7 +3,7 @@ import { type Config, isTracing } from './config.ts'
 import { Authentication } from './http/authentication.ts'
 import { bufferCompression, compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
-import { errorHandler } from './http/errors.ts'
+import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
 import { httpLimits } from './http/limits.ts'
 import { malformedRequests, rejectConnection, rejectPath } from './http/malformed-requests.ts'
@@ -16,11 +16,11 @@ import { Limits } from './limits/context.ts'
 import { watchEventLoop } from './limits/event-loop.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
 import type { Primary } from './primary.ts'
-import { accountTransactions } from './routes/account-transactions.ts'
-import type { RouteOptions } from './routes/connection-request.ts'
-import { resetOnExit } from './routes/export.ts'
+import { accountTransactionRoute } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
-import { portfolioTransactions } from './routes/portfolio-transactions.ts'
+import { portfolioTransactionRoute } from './routes/portfolio-transactions.ts'
+import type { RouteOptions } from './routes/request.ts'
+import { resetOnExit } from './routes/response.ts'
 import { transferOrders } from './routes/transfer-orders.ts'
 import { components } from './schemas/components.ts'
 
@@ -133,8 +133,8 @@ async function api(app: FastifyInstance, { db, config, limits, primary }: ApiOpt
   const maximumLimit = config.MAX_LIMIT
   const unfinished = resetOnExit(app)
   const options: RouteOptions = { db, maximumLimit, authentication, quota, unfinished }
-  await app.register(portfolioTransactions, options)
-  await app.register(accountTransactions, options)
+  await app.register(portfolioTransactionRoute, options)
+  await app.register(accountTransactionRoute, options)
   await app.register(transferOrders, options)
 }
 

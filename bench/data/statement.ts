@@ -4,7 +4,7 @@ import type { Parameter, Statement } from '../../src/postgres/statements.ts'
 import { PLANNER_SETTINGS } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { callerOfToken } from '../../src/queries/caller.ts'
-import { listPortfolioTransactions } from '../../src/queries/portfolio-transactions.ts'
+import { portfolioTransactions } from '../../src/routes/portfolio-transactions.ts'
 import type { PageQuery } from '../servers/targets.ts'
 import { appToken, connectionToken, keyOf } from './data-set.ts'
 
@@ -36,6 +36,6 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
       limit: query.limit,
       page: query.page,
     }
-    listPortfolioTransactions(db, request).catch(reject)
+    portfolioTransactions.list(db, request).catch(reject)
   })
 }

@@ -13,8 +13,8 @@ import {
   ExpiredToken,
   InvalidToken,
 } from '../queries/caller.ts'
-import { serviceUnavailable, unauthorized } from './errors.ts'
 import { headerCount } from './headers.ts'
+import { serviceUnavailable, unauthorized } from './http-error.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 import type { Confirmation, RequestContext } from './request-context.ts'
 

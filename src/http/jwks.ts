@@ -7,7 +7,7 @@ import {
   type FetchImplementation,
   type JWTVerifyGetKey,
 } from 'jose'
-import { IdentityProviderUnavailable } from './errors.ts'
+import { IdentityProviderUnavailable } from './error-handler.ts'
 
 export interface SigningKeys {
   /**

@@ -2,8 +2,9 @@ import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { errorBody, HttpError, sendError } from './errors.ts'
+import { errorBody, sendError } from './error-handler.ts'
 import { headerCount, newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
+import { HttpError } from './http-error.ts'
 import { ALLOWED, wrongMethod } from './methods.ts'
 
 /**

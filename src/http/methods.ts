@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import type { FastifyInstance, onSendHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import { HttpError } from './errors.ts'
+import { HttpError } from './http-error.ts'
 
 export const ALLOWED = ['GET', 'HEAD']
 // CONNECT never reaches a route: malformed-requests.ts rejects it.

@@ -6,7 +6,7 @@ import { LruMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import type { Count, Primary } from '../primary.ts'
-import { HttpError } from './errors.ts'
+import { HttpError } from './http-error.ts'
 
 /** Maximum wait for Redis at the start, in ms. */
 const CONNECT_TIMEOUT_MS = 1_000

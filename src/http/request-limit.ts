@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { serviceUnavailable } from './errors.ts'
+import { serviceUnavailable } from './http-error.ts'
 
 /** Rejects requests to the routes of a scope, before any work, while `maximum` are in flight there. */
 export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maximum: number }) => {

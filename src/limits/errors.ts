@@ -15,3 +15,8 @@ export class Unavailable extends Error {
 export class ResponseTooLarge extends Unavailable {
   override name = 'ResponseTooLarge'
 }
+
+/** A table of the statement is locked, so the statement was not sent. */
+export class TableLocked extends Unavailable {
+  override name = 'TableLocked'
+}

@@ -1,9 +1,4 @@
-import { Unavailable } from './errors.ts'
-
-/** A table of the statement is locked, so the statement was not sent. */
-export class TableLocked extends Unavailable {
-  override name = 'TableLocked'
-}
+import { TableLocked } from './errors.ts'
 
 /**
  * Rejects reads of locked tables at once, so that they do not occupy all connections. One read at a time is

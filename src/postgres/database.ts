@@ -85,11 +85,13 @@ export function instrumentReads(db: Database, instrumentations: Instrumentation[
   return instrumentations.reduce(instrumented, db)
 }
 
+type ReadParameters = Parameters<PostgresServer['read']>
+
 function instrumented(db: Database, instrument: Instrumentation): Database {
   const wrap =
-    (read: PostgresServer['read']): PostgresServer['read'] =>
-    (statement, ...rest) =>
-      instrument(statement.title, () => read(statement, ...rest))
+    <Rows>(read: (...query: ReadParameters) => Promise<Rows>) =>
+    (...query: ReadParameters) =>
+      instrument(query[0].title, () => read(...query))
   const { replica: find } = db
   return {
     ...db,

@@ -25,8 +25,8 @@ export interface ReplicaState extends ServerState {
 
 /** Standby that serves reads while it responds and its lag is small enough. */
 export interface Replica {
-  /** @throws ServerFailed, also if the replica is excluded while the read is in flight */
-  read: PostgresServer['read']
+  /** @returns undefined if the replica fails, or is excluded while the read is in flight */
+  read(...query: Parameters<PostgresServer['read']>): Promise<RawRows | undefined>
   /** False before the first check. */
   usable(): boolean
   /** Measures the lag, and decides if the replica is used. */
@@ -85,7 +85,7 @@ export function openReplica(options: ReplicaOptions): Replica {
     return new ServerFailed(error.message, { cause: error.cause })
   }
   const read: Replica['read'] = (...query) =>
-    new Promise((resolve, reject) => {
+    new Promise<RawRows>((resolve, reject) => {
       inFlight.set(reject, performance.now())
       const succeed = (rows: RawRows) => {
         respondedAt = performance.now()
@@ -95,6 +95,9 @@ export function openReplica(options: ReplicaOptions): Replica {
         .read(...query)
         .then(succeed, (error) => reject(classify(error)))
         .finally(() => inFlight.delete(reject))
+    }).catch((error: unknown) => {
+      if (error instanceof ServerFailed) return undefined
+      throw error
     })
   return {
     read,

@@ -5,7 +5,6 @@ import { type Frame, jsonArray } from '../json/response-body.ts'
 import { columnsOf, compileRowWriter, type RowWriter } from '../json/row-writer.ts'
 import type { ReadContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
-import { ServerFailed } from '../postgres/errors.ts'
 import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
 import { columnOf, exactDecimals } from '../schemas/fields.ts'
 import { type AuthMethod, type Caller, DataChanged, forEachAuthMethod } from './caller.ts'
@@ -192,18 +191,14 @@ function expectVersion(lookup: Lookup, { version }: ConnectionRequest): void {
  * @returns undefined if the replica failed or has another version
  */
 async function readReplica(
-  reading: Promise<Rows>,
+  reading: Promise<Rows | undefined>,
   primary: ReadRows | Promise<ReadRows>,
   extraColumns: number,
 ) {
-  const settled = reading.catch((error: unknown) => {
-    if (error instanceof ServerFailed) return undefined
-    throw error
-  })
   // Prevents an unhandled rejection if the primary rejects the request first.
-  settled.catch(() => {})
+  reading.catch(() => {})
   const { lookup: current } = await primary
-  const rows = await settled
+  const rows = await reading
   if (rows === undefined) return undefined
   try {
     const lookup = takeLookup(rows, { confirm: () => {} }, extraColumns)

@@ -1,18 +1,16 @@
 import type { FastifyInstance } from 'fastify'
 import { schemaFingerprint } from '../http/conditional-requests.ts'
-import {
-  exportAccountTransactions,
-  listAccountTransactions,
-} from '../queries/account-transactions.ts'
+import { transactionList } from '../queries/transactions.ts'
 import { AccountTransaction, AccountTransactionList } from '../schemas/account-transaction.ts'
 import { ListQuery } from '../schemas/list.ts'
-import { admit, type RouteOptions } from './connection-request.ts'
-import { sendExport } from './export.ts'
 import { connectionSchema } from './operation.ts'
-import { parseList, sendPage } from './paging.ts'
+import { admit, parseList, type RouteOptions } from './request.ts'
+import { sendExport, sendPage } from './response.ts'
+
+export const accountTransactions = transactionList('account_transaction', AccountTransaction)
 
 /** Route of the account transactions of a connection (section 4.2). */
-export async function accountTransactions(
+export async function accountTransactionRoute(
   app: FastifyInstance,
   options: RouteOptions,
 ): Promise<void> {
@@ -32,10 +30,10 @@ export async function accountTransactions(
     const { list, format, errors } = parseList(request, options.maximumLimit, source)
     await admit(options, reply, errors)
     if (format !== undefined) {
-      const response = await exportAccountTransactions(options.db, format.rows, list)
+      const response = await accountTransactions.exportRows(options.db, format.rows, list)
       return sendExport(reply, options.unfinished, 'account-transactions', format, list, response)
     }
-    const response = await listAccountTransactions(options.db, list)
+    const response = await accountTransactions.list(options.db, list)
     return sendPage(reply, list, response)
   })
 }

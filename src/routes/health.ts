@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { serviceUnavailable } from '../http/errors.ts'
+import { serviceUnavailable } from '../http/http-error.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Readiness, readinessOf } from '../postgres/readiness.ts'
 

@@ -1,18 +1,16 @@
 import type { FastifyInstance } from 'fastify'
 import { schemaFingerprint } from '../http/conditional-requests.ts'
-import {
-  exportPortfolioTransactions,
-  listPortfolioTransactions,
-} from '../queries/portfolio-transactions.ts'
+import { transactionList } from '../queries/transactions.ts'
 import { ListQuery } from '../schemas/list.ts'
 import { PortfolioTransaction, PortfolioTransactionList } from '../schemas/portfolio-transaction.ts'
-import { admit, type RouteOptions } from './connection-request.ts'
-import { sendExport } from './export.ts'
 import { connectionSchema } from './operation.ts'
-import { parseList, sendPage } from './paging.ts'
+import { admit, parseList, type RouteOptions } from './request.ts'
+import { sendExport, sendPage } from './response.ts'
+
+export const portfolioTransactions = transactionList('portfolio_transaction', PortfolioTransaction)
 
 /** Route of the portfolio transactions of a connection (section 4.1). */
-export async function portfolioTransactions(
+export async function portfolioTransactionRoute(
   app: FastifyInstance,
   options: RouteOptions,
 ): Promise<void> {
@@ -32,10 +30,10 @@ export async function portfolioTransactions(
     const { list, format, errors } = parseList(request, options.maximumLimit, source)
     await admit(options, reply, errors)
     if (format !== undefined) {
-      const response = await exportPortfolioTransactions(options.db, format.rows, list)
+      const response = await portfolioTransactions.exportRows(options.db, format.rows, list)
       return sendExport(reply, options.unfinished, 'portfolio-transactions', format, list, response)
     }
-    const response = await listPortfolioTransactions(options.db, list)
+    const response = await portfolioTransactions.list(options.db, list)
     return sendPage(reply, list, response)
   })
 }

@@ -4,14 +4,14 @@ import { representationOf, schemaFingerprint, sendResponse } from '../http/condi
 import { JSON_TYPES, negotiate } from '../http/media-types.ts'
 import { listTransferOrders } from '../queries/transfer-orders.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList } from '../schemas/transfer-order.ts'
+import { connectionSchema } from './operation.ts'
 import {
   admit,
   connectionHash,
   connectionRequest,
   type RouteOptions,
   schemaErrors,
-} from './connection-request.ts'
-import { connectionSchema } from './operation.ts'
+} from './request.ts'
 
 /** Route of the completed assets transfer orders of a connection (section 4.3). */
 export async function transferOrders(app: FastifyInstance, options: RouteOptions): Promise<void> {

@@ -1,12 +1,12 @@
 import type { Statement } from '../../src/postgres/statements.ts'
-import { accountTransactionQueries } from '../../src/queries/account-transactions.ts'
 import { callersStatement } from '../../src/queries/caller.ts'
-import { portfolioTransactionQueries } from '../../src/queries/portfolio-transactions.ts'
 import type { ResponseQuery } from '../../src/queries/read-response.ts'
 import { transferOrderQuery } from '../../src/queries/transfer-orders.ts'
+import { accountTransactions } from '../../src/routes/account-transactions.ts'
+import { portfolioTransactions } from '../../src/routes/portfolio-transactions.ts'
 
-const lists: ResponseQuery[] = [portfolioTransactionQueries, accountTransactionQueries].flatMap(
-  Object.values,
+const lists: ResponseQuery[] = [portfolioTransactions, accountTransactions].flatMap(({ queries }) =>
+  Object.values(queries),
 )
 
 /** Every statement that a request runs, by its title. */

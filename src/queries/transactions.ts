@@ -1,14 +1,21 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { TObject } from '@sinclair/typebox'
 import { type Expression, type RawBuilder, sql } from 'kysely'
+import { rowStream } from '../json/response-body.ts'
+import { compileRowWriter, csvHeader, csvTemplate, lineTemplate } from '../json/row-writer.ts'
+import { Unavailable } from '../limits/errors.ts'
 import type { Database } from '../postgres/database.ts'
+import { exactDecimals } from '../schemas/fields.ts'
 import type { AuthMethod } from './caller.ts'
 import { type Cursor, changeFeed } from './change-feed.ts'
-import { connectionOfApp, type LookupColumns, lookupColumns } from './connection.ts'
+import { connectionOfApp, LOOKUP_COLUMNS, type LookupColumns, lookupColumns } from './connection.ts'
 import {
   type ConnectionRequest,
+  notModified,
   type ReadResponse,
   type ResponseQuery,
   readResponse,
+  readRows,
   responseQuery,
 } from './read-response.ts'
 import {
@@ -37,8 +44,8 @@ export interface ListRequest extends ConnectionRequest {
 
 /**
  * Compiles the statements of one of the two lists.
- * @returns `list` reads a page or the changes, the total and the data version in one snapshot. `queries`
- *   has the statements by the type of page.
+ * @returns `list` reads a page or the changes, the total and the data version in one snapshot. `exportRows`
+ *   streams all rows. `queries` has the statements by the type of page.
  */
 export function transactionList(table: TransactionTable, item: TObject) {
   const compiled = Object.entries(pages).map(([name, page]): [string, ResponseQuery] => {
@@ -47,10 +54,7 @@ export function transactionList(table: TransactionTable, item: TObject) {
     return [name, responseQuery({ name: `${table} ${name}`, table, item, lookup, rows })]
   })
   const feed = changeFeed(table, item)
-  const queries = Object.fromEntries([...compiled, ['changes', feed.query]]) as Record<
-    keyof typeof pages | 'changes',
-    ResponseQuery
-  >
+  const queries = Object.fromEntries([...compiled, ['changes', feed.query]]) as TransactionQueries
   const list = (db: Database, request: ListRequest): Promise<ReadResponse> => {
     const { since, limit: rowLimit, page } = request
     if (since !== undefined) return feed.list(db, { ...request, since })
@@ -60,16 +64,16 @@ export function transactionList(table: TransactionTable, item: TObject) {
       closing: `],"limit":${rowLimit},"page":${page},"totalItems":${totalItems}}`,
     }))
   }
-  return { list, queries }
+  return { list, exportRows: transactionExport(queries, item), queries }
 }
 
-export type TransactionQueries = ReturnType<typeof transactionList>['queries']
-
 /** Parameters of a page statement from $4 on. */
-export function pageValues({ from, to, limit, page }: ListRequest): string[] {
+function pageValues({ from, to, limit, page }: ListRequest): string[] {
   const values = [from ?? '-infinity', to ?? 'infinity', String(limit)]
   return page > 0 ? [...values, String(limit * page)] : values
 }
+
+type TransactionQueries = Record<keyof typeof pages | 'changes', ResponseQuery>
 
 /** Parts of a page statement, see responseQuery(). */
 interface Page {
@@ -111,7 +115,7 @@ const pages = {
  * Chooses the statement of a request. A total over at most two calendar years is a sum over days. For
  * an open range, the current year only selects the faster plan.
  */
-export function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
+function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
   if (page > 0) return 'later page'
   if (from === undefined && to === undefined) return 'first page'
   const [first, last] = [yearOf(from) ?? 1, yearOf(to) ?? new Date().getUTCFullYear()]
@@ -126,4 +130,75 @@ function newestFirst(table: TransactionTable) {
   return sql`
     order by t.effective_day desc, t.operation_date_hour desc nulls last,
       ${sql.ref(`t.${ROW_ID[table]}`)} desc`
+}
+
+/**
+ * Rows of one read. A request for more than 1,000 rows is large: it leaves room for small ones, and uses one
+ * connection in ten.
+ */
+export const BLOCK_ROWS = 2_000
+/** Repetitions of a rejected read, after a second each. Clients have the same advice. */
+const REPETITIONS = 10
+const PAUSE_MS = 1_000
+
+/**
+ * Compiles the export of one of the two lists.
+ * @returns reads the first block, then streams all blocks. A block is a page: with the data version of the
+ *   first block, the pages are parts of one state. No transaction is open between two reads.
+ */
+function transactionExport(queries: TransactionQueries, item: TObject) {
+  const skipped = LOOKUP_COLUMNS.length
+  const formats = {
+    json: { opening: '', writer: compileRowWriter(item, skipped, lineTemplate) },
+    exactJson: {
+      opening: '',
+      writer: compileRowWriter(exactDecimals(item), skipped, lineTemplate),
+    },
+    csv: { opening: csvHeader(item), writer: compileRowWriter(item, skipped, csvTemplate) },
+  }
+  return async (
+    db: Database,
+    format: keyof typeof formats,
+    request: ListRequest,
+  ): Promise<ReadResponse> => {
+    const { opening, writer } = formats[format]
+    const { lookup, rows: first } = await readBlock(db, queries, request)
+    if (first === undefined || request.knownVersions.includes('*'))
+      return notModified(lookup, first)
+    const next = { ...request, version: lookup.version, knownVersions: [] }
+    const blocks = async function* () {
+      let rows = first
+      for (let page = 1, left = lookup.totalItems; ; page += 1) {
+        left -= rows.count
+        yield rows
+        if (left === 0) return
+        if (rows.count === 0) throw new Error('an export has fewer rows than its total')
+        rows = await readNextBlock(db, queries, { ...next, page })
+      }
+    }
+    const body = rowStream(blocks(), writer, opening, request.context)
+    return { meta: { ...lookup, items: lookup.totalItems }, body }
+  }
+}
+
+const readBlock = (db: Database, queries: TransactionQueries, request: ListRequest) =>
+  readRows(db, queries[pageFor(request)], request, pageValues(request))
+
+/**
+ * Reads a block, again if the service or the database is overloaded.
+ * @throws DataChanged if the data has changed since the first block
+ */
+async function readNextBlock(db: Database, queries: TransactionQueries, request: ListRequest) {
+  const { context } = request
+  for (let repetition = 0; ; repetition += 1) {
+    context.startedAt = performance.now()
+    try {
+      const { rows } = await readBlock(db, queries, request)
+      if (rows) return rows
+    } catch (error) {
+      const isTransient = error instanceof Unavailable && !context.ended
+      if (!isTransient || repetition === REPETITIONS) throw error
+    }
+    await sleep(PAUSE_MS)
+  }
 }

@@ -1,7 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { ResponseTooLarge, Unavailable } from '../limits/errors.ts'
-import { TableLocked } from '../limits/lock-breaker.ts'
+import { ResponseTooLarge, TableLocked, Unavailable } from '../limits/errors.ts'
 import { ServerFailed } from '../postgres/errors.ts'
 import {
   ConnectionNotFound,
@@ -10,33 +9,13 @@ import {
   ExpiredToken,
   InvalidToken,
 } from '../queries/caller.ts'
-import type { ParameterError, Problem } from '../schemas/problem.ts'
-import { type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
+import { type Problem, ProblemCodes } from '../schemas/problem.ts'
+import { HttpError, serviceUnavailable, unauthorized } from './http-error.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** The identity provider's keys cannot be fetched or used. A later request may succeed. */
 export class IdentityProviderUnavailable extends Error {
   override name = 'IdentityProviderUnavailable'
-}
-
-/** An error response. Hooks and handlers throw it, errorHandler sends it. */
-export class HttpError extends Error {
-  override name = 'HttpError'
-  readonly code: ProblemCode
-  readonly headers: Record<string, string>
-  readonly errors: ParameterError[] | undefined
-
-  constructor(
-    code: ProblemCode,
-    detail: string = ProblemCodes[code].detail,
-    headers: Record<string, string> = {},
-    errors?: ParameterError[],
-  ) {
-    super(detail)
-    this.code = code
-    this.headers = headers
-    this.errors = errors
-  }
 }
 
 /** Sends every error of every route with the same body (contract 16). */
@@ -106,17 +85,4 @@ function toHttpError(error: FastifyError): HttpError {
     return new HttpError('malformed_request')
   }
   return new HttpError('internal_error')
-}
-
-export function serviceUnavailable(detail?: string): HttpError {
-  return new HttpError('service_unavailable', detail, { 'retry-after': '1' })
-}
-
-const REALM = 'Bearer realm="investment data"'
-
-/** Creates a 401. The challenge has an error only for a rejected token (RFC 6750, section 3.1). */
-export function unauthorized(code: ProblemCode): HttpError {
-  const rejected = code === 'invalid_token' || code === 'expired_token'
-  const challenge = rejected ? `${REALM}, error="invalid_token"` : REALM
-  return new HttpError(code, undefined, { 'www-authenticate': challenge })
 }

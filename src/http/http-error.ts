@@ -1,0 +1,34 @@
+import { type ParameterError, type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
+
+/** An error response. Hooks and handlers throw it, errorHandler sends it. */
+export class HttpError extends Error {
+  override name = 'HttpError'
+  readonly code: ProblemCode
+  readonly headers: Record<string, string>
+  readonly errors: ParameterError[] | undefined
+
+  constructor(
+    code: ProblemCode,
+    detail: string = ProblemCodes[code].detail,
+    headers: Record<string, string> = {},
+    errors?: ParameterError[],
+  ) {
+    super(detail)
+    this.code = code
+    this.headers = headers
+    this.errors = errors
+  }
+}
+
+export function serviceUnavailable(detail?: string): HttpError {
+  return new HttpError('service_unavailable', detail, { 'retry-after': '1' })
+}
+
+const REALM = 'Bearer realm="investment data"'
+
+/** Creates a 401. The challenge has an error only for a rejected token (RFC 6750, section 3.1). */
+export function unauthorized(code: ProblemCode): HttpError {
+  const rejected = code === 'invalid_token' || code === 'expired_token'
+  const challenge = rejected ? `${REALM}, error="invalid_token"` : REALM
+  return new HttpError(code, undefined, { 'www-authenticate': challenge })
+}
