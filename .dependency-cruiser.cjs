@@ -20,7 +20,6 @@ const http = '^src/http/'
 const telemetry = '^src/telemetry/'
 const config = '^src/config[.]ts$'
 const operatorError = '^src/operator-error[.]ts$'
-const primary = '^src/primary[.]ts$'
 const operator = '^src/operator/'
 const embedded = '^tools/embedded-postgres/'
 const seeds = '^seeds/'
@@ -73,9 +72,8 @@ module.exports = {
       to: { path: '^node_modules/(@fastify/|fastify/)' },
     },
     layer('routes', '^src/routes/', http, queries, limits, postgres, schemas),
-    layer('primary', primary),
-    layer('http', http, queries, limits, postgres, schemas, config, primary),
-    layer('telemetry', telemetry, http, limits, postgres, config, primary),
+    layer('http', http, queries, limits, postgres, schemas, config),
+    layer('telemetry', telemetry, http, limits, postgres, config),
     layer(
       'app',
       '^src/app[.]ts$',
@@ -87,7 +85,6 @@ module.exports = {
       postgres,
       schemas,
       config,
-      primary,
     ),
     layer('operator', operator, operatorError, postgres, schemas, config, embedded, seeds),
     layer('embedded', embedded, operatorError, postgres, schemas, operator, seeds),

@@ -15,7 +15,6 @@ import { accessLog, type LoggerOptions, redactedLogger } from './http/request-lo
 import { Limits } from './limits/context.ts'
 import { watchEventLoop } from './limits/event-loop.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
-import type { Primary } from './primary.ts'
 import { accountTransactionRoute } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
 import { portfolioTransactionRoute } from './routes/portfolio-transactions.ts'
@@ -32,8 +31,6 @@ export interface AppOptions {
   /** Returns the number of log lines that could not be written. */
   droppedLogLines?: () => number
   logger: LoggerOptions
-  /** Process that has started this worker. */
-  primary?: Primary | undefined
 }
 
 /** Registers the plugins, then the routes. Does not listen. */
@@ -43,7 +40,6 @@ export async function buildApp({
   limits = new Limits(config.MAX_REQUESTS, config.ANSWER_MEMORY_MB * 2 ** 20),
   droppedLogLines = () => 0,
   logger,
-  primary,
 }: AppOptions): Promise<FastifyInstance> {
   const state = { requests: 0, draining: false }
   const app = fastify({
@@ -79,7 +75,7 @@ export async function buildApp({
   app.setSerializerCompiler(() => JSON.stringify)
   const telemetry =
     config.METRICS_PORT === undefined ? undefined : await import('./telemetry/metrics.ts')
-  const metrics = telemetry?.createMetrics(config, primary)
+  const metrics = telemetry?.createMetrics(config)
   app.decorate('metrics', metrics?.registry)
   const tracing = isTracing(config) ? await import('./telemetry/tracing.ts') : undefined
   const traces = tracing?.startTracing(app, config)
@@ -100,7 +96,7 @@ export async function buildApp({
   await app.register(openapi, { config })
   await app.register(documentation, { config })
   await app.register(health, { prefix: '/health', db })
-  await app.register(api, { prefix: '/api/v1/queries', db, config, limits, primary })
+  await app.register(api, { prefix: '/api/v1/queries', db, config, limits })
   return app
 }
 
@@ -113,11 +109,11 @@ async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 
   if (config.DOCS_PAGE) await app.register(docsPage, { config })
 }
 
-interface ApiOptions extends Pick<AppOptions, 'db' | 'config' | 'primary'> {
+interface ApiOptions extends Pick<AppOptions, 'db' | 'config'> {
   limits: Limits
 }
 
-async function api(app: FastifyInstance, { db, config, limits, primary }: ApiOptions) {
+async function api(app: FastifyInstance, { db, config, limits }: ApiOptions) {
   if (config.MAX_EVENT_LOOP_DELAY_MS > 0) {
     const stop = watchEventLoop(limits.requests, config.MAX_EVENT_LOOP_DELAY_MS)
     app.addHook('onClose', async () => stop())
@@ -129,7 +125,7 @@ async function api(app: FastifyInstance, { db, config, limits, primary }: ApiOpt
   await app.register(authentication.plugin)
   await app.register(bufferCompression)
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
-  const quota = await quotas?.openQuota(app, config, primary)
+  const quota = await quotas?.openQuota(app, config)
   const maximumLimit = config.MAX_LIMIT
   const unfinished = resetOnExit(app)
   const options: RouteOptions = { db, maximumLimit, authentication, quota, unfinished }

@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { parseEnv } from 'node:util'
 import { type Static, Type } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
@@ -18,10 +17,6 @@ const Settings = Type.Object({
     minimum: 0,
     maximum: 65_535,
     description: 'Port to listen on.',
-  }),
-  WORKERS: Type.String({
-    default: '1',
-    description: 'Processes that serve requests, or `auto`: one for every two cores.',
   }),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',
@@ -237,12 +232,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const config: unknown = { ...data }
   const isValid = isConfig(config)
   const errors = (isConfig.errors ?? []).map(describe)
-  errors.push(
-    ...workerErrors(data),
-    ...databaseErrors(data),
-    ...urlErrors(data),
-    ...clientUrlErrors(data),
-  )
+  errors.push(...databaseErrors(data), ...urlErrors(data), ...clientUrlErrors(data))
   errors.push(...identityProviderErrors(data))
   if (!isValid || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
   return config
@@ -261,20 +251,6 @@ const isConfig = new Ajv({
 function describe({ instancePath, message, params: { allowedValues } }: ErrorObject): string {
   const reason = allowedValues ? `must be one of ${allowedValues.join(', ')}` : message
   return `${instancePath.slice(1)} ${reason}`
-}
-
-const MAX_WORKERS = 64
-
-function workerErrors({ WORKERS = 'auto' }: NodeJS.ProcessEnv): string[] {
-  const number = /^\d{1,2}$/.test(WORKERS) ? Number(WORKERS) : 0
-  if (WORKERS === 'auto' || (number >= 1 && number <= MAX_WORKERS)) return []
-  return [`WORKERS must be auto, or a number from 1 to ${MAX_WORKERS}`]
-}
-
-/** Number of processes that serve requests. */
-export function workerCount({ WORKERS }: Config): number {
-  const perTwoCores = Math.max(1, Math.floor(availableParallelism() / 2))
-  return WORKERS === 'auto' ? Math.min(perTwoCores, MAX_WORKERS) : Number(WORKERS)
 }
 
 // No message contains a URL, because URLs may contain passwords.

@@ -1,19 +1,17 @@
 import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
-import { type Config, readConfig, readEnvFile, withoutEmbedded, workerCount } from './config.ts'
+import { type Config, readConfig, readEnvFile, withoutEmbedded } from './config.ts'
 import { type SocketLimit, socketLimit } from './http/limits.ts'
 import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { missingMigrations, RightDenied } from './postgres/migrations.ts'
 import { failsOnCitus } from './postgres/readiness.ts'
-import { connectPrimary } from './primary.ts'
 import { closeOnSignal } from './shutdown.ts'
 
-/** Starts the service: the database of development if no other is set, then one process or several. */
+/** Starts the service: the database of development if no other is set, then the application. */
 async function start(config: Config): Promise<void> {
-  const workers = workerCount(config)
-  const limit = workers === 1 ? socketLimit(config) : undefined
+  const limit = socketLimit(config)
   const development =
     config.DATABASE_URL === undefined
       ? await import('../tools/embedded-postgres/demo.ts').catch(withoutEmbedded)
@@ -30,9 +28,7 @@ async function start(config: Config): Promise<void> {
     DATABASE_URL: config.DATABASE_URL ?? demo?.url ?? '',
   }
   const stop = async () => demo?.stop()
-  const address = limit
-    ? await serve(located, limit, stream, stop)
-    : await (await import('./workers.ts')).startWorkers(located, workers, stream, stop)
+  const address = await serve(located, limit, stream, stop)
   // Standard output has only the log.
   if (development) process.stderr.write(development.welcome(address))
 }
@@ -47,7 +43,7 @@ async function terminalFormat() {
 type LocatedConfig = Config & { DATABASE_URL: string }
 
 /**
- * Opens the database and the application, then listens. A worker does so, too.
+ * Opens the database and the application, then listens.
  * @param stop called when no request is left
  * @returns the address on which it listens
  */
@@ -57,14 +53,12 @@ async function serve(
   stream: LogDestination,
   stop: () => Promise<void>,
 ): Promise<string> {
-  const primary = connectPrimary()
   const db = openDatabase(databaseOptions(config, config.DATABASE_URL))
   const app = await buildApp({
     config: { ...config, MAX_SOCKETS: maxSockets },
     db,
     droppedLogLines: stream.dropped,
     logger: { level: config.LOG_LEVEL, stream },
-    primary,
   })
   if (maxSockets < config.MAX_SOCKETS) {
     app.log.warn({ maxFiles, maxSockets }, 'MAX_SOCKETS is lowered: the limit of files is too low')
@@ -76,15 +70,10 @@ async function serve(
     await stop()
     await stream.end()
   }
-  closeOnSignal(app, config, close, primary)
+  closeOnSignal(app, config, close)
   try {
     await checkSchema(app, db)
-    // The primary process logs the address once.
-    if (primary) app.log.level = 'warn'
-    await primary?.enter()
-    const address = await app.listen({ host: config.HOST, port: config.PORT })
-    app.log.level = config.LOG_LEVEL
-    return address
+    return await app.listen({ host: config.HOST, port: config.PORT })
   } catch (error) {
     await app.close()
     await close()

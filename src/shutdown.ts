@@ -1,49 +1,36 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import closeWithGrace from 'close-with-grace'
+import closeWithGrace, { type Options } from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
-import { type CloseSignal, PRIMARY_SIGNALS, type Primary } from './primary.ts'
 
 /**
  * Handles SIGTERM and Ctrl-C. After SIGTERM, the service is not ready for SHUTDOWN_DELAY_MS but accepts
  * requests, so that load balancers notice. Ctrl-C skips this delay. Requests in flight then have
  * SHUTDOWN_GRACE_MS to finish (exit code 0). A second signal or a timeout ends the process with exit
- * code 1, because a response is incomplete.
- *
- * The primary process closes a worker. With SIGHUP, the worker stays ready, because others serve the same
- * port, and its connections move to them during the delay.
+ * code 1, because a response is incomplete. SIGHUP is ignored: there is nothing to reload.
  * @param close called when no request is left
  */
 export function closeOnSignal(
   app: FastifyInstance,
   config: Config,
   close: () => Promise<void>,
-  primary?: Primary,
 ): void {
   const delay = config.SHUTDOWN_DELAY_MS + config.SHUTDOWN_GRACE_MS
-  let ordered: CloseSignal | undefined
   let acceptedAt = Number.NEGATIVE_INFINITY
   app.server.on('connection', () => {
     acceptedAt = performance.now()
   })
   const isExpectingRequest = () => performance.now() - acceptedAt < FIRST_REQUEST_MS
-  const options = { delay, logger: app.log, skip: primary ? PRIMARY_SIGNALS : [] }
-  const closing = closeWithGrace(options, async ({ signal = ordered, err }) => {
+  process.on('SIGHUP', () => app.log.warn('SIGHUP is ignored: new settings need a restart'))
+  const options: Options = { delay, logger: app.log, skip: ['SIGHUP'] }
+  closeWithGrace(options, async ({ signal, err }) => {
     if (err) app.log.fatal({ err }, 'closing after a failure')
     else app.log.info({ signal }, 'closing')
-    const moves = primary !== undefined && signal === 'SIGHUP'
-    app.state.draining = !moves
+    app.state.draining = true
     closeConnections(app)
-    if (signal === 'SIGTERM' || moves) await sleep(config.SHUTDOWN_DELAY_MS)
+    if (signal === 'SIGTERM') await sleep(config.SHUTDOWN_DELAY_MS)
     await closeServer(app, isExpectingRequest)
-    await primary?.leave()
     await close()
-  })
-  primary?.onClose((signal) => {
-    if (signal !== 'SIGHUP') app.state.draining = true
-    if (ordered !== undefined) return
-    ordered = signal
-    closing.close()
   })
 }
 

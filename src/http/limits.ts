@@ -93,8 +93,6 @@ function createLimitedServer(config: Config, handler: RequestListener): Server {
   // a client that reads 10 KB/s shows progress once a minute.
   server.setTimeout(config.CLIENT_STALL_MS)
   server.maxConnections = config.MAX_SOCKETS
-  // Otherwise, workers pass a connection round while all are full. The types of Node.js lack it.
-  Object.assign(server, { dropMaxConnection: true })
   return server
 }
 

@@ -5,7 +5,6 @@ import { Counter, type Registry } from 'prom-client'
 import { LruMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import { withDeadline } from '../limits/deadline.ts'
-import type { Count, Primary } from '../primary.ts'
 import { HttpError } from './http-error.ts'
 
 /** Maximum wait for Redis at the start, in ms. */
@@ -52,6 +51,12 @@ const PAUSE_MS = 2_000
 /** Time during which a further failure is not logged, in ms. */
 const QUIET_MS = 60_000
 
+/** Requests of an app in its window, and the time until the window ends, in ms. */
+interface Count {
+  current: number
+  ttl: number
+}
+
 /** Counts of an instance without Redis. A window begins with the first request of its app. */
 export class RequestWindows {
   readonly #windows = new LruMap<{ current: number; end: number }>(MAX_APPS)
@@ -81,14 +86,13 @@ function storeOf(count: (app: string) => Count | Promise<Count>): FastifyRateLim
 
 /**
  * Counts the requests of `context.appId` in windows that begin with the first one.
- * @param primary counts for all workers of an instance without Redis
  * @returns a function that resolves with undefined while Redis is unavailable
  */
-async function openCounter(app: FastifyInstance, config: QuotaConfig, primary?: Primary) {
+async function openCounter(app: FastifyInstance, config: QuotaConfig) {
   const { RATE_LIMIT_PER_MINUTE: perMinute, REDIS_URL: redisUrl } = config
   const redis = redisUrl === undefined ? undefined : await connectRedis(redisUrl)
   app.addHook('onClose', async () => redis?.disconnect())
-  const counter = primary ?? new RequestWindows()
+  const counter = new RequestWindows()
   await app.register(rateLimit, {
     global: false,
     max: perMinute,
@@ -143,13 +147,9 @@ export interface Quota {
  * Creates the quota of the settings. A request counts before its read, after the database has confirmed its
  * caller. All tokens of an app therefore share its quota, and an unknown token counts for no app.
  */
-export async function openQuota(
-  app: FastifyInstance,
-  config: QuotaConfig,
-  primary?: Primary,
-): Promise<Quota> {
+export async function openQuota(app: FastifyInstance, config: QuotaConfig): Promise<Quota> {
   const perMinute = config.RATE_LIMIT_PER_MINUTE
-  const count = await openCounter(app, config, primary)
+  const count = await openCounter(app, config)
   return {
     async charge(reply) {
       setPolicy(reply, perMinute)

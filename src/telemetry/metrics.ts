@@ -7,7 +7,6 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type Config, ConfigurationError } from '../config.ts'
 import type { Limits } from '../limits/context.ts'
 import type { Database, Instrumentation } from '../postgres/database.ts'
-import type { Primary } from '../primary.ts'
 import { databaseMetrics, readDurations } from './database-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 
@@ -32,17 +31,13 @@ interface Metrics {
   plugin: (app: FastifyInstance, sources: MetricSources) => Promise<void>
 }
 
-/**
- * Collects metrics of requests, databases and process, and serves them for Prometheus.
- * @param primary serves the metrics of a worker
- */
-export function createMetrics(config: Config, primary: Primary | undefined): Metrics {
+/** Collects metrics of requests, databases and process, and serves them for Prometheus. */
+export function createMetrics(config: Config): Metrics {
   const registry = new Registry()
   const plugin = async (app: FastifyInstance, sources: MetricSources) => {
     collectDefaultMetrics({ register: registry })
     httpMetrics(app, registry, sources.droppedLogLines)
     databaseMetrics(registry, sources)
-    if (primary) return primary.serveMetrics(registry)
     const server = metricsServer(config, app.log, () => registry.metrics())
     app.addHook('onReady', server.listen)
     app.addHook('onClose', server.close)

@@ -1,6 +1,5 @@
-import { availableParallelism } from 'node:os'
 import t, { type Test } from 'tap'
-import { readConfig, settings, workerCount } from '../../src/config.ts'
+import { readConfig, settings } from '../../src/config.ts'
 
 const provider = {
   AUTH_ISSUER: 'https://id.example',
@@ -30,17 +29,6 @@ t.test('several invalid settings: one error lists all', async (t) => {
   t.throws(() => readConfig({ PORT: '-1', AUTH_ISSUER: 'x', AUTH_JWKS_URL: 'http://a.example' }), {
     message: /PORT.*\n.*AUTH_AUDIENCE must be set.*\n.*AUTH_JWKS_URL must be an https/,
   })
-})
-
-t.test('WORKERS: a number, or auto for one worker for every two cores', async (t) => {
-  t.equal(workerCount(readConfig({})), 1)
-  t.equal(workerCount(readConfig({ WORKERS: '64' })), 64)
-  const perTwoCores = Math.max(1, Math.floor(availableParallelism() / 2))
-  t.equal(workerCount(readConfig({ WORKERS: 'auto' })), Math.min(perTwoCores, 64))
-  for (const WORKERS of ['0', '65', '-1', '1.5', '1e1', 'AUTO']) {
-    const message = 'WORKERS must be auto, or a number from 1 to 64'
-    t.throws(() => readConfig({ WORKERS }), { message }, WORKERS)
-  }
 })
 
 t.test('PUBLIC_URL and CONTACT_URL: URLs without secrets', async (t) => {

@@ -112,11 +112,7 @@ t.test('terminal: readable log; JSON with NODE_ENV=production', async (t) => {
       ? ['script', '-q', '/dev/null', ...service]
       : ['script', '-qec', command, '/dev/null']
   const settings = { DATABASE_URL: login, PORT: '0', SHUTDOWN_DELAY_MS: '0' }
-  const environments: Record<string, string>[] = [
-    { WORKERS: '1', NO_COLOR: '1' },
-    { WORKERS: '2' },
-    { NODE_ENV: 'production' },
-  ]
+  const environments: Record<string, string>[] = [{ NO_COLOR: '1' }, {}, { NODE_ENV: 'production' }]
   for (const env of environments) {
     const { output, child, end } = await start(t, onTerminal, '', { ...settings, ...env })
     const address = () => /listening at (http:\/\/127\.0\.0\.1:\d+)/.exec(output())?.[1]

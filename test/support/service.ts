@@ -92,7 +92,7 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
 }
 
 /** Sends a request to the service at this address. */
-export async function send(
+async function send(
   url: string,
   path: string,
   options: RequestOptions = {},

@@ -4,10 +4,9 @@ import t, { type Test } from 'tap'
 import { followChanges } from '../../lists/model/changes.ts'
 import { openPool } from '../../support/database.ts'
 import { openAsOwner } from '../../support/logins.ts'
-import { type Service, send, startService } from '../../support/service.ts'
+import { type Service, startService } from '../../support/service.ts'
 import { databaseUrl, onServer } from '../../support/template.ts'
 import { openTestDatabase } from '../support/database.ts'
-import { startServiceProcess, untilReadyIs } from '../support/processes/service-process.ts'
 import { firstValue, migrate } from '../support/servers/debian-postgres.ts'
 import { startPgBouncer, supportsPrepared } from '../support/servers/pgbouncer.ts'
 import { IN_USE, startServers, untilStandbyIs } from '../support/servers/standbys.ts'
@@ -78,11 +77,15 @@ t.test('Partitions: copies equal the lists', async (t) => {
   await service.close()
 })
 
-t.test('Two workers on the newest PostgreSQL: copies equal the lists', async (t) => {
-  const { url, login } = await openTestDatabase(t)
-  const limits = { WORKERS: '2', MAX_EVENT_LOOP_DELAY_MS: '0' }
-  const service = await startServiceProcess(t, { DATABASE_URL: login, ...limits })
-  await untilReadyIs(service, 200)
-  await follow(t, url, (path, options) => send(service.url, path, options))
-  t.equal(await service.end('SIGTERM'), 0)
+t.test('Two instances on the newest PostgreSQL: copies equal the lists', async (t) => {
+  const { url } = await openTestDatabase(t)
+  const instances = [
+    await startService(t, { databaseUrl: url }),
+    await startService(t, { databaseUrl: url }),
+  ]
+  let requests = 0
+  await follow(t, url, (path, options) => {
+    requests += 1
+    return (instances[requests % 2] as Service).get(path, options)
+  })
 })

@@ -53,6 +53,18 @@ const refusesConnections = ({ port }: ServiceProcess) =>
     socket.on('error', () => resolve(true))
   })
 
+t.test('SIGHUP: the service logs that it ignores it, and serves', async (t) => {
+  const service = await start(t, {})
+  const golden = await recordOk(service.url, requests)
+  for (let n = 1; n <= 2; n += 1) {
+    service.process.kill('SIGHUP')
+    const lines = () => service.output().split('SIGHUP is ignored').length - 1
+    await until('the log names SIGHUP', () => lines() === n)
+    t.same(await recordOk(service.url, requests), golden)
+  }
+  t.equal(await service.end('SIGTERM'), 0)
+})
+
 t.test('SIGTERM under load: not ready first, and each request gets a response', async (t) => {
   const service = await start(t, { SHUTDOWN_DELAY_MS: '6000', SHUTDOWN_GRACE_MS: '20000' })
   const golden = await recordOk(service.url, requests)

@@ -69,9 +69,3 @@ export async function peakMemory({ process }: ServiceProcess): Promise<number> {
   const status = await readFile(`/proc/${process.pid}/status`, 'utf8')
   return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024)
 }
-
-/** Process ids of the children of a process. */
-export async function childrenOf(pid: number | undefined): Promise<number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
-  return text.trim().split(' ').filter(Boolean).map(Number)
-}
