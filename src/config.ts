@@ -6,145 +6,122 @@ import { OperatorError } from './operator-error.ts'
 import { serverUrlProblem } from './postgres/server-urls.ts'
 import { LARGEST_LIMIT } from './schemas/list.ts'
 
+const text = (byDefault: string, description: string) =>
+  Type.String({ default: byDefault, description })
 const optional = (description: string) => Type.Optional(Type.String({ description }))
+const flag = (byDefault: boolean, description: string) =>
+  Type.Boolean({ default: byDefault, description })
+/** Whole number between two limits, both inclusive. */
+const integer = (
+  byDefault: number,
+  [minimum, maximum]: [minimum: number, maximum: number],
+  description: string,
+) => Type.Integer({ default: byDefault, minimum, maximum, description })
 
 /** Settings by the name of their environment variable, with units, limits and defaults. */
 const Settings = Type.Object({
   // Server
-  HOST: Type.String({ default: '127.0.0.1', minLength: 1, description: 'Address to listen on.' }),
-  PORT: Type.Integer({
-    default: 3000,
-    minimum: 0,
-    maximum: 65_535,
-    description: 'Port to listen on.',
-  }),
+  HOST: text('127.0.0.1', 'Address to listen on.'),
+  PORT: integer(3000, [0, 65_535], 'Port to listen on.'),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',
     enum: ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
     default: 'info',
     description: 'Lowest level that is logged.',
   }),
-  MAX_LIMIT: Type.Integer({
-    default: 10_000,
-    minimum: 1_000,
-    maximum: LARGEST_LIMIT,
-    description: 'Maximum value of the parameter `limit`, in rows.',
-  }),
-  DOCS_PAGE: Type.Boolean({
-    default: true,
-    description: 'Serve the page /docs. It does not affect /openapi.json.',
-  }),
+  MAX_LIMIT: integer(
+    10_000,
+    [1_000, LARGEST_LIMIT],
+    'Maximum value of the parameter `limit`, in rows.',
+  ),
+  DOCS_PAGE: flag(true, 'Serve the page /docs. It does not affect /openapi.json.'),
   PUBLIC_URL: optional(
     'URL of the service for clients, in /openapi.json. If unset: a relative URL.',
   ),
   CONTACT_URL: optional('Page of the contact for clients, in /openapi.json. If unset: none.'),
   DEMO_APP_TOKEN: optional('Public app token that the page /docs fills in. If unset: none.'),
   DEMO_CONNECTION_TOKEN: optional('Public connection token that the page fills in.'),
-  REQUEST_TIMEOUT_MS: Type.Integer({
-    default: 10_000,
-    minimum: 100,
-    maximum: 300_000,
-    description: 'Maximum time in which a client sends its request, in ms.',
-  }),
-  CLIENT_STALL_MS: Type.Integer({
-    default: 120_000,
-    minimum: 1_000,
-    maximum: 3_600_000,
-    description: 'Time without progress after which a response is aborted, in ms.',
-  }),
-  SHUTDOWN_DELAY_MS: Type.Integer({
-    default: 3_000,
-    minimum: 0,
-    maximum: 600_000,
-    description: 'Time after SIGTERM in which it accepts requests but is not ready, in ms.',
-  }),
-  SHUTDOWN_GRACE_MS: Type.Integer({
-    default: 12_000,
-    minimum: 100,
-    maximum: 600_000,
-    description: 'Time that requests in flight then have to finish, in ms.',
-  }),
+  REQUEST_TIMEOUT_MS: integer(
+    10_000,
+    [100, 300_000],
+    'Maximum time in which a client sends its request, in ms.',
+  ),
+  CLIENT_STALL_MS: integer(
+    120_000,
+    [1_000, 3_600_000],
+    'Time without progress after which a response is aborted, in ms.',
+  ),
+  SHUTDOWN_DELAY_MS: integer(
+    3_000,
+    [0, 600_000],
+    'Time after SIGTERM in which it accepts requests but is not ready, in ms.',
+  ),
+  SHUTDOWN_GRACE_MS: integer(
+    12_000,
+    [100, 600_000],
+    'Time that requests in flight then have to finish, in ms.',
+  ),
 
   // Database
   DATABASE_URL: optional(
     'PostgreSQL to use, one or more hosts. If unset: the embedded one in DATA_DIR.',
   ),
-  DATA_DIR: Type.String({
-    default: '.data',
-    minLength: 1,
-    description: 'Folder of the embedded PostgreSQL.',
-  }),
-  DATABASE_POOL_SIZE: Type.Integer({
-    default: 10,
-    minimum: 1,
-    maximum: 1000,
-    description: 'Maximum connections for requests. Health checks use one more.',
-  }),
-  DATABASE_POOLER: Type.Boolean({
-    default: false,
-    description: 'The service connects through PgBouncer in transaction mode.',
-  }),
-  DATABASE_PREPARE: Type.Boolean({
-    default: true,
-    description: 'Use named prepared statements. Set false for PgBouncer before 1.21.',
-  }),
-  DATABASE_GENERIC_PLANS: Type.Boolean({
-    default: true,
-    description: 'Plan a statement once per connection. Set false for Citus, also for `migrate`.',
-  }),
-  DATABASE_WAIT_MS: Type.Integer({
-    default: 5_000,
-    minimum: 10,
-    maximum: 60_000,
-    description: 'Maximum wait of a request for a connection, in ms.',
-  }),
-  STATEMENT_TIMEOUT_MS: Type.Integer({
-    default: 5_000,
-    minimum: 100,
-    maximum: 600_000,
-    description: 'Maximum execution time of a statement, in ms.',
-  }),
+  DATA_DIR: text('.data', 'Folder of the embedded PostgreSQL.'),
+  DATABASE_POOL_SIZE: integer(
+    10,
+    [1, 1000],
+    'Maximum connections for requests. Health checks use one more.',
+  ),
+  DATABASE_POOLER: flag(false, 'The service connects through PgBouncer in transaction mode.'),
+  DATABASE_PREPARE: flag(
+    true,
+    'Use named prepared statements. Set false for PgBouncer before 1.21.',
+  ),
+  DATABASE_GENERIC_PLANS: flag(
+    true,
+    'Plan a statement once per connection. Set false for Citus, also for `migrate`.',
+  ),
+  DATABASE_WAIT_MS: integer(
+    5_000,
+    [10, 60_000],
+    'Maximum wait of a request for a connection, in ms.',
+  ),
+  STATEMENT_TIMEOUT_MS: integer(
+    5_000,
+    [100, 600_000],
+    'Maximum execution time of a statement, in ms.',
+  ),
   DATABASE_REPLICA_URL: optional(
     'Standbys to read from: URLs, or hosts within one URL, separated by commas.',
   ),
-  REPLICA_MAX_LAG_MS: Type.Integer({
-    default: 5_000,
-    minimum: 1_000,
-    maximum: 3_600_000,
-    description: 'Replication lag above which a standby is not used, in ms.',
-  }),
+  REPLICA_MAX_LAG_MS: integer(
+    5_000,
+    [1_000, 3_600_000],
+    'Replication lag above which a standby is not used, in ms.',
+  ),
 
   // Load shedding
-  DATABASE_QUEUE: Type.Integer({
-    default: 200,
-    minimum: 0,
-    maximum: 100_000,
-    description: 'Maximum requests that wait for a connection. Further ones get 503.',
-  }),
-  ANSWER_MEMORY_MB: Type.Integer({
-    default: 288,
-    minimum: 16,
-    maximum: 65_536,
-    description: 'Maximum memory of unsent responses, in MiB. Further requests get 503.',
-  }),
-  MAX_REQUESTS: Type.Integer({
-    default: 1_000,
-    minimum: 1,
-    maximum: 1_000_000,
-    description: 'Maximum requests in flight. Further ones get 503.',
-  }),
-  MAX_SOCKETS: Type.Integer({
-    default: 5_000,
-    minimum: 1,
-    maximum: 1_000_000,
-    description: 'Maximum client connections. Further ones are closed.',
-  }),
-  MAX_EVENT_LOOP_DELAY_MS: Type.Integer({
-    default: 1_000,
-    minimum: 0,
-    maximum: 60_000,
-    description: 'Mean event loop delay above which requests get 503, in ms. 0: no limit.',
-  }),
+  DATABASE_QUEUE: integer(
+    200,
+    [0, 100_000],
+    'Maximum requests that wait for a connection. Further ones get 503.',
+  ),
+  ANSWER_MEMORY_MB: integer(
+    288,
+    [16, 65_536],
+    'Maximum memory of unsent responses, in MiB. Further requests get 503.',
+  ),
+  MAX_REQUESTS: integer(1_000, [1, 1_000_000], 'Maximum requests in flight. Further ones get 503.'),
+  MAX_SOCKETS: integer(
+    5_000,
+    [1, 1_000_000],
+    'Maximum client connections. Further ones are closed.',
+  ),
+  MAX_EVENT_LOOP_DELAY_MS: integer(
+    1_000,
+    [0, 60_000],
+    'Mean event loop delay above which requests get 503, in ms. 0: no limit.',
+  ),
 
   // Authentication and quota
   AUTH_ISSUER: optional('Identity provider whose access tokens are accepted: their `iss`.'),
@@ -153,12 +130,11 @@ const Settings = Type.Object({
   AUTH_CLIENT_ID_CLAIM: optional(
     'Claim with the client id of the app. If unset: `client_id`, else `azp`.',
   ),
-  RATE_LIMIT_PER_MINUTE: Type.Integer({
-    default: 0,
-    minimum: 0,
-    maximum: 10_000_000,
-    description: 'Maximum requests of an app per minute. 0: no limit.',
-  }),
+  RATE_LIMIT_PER_MINUTE: integer(
+    0,
+    [0, 10_000_000],
+    'Maximum requests of an app per minute. 0: no limit.',
+  ),
   REDIS_URL: optional('Redis that counts these requests. If unset: each instance counts its own.'),
 
   // Metrics and traces. OpenTelemetry's SDK reads these and all other OTEL_ variables itself.
@@ -169,21 +145,14 @@ const Settings = Type.Object({
       description: 'Port of the metrics for Prometheus. If unset: no metrics.',
     }),
   ),
-  METRICS_HOST: Type.String({
-    default: '127.0.0.1',
-    minLength: 1,
-    description: 'Address of the metrics. They need no authentication.',
-  }),
+  METRICS_HOST: text('127.0.0.1', 'Address of the metrics. They need no authentication.'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional('Collector of the traces. If unset: no traces.'),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(
     'Its full URL instead, such as http://collector:4318/v1/traces.',
   ),
   OTEL_TRACES_EXPORTER: optional('`otlp`, `zipkin`, `console`, or `none` for no traces.'),
-  OTEL_SERVICE_NAME: Type.String({
-    default: 'investment-data-query-service',
-    description: 'Name of the service in traces.',
-  }),
-  OTEL_SDK_DISABLED: Type.Boolean({ default: false, description: 'Turn off traces.' }),
+  OTEL_SERVICE_NAME: text('investment-data-query-service', 'Name of the service in traces.'),
+  OTEL_SDK_DISABLED: flag(false, 'Turn off traces.'),
 })
 
 export type Config = Static<typeof Settings>
@@ -231,9 +200,12 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const data = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
   const config: unknown = { ...data }
   const isValid = isConfig(config)
-  const errors = (isConfig.errors ?? []).map(describe)
-  errors.push(...databaseErrors(data), ...urlErrors(data), ...clientUrlErrors(data))
-  errors.push(...identityProviderErrors(data))
+  const errors = [
+    ...(isConfig.errors ?? []).map(describe),
+    ...databaseErrors(data),
+    ...valueErrors(data),
+    ...identityProviderErrors(data),
+  ]
   if (!isValid || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
   return config
 }
@@ -264,40 +236,34 @@ function databaseErrors({ DATABASE_URL, DATABASE_REPLICA_URL }: NodeJS.ProcessEn
   ]
 }
 
-/** URLs that clients read. Neither has a password, and PUBLIC_URL is only the start of a URL. */
-const CLIENT_URLS = {
-  PUBLIC_URL: /^https?:[/]{2}[^\s@?#{}]+$/i,
-  CONTACT_URL: /^https?:[/]{2}[^\s@]+$/i,
-}
+const TRACE_EXPORTERS = ['otlp', 'zipkin', 'console', 'none']
 
-function clientUrlErrors(data: NodeJS.ProcessEnv): string[] {
-  return Object.entries(CLIENT_URLS).flatMap(([name, pattern]) => {
-    const { [name]: url } = data
-    if (url === undefined || (pattern.test(url) && URL.canParse(url))) return []
-    const parts = name === 'PUBLIC_URL' ? 'user, password, query or fragment' : 'user or password'
-    return [`${name} must be a URL like https://HOST/PATH, without ${parts}`]
-  })
-}
-
-const TRACE_EXPORTERS = ['otlp', 'zipkin', 'console']
-
-function urlErrors(data: NodeJS.ProcessEnv): string[] {
+function valueErrors(data: NodeJS.ProcessEnv): string[] {
   const errors: string[] = []
-  const check = (name: string, protocol: RegExp, example: string) => {
-    const url = URL.parse(data[name] ?? example)
-    if (!url || !protocol.test(url.protocol)) errors.push(`${name} must be a URL like ${example}`)
+  const check = (name: string, isValid: (value: string) => boolean, rule: string) => {
+    const { [name]: value } = data
+    if (value !== undefined && !isValid(value)) errors.push(`${name} must be ${rule}`)
   }
-  check('REDIS_URL', /^rediss?:$/, 'redis://HOST:6379')
+  const like = (pattern: RegExp) => (url: string) => pattern.test(url) && URL.canParse(url)
+  const clientUrl = 'a URL like https://HOST/PATH, without user'
+  check(
+    'PUBLIC_URL',
+    like(/^https?:[/]{2}[^\s@?#{}]+$/i),
+    `${clientUrl}, password, query or fragment`,
+  )
+  check('CONTACT_URL', like(/^https?:[/]{2}[^\s@]+$/i), `${clientUrl} or password`)
+  check('REDIS_URL', like(/^rediss?:/i), 'a URL like redis://HOST:6379')
   // The exporter for gRPC also accepts HOST:4317.
   const protocol = data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL
-  const scheme = protocol === 'grpc' ? /./ : /^https?:$/
-  check('OTEL_EXPORTER_OTLP_ENDPOINT', scheme, 'http://HOST:4318')
-  check('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', scheme, 'http://HOST:4318/v1/traces')
-  // The SDK accepts a list.
-  const exporters = data.OTEL_TRACES_EXPORTER?.split(',').map((name) => name.trim()) ?? []
-  if (exporters.some((name) => ![...TRACE_EXPORTERS, 'none'].includes(name))) {
-    errors.push(`OTEL_TRACES_EXPORTER must be one of ${TRACE_EXPORTERS.join(', ')}, none`)
-  }
+  const collector = like(protocol === 'grpc' ? /./ : /^https?:/i)
+  check('OTEL_EXPORTER_OTLP_ENDPOINT', collector, 'a URL like http://HOST:4318')
+  check('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', collector, 'a URL like http://HOST:4318/v1/traces')
+  check(
+    'OTEL_TRACES_EXPORTER',
+    // The SDK accepts a list.
+    (list) => list.split(',').every((name) => TRACE_EXPORTERS.includes(name.trim())),
+    `one of ${TRACE_EXPORTERS.join(', ')}`,
+  )
   return errors
 }
 
