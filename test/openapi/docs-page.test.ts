@@ -181,7 +181,7 @@ t.test('content security policy: no frames, no foreign scripts', async (t) => {
 })
 
 t.test('files of the page: compressed, and 304 for one that the client has', async (t) => {
-  const names = ['page.css', 'page.js', 'swagger-ui.css', 'swagger-ui-bundle.js']
+  const names = ['page.css', 'page.js', 'plugins.js', 'swagger-ui.css', 'swagger-ui-bundle.js']
   const files = ['/openapi.json', '/docs', ...names.map((name) => `/docs/static/${name}`)]
   for (const path of files) {
     const texts = new Set<string>()

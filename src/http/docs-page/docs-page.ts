@@ -1,29 +1,41 @@
 import { readFile } from 'node:fs/promises'
-import { extname } from 'node:path'
+import { parse } from 'node:path'
 import helmet from '@fastify/helmet'
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config.ts'
-import { memoryFile, type SendFile } from '../memory-file.ts'
+import { memoryFile } from '../memory-file.ts'
 import { PLACEHOLDER } from '../openapi/code-samples.ts'
 import { type PageDocument, renderPage } from './content.ts'
-import { exactDigits, pageDocument, shortOperations } from './plugins.ts'
 
 /** Folder of the page, and of the package with Swagger UI. */
 const PAGE = new URL('.', import.meta.url)
 const SWAGGER_UI = new URL('static/', import.meta.resolve('@fastify/swagger-ui'))
 
 const FILES = [
-  new URL('page.css', PAGE),
+  ...['page.css', 'plugins.js'].map((name) => new URL(name, PAGE)),
   ...['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'].map(
     (name) => new URL(name, SWAGGER_UI),
   ),
 ]
 
+const SCRIPT = 'text/javascript; charset=utf-8'
 const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
+  '.js': SCRIPT,
   '.png': 'image/png',
 }
+
+/** Content security policy: requests to this service only. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
 
 interface DocsPageOptions {
   config: Pick<Config, 'DEMO_APP_TOKEN' | 'DEMO_CONNECTION_TOKEN'>
@@ -31,8 +43,7 @@ interface DocsPageOptions {
 
 /**
  * Shows the OpenAPI document: its guide as HTML, and its operations with Swagger UI. All files come from
- * the memory of this service, so a request opens no file. The content security policy allows requests to
- * this service only.
+ * the memory of this service, so a request opens no file.
  */
 export async function docsPage(app: FastifyInstance, { config }: DocsPageOptions): Promise<void> {
   await app.register(helmet, { contentSecurityPolicy: false, strictTransportSecurity: false })
@@ -40,29 +51,25 @@ export async function docsPage(app: FastifyInstance, { config }: DocsPageOptions
     reply.header('content-security-policy', POLICY)
     done()
   })
-  const [template, demoText, script] = (await Promise.all(
-    ['index.html', 'demo.md', 'page.js'].map((name) => readFile(new URL(name, PAGE), 'utf8')),
-  )) as [string, string, string]
+  const read = (name: string) => readFile(new URL(name, PAGE), 'utf8')
   const { DEMO_APP_TOKEN: appToken, DEMO_CONNECTION_TOKEN: connectionToken } = config
   const demo = appToken && connectionToken ? { appToken, connectionToken } : undefined
-  const page = () => {
-    const text = demo
-      ? demoText
-          .replace('{appToken}', demo.appToken)
-          .replace('{connectionToken}', demo.connectionToken)
-      : ''
-    return renderPage(app.swagger() as object as PageDocument, template, text)
-  }
-  const files = new Map<string, SendFile>([
-    ['page.js', memoryFile('text/javascript; charset=utf-8', () => `${variables(demo)}${script}`)],
-  ])
+  const demoText = demo
+    ? (await read('demo.md'))
+        .replace('{appToken}', demo.appToken)
+        .replace('{connectionToken}', demo.connectionToken)
+    : ''
+  const template = await read('index.html')
+  const page = () => renderPage(app.swagger() as object as PageDocument, template, demoText)
+  const script = `const demo = ${JSON.stringify(demo)}
+const PLACEHOLDER = ${JSON.stringify(PLACEHOLDER)}
+${await read('page.js')}`
+  const files = new Map([['page.js', memoryFile(SCRIPT, () => script)]])
   for (const url of FILES) {
     const content = await readFile(url)
-    const name = url.pathname.slice(url.pathname.lastIndexOf('/') + 1)
-    files.set(
-      name,
-      memoryFile(String(TYPES[extname(name)]), () => content),
-    )
+    const { base, ext } = parse(url.pathname)
+    const send = memoryFile(String(TYPES[ext]), () => content)
+    files.set(base, send)
   }
   const options = { schema: { hide: true }, compress: false } as const
   app.get('/docs', options, memoryFile('text/html; charset=utf-8', page))
@@ -77,42 +84,3 @@ export async function docsPage(app: FastifyInstance, { config }: DocsPageOptions
     return files.get(name)?.(request, reply) ?? reply.callNotFound()
   })
 }
-
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-const settings = {
-  dom_id: '#swagger-ui',
-  layout: 'BaseLayout',
-  docExpansion: 'list',
-  deepLinking: true,
-  displayOperationId: false,
-  // The page lists the fields itself.
-  defaultModelsExpandDepth: -1,
-  defaultModelExpandDepth: 4,
-  displayRequestDuration: true,
-  tryItOutEnabled: false,
-  filter: false,
-  validatorUrl: null,
-  // A token in the browser's storage would outlive the tab.
-  persistAuthorization: false,
-}
-
-/** Constants that page.js uses. A plugin is the source text of its function. */
-const variables = (demo?: object) => `const settings = ${JSON.stringify(settings)}
-const demo = ${JSON.stringify(demo)}
-const PLACEHOLDER = ${JSON.stringify(PLACEHOLDER)}
-const plugins = (base) => [
-  ${exactDigits},
-  () => (${pageDocument})(base, PLACEHOLDER, demo),
-  ${shortOperations},
-]
-`

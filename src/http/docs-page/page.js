@@ -1,8 +1,9 @@
 /** Script of the page: Swagger UI, navigation, search, and the address of the service in samples. */
-/* global SwaggerUIBundle, settings, plugins, demo, PLACEHOLDER */
+/* global SwaggerUIBundle, demo, PLACEHOLDER */
+import { exactDigits, pageDocument, shortOperations } from './plugins.js'
 
 /** Address of the service as the browser sees it, with the path that a proxy removes. */
-const base = new URL('../..', document.currentScript.src).href.replace(/\/$/, '')
+const base = new URL('../..', import.meta.url).href.replace(/\/$/, '')
 const main = document.querySelector('main')
 
 // Browsers print no backgrounds.
@@ -16,10 +17,23 @@ for (const code of main.querySelectorAll('pre code')) {
 }
 
 const ui = SwaggerUIBundle({
-  ...settings,
+  dom_id: '#swagger-ui',
   url: `${base}/openapi.json`,
   presets: [SwaggerUIBundle.presets.apis],
-  plugins: plugins(base),
+  plugins: [exactDigits, () => pageDocument(base, PLACEHOLDER, demo), shortOperations],
+  layout: 'BaseLayout',
+  docExpansion: 'list',
+  deepLinking: true,
+  displayOperationId: false,
+  // The page lists the fields itself.
+  defaultModelsExpandDepth: -1,
+  defaultModelExpandDepth: 4,
+  displayRequestDuration: true,
+  tryItOutEnabled: false,
+  filter: false,
+  validatorUrl: null,
+  // A token in the browser's storage would outlive the tab.
+  persistAuthorization: false,
   onComplete: () => {
     if (demo) ui.preauthorizeApiKey('appToken', demo.appToken)
     showTarget()
