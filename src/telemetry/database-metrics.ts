@@ -1,4 +1,4 @@
-import { type Aggregator, Gauge, Histogram, type Registry } from 'prom-client'
+import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Limits } from '../limits/context.ts'
 import type { Database, Instrumentation } from '../postgres/database.ts'
 import { isStandby } from '../postgres/errors.ts'
@@ -9,10 +9,7 @@ import { DURATION_BUCKETS } from './http-metrics.ts'
 /** Maximum age of the state of the primary, in ms. */
 const PRIMARY_STATE_MS = 5_000
 
-/**
- * Registers metrics of pools and servers. Each request of Prometheus computes them. Of several workers,
- * most are added up. The worker with the worst state counts for a state of a server.
- */
+/** Registers metrics of pools and servers. Each request of Prometheus computes them. */
 export function databaseMetrics(
   registry: Registry,
   { db, limits: { memory } }: { db: Database; limits: Limits },
@@ -38,14 +35,12 @@ function gaugesOf(registry: Registry) {
     help: string,
     labelNames: string[],
     collect: (set: Set) => void | Promise<void>,
-    aggregator: Aggregator = 'sum',
   ) =>
     new Gauge({
       name,
       help,
       labelNames,
       registers: [registry],
-      aggregator,
       async collect() {
         this.reset()
         await collect((labels, value) => this.set(labels, value))
@@ -58,45 +53,21 @@ function primaryMetrics(gauge: AddGauge, db: Database): void {
   const primaryState = cachedFor(PRIMARY_STATE_MS, () =>
     serverInfo(db).catch((error): Partial<ServerInfo> => ({ standby: isStandby(error) })),
   )
-  gauge(
-    'database_up',
-    '1 if the primary responded to the last check.',
-    [],
-    async (set) => {
-      const { version, standby } = await primaryState()
-      set({}, Number(version !== undefined && (!standby || db.allowsStandby)))
-    },
-    'min',
-  )
-  gauge(
-    'database_standby',
-    '1 if the last check found a standby.',
-    [],
-    async (set) => {
-      set({}, Number((await primaryState()).standby))
-    },
-    'max',
-  )
-  gauge(
-    'database_info',
-    'Version of the primary.',
-    ['version'],
-    async (set) => {
-      const { version } = await primaryState()
-      if (version !== undefined) set({ version }, 1)
-    },
-    'max',
-  )
-  gauge(
-    'schema_info',
-    'Newest migration.',
-    ['newest'],
-    async (set) => {
-      const { newestMigration: newest } = await primaryState()
-      if (newest !== undefined) set({ newest }, 1)
-    },
-    'max',
-  )
+  gauge('database_up', '1 if the primary responded to the last check.', [], async (set) => {
+    const { version, standby } = await primaryState()
+    set({}, Number(version !== undefined && (!standby || db.allowsStandby)))
+  })
+  gauge('database_standby', '1 if the last check found a standby.', [], async (set) => {
+    set({}, Number((await primaryState()).standby))
+  })
+  gauge('database_info', 'Version of the primary.', ['version'], async (set) => {
+    const { version } = await primaryState()
+    if (version !== undefined) set({ version }, 1)
+  })
+  gauge('schema_info', 'Newest migration.', ['newest'], async (set) => {
+    const { newestMigration: newest } = await primaryState()
+    if (newest !== undefined) set({ newest }, 1)
+  })
 }
 
 /** Adds the states of the connections to each server, and of the replicas. */
@@ -110,36 +81,18 @@ function serverMetrics(gauge: AddGauge, db: Database): void {
   gauge('database_waiting_requests', 'Requests that wait for the database.', ['server'], (set) => {
     for (const { server, waiting } of servers(db)) set({ server }, waiting)
   })
-  gauge(
-    'database_failing',
-    '1 while almost all reads fail.',
-    ['server'],
-    (set) => {
-      for (const { server, failing } of servers(db)) set({ server }, Number(failing))
-    },
-    'max',
-  )
-  gauge(
-    'database_replica_used',
-    '1 while the replica is in use.',
-    ['server'],
-    (set) => {
-      for (const { name, unusableReason } of db.state().replicas)
-        set({ server: name }, unusableReason ? 0 : 1)
-    },
-    'min',
-  )
-  gauge(
-    'database_replica_lag_seconds',
-    'Lag at the last check.',
-    ['server'],
-    (set) => {
-      for (const { name, lagMs } of db.state().replicas) {
-        if (lagMs !== undefined) set({ server: name }, lagMs / 1000)
-      }
-    },
-    'max',
-  )
+  gauge('database_failing', '1 while almost all reads fail.', ['server'], (set) => {
+    for (const { server, failing } of servers(db)) set({ server }, Number(failing))
+  })
+  gauge('database_replica_used', '1 while the replica is in use.', ['server'], (set) => {
+    for (const { name, unusableReason } of db.state().replicas)
+      set({ server: name }, unusableReason ? 0 : 1)
+  })
+  gauge('database_replica_lag_seconds', 'Lag at the last check.', ['server'], (set) => {
+    for (const { name, lagMs } of db.state().replicas) {
+      if (lagMs !== undefined) set({ server: name }, lagMs / 1000)
+    }
+  })
 }
 
 function servers(db: Database): ({ server: string } & ServerState)[] {

@@ -20,7 +20,20 @@ export function httpMetrics(
   registry: Registry,
   droppedLogLines: () => number,
 ): void {
-  const { requests, durations, items, bytes, errors, unavailable } = createMetrics(registry)
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name, help, labelNames: ['route', ...labelNames], registers: [registry] })
+  const requests = counter('http_requests_total', 'Completed requests.', 'method', 'status')
+  const durations = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Durations of requests, by status class.',
+    labelNames: ['route', 'method', 'status'],
+    buckets: DURATION_BUCKETS,
+    registers: [registry],
+  })
+  const items = counter('http_response_items_total', 'Rows sent.')
+  const bytes = counter('http_response_bytes_total', 'Bytes sent, including headers.')
+  const errors = counter('http_errors_total', 'Requests that ended with an error, by code.', 'code')
+  const unavailable = counter('http_unavailable_total', 'Responses with 503, by reason.', 'reason')
   const bytesSent = bytesSinceLastCall()
 
   // Starts the series at 0, so that the first error of a route is an increase.
@@ -59,25 +72,6 @@ export function httpMetrics(
       this.inc(droppedLogLines())
     },
   })
-}
-
-function createMetrics(registry: Registry) {
-  const counter = (name: string, help: string, ...labelNames: string[]) =>
-    new Counter({ name, help, labelNames: ['route', ...labelNames], registers: [registry] })
-  return {
-    requests: counter('http_requests_total', 'Completed requests.', 'method', 'status'),
-    durations: new Histogram({
-      name: 'http_request_duration_seconds',
-      help: 'Durations of requests, by status class.',
-      labelNames: ['route', 'method', 'status'],
-      buckets: DURATION_BUCKETS,
-      registers: [registry],
-    }),
-    items: counter('http_response_items_total', 'Rows sent.'),
-    bytes: counter('http_response_bytes_total', 'Bytes sent, including headers.'),
-    errors: counter('http_errors_total', 'Requests that ended with an error, by code.', 'code'),
-    unavailable: counter('http_unavailable_total', 'Responses with 503, by reason.', 'reason'),
-  }
 }
 
 /** Returns the bytes sent since the last call: on a connection, responses follow one another. */

@@ -1,7 +1,5 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type Config, ConfigurationError } from '../config.ts'
@@ -51,41 +49,26 @@ export function createMetrics(config: Config): Metrics {
  * @param read returns the metrics, in the text format of Prometheus
  */
 export function metricsServer(
-  { METRICS_HOST: host, METRICS_PORT: port }: Config,
+  { METRICS_HOST: host, METRICS_PORT: port = 0 }: Config,
   log: Pick<FastifyBaseLogger, 'info' | 'error'>,
   read: () => Promise<string>,
 ) {
-  const server = createServer({ requestTimeout: 5_000 }, (request, response) => {
-    respond(read, request, response).catch((err) => {
-      log.error({ err }, 'metrics could not be served')
-      response.writeHead(500).end()
-    })
+  const server = fastify({ requestTimeout: 5_000, forceCloseConnections: true })
+  server.setErrorHandler((err, _request, reply) => {
+    log.error({ err }, 'metrics could not be served')
+    return reply.code(500).send()
   })
+  server.get('/metrics', async (_request, reply) =>
+    reply.type(Registry.PROMETHEUS_CONTENT_TYPE).send(await read()),
+  )
   return {
     listen: async () => {
-      await once(server.listen(port, host), 'listening').catch((error) => {
+      await server.listen({ host, port }).catch((error) => {
         throw new ConfigurationError(`METRICS_PORT ${port} cannot be opened: ${error.message}`)
       })
-      const address = server.address() as AddressInfo
-      log.info({ host: address.address, port: address.port }, 'metrics are served at /metrics')
+      const { address, port: opened } = server.server.address() as AddressInfo
+      log.info({ host: address, port: opened }, 'metrics are served at /metrics')
     },
-    close: async () => {
-      if (!server.listening) return
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    close: () => server.close(),
   }
-}
-
-async function respond(
-  read: () => Promise<string>,
-  { method, url }: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  if (method !== 'GET' || url?.split('?', 1)[0] !== '/metrics') {
-    response.writeHead(404).end()
-    return
-  }
-  const text = await read()
-  response.writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text)
 }

@@ -12,7 +12,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { NodeSDK } from '@opentelemetry/sdk-node'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
@@ -22,36 +22,25 @@ import type { Instrumentation } from '../postgres/database.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000
-
 /** Time during which a repeated export failure is not logged again, in ms. */
 const QUIET_MS = 60_000
 const MAX_MESSAGES = 100
 
-interface Tracing {
-  /** Creates one span per request. */
-  plugin: (app: FastifyInstance) => Promise<void>
-  /** Creates one span per database read. */
-  traceRead: Instrumentation
-}
-
 /** Starts OpenTelemetry. It is global to the process, so only one open app can have traces. */
-export function startTracing(app: FastifyInstance, config: Config): Tracing {
+export function startTracing(app: FastifyInstance, config: Config) {
   startSdk(app, config.OTEL_SERVICE_NAME)
   const tracer = trace.getTracer('investment-data-query-service')
-  return {
-    plugin: fp(async (app) => traceRequests(app, tracer)),
-    traceRead: (statement, run) => traceRead(tracer, statement, run),
-  }
+  const traceRead: Instrumentation = (statement, run) => traceStatement(tracer, statement, run)
+  return { traceRead, plugin: fp(async (app: FastifyInstance) => traceRequests(app, tracer)) }
 }
 
 /** The SDK reads its standard environment variables: exporter, protocol, sampler and others. */
 function startSdk(app: FastifyInstance, serviceName: string): void {
   const sdk = new NodeSDK({ serviceName, metricReaders: [], logRecordProcessors: [] })
-  const quietUntil = new FifoMap<number>(MAX_MESSAGES)
+  const logged = new FifoMap<true>(MAX_MESSAGES, QUIET_MS)
   const warn = (message: string) => {
-    const now = performance.now()
-    if (now < (quietUntil.get(message) ?? 0)) return
-    quietUntil.set(message, now + QUIET_MS)
+    if (logged.get(message)) return
+    logged.set(message, true)
     app.log.warn({ message }, 'traces cannot be exported')
   }
   const ignore = () => {}
@@ -75,24 +64,21 @@ function traceRequests(app: FastifyInstance, tracer: Tracer): void {
     // Health checks have no span.
     if (request.routeOptions.logLevel === 'silent') return next()
     const parent = propagation.extract(ROOT_CONTEXT, request.headers)
-    const { method, routeOptions } = request
-    const name = routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`
-    const options = { kind: SpanKind.SERVER, attributes: attributesOf(request) }
-    const span = tracer.startSpan(name, options, parent)
+    const { id, method, raw, routeOptions } = request
+    const { url } = routeOptions
+    const attributes: Attributes = {
+      'http.request.method': method,
+      ...(url === undefined ? {} : { 'http.route': url }),
+      'url.scheme': 'http',
+      'network.protocol.version': raw.httpVersion,
+      'investment.request_id': id,
+    }
+    const name = url === undefined ? method : `${method} ${url}`
+    const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent)
     request.context.span = span
     context.with(trace.setSpan(parent, span), next)
   })
   app.onRequestEnd(endSpan)
-}
-
-function attributesOf({ id, method, raw, routeOptions: { url } }: FastifyRequest): Attributes {
-  return {
-    'http.request.method': method,
-    ...(url === undefined ? {} : { 'http.route': url }),
-    'url.scheme': 'http',
-    'network.protocol.version': raw.httpVersion,
-    'investment.request_id': id,
-  }
 }
 
 function endSpan({ request, reply, aborted }: RequestEnd): void {
@@ -109,7 +95,7 @@ function endSpan({ request, reply, aborted }: RequestEnd): void {
 }
 
 /** Creates a client span with the name of the statement and without its parameters. */
-function traceRead<T>(tracer: Tracer, statement: string, run: () => Promise<T>): Promise<T> {
+function traceStatement<T>(tracer: Tracer, statement: string, run: () => Promise<T>): Promise<T> {
   const name = `SELECT ${statement}`
   const attributes = {
     'db.system.name': 'postgresql',
