@@ -10,7 +10,7 @@ import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import { tokenHash } from '../postgres/tokens.ts'
 import { ExpiredToken, InvalidToken } from '../queries/caller.ts'
-import { type SigningKeys, type SigningKeysOptions, signingKeys } from './jwks.ts'
+import { type SigningKeysOptions, signingKeys } from './jwks.ts'
 
 /**
  * Verifies an access token of the identity provider.
@@ -27,12 +27,12 @@ export function configuredProvider(
   const { AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience, AUTH_JWKS_URL: url } = config
   if (issuer === undefined || audience === undefined || url === undefined) return undefined
   const keys = signingKeys({ url, log })
-  if (metrics) registerKeys(keys, metrics)
+  if (metrics) keyMetrics(keys, metrics)
   const clientIdClaim = config.AUTH_CLIENT_ID_CLAIM
   return identityProvider({ issuer, audience, clientIdClaim, keys: keys.find })
 }
 
-function registerKeys(keys: SigningKeys, registry: Registry): void {
+function keyMetrics(keys: ReturnType<typeof signingKeys>, registry: Registry): void {
   new Counter({
     name: 'identity_provider_failures_total',
     help: 'Failed fetches of the keys of the identity provider.',
@@ -46,7 +46,6 @@ function registerKeys(keys: SigningKeys, registry: Registry): void {
     name: 'identity_provider_keys_age_seconds',
     help: 'Time since the last successful fetch of these keys.',
     registers: [registry],
-    aggregator: 'max',
     collect() {
       const age = (Date.now() - keys.fetchedAt()) / 1000
       if (Number.isFinite(age)) this.set(age)
@@ -55,21 +54,20 @@ function registerKeys(keys: SigningKeys, registry: Registry): void {
 }
 
 /** Asymmetric signatures only. With a shared secret, the service could sign tokens itself. */
-const ALGORITHMS = [
+const algorithms = [
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
 ]
 
 /** Maximum difference between the clocks of the provider and of this machine, in seconds. */
-const CLOCK_TOLERANCE = 10
+const clockTolerance = 10
 
-const MAX_CACHED_TOKENS = 10_000
-/**
- * Time for which the service does not verify a token again, in ms. A withdrawn key stays valid as long.
- */
+/** Maximum number of tokens that are not verified again. */
+const MAX_CACHED = 10_000
+/** Time for which they are not, in ms. A withdrawn key stays valid as long. */
 const CACHED_FOR_MS = 60_000
 
-export interface IdentityProviderOptions {
+interface IdentityProviderOptions {
   /** `iss` that a token must have. */
   issuer: string
   /** `aud` that a token must have. */
@@ -82,25 +80,16 @@ export interface IdentityProviderOptions {
 export function identityProvider(options: IdentityProviderOptions): IdentityProvider {
   const { issuer, audience, clientIdClaim, keys } = options
   const claims = clientIdClaim === undefined ? ['client_id', 'azp'] : [clientIdClaim]
-  const rules = {
-    issuer,
-    audience,
-    algorithms: ALGORITHMS,
-    clockTolerance: CLOCK_TOLERANCE,
-    requiredClaims: ['exp'],
-  }
-  const verified = new FifoMap<{ clientId: string; expiresAt: number }>(
-    MAX_CACHED_TOKENS,
-    CACHED_FOR_MS,
-  )
+  const required = { issuer, audience, algorithms, clockTolerance, requiredClaims: ['exp'] }
+  const verified = new FifoMap<{ clientId: string; expiresAt: number }>(MAX_CACHED, CACHED_FOR_MS)
   return async (token) => {
     const hash = tokenHash(token).toString('base64')
     const cached = verified.get(hash)
     if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId
-    const { payload, protectedHeader } = await jwtVerify(token, keys, rules).catch(rejectToken)
+    const { payload, protectedHeader } = await jwtVerify(token, keys, required).catch(rejectToken)
     const clientId = clientIdOf(payload, claims)
     if (clientId === undefined || !isAccessToken(protectedHeader, payload)) throw new InvalidToken()
-    const expiresAt = (Number(payload.exp) + CLOCK_TOLERANCE) * 1000
+    const expiresAt = (Number(payload.exp) + clockTolerance) * 1000
     verified.set(hash, { clientId, expiresAt })
     return clientId
   }
