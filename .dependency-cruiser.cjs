@@ -12,6 +12,7 @@ const layer = (name, from, ...may) => ({
 
 const schemas = '^src/schemas/'
 const postgres = '^src/postgres/'
+const migrations = '^migrations/'
 const limits = '^src/limits/'
 const wire = '^src/postgres/wire/'
 const json = '^src/json/'
@@ -55,7 +56,8 @@ module.exports = {
     layer('operator-error', operatorError),
     layer('config', config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
     layer('limits', limits),
-    layer('postgres', postgres, limits, schemas),
+    layer('migrations', migrations),
+    layer('postgres', postgres, limits, schemas, migrations),
     layer('json', json, wire, limits, schemas),
     layer('queries', queries, json, limits, postgres, schemas),
     {
@@ -90,7 +92,7 @@ module.exports = {
     layer('embedded', embedded, operatorError, postgres, schemas, operator, seeds),
     layer('clients', clients),
     layer('examples', examples),
-    layer('seeds', seeds, '^src/', '^migrations/'),
+    layer('seeds', seeds, '^src/', migrations),
     {
       name: 'embedded-only-on-demand',
       severity: 'error',

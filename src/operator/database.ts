@@ -177,7 +177,7 @@ async function primaryOf(url: string): Promise<string> {
 /** @throws OperatorError when migrations are missing */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
   const applied = await appliedMigrations(db)
-  const missing = await missingFrom(applied)
+  const missing = missingFrom(applied)
   if (missing.length === 0) return
   throw new OperatorError(
     `The schema of the database is outdated (${missing.join(', ')} not applied): ` +

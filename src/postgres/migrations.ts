@@ -1,14 +1,9 @@
-import * as fs from 'node:fs/promises'
-import * as path from 'node:path'
 import { type Kysely, type QueryExecutorProvider, sql } from 'kysely'
-import { FileMigrationProvider, type Migration } from 'kysely/migration'
+import { migrations } from '../../migrations/index.ts'
 import { Unavailable } from '../limits/errors.ts'
 import type { Database } from './database.ts'
 import { isDenied, isSchemaBehind, ServerIsStandby } from './errors.ts'
 import { compile } from './statements.ts'
-
-const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
-const provider = new FileMigrationProvider({ fs, path, migrationFolder })
 
 /**
  * Applies the first missing migration in its own transaction, so that its locks end before the next
@@ -26,9 +21,9 @@ export async function migrateOnce<T>(
     await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(transaction)
     const { rows } = await sql<{ name: string }>`
       select name from public.kysely_migration`.execute(transaction)
-    const [name] = await missingFrom(new Set(rows.map((row) => row.name)))
+    const [name] = missingFrom(new Set(rows.map((row) => row.name)))
     if (name === undefined) return undefined
-    await (await migrations())[name]?.up(transaction)
+    await migrations[name]?.(transaction)
     const now = new Date().toISOString()
     await sql`insert into public.kysely_migration values (${name}, ${now})`.execute(transaction)
     return name
@@ -72,21 +67,12 @@ export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {
   while (await migrateOnce(db)) {}
 }
 
-let known: Promise<Record<string, Migration>> | undefined
-
-/** Reads the files once, because an upgrade may replace them while this process runs. */
-function migrations(): Promise<Record<string, Migration>> {
-  known ??= provider.getMigrations()
-  return known
-}
-
 /**
  * Returns the migrations of this release that are not among the applied ones, in order. It ignores
  * unknown migrations: during an upgrade, the old release runs on the new schema.
  */
-export async function missingFrom(applied: ReadonlySet<unknown>): Promise<string[]> {
-  const names = Object.keys(await migrations()).sort()
-  return names.filter((name) => !applied.has(name))
+export function missingFrom(applied: ReadonlySet<unknown>): string[] {
+  return Object.keys(migrations).filter((name) => !applied.has(name))
 }
 
 /** Tables that this release reads. A migration keeps its own list, because it must not change. */

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { appendFile, cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -20,5 +20,8 @@ export async function copyRelease(t: Test): Promise<string> {
 export async function addMigration(release: string, name: string, statements: string[] = []) {
   const lines = statements.map((statement) => `  await sql\`${statement}\`.execute(db)\n`)
   const source = `import { sql } from 'kysely'\nexport const up = async (db) => {\n${lines.join('')}}\n`
-  await writeFile(join(release, 'migrations', `${name}.ts`), source)
+  const folder = join(release, 'migrations')
+  await writeFile(join(folder, `${name}.ts`), source)
+  const line = `migrations['${name}'] = (await import('./${name}.ts')).up\n`
+  await appendFile(join(folder, 'index.ts'), line)
 }

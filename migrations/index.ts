@@ -1,0 +1,13 @@
+import type { Migration } from 'kysely/migration'
+import { up as appsAndConnections } from './0001-apps-and-connections.ts'
+import { up as transactions } from './0002-transactions.ts'
+import { up as rowCounts } from './0003-row-counts.ts'
+import { up as serviceRole } from './0004-service-role.ts'
+
+/** Migrations of this release by name, in order. */
+export const migrations: Record<string, Migration['up']> = {
+  '0001-apps-and-connections': appsAndConnections,
+  '0002-transactions': transactions,
+  '0003-row-counts': rowCounts,
+  '0004-service-role': serviceRole,
+}
