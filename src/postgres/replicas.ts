@@ -4,7 +4,7 @@ import { Unavailable } from '../limits/errors.ts'
 import { isSchemaBehind, isStandbyConflict, ServerFailed } from './errors.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
 import { serverName } from './server-urls.ts'
-import { build, compile } from './statements.ts'
+import { compile } from './statements.ts'
 import type { RawRows } from './wire/raw-rows.ts'
 
 interface ReplicaOptions extends ServerOptions {
@@ -23,24 +23,15 @@ export interface ReplicaState extends ServerState {
   lagMs: number | undefined
 }
 
-/** Standby that serves reads while it responds and its lag is small enough. */
-export interface Replica {
-  /** @returns undefined if the replica fails, or is excluded while the read is in flight */
-  read(...query: Parameters<PostgresServer['read']>): Promise<RawRows | undefined>
-  /** False before the first check. */
-  usable(): boolean
-  /** Measures the lag, and decides if the replica is used. */
-  check(meter: LagMeter): Promise<void>
-  state(): ReplicaState
-  close(): Promise<void>
-}
-
 /** Time without a response after which a replica with reads in flight counts as silent, in ms. */
 const SILENT_MS = 500
 /** Maximum duration of a check, in ms. */
 const CHECK_MS = 1_000
 
-export function openReplica(options: ReplicaOptions): Replica {
+export type Replica = ReturnType<typeof openReplica>
+
+/** Opens a standby that serves reads while it responds and its lag is small enough. */
+export function openReplica(options: ReplicaOptions) {
   const server = openServer(options)
   const name = serverName(options.url)
   /** Reads in flight in order of arrival, with the start time of each. */
@@ -49,12 +40,7 @@ export function openReplica(options: ReplicaOptions): Replica {
   let unusableReason: string | undefined = 'it was not checked yet'
   let lagMs: number | undefined
 
-  const state = () => ({
-    name,
-    unusableReason,
-    lagMs,
-    ...server.state(),
-  })
+  const state = (): ReplicaState => ({ name, unusableReason, lagMs, ...server.state() })
   const set = (reason: string | undefined) => {
     if (reason === unusableReason) return
     unusableReason = reason
@@ -84,7 +70,8 @@ export function openReplica(options: ReplicaOptions): Replica {
     set('it does not respond')
     return new ServerFailed(error.message, { cause: error.cause })
   }
-  const read: Replica['read'] = (...query) =>
+  /** @returns undefined if the replica fails, or is excluded while the read is in flight */
+  const read = (...query: Parameters<PostgresServer['read']>): Promise<RawRows | undefined> =>
     new Promise<RawRows>((resolve, reject) => {
       inFlight.set(reject, performance.now())
       const succeed = (rows: RawRows) => {
@@ -101,26 +88,18 @@ export function openReplica(options: ReplicaOptions): Replica {
     })
   return {
     read,
+    /** False before the first check. */
     usable: () => unusableReason === undefined && !isSilent(),
-    check: (meter) => measure(meter).then(set, () => set('it does not respond')),
+    /** Measures the lag, and decides if the replica is used. */
+    check: (meter: LagMeter) => measure(meter).then(set, () => set('it does not respond')),
     state,
     close: () => server.close(),
   }
 }
 
-interface Replicas {
-  /**
-   * Chooses a usable replica. A key keeps its replica while that is usable, so each replica caches a
-   * different share of the data.
-   * @param key at least 32 evenly distributed bytes, such as a SHA-256
-   */
-  nearest(key: Buffer): Replica | undefined
-  close(): void
-}
-
 /** Checks all replicas of a primary every `everyMs`. This is also the resolution of the lag. */
-export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: number): Replicas {
-  const meter = createLagMeter()
+export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: number) {
+  const meter = new LagMeter()
   let timer: NodeJS.Timeout | undefined
   let closed = false
 
@@ -133,7 +112,12 @@ export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: 
   }
   if (all.length > 0) void check()
   return {
-    nearest: (key) => {
+    /**
+     * Chooses a usable replica. A key keeps its replica while that is usable, so each replica caches a
+     * different share of the data.
+     * @param key at least 32 evenly distributed bytes, such as a SHA-256
+     */
+    nearest: (key: Buffer) => {
       let best: Replica | undefined
       let highest = -1
       for (const [index, replica] of all.entries()) {
@@ -156,47 +140,41 @@ function scoreOf(key: Buffer, index: number): number {
   return (key.readUInt32LE((index % 8) * 4) ^ Math.imul(index, 0x9e3779b1)) >>> 0
 }
 
+/** Maximum age of a mark, in ms. The lag of a replica behind all marks is infinite. */
+const HISTORY_MS = 600_000
+
 /** Measures replica lag without the replica's clock, settings or privileges. */
-interface LagMeter {
+class LagMeter {
+  /** Positions of the primary, each with the time of its last check. */
+  readonly #marks: { at: number; reached: bigint }[] = []
+
   /** Records the position of the primary. */
-  mark(reached: bigint): void
+  mark(reached: bigint): void {
+    const at = performance.now()
+    const last = this.#marks.at(-1)
+    // The position of an idle primary does not change: only the newest time counts.
+    if (last?.reached === reached) last.at = at
+    else this.#marks.push({ at, reached })
+    if (this.#marks[0] && at - this.#marks[0].at > HISTORY_MS) this.#marks.shift()
+  }
+
   /**
    * Returns the maximum possible lag in ms: the time since the primary was last seen at this position.
    * It is 0 if the replica is at the last known position, also while the primary is idle.
    */
-  lag(reached: bigint): number
-}
-
-/** Maximum age of a mark, in ms. The lag of a replica behind all marks is infinite. */
-const HISTORY_MS = 600_000
-
-function createLagMeter(): LagMeter {
-  let marks: { at: number; reached: bigint }[] = []
-  return {
-    mark(reached) {
-      const at = performance.now()
-      const last = marks.at(-1)
-      // The position of an idle primary does not change: only the newest time counts.
-      if (last?.reached === reached) last.at = at
-      else marks.push({ at, reached })
-      if (marks[0] && at - marks[0].at > HISTORY_MS) marks = marks.slice(1)
-    },
-    lag(reached) {
-      const newest = marks.at(-1)
-      const seen = marks.findLast((mark) => mark.reached <= reached)
-      return newest && seen ? newest.at - seen.at : Number.POSITIVE_INFINITY
-    },
+  lag(reached: bigint): number {
+    const newest = this.#marks.at(-1)
+    const seen = this.#marks.findLast((mark) => mark.reached <= reached)
+    return newest && seen ? newest.at - seen.at : Number.POSITIVE_INFINITY
   }
 }
 
 const walPositionStatement = compile(
   'WAL position',
-  sql`${build.selectNoFrom([
-    sql`pg_is_in_recovery()`.as('standby'),
-    sql`case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end`.as(
-      'reached',
-    ),
-  ])}`,
+  sql`
+    select pg_is_in_recovery(), pg_wal_lsn_diff(
+      case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
+      '0/0')`,
 )
 
 /**
@@ -205,11 +183,5 @@ const walPositionStatement = compile(
  */
 async function walPosition(server: PostgresServer) {
   const [standby, reached] = (await server.probe(walPositionStatement, [])).shift() ?? []
-  return { standby: standby === 't', reached: reached ? lsnToBytes(reached) : undefined }
-}
-
-/** Parses PostgreSQL's notation of a position, two hexadecimal words: `16/B374D848`. */
-function lsnToBytes(lsn: string): bigint {
-  const [high, low] = lsn.split('/')
-  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`)
+  return { standby: standby === 't', reached: reached ? BigInt(reached) : undefined }
 }
