@@ -6,9 +6,8 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 
 /**
- * Compresses responses with the cheapest encoding that the client accepts. Higher levels cost several
- * times the CPU for a few per cent (docs/performance.md). The thread pool of Node.js compresses large
- * responses, so the event loop stays free.
+ * Compresses responses at the lowest levels. Higher ones cost several times the CPU for a few per cent
+ * (docs/performance.md). The thread pool of Node.js compresses large responses.
  */
 export const compression = fp(async (app: FastifyInstance) => {
   await app.register(compress, {
@@ -50,14 +49,10 @@ const levels: zlib.ZlibOptions & zlib.ZstdOptions = {
 }
 const brotli: zlib.BrotliOptions = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }
 
-const zstd = promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress)
-const br = promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)
-const gzip = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gzip)
-
 const compressors = {
-  zstd: (body: Buffer) => zstd(body, levels),
-  br: (body: Buffer) => br(body, brotli),
-  gzip: (body: Buffer) => gzip(body, levels),
+  zstd: (body: Buffer) => promisify(zlib.zstdCompress)(body, levels),
+  br: (body: Buffer) => promisify(zlib.brotliCompress)(body, brotli),
+  gzip: (body: Buffer) => promisify(zlib.gzip)(body, levels),
 }
 
 /** A smaller response fits in one packet anyway. */

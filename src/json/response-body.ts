@@ -33,8 +33,7 @@ export function jsonArray(
   context: ReadContext,
 ): Buffer | Readable {
   if (rows.byteLength > AT_ONCE) {
-    const allocate = chunkAllocator(context)
-    const chunks = writeChunks(rows, writer, frame, allocate)
+    const chunks = writeChunks(rows, writer, frame, chunkAllocator(context))
     return Readable.from(scheduled(chunks, context), { objectMode: false })
   }
   const size = frame.opening.length + frame.closing.length + writer.estimate(rows)
@@ -59,36 +58,27 @@ export function rowStream(
   opening: string,
   context: ReadContext,
 ): Readable {
-  return Readable.from(chunksOf(reads, writer, opening, chunkAllocator(context), context), {
-    objectMode: false,
-  })
-}
-
-async function* chunksOf(
-  reads: AsyncIterable<RawRows>,
-  writer: RowWriter,
-  start: string,
-  allocate: Allocate,
-  context: ReadContext,
-): AsyncGenerator<Buffer, void, undefined> {
-  let opening = start
-  /** Length of the last chunk, which the ring must not overwrite. */
+  const allocate = chunkAllocator(context)
+  /** Length of the last chunk of a read, which the ring must not overwrite. */
   let last = 0
   const next: Allocate = (atLeast, before) => {
     const length = before + last
     last = 0
     return allocate(atLeast, length)
   }
-  for await (const rows of reads) {
-    const chunks = writeChunks(rows, writer, { opening, closing: '', lines: true }, next)
-    let length = 0
-    for await (const chunk of scheduled(chunks, context)) {
-      length = chunk.length
-      if (length > 0) yield chunk
+  async function* chunks() {
+    let frame = { opening, closing: '', lines: true }
+    for await (const rows of reads) {
+      let length = 0
+      for await (const chunk of scheduled(writeChunks(rows, writer, frame, next), context)) {
+        length = chunk.length
+        if (length > 0) yield chunk
+      }
+      last = length
+      frame = { ...frame, opening: '' }
     }
-    last = length
-    opening = ''
   }
+  return Readable.from(chunks(), { objectMode: false })
 }
 
 /** Yields chunks in turns. Stops when the response has ended: another one then uses its memory. */

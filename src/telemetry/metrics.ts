@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type Config, ConfigurationError } from '../config.ts'
 import type { Limits } from '../limits/context.ts'
-import type { Database, Instrumentation } from '../postgres/database.ts'
+import type { Database } from '../postgres/database.ts'
 import { databaseMetrics, readDurations } from './database-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 
@@ -22,15 +22,8 @@ export interface MetricSources {
   droppedLogLines: () => number
 }
 
-interface Metrics {
-  registry: Registry
-  /** Records the duration of each database read. */
-  recordRead: Instrumentation
-  plugin: (app: FastifyInstance, sources: MetricSources) => Promise<void>
-}
-
 /** Collects metrics of requests, databases and process, and serves them for Prometheus. */
-export function createMetrics(config: Config): Metrics {
+export function createMetrics(config: Config) {
   const registry = new Registry()
   const plugin = async (app: FastifyInstance, sources: MetricSources) => {
     collectDefaultMetrics({ register: registry })

@@ -37,15 +37,14 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-interface DocsPageOptions {
-  config: Pick<Config, 'DEMO_APP_TOKEN' | 'DEMO_CONNECTION_TOKEN'>
-}
-
 /**
  * Shows the OpenAPI document: its guide as HTML, and its operations with Swagger UI. All files come from
  * the memory of this service, so a request opens no file.
  */
-export async function docsPage(app: FastifyInstance, { config }: DocsPageOptions): Promise<void> {
+export async function docsPage(
+  app: FastifyInstance,
+  { config }: { config: Config },
+): Promise<void> {
   await app.register(helmet, { contentSecurityPolicy: false, strictTransportSecurity: false })
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('content-security-policy', POLICY)

@@ -24,40 +24,35 @@ interface DemoResponse {
   mediaType: string
   /** End of the request's URL. */
   request: string
-  /** The response. */
   file: URL
 }
 
-const demo = (operationId: string, request: string, name: string): DemoResponse[] => [
-  { operationId, mediaType: JSON_TYPE, request, file: exampleFile(`${name}.json`) },
-  { operationId, mediaType: EXACT_JSON, request, file: exampleFile(`exact-${name}.json`) },
-]
-
-const exportDemo = (operationId: string, request: string, name: string): DemoResponse[] => [
-  { operationId, mediaType: NDJSON, request, file: exampleFile(`${name}.ndjson`) },
-  { operationId, mediaType: CSV, request, file: exampleFile(`${name}.csv`) },
-]
-
-const exampleFile = (name: string) => new URL(`examples/${name}`, import.meta.url)
+/** Describes the responses with JSON, and the exports of a transaction list. */
+function responsesOf(operationId: string, path: string, name: string): DemoResponse[] {
+  const isList = path.endsWith('/transactions')
+  const page = isList ? `${path}?limit=3` : path
+  const rows = `${path}?from=2025-01-01`
+  const responses = [
+    { mediaType: JSON_TYPE, request: page, file: `${name}.json` },
+    { mediaType: EXACT_JSON, request: page, file: `exact-${name}.json` },
+    { mediaType: NDJSON, request: rows, file: `${name}.ndjson` },
+    { mediaType: CSV, request: rows, file: `${name}.csv` },
+  ]
+  return responses.slice(0, isList ? 4 : 2).map(({ file, ...response }) => ({
+    ...response,
+    operationId,
+    file: new URL(`examples/${file}`, import.meta.url),
+  }))
+}
 
 /**
  * Examples of 200 in the OpenAPI document. They use the small connection of the sample data.
  * `npm run docs:renew` writes the files.
  */
 export const DEMO_RESPONSES = [
-  ...demo('listPortfolioTransactions', 'portfolios/transactions?limit=3', 'portfolio-transactions'),
-  ...demo('listAccountTransactions', 'accounts/transactions?limit=3', 'account-transactions'),
-  ...exportDemo(
-    'listPortfolioTransactions',
-    'portfolios/transactions?from=2025-01-01',
-    'portfolio-transactions',
-  ),
-  ...exportDemo(
-    'listAccountTransactions',
-    'accounts/transactions?from=2025-01-01',
-    'account-transactions',
-  ),
-  ...demo('listAssetsTransferOrders', 'assets-transfer', 'assets-transfer-orders'),
+  ...responsesOf('listPortfolioTransactions', 'portfolios/transactions', 'portfolio-transactions'),
+  ...responsesOf('listAccountTransactions', 'accounts/transactions', 'account-transactions'),
+  ...responsesOf('listAssetsTransferOrders', 'assets-transfer', 'assets-transfer-orders'),
 ]
 
 /** True if the example is JSON; an export is text. */
@@ -67,7 +62,6 @@ interface Example extends DemoResponse {
   value: unknown
 }
 
-/** Reads the files. */
 export function readDemoResponses(): Promise<Example[]> {
   return Promise.all(
     DEMO_RESPONSES.map(async (response) => {

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import { parts } from '../../schemas/components.ts'
 import { PART } from '../../schemas/fields.ts'
@@ -14,7 +15,6 @@ interface Parameter {
   schema: object
 }
 
-/** The members of an OpenAPI operation that this file changes. */
 interface Operation {
   operationId: string
   parameters: Parameter[]
@@ -32,17 +32,8 @@ export function operationsOf({ paths }: Document): Operation[] {
   return Object.values(paths).flatMap((path) => Object.values(path))
 }
 
-/** Names in `components.responses` of the responses that all operations share. */
-const SHARED_RESPONSES: Record<string, string> = {
-  304: 'NotModified',
-  400: 'BadRequest',
-  401: 'Unauthorized',
-  404: 'NotFound',
-  405: 'MethodNotAllowed',
-  429: 'TooManyRequests',
-  500: 'InternalServerError',
-  503: 'ServiceUnavailable',
-}
+/** Statuses that have different responses, or that not all operations have. */
+const OWN_RESPONSES = ['200', '410', '412']
 
 /**
  * Moves shared parameters, headers and responses to the components. Generated clients get one type for
@@ -50,7 +41,7 @@ const SHARED_RESPONSES: Record<string, string> = {
  */
 export function shareParts(document: Document): void {
   const shared = { parameters: {} as Parts, headers: {} as Parts, responses: {} as Parts }
-  /** Replaces the part at `key` by a reference. A different part of the same name stays in place. */
+  /** A different part of the same name stays in place. */
   const share = (type: keyof typeof shared, name: string, place: Parts, key: string) => {
     const part = place[key]
     if (part === undefined) return
@@ -63,8 +54,8 @@ export function shareParts(document: Document): void {
       share('parameters', name, parameters as object as Parts, String(index))
     for (const [status, { headers }] of Object.entries(responses)) {
       for (const name of Object.keys(headers)) share('headers', name, headers, name)
-      const name = SHARED_RESPONSES[status]
-      if (name) share('responses', name, responses, status)
+      const name = STATUS_CODES[status]?.replaceAll(' ', '')
+      if (name && !OWN_RESPONSES.includes(status)) share('responses', name, responses, status)
     }
   }
   Object.assign(document.components, shared)
@@ -82,7 +73,6 @@ export function nameParts({ components }: Document): void {
   components.schemas = withReferences(schemas)
 }
 
-/** Keywords that a field may have in addition to the reference. */
 const ANNOTATIONS = ['title', 'description', 'examples']
 
 function withReferences<T>(schema: T): T {

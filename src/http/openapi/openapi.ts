@@ -18,26 +18,22 @@ import {
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
-interface DocumentOptions {
-  config: Pick<Config, 'PUBLIC_URL' | 'CONTACT_URL'>
-}
-
 /**
  * Generates the OpenAPI document from the schemas that validate the requests. Its description is
  * guide.md, and the list of error codes.
  */
-export const openapi = fp(async (app: FastifyInstance, { config }: DocumentOptions) => {
-  const address = config.PUBLIC_URL?.replace(/\/+$/, '')
+export const openapi = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
+  const { CONTACT_URL, PUBLIC_URL } = config
+  const address = PUBLIC_URL?.replace(/\/+$/, '')
   const guide = (await readFile(GUIDE, 'utf8')).replaceAll(PLACEHOLDER, address ?? PLACEHOLDER)
-  const description = `${guide}\n${errorCodes()}`
   const examples = await readDemoResponses()
   await app.register(swagger, {
     openapi: {
       ...base,
       info: {
         ...base.info,
-        description,
-        ...(config.CONTACT_URL === undefined ? {} : { contact: { url: config.CONTACT_URL } }),
+        description: `${guide}\n${errorCodes()}`,
+        ...(CONTACT_URL === undefined ? {} : { contact: { url: CONTACT_URL } }),
       },
       // An operation begins with a slash.
       servers: [
