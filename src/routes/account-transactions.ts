@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify'
-import { schemaFingerprint } from '../http/conditional-requests.ts'
+import { schemaFingerprint } from '../http/representation.ts'
 import { transactionList } from '../queries/transactions.ts'
 import { AccountTransaction, AccountTransactionList } from '../schemas/account-transaction.ts'
 import { ListQuery } from '../schemas/list.ts'
-import { connectionSchema } from './operation.ts'
 import { admit, parseList, type RouteOptions } from './request.ts'
 import { sendExport, sendPage } from './response.ts'
 
@@ -17,14 +16,14 @@ export async function accountTransactionRoute(
   const fingerprint = schemaFingerprint(AccountTransaction, AccountTransactionList)
   const exportFingerprint = schemaFingerprint(AccountTransaction)
   const source = { table: 'account_transaction', fingerprint, exportFingerprint } as const
-  const schema = connectionSchema({
+  const schema = {
     operationId: 'listAccountTransactions',
-    tag: 'Transactions',
+    tags: ['Transactions'],
     summary: 'List account transactions',
     description: 'Every change of the cash balances of a connection, newest first, in pages.',
     querystring: ListQuery(options.maximumLimit),
-    response: AccountTransactionList,
-  })
+    response: { 200: AccountTransactionList },
+  }
   const path = '/connections/:token/accounts/transactions'
   app.get(path, { schema, attachValidation: true }, async (request, reply) => {
     const { list, format, errors } = parseList(request, options.maximumLimit, source)

@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify'
-import { schemaFingerprint } from '../http/conditional-requests.ts'
+import { schemaFingerprint } from '../http/representation.ts'
 import { transactionList } from '../queries/transactions.ts'
 import { ListQuery } from '../schemas/list.ts'
 import { PortfolioTransaction, PortfolioTransactionList } from '../schemas/portfolio-transaction.ts'
-import { connectionSchema } from './operation.ts'
 import { admit, parseList, type RouteOptions } from './request.ts'
 import { sendExport, sendPage } from './response.ts'
 
@@ -17,14 +16,14 @@ export async function portfolioTransactionRoute(
   const fingerprint = schemaFingerprint(PortfolioTransaction, PortfolioTransactionList)
   const exportFingerprint = schemaFingerprint(PortfolioTransaction)
   const source = { table: 'portfolio_transaction', fingerprint, exportFingerprint } as const
-  const schema = connectionSchema({
+  const schema = {
     operationId: 'listPortfolioTransactions',
-    tag: 'Transactions',
+    tags: ['Transactions'],
     summary: 'List portfolio transactions',
     description: 'Every movement of the investments of a connection, newest first, in pages.',
     querystring: ListQuery(options.maximumLimit),
-    response: PortfolioTransactionList,
-  })
+    response: { 200: PortfolioTransactionList },
+  }
   const path = '/connections/:token/portfolios/transactions'
   app.get(path, { schema, attachValidation: true }, async (request, reply) => {
     const { list, format, errors } = parseList(request, options.maximumLimit, source)

@@ -1,18 +1,19 @@
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
 import type { Authentication } from '../http/authentication.ts'
-import { knownVersions, representationOf } from '../http/conditional-requests.ts'
 import { HttpError } from '../http/http-error.ts'
+import type { Quota } from '../http/quota.ts'
 import {
   CSV,
   EXACT_NDJSON,
   isExact,
   JSON_TYPE,
+  knownVersions,
   LIST_TYPES,
   NDJSON,
   negotiate,
-} from '../http/media-types.ts'
-import type { Quota } from '../http/quota.ts'
+  representationOf,
+} from '../http/representation.ts'
 import type { Database } from '../postgres/database.ts'
 import { connectionKey, tokenHash } from '../postgres/tokens.ts'
 import type { Caller } from '../queries/caller.ts'

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { sendResponse } from '../http/conditional-requests.ts'
+import { sendResponse } from '../http/representation.ts'
 import type { ReadResponse } from '../queries/read-response.ts'
 import type { ListRequest } from '../queries/transactions.ts'
 import type { ExportFormat } from './request.ts'

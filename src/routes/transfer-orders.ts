@@ -1,10 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
-import { representationOf, schemaFingerprint, sendResponse } from '../http/conditional-requests.ts'
-import { JSON_TYPES, negotiate } from '../http/media-types.ts'
+import {
+  JSON_TYPES,
+  negotiate,
+  representationOf,
+  schemaFingerprint,
+  sendResponse,
+} from '../http/representation.ts'
 import { listTransferOrders } from '../queries/transfer-orders.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList } from '../schemas/transfer-order.ts'
-import { connectionSchema } from './operation.ts'
 import {
   admit,
   connectionHash,
@@ -17,14 +21,14 @@ import {
 export async function transferOrders(app: FastifyInstance, options: RouteOptions): Promise<void> {
   const fingerprint = schemaFingerprint(AssetsTransferOrder, AssetsTransferOrderList)
   const representation = representationOf(fingerprint)
-  const schema = connectionSchema({
+  const schema = {
     operationId: 'listAssetsTransferOrders',
-    tag: 'Transfer orders',
+    tags: ['Transfer orders'],
     summary: 'List assets transfer orders',
     description: 'Every transfer order that the end user completed, newest first, in one array.',
     querystring: Type.Object({}, { additionalProperties: false }),
-    response: AssetsTransferOrderList,
-  })
+    response: { 200: AssetsTransferOrderList },
+  }
   const path = '/connections/:token/assets-transfer'
   app.get(path, { schema, attachValidation: true }, async (request, reply) => {
     await admit(

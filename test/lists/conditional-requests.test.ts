@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { sql } from 'kysely'
 import t from 'tap'
-import { representationOf, schemaFingerprint } from '../../src/http/conditional-requests.ts'
+import { representationOf, schemaFingerprint } from '../../src/http/representation.ts'
 import {
   AccountTransaction,
   AccountTransactionList,

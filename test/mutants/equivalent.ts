@@ -8,39 +8,12 @@ export const equivalent: Record<string, Record<string, string>> = {
       'App tokens contain no dot, so both ways end with invalid_token.',
     'const JWT = /^[\\w-]+\\.[\\w-]+\\.[\\w-]*$/ -> const JWT = /^[\\w-]+\\.[\\w-]+\\.[\\w-]*/':
       'App tokens contain no dot, so both ways end with invalid_token.',
-    "app.decorateRequest('caller') -> ;": 'It only gives all requests the same hidden class.',
-    "app.decorateRequest('caller') -> app.decorateRequest('')":
-      'It only gives all requests the same hidden class.',
-    "app.decorateRequest('tenant') -> ;": 'It only gives all requests the same hidden class.',
-    "app.decorateRequest('tenant') -> app.decorateRequest('')":
-      'It only gives all requests the same hidden class.',
-  },
-  'src/http/errors.ts': {
-    "app.decorateRequest('errorCode') -> ;": 'It only gives all requests the same hidden class.',
-    "app.decorateRequest('errorCode') -> app.decorateRequest('')":
-      'It only gives all requests the same hidden class.',
-    "app.decorateRequest('unavailableReason') -> ;":
-      'It only gives all requests the same hidden class.',
-    "app.decorateRequest('unavailableReason') -> app.decorateRequest('')":
-      'It only gives all requests the same hidden class.',
-  },
-  'src/http/conditional-requests.ts': {
-    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url')":
-      'A longer digest is as unique.',
-    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 9)":
-      'A longer digest is as unique.',
-    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url').slice(1, 8)":
-      'Seven characters of a digest, 42 bits, distinguish the few releases as well.',
   },
   'src/http/identity-provider.ts': {
     "const hash = tokenHash(token).toString('base64') -> const hash = tokenHash(token).toString('')":
       'It then decodes the hash as UTF-8. No known tokens have the same hash in that form.',
     'if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId -> if (cached !== undefined && Date.now() <= cached.expiresAt) return cached.clientId':
       'In this millisecond, the token is verified again, and is still valid.',
-  },
-  'src/http/media-types.ts': {
-    "if (name === '*/*') return [{ type: offered[0], weight, precision: 0 }] -> if (name === '*/*') return [{ type: offered[0], weight, precision: 1 }]":
-      'Both kinds of wildcards select the default type.',
   },
   'src/http/memory-file.ts': {
     'const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } } -> const BROTLI = { ...{} }':
@@ -53,7 +26,32 @@ export const equivalent: Record<string, Record<string, string>> = {
     'connectionsCheckingInterval: 1_000, -> connectionsCheckingInterval: 0,':
       'Node.js then checks the timeouts each millisecond, with the same results.',
   },
-  'src/http/overload.ts': {
+  'src/http/representation.ts': {
+    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url')":
+      'A longer digest is as unique.',
+    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 9)":
+      'A longer digest is as unique.',
+    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url').slice(1, 8)":
+      'Seven characters of a digest, 42 bits, distinguish the few releases as well.',
+    "if (name === '*/*') return [{ type: offered[0], weight, precision: 0 }] -> if (name === '*/*') return [{ type: offered[0], weight, precision: 1 }]":
+      'Both kinds of wildcards select the default type.',
+  },
+  'src/http/quota.ts': {
+    'const RESPONSE_TIMEOUT_MS = 500 -> const RESPONSE_TIMEOUT_MS = 501':
+      'No test can distinguish these times.',
+    'child() { return this } -> child() {}':
+      'Only options of a route call it. The types of @fastify/rate-limit require it.',
+    'timeWindow: WINDOW_SECONDS * 1000, -> ...{},': 'It is the default of @fastify/rate-limit.',
+    'let pausedUntil = 0 -> let pausedUntil = 1': 'Both are in 1970.',
+    'let quietUntil = 0 -> let quietUntil = 1': 'Both are in 1970.',
+    'if (Date.now() < pausedUntil) { -> if (Date.now() <= pausedUntil) {':
+      'Both are right in the millisecond in which the pause ends.',
+  },
+  'src/http/methods.ts': {
+    "const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT') -> const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== '')":
+      'CONNECT never reaches a route.',
+  },
+  'src/limits/event-loop.ts': {
     'const RESOLUTION = 10 -> const RESOLUTION = 11':
       'The mean delay is the same: the code subtracts the interval of the measurement.',
     'const SAMPLE = 500 -> const SAMPLE = 501': 'No promise depends on 1 ms of a sample.',
@@ -65,51 +63,8 @@ export const equivalent: Record<string, Record<string, string>> = {
       'The process ends when the service closes. This timer does not keep it running.',
     'clearInterval(timer) -> ;':
       'The process ends when the service closes. This timer does not keep it running.',
-    "app.addHook('onClose', async () => { clearInterval(timer) delays.disable() }) -> ;":
-      'The process ends when the service closes. These timers do not keep it running.',
-    "app.addHook('onClose', async () => { clearInterval(timer) delays.disable() }) -> app.addHook('onClose', async () => {})":
-      'The process ends when the service closes. These timers do not keep it running.',
   },
-  'src/http/quota.ts': {
-    'const RESPONSE_TIMEOUT_MS = 500 -> const RESPONSE_TIMEOUT_MS = 501':
-      'No test can distinguish these times.',
-    'child() { return this } -> child() {}':
-      'Only options of a route call it. The types of @fastify/rate-limit require it.',
-    'timeWindow: WINDOW_SECONDS * 1000, -> ...{},': 'It is the default of @fastify/rate-limit.',
-    'let pausedUntil = 0 -> let pausedUntil = 1': 'Both are in 1970.',
-    'let quietUntil = 0 -> let quietUntil = 1': 'Both are in 1970.',
-    'const exhaustedMs = ({ appId }: Tenant) => (exhaustedUntil.get(appId) ?? 0) - Date.now() -> const exhaustedMs = ({ appId }: Tenant) => (exhaustedUntil.get(appId) ?? 1) - Date.now()':
-      'Both are in 1970.',
-    'if (exhaustedMs(request.tenant) <= 0) return -> if (exhaustedMs(request.tenant) < 0) return':
-      'In this millisecond, the service looks up the caller and then counts the request.',
-    'if (exhaustedMs(request.tenant) <= 0) return -> if (exhaustedMs(request.tenant) <= 1) return':
-      'In this millisecond, the counter still rejects the request.',
-    'if (milliseconds > 0) throw tooManyRequests(reply, perMinute, milliseconds) -> if (milliseconds >= 0) throw tooManyRequests(reply, perMinute, milliseconds)':
-      'Both are right in the millisecond in which the window ends.',
-    'if (milliseconds > 0) throw tooManyRequests(reply, perMinute, milliseconds) -> if (milliseconds > 1) throw tooManyRequests(reply, perMinute, milliseconds)':
-      'In this millisecond, the counter still rejects the request.',
-    'if (Date.now() < pausedUntil) { -> if (Date.now() <= pausedUntil) {':
-      'Both are right in the millisecond in which the pause ends.',
-  },
-  'src/http/methods.ts': {
-    "const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT') -> const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== '')":
-      'CONNECT never reaches a route.',
-  },
-  'src/http/request-log.ts': {
-    "app.decorateRequest('endListeners') -> ;": 'It only gives all requests the same hidden class.',
-    "app.decorateRequest('endListeners') -> app.decorateRequest('')":
-      'It only gives all requests the same hidden class.',
-    "app.decorateRequest('appId') -> ;": 'It only gives all requests the same hidden class.',
-    "app.decorateRequest('traceId') -> ;": 'It only gives all requests the same hidden class.',
-    "app.decorateRequest('items') -> ;": 'It only gives all requests the same hidden class.',
-    "app.decorateRequest('appId') -> app.decorateRequest('')":
-      'It only gives all requests the same hidden class.',
-    "app.decorateRequest('items') -> app.decorateRequest('')":
-      'It only gives all requests the same hidden class.',
-    "app.decorateRequest('traceId') -> app.decorateRequest('')":
-      'It only gives all requests the same hidden class.',
-  },
-  'src/queries/list-page.ts': {
+  'src/queries/transactions.ts': {
     'const [first, last] = [yearOf(from) ?? 1, yearOf(to) ?? new Date().getUTCFullYear()] -> const [first, last] = [yearOf(from) ?? 2, yearOf(to) ?? new Date().getUTCFullYear()]':
       'Both statements give the same total. The years only select the faster one.',
     "return last - first <= 1 ? 'first page of days' : 'first page of months' -> return true ? 'first page of days' : 'first page of months'":

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { CSV, EXACT_JSON } from '../../src/http/media-types.ts'
+import { CSV, EXACT_JSON } from '../../src/http/representation.ts'
 import { INVALID_QUERY } from '../../src/schemas/problem.ts'
 import { addresses, addToken } from '../support/rows.ts'
 import {

@@ -1,4 +1,4 @@
-import { EXACT_JSON } from '../media-types.ts'
+import { EXACT_JSON } from '../representation.ts'
 import type { Document } from './document.ts'
 
 /** Stands for the address of the service where no setting has it. The page /docs replaces it. */

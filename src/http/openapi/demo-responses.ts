@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../media-types.ts'
+import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../representation.ts'
 import { type Document, operationsOf } from './document.ts'
 
 declare global {

@@ -15,6 +15,7 @@ import {
   requireHeaders,
   shareParts,
 } from './document.ts'
+import { documentOperation } from './operation.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
@@ -44,6 +45,7 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
     },
     // A proxy removes the path of PUBLIC_URL, which is no part of the routes.
     stripBasePath: false,
+    transform: ({ schema, url }) => ({ schema: documentOperation(schema), url }),
     refResolver: { buildLocalReference: (json) => String(json.$id) },
     transformObject: (generated) => {
       if (!('openapiObject' in generated)) throw new Error('The document is not OpenAPI 3.')

@@ -1,20 +1,17 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import type { FastifySchema } from 'fastify'
-import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../http/media-types.ts'
-import { exactDecimals, type Named, Reference } from '../schemas/fields.ts'
-import { RequestHeaders, ResponseHeaders } from '../schemas/headers.ts'
-import { ConnectionParams } from '../schemas/list.ts'
-import { Problem, problemExamples } from '../schemas/problem.ts'
+import { exactDecimals, type Named, Reference } from '../../schemas/fields.ts'
+import { RequestHeaders, ResponseHeaders } from '../../schemas/headers.ts'
+import { ConnectionParams } from '../../schemas/list.ts'
+import { Problem, problemExamples } from '../../schemas/problem.ts'
+import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../representation.ts'
 
-interface Operation {
+/** Schema of an endpoint, as its route has it. */
+interface Operation extends FastifySchema {
   /** Name of the function in a generated client. */
   operationId: string
-  /** Group on the documentation page and in generated clients. */
-  tag: 'Transactions' | 'Transfer orders'
-  summary: string
-  description: string
   querystring: TObject
-  response: Named<TSchema>
+  response: { 200: Named<TSchema> }
 }
 
 /** Exports of the lists, with rows as lines. */
@@ -50,18 +47,18 @@ const STATE: HeaderName[] = [
   ...QUOTA,
 ]
 
-/** Makes the schema of an endpoint. All endpoints share every status but 200 (section 7, contract 19). */
-export function connectionSchema({
-  tag,
-  querystring,
-  response,
-  ...about
-}: Operation): FastifySchema {
+/**
+ * Documents an endpoint: adds its headers, media types and errors. All endpoints share every status but 200
+ * (section 7, contract 19). Validation needs only the schema of the route.
+ */
+export function documentOperation(schema: FastifySchema): FastifySchema {
+  if (schema.hide) return schema
+  const { querystring, response: responses, ...about } = schema as Operation
+  const { 200: response } = responses
   const isList = 'page' in querystring.properties
   const listHeaders: HeaderName[] = isList ? ['Link', 'X-Total-Count', 'Content-Disposition'] : []
   return {
     ...about,
-    tags: [tag],
     params: ConnectionParams,
     querystring,
     headers: RequestHeaders,
