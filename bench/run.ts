@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { fill } from './data/data-set.ts'
 import { type PostgresServer, withDatabase, withPostgres } from './data/database.ts'
@@ -5,6 +6,7 @@ import { compareResponses } from './load/compare-responses.ts'
 import { loads } from './load/loads.ts'
 import { measure } from './load/measure.ts'
 import { makeRunners } from './load/runners.ts'
+import { measureBaseline } from './measurements/baseline.ts'
 import { measureChanges } from './measurements/changes.ts'
 import { measureCitus } from './measurements/citus.ts'
 import { measureCompression } from './measurements/compression.ts'
@@ -34,6 +36,8 @@ const { values: flags } = parseArgs({
     quick: flag,
     /** Prefix of the keys of the loads to run; writes nothing to docs/performance.md. */
     only: { type: 'string', default: '' },
+    /** Directory of another checkout to compare with. Writes nothing to docs/performance.md. */
+    baseline: { type: 'string', default: '' },
     import: flag,
     changes: flag,
     encodings: flag,
@@ -70,7 +74,9 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
 await withPostgres(async (server) => {
   const chosen = Object.entries(others).filter(([name]) => flags[name as keyof typeof flags])
   for (const [name, measureOther] of chosen) await report(name, await measureOther(server))
-  if (chosen.length === 0) await measureLoads(server)
+  if (flags.baseline !== '') {
+    console.log(await measureBaseline(server, scale, resolve(flags.baseline), flags.only))
+  } else if (chosen.length === 0) await measureLoads(server)
 })
 
 /** Runs the loads, and the measurements that share their data set and servers. */

@@ -90,8 +90,9 @@ const bench = dirname(import.meta.dirname)
 export async function startService(
   url: string,
   settings: Record<string, string> = {},
+  directory = join(bench, '..'),
 ): Promise<Target> {
-  const script = join(bench, '../src/server.ts')
+  const script = join(directory, 'src/server.ts')
   const env = { DATABASE_URL: url, ...settings }
   return { ...service, ...(await startProcess(script, env, '/health/ready')) }
 }
