@@ -202,9 +202,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const isValid = isConfig(config)
   const errors = [
     ...(isConfig.errors ?? []).map(describe),
-    ...databaseErrors(data),
-    ...valueErrors(data),
     ...identityProviderErrors(data),
+    ...ruleErrors(data),
   ]
   if (!isValid || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
   return config
@@ -225,65 +224,64 @@ function describe({ instancePath, message, params: { allowedValues } }: ErrorObj
   return `${instancePath.slice(1)} ${reason}`
 }
 
-// No message contains a URL, because URLs may contain passwords.
-
-function databaseErrors({ DATABASE_URL, DATABASE_REPLICA_URL }: NodeJS.ProcessEnv): string[] {
-  const problem = DATABASE_URL && serverUrlProblem(DATABASE_URL, ['read-write', 'primary', 'any'])
-  const replicaProblem = DATABASE_REPLICA_URL && serverUrlProblem(DATABASE_REPLICA_URL)
-  return [
-    ...(problem ? [`DATABASE_URL ${problem}`] : []),
-    ...(replicaProblem ? [`DATABASE_REPLICA_URL ${replicaProblem}`] : []),
-  ]
-}
-
-const TRACE_EXPORTERS = ['otlp', 'zipkin', 'console', 'none']
-
-function valueErrors(data: NodeJS.ProcessEnv): string[] {
-  const errors: string[] = []
-  const check = (name: string, isValid: (value: string) => boolean, rule: string) => {
-    const { [name]: value } = data
-    if (value !== undefined && !isValid(value)) errors.push(`${name} must be ${rule}`)
-  }
-  const like = (pattern: RegExp) => (url: string) => pattern.test(url) && URL.canParse(url)
-  const clientUrl = 'a URL like https://HOST/PATH, without user'
-  check(
-    'PUBLIC_URL',
-    like(/^https?:[/]{2}[^\s@?#{}]+$/i),
-    `${clientUrl}, password, query or fragment`,
-  )
-  check('CONTACT_URL', like(/^https?:[/]{2}[^\s@]+$/i), `${clientUrl} or password`)
-  check('REDIS_URL', like(/^rediss?:/i), 'a URL like redis://HOST:6379')
-  // The exporter for gRPC also accepts HOST:4317.
-  const protocol = data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL
-  const collector = like(protocol === 'grpc' ? /./ : /^https?:/i)
-  check('OTEL_EXPORTER_OTLP_ENDPOINT', collector, 'a URL like http://HOST:4318')
-  check('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', collector, 'a URL like http://HOST:4318/v1/traces')
-  check(
-    'OTEL_TRACES_EXPORTER',
-    // The SDK accepts a list.
-    (list) => list.split(',').every((name) => TRACE_EXPORTERS.includes(name.trim())),
-    `one of ${TRACE_EXPORTERS.join(', ')}`,
-  )
-  return errors
-}
-
-/** Checks settings that depend on each other. */
+/** Errors of an identity provider that is set in part. */
 function identityProviderErrors(data: NodeJS.ProcessEnv): string[] {
   const required = ['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL']
   const missing = required.filter((name) => data[name] === undefined)
   const present = [...required, 'AUTH_CLIENT_ID_CLAIM'].find((name) => data[name] !== undefined)
-  const errors: string[] = []
-  if (present !== undefined && missing.length > 0) {
-    errors.push(`${missing.join(' and ')} must be set too, because ${present} is set`)
+  if (present === undefined || missing.length === 0) return []
+  return [`${missing.join(' and ')} must be set too, because ${present} is set`]
+}
+
+/** Returns the problem of a value, in words that follow the name of its setting. */
+type Rule = (value: string, data: NodeJS.ProcessEnv) => string | undefined
+
+const urlLike =
+  (pattern: RegExp, example: string): Rule =>
+  (url) =>
+    pattern.test(url) && URL.canParse(url) ? undefined : `must be a URL like ${example}`
+
+const collectorLike =
+  (example: string): Rule =>
+  (url, data) => {
+    const protocol = data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL
+    // The exporter for gRPC also accepts HOST:4317.
+    return urlLike(protocol === 'grpc' ? /./ : /^https?:/i, example)(url, data)
   }
-  const { AUTH_JWKS_URL: jwksUrl } = data
-  const url = jwksUrl === undefined ? undefined : URL.parse(jwksUrl)
-  if (url === null || (url && !isTrustworthy(url))) {
-    errors.push('AUTH_JWKS_URL must be an https URL, or a URL of this machine')
-  } else if (url?.username || url?.password) {
-    errors.push('AUTH_JWKS_URL must have no user and no password: fetch() rejects them')
-  }
-  return errors
+
+const TRACE_EXPORTERS = ['otlp', 'zipkin', 'console', 'none']
+
+/** Rules by setting. No message contains a URL, because URLs may contain passwords. */
+const rules: Record<string, Rule> = {
+  DATABASE_URL: (list) => serverUrlProblem(list, ['read-write', 'primary', 'any']),
+  DATABASE_REPLICA_URL: (list) => serverUrlProblem(list),
+  PUBLIC_URL: urlLike(
+    /^https?:[/]{2}[^\s@?#{}]+$/i,
+    'https://HOST/PATH, without user, password, query or fragment',
+  ),
+  CONTACT_URL: urlLike(/^https?:[/]{2}[^\s@]+$/i, 'https://HOST/PATH, without user or password'),
+  REDIS_URL: urlLike(/^rediss?:/i, 'redis://HOST:6379'),
+  AUTH_JWKS_URL: (text) => {
+    const url = URL.parse(text)
+    if (!url || !isTrustworthy(url)) return 'must be an https URL, or a URL of this machine'
+    if (!url.username && !url.password) return undefined
+    return 'must have no user and no password: fetch() rejects them'
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: collectorLike('http://HOST:4318'),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collectorLike('http://HOST:4318/v1/traces'),
+  // The SDK accepts a list.
+  OTEL_TRACES_EXPORTER: (list) =>
+    list.split(',').every((name) => TRACE_EXPORTERS.includes(name.trim()))
+      ? undefined
+      : `must be one of ${TRACE_EXPORTERS.join(', ')}`,
+}
+
+function ruleErrors(data: NodeJS.ProcessEnv): string[] {
+  return Object.entries(rules).flatMap(([name, rule]) => {
+    const { [name]: value } = data
+    const problem = value === undefined ? undefined : rule(value, data)
+    return problem === undefined ? [] : [`${name} ${problem}`]
+  })
 }
 
 /** An attacker on the network can replace keys that are sent over plain HTTP. */

@@ -38,7 +38,6 @@ export const bufferCompression = fp(async (app: FastifyInstance) => {
   })
 })
 
-/** In the order of preference. */
 const ENCODINGS = ['zstd', 'br', 'gzip'] as const
 const encodings = new Negotiator({ supportedValues: [...ENCODINGS, 'identity'] })
 

@@ -16,11 +16,7 @@ export interface ServiceState {
   draining: boolean
 }
 
-/**
- * Limits of the HTTP server. docs/operations.md gives the reasons. The other limits
- * are in src/limits.
- * @param state counts the requests in flight
- */
+/** Limits of the HTTP server. docs/operations.md gives the reasons. The other limits are in src/limits. */
 export function httpLimits(config: Config, state: ServiceState) {
   return {
     // During shutdown, the service responds with `Connection: close`.
@@ -37,18 +33,18 @@ const MAX_HEADER_BYTES = 16_384
 /** Requests in flight on one client connection. Usual clients send one after the other. */
 const MAX_PIPELINED = 10
 
-/** Files besides the sockets of clients and of PostgreSQL: Node.js itself, log, metrics, Redis. */
+/** Files of Node.js itself, log, metrics and Redis. */
 const RESERVED_FILES = 100
 
-/** Files that the process may open, and client connections that they allow. */
 export interface SocketLimit {
+  /** Files that the process may open. */
   maxFiles: number
   maxSockets: number
 }
 
 /**
- * Maximum of client connections: MAX_SOCKETS, or less if the process may not open as many files. If
- * clients took all files, the service could not connect to PostgreSQL.
+ * Returns MAX_SOCKETS, or less if the process may not open as many files. If clients took all files, the
+ * service could not connect to PostgreSQL.
  * @throws ConfigurationError if the limit of files leaves no client connection
  */
 export function socketLimit(config: Config): SocketLimit {
@@ -81,8 +77,8 @@ function createLimitedServer(config: Config, handler: RequestListener): Server {
       headersTimeout: config.REQUEST_TIMEOUT_MS,
       // Interval at which Node.js checks both timeouts, in ms.
       connectionsCheckingInterval: 1_000,
-      // Load balancers usually close idle connections after 60 s. They must close first: otherwise they
-      // may send a request on a connection that the service is closing.
+      // Load balancers usually close idle connections after 60 s. Otherwise they may send a request on a
+      // connection that the service is closing.
       keepAliveTimeout: 72_000,
       // malformed-requests.ts checks it, to send the common error body.
       requireHostHeader: false,
@@ -98,8 +94,7 @@ function createLimitedServer(config: Config, handler: RequestListener): Server {
 
 /**
  * Counts the requests in flight, and closes a connection with more than MAX_PIPELINED of them. If a client
- * does not read its responses, Node.js stops reading requests. But it first handles all requests of a chunk:
- * 64 KB contain 2,000.
+ * does not read its responses, Node.js first handles all requests of a chunk: 64 KB contain 2,000.
  */
 function limitPipelining(handler: RequestListener, state: ServiceState): RequestListener {
   const pipelined = new WeakMap<Socket, number>()

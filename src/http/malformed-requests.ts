@@ -36,7 +36,7 @@ export const malformedRequests = fp(async (app: FastifyInstance) => {
   })
 })
 
-/** True if a request has a body (RFC 9112, section 6.3). */
+/** RFC 9112, section 6.3. */
 function hasBody({ headers }: FastifyRequest): boolean {
   const length = headers['content-length']
   return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined

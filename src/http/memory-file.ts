@@ -4,16 +4,13 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import { Negotiator } from '@fastify/accept-negotiator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** Sends a file as 200, or as 304 if the client has it. */
-export type SendFile = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+type SendFile = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
 type Content = string | Buffer
 
 /**
- * Serves a file from memory, so that a request needs no file descriptor. The first request compresses
- * it. @fastify/compress would do so for each one.
- * @param type media type
- * @param read called once, by the first request
+ * Serves a file from memory, so that a request needs no file descriptor. The first request reads and
+ * compresses it. @fastify/compress would compress it for each one.
  */
 export function memoryFile(type: string, read: () => Content | Promise<Content>): SendFile {
   let prepared: ReturnType<typeof prepare> | undefined

@@ -7,10 +7,7 @@ export const ALLOWED = ['GET', 'HEAD']
 // CONNECT never reaches a route: malformed-requests.ts rejects it.
 const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT')
 
-/**
- * Sends 405 with Allow for every other method, on every route that is registered after it (contract 7).
- * The response comes before authentication, without reading the body.
- */
+/** Sends 405 for every other method, on every route that is registered after it (contract 7). */
 export const methodNotAllowed = fp(async (app: FastifyInstance) => {
   for (const method of REJECTED) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
@@ -32,8 +29,8 @@ export function wrongMethod(): HttpError {
 }
 
 /**
- * Removes the Content-Length of 0 that Fastify sends with 304 for HEAD. It would mean the length of the
- * cached response (RFC 9110, section 8.6), and a cache would discard that.
+ * Removes the Content-Length of 0 that Fastify sends with 304 for HEAD. A cache would discard its
+ * response, which has another length (RFC 9110, section 8.6).
  */
 export const headRequests = fp(async (app: FastifyInstance) => {
   app.addHook('onRoute', (route) => {

@@ -24,8 +24,6 @@ export type MediaTypes<Type> = readonly [byDefault: Type, ...others: Type[]]
 /**
  * Selects the media type of a response (RFC 9110, section 12.5.1). Only a media range without wildcards
  * selects another type than the default. A header that accepts none of the types has no effect.
- * @param accept the Accept header
- * @param offered media types of the response, the default first
  */
 export function negotiate<Type extends string>(
   accept: string | undefined,
@@ -47,10 +45,7 @@ const RANGE = /(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g
 const WEIGHT = /;[ \t]*q=([^; \t]*)/
 const EXACT = /;[ \t]*ieee754compatible=(?:true|"true")[ \t]*(?:;|$)/
 
-/**
- * Finds the type that a media range in lower case accepts: none for an unknown type or a weight of 0. It
- * ignores all other parameters.
- */
+/** Finds the type that a media range in lower case accepts: none for an unknown type or a weight of 0. */
 function choiceOf<Type extends string>(range: string, offered: MediaTypes<Type>) {
   const weight = Number(WEIGHT.exec(range)?.[1] ?? 1)
   if (!(weight > 0 && weight <= 1)) return []

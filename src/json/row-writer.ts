@@ -1,6 +1,5 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 
-/** A column of a row, and its place in the item. */
 interface Column {
   name: string
   schema: TSchema
@@ -38,9 +37,9 @@ export interface RowWriter {
 const MAX_TEMPLATES = 1_000
 
 /**
- * Compiles the writer of an item from its response schema. It writes field names from the schema and
- * values from the row in one pass. The digits of decimals are the bytes from PostgreSQL (contract 11).
- * Copying is most of the cost, so constant parts around nulls are merged, and bytes are copied as words.
+ * Compiles the writer of an item from its response schema. The digits of decimals are the bytes from
+ * PostgreSQL (contract 11). Copying is most of the cost, so constant parts around nulls are merged, and
+ * bytes are copied as words.
  * @param skipped columns of the row before those of the item
  * @param templateOf format of a row: JSON by default
  */
@@ -163,7 +162,6 @@ export const csvTemplate: TemplateOf = (columns, isNull) => {
   return template
 }
 
-/** Names of the columns, as the first line of CSV. */
 export function csvHeader(item: TObject): string {
   const names = columnsOf(item).map(({ name }) => name.replace('retentionDetail.', ''))
   return `${names.join(',')}\r\n`
@@ -186,7 +184,7 @@ function constantLength({ before, after }: Template): number {
   return before.reduce((sum, part) => sum + part.length, after.length)
 }
 
-/** Finds the start and end of each value. Returns the null columns, one bit for each. */
+/** Finds each value. Returns the null columns, one bit for each. */
 function locate(
   block: DataView,
   start: number,
@@ -251,17 +249,20 @@ function writeConstant({ length, words }: Constant, target: DataView, at: number
   return at + length
 }
 
-/**
- * Copies a value. Its last word can contain bytes after the value, which the next output replaces. V8
- * keeps these integers in registers. Calls of Buffer.copy() take longer, because most values are short.
- */
-function copy(
+/** Writes the bytes of a value at `begin`. Returns the position after them. */
+type WriteBytes = (
   source: DataView,
   from: number,
   end: number,
   target: DataView,
   begin: number,
-): number {
+) => number
+
+/**
+ * Copies a value. Its last word can contain bytes after the value, which the next output replaces. V8
+ * keeps these integers in registers. Calls of Buffer.copy() take longer, because most values are short.
+ */
+const copy: WriteBytes = (source, from, end, target, begin) => {
   const shift = begin - from
   if (end + WORD <= source.byteLength) {
     for (let i = from; i < end; i += WORD) {
@@ -272,13 +273,7 @@ function copy(
 }
 
 /** Copies four bytes at once if none of them needs an escape. */
-function writeEscaped(
-  source: DataView,
-  from: number,
-  end: number,
-  target: DataView,
-  begin: number,
-): number {
+const writeEscaped: WriteBytes = (source, from, end, target, begin) => {
   let at = begin
   let i = from
   for (; i + 4 <= end; i += 4) {
@@ -306,13 +301,7 @@ function hasEscape(bytes: number): boolean {
   return (found & 0x80808080) !== 0
 }
 
-function escapeBytes(
-  source: DataView,
-  from: number,
-  end: number,
-  target: DataView,
-  begin: number,
-): number {
+const escapeBytes: WriteBytes = (source, from, end, target, begin) => {
   let at = begin
   for (let i = from; i < end; i += 1) {
     const byte = source.getUint8(i)
@@ -324,13 +313,7 @@ function escapeBytes(
   return at
 }
 
-function writeDoubled(
-  source: DataView,
-  from: number,
-  end: number,
-  target: DataView,
-  begin: number,
-): number {
+const writeDoubled: WriteBytes = (source, from, end, target, begin) => {
   let at = begin
   for (let i = from; i < end; i += 1) {
     const byte = source.getUint8(i)

@@ -35,7 +35,6 @@ export const AccountTransactionTypes = {
   UNKNOWN: 'Not classified correctly so far',
 } as const
 
-/** Type of an account transaction (section 2.5). */
 export const AccountTransactionType = Part(
   'AccountTransactionType',
   ClosedList(AccountTransactionTypes, {
@@ -53,10 +52,7 @@ export const AccountTransactionType = Part(
 
 const { investment, ...costs } = TransactionTerms
 
-/**
- * A movement of cash (section 2.3). Its 21 fields are always present, in this order. Unknown fields
- * are null; the two identifiers, the type and the amount are never null.
- */
+/** A movement of cash (section 2.3), with its fields in this order. */
 export const AccountTransaction = Component(
   'AccountTransaction',
   Type.Object(

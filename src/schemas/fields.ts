@@ -1,22 +1,22 @@
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 
-/** A schema with a name, its `$id`: the app registers it once, and other schemas refer to it. */
+/** A schema that the app registers once by its `$id`, and that other schemas refer to. */
 export type Named<T extends TSchema> = T & { $id: string }
 
-/** Names a schema. The name becomes its key in `components.schemas` of the OpenAPI document. */
+/** Names a schema, also in `components.schemas` of the OpenAPI document. */
 export function Component<T extends TSchema>(name: string, schema: T): Named<T> {
   return { ...schema, $id: name }
 }
 
 /**
- * Names a schema that fields copy. A field keeps the whole schema, which validation and the row writer
- * read. The OpenAPI document replaces each copy by a reference to `components.schemas`.
+ * Names a schema that fields copy, because validation and the row writer need it whole. The OpenAPI
+ * document replaces each copy by a reference.
  */
 export function Part<T extends TSchema>(name: string, schema: T): T {
   return { ...schema, [PART]: name }
 }
 
-/** Keyword of a schema and its copies: the name of the part. */
+/** Keyword with the name of a part. */
 export const PART = 'x-part'
 
 /** Refers to a component, and has its type. */
@@ -31,21 +31,18 @@ export function columnOf(path: string): string {
   return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`)
 }
 
-/** Documentation of a value; it does not validate anything. */
 interface Annotations {
   title: string
   description: string
   examples?: readonly unknown[]
 }
 
-/** Replaces the annotations of a schema by those of one field. */
 export function Described<T extends TSchema>(schema: T, annotations: Annotations): T {
   return { ...schema, ...annotations }
 }
 
 /**
- * Allows null for an unknown value (contract 10: a field is never left out). The result is
- * `["string", "null"]`, which client generators turn into `string | null`. The schema needs a `type`:
+ * Allows null for an unknown value (contract 10: a field is never left out). The schema needs a `type`:
  * a reference or a union has none.
  */
 export function Nullable<T extends TSchema>(
@@ -67,10 +64,7 @@ interface ClosedListAnnotations<Entry> extends Annotations {
   extensions?: Record<`x-${string}`, unknown>
 }
 
-/**
- * String of a closed list: the keys of `entries`. The description ends in a table of them. Generators
- * write the meanings of `x-enum-descriptions` next to the values.
- */
+/** String of a closed list: the keys of `entries`. The description ends in a table of them. */
 export function ClosedList<Value extends string, Entry>(
   entries: Record<Value, Entry>,
   { title, description, columns, meaning, examples, extensions }: ClosedListAnnotations<Entry>,
@@ -93,7 +87,6 @@ export function ClosedList<Value extends string, Entry>(
   })
 }
 
-/** An identifier. The service writes it in lower case. */
 export const Uuid = Type.String({
   format: 'uuid',
   pattern: '^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
@@ -114,7 +107,6 @@ export const DECIMAL_FRACTION_DIGITS = 38
 const DECIMAL_ADVICE =
   'A binary float keeps about 16 digits: read these fields with a parser that supports decimals.'
 
-/** Advice on decimals for developers of clients; part of several descriptions. */
 export const DECIMAL_RULE =
   'Decimals are exact: they have the digits that the institution gave, with trailing zeros and ' +
   `without an exponent. A decimal has up to ${DECIMAL_INTEGER_DIGITS} digits before the point ` +
@@ -135,7 +127,6 @@ export const Decimal = Part(
   }),
 )
 
-/** A decimal as a JSON string. */
 const EXACT_DECIMAL = `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`
 
 /**
@@ -172,7 +163,6 @@ function mapValues<From, To>(object: Record<string, From>, map: (value: From) =>
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, map(value)]))
 }
 
-/** Code of a currency. Not an enum: institutions also write codes outside ISO 4217. */
 export const Currency = Described(ShortText, {
   title: 'Currency',
   description:
@@ -185,10 +175,7 @@ const YEAR = '(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)'
 const MONTH = '(?:0[1-9]|1[0-2])'
 const DAY = '(?:0[1-9]|[12][0-9]|3[01])'
 
-/**
- * A calendar day without a time zone, years 0001 to 9999 (contract 3). The pattern checks the
- * notation and the year; the format `date` checks that the day exists.
- */
+/** A calendar day (contract 3). The format `date` checks that the day exists. */
 export const CalendarDate = Type.String({
   format: 'date',
   pattern: `^${YEAR}-${MONTH}-${DAY}$`,
@@ -217,10 +204,7 @@ const zoneOf = (fields: 'operation' | 'value') =>
     examples: ['Europe/Madrid'],
   })
 
-/**
- * Ten fields that portfolio and account transactions share, in the order of sections 2.2 and 2.3. At
- * least one of `operationDateDay` and `valueDateDay` is known.
- */
+/** Fields of both types of transaction, in the order of sections 2.2 and 2.3. */
 export const TransactionDates = {
   operationDateDay: Nullable(CalendarDate, {
     title: 'Operation date',
@@ -258,7 +242,7 @@ export const TransactionDates = {
   originalValueDateTz: zoneOf('value'),
 }
 
-/** Fields on cost, currency and investment that both types of transaction share (sections 2.2, 2.3). */
+/** Fields of both types of transaction on cost, currency and investment (sections 2.2 and 2.3). */
 export const TransactionTerms = {
   exchangeRate: Nullable(Decimal, {
     title: 'Exchange rate',

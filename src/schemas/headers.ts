@@ -99,10 +99,7 @@ export const OPTIONAL_HEADERS = new Set([
   ...['RateLimit', 'RateLimit-Policy'],
 ])
 
-/**
- * Request headers that the service reads, without `Authorization`. They have no pattern: the service
- * ignores unusable values, and never returns 400 for them.
- */
+/** Request headers without `Authorization`. They have no pattern: unusable values have no effect. */
 export const RequestHeaders = Type.Object(
   {
     'If-None-Match': Type.Optional(

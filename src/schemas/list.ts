@@ -32,19 +32,18 @@ export const DEFAULT_LIMIT = 1000
 /** Largest value of the setting `MAX_LIMIT`. */
 export const LARGEST_LIMIT = 100_000
 
-/** Page if the request has no `page`: the first (section 8). */
+/** Page if the request has no `page` (section 8). */
 export const DEFAULT_PAGE = 0
 
-/** Largest `page` (contract 2): the largest 32-bit integer. */
+/** Largest `page` (contract 2). */
 export const MAXIMUM_PAGE = 2_147_483_647
 
 /** Digits only: no sign, blank, point or exponent. The route checks the range of the number. */
 const DIGITS = '^[0-9]+$'
 
 /**
- * Query parameters of the two paged lists (sections 4.1 and 4.2), as strings. An unknown parameter is
- * rejected: a misspelt filter would otherwise return all rows.
- * @param maximumLimit largest `limit`, from the settings
+ * Query parameters of the two paged lists (sections 4.1 and 4.2). An unknown parameter is rejected: a
+ * misspelt filter would otherwise return all rows.
  */
 export function ListQuery(maximumLimit: number) {
   return Type.Object(
@@ -114,10 +113,7 @@ export function ListQuery(maximumLimit: number) {
 }
 export type ListQuery = Static<ReturnType<typeof ListQuery>>
 
-/**
- * One page of a list (section 2.1). `limit` and `page` are the applied values. `totalItems` counts the
- * rows of all pages, in the same snapshot as the items (contract 9).
- */
+/** One page of a list (section 2.1, contract 9). */
 export function ListEnvelope<Item extends TSchema>(
   item: Named<Item>,
   { name, title, description }: { name: string; title: string; description: string },

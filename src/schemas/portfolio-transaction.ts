@@ -65,7 +65,6 @@ export const PortfolioTransactionTypes = {
   UNKNOWN: ['=', 'Not classified correctly so far'],
 } as const satisfies Record<string, readonly [Impact, meaning: string]>
 
-/** Type of a portfolio transaction (section 2.4). */
 export const PortfolioTransactionType = Part(
   'PortfolioTransactionType',
   ClosedList(PortfolioTransactionTypes, {
@@ -116,10 +115,7 @@ export const RetentionDetail = Part(
 
 const { exchangeRate, investment, ...costs } = TransactionTerms
 
-/**
- * A movement of an investment (section 2.2). Its 26 fields are always present, in this order. Unknown
- * fields are null; the two identifiers and the type are never null.
- */
+/** A movement of an investment (section 2.2), with its fields in this order. */
 export const PortfolioTransaction = Component(
   'PortfolioTransaction',
   Type.Object(

@@ -51,13 +51,13 @@ export const ParameterError = Component(
 export type ParameterError = Static<typeof ParameterError>
 
 interface ProblemType {
-  readonly status: number
-  readonly title: string
-  readonly meaning: string
+  status: number
+  title: string
+  meaning: string
   /** Advice to developers of clients, in Markdown. */
-  readonly action: string
+  action: string
   /** Text of `detail`, unless the error has a more exact one. */
-  readonly detail: string
+  detail: string
 }
 
 const UNAUTHORIZED = { status: 401, title: 'Unauthorized' } as const
@@ -219,7 +219,7 @@ export const Problem = Component(
 )
 export type Problem = Static<typeof Problem>
 
-/** Query string of the `invalid_request` example. */
+/** Query string of the example of `invalid_request`. */
 export const INVALID_QUERY = 'form=2025-01-01&to=2025-02-30'
 
 const errors: ParameterError[] = [

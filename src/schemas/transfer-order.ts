@@ -36,10 +36,7 @@ export const Company = Part(
   ),
 )
 
-/**
- * An order to transfer assets that the user completed (section 2.7). Its 12 fields are always
- * present, in this order. Unknown fields are null; the identifier is never null.
- */
+/** An order to transfer assets that the user completed (section 2.7), with its fields in this order. */
 export const AssetsTransferOrder = Component(
   'AssetsTransferOrder',
   Type.Object(

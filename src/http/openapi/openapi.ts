@@ -30,9 +30,12 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
   const examples = await readDemoResponses()
   await app.register(swagger, {
     openapi: {
-      ...base,
+      openapi: '3.1.0',
       info: {
-        ...base.info,
+        title: 'Investment Data Query Service',
+        version: packageJson.version,
+        // The notation of SPDX for a license that its list does not have.
+        license: { name: packageJson.license, identifier: `LicenseRef-${packageJson.license}` },
         description: `${guide}\n${errorCodes()}`,
         ...(CONTACT_URL === undefined ? {} : { contact: { url: CONTACT_URL } }),
       },
@@ -42,6 +45,23 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
           ? { url: '/', description: 'The service that serves this document' }
           : { url: address },
       ],
+      tags: [
+        { name: 'Transactions', description: 'Movements of investments and of cash, in pages' },
+        {
+          name: 'Transfer orders',
+          description: 'Orders to transfer assets that the user completed',
+        },
+      ],
+      security: [{ appToken: [] }],
+      components: {
+        securitySchemes: {
+          appToken: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'Token of the calling app. It identifies the app only.',
+          },
+        },
+      },
     },
     // A proxy removes the path of PUBLIC_URL, which is no part of the routes.
     stripBasePath: false,
@@ -76,28 +96,4 @@ function errorCodes(): string {
       `### \`${code}\`\n\n**${status} ${title}.** ${meaning}. ${action}\n`,
   )
   return sections.join('\n')
-}
-
-const base = {
-  openapi: '3.1.0',
-  info: {
-    title: 'Investment Data Query Service',
-    version: packageJson.version,
-    // The notation of SPDX for a license that its list does not have.
-    license: { name: packageJson.license, identifier: `LicenseRef-${packageJson.license}` },
-  },
-  tags: [
-    { name: 'Transactions', description: 'Movements of investments and of cash, in pages' },
-    { name: 'Transfer orders', description: 'Orders to transfer assets that the user completed' },
-  ],
-  security: [{ appToken: [] }],
-  components: {
-    securitySchemes: {
-      appToken: {
-        type: 'http' as const,
-        scheme: 'bearer',
-        description: 'Token of the calling app. It identifies the app only.',
-      },
-    },
-  },
 }
