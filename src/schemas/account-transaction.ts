@@ -1,11 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import {
   ClosedList,
-  Component,
   DECIMAL_RULE,
   Decimal,
   Described,
-  Part,
+  PART,
   TransactionDates,
   TransactionTerms,
   Uuid,
@@ -35,64 +34,60 @@ export const AccountTransactionTypes = {
   UNKNOWN: 'Not classified correctly so far',
 } as const
 
-export const AccountTransactionType = Part(
-  'AccountTransactionType',
-  ClosedList(AccountTransactionTypes, {
-    title: 'Account transaction type',
-    description: [
-      'Reason why the cash balance changed, from a closed list.',
-      '',
-      'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is',
-      'resolved and the credential connects again, the same `movementId` has the correct type.',
-    ].join('\n'),
-    meaning: (meaning) => meaning,
-    examples: ['DEPOSIT'],
-  }),
-)
+export const AccountTransactionType = ClosedList(AccountTransactionTypes, {
+  title: 'Account transaction type',
+  description: [
+    'Reason why the cash balance changed, from a closed list.',
+    '',
+    'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is',
+    'resolved and the credential connects again, the same `movementId` has the correct type.',
+  ].join('\n'),
+  meaning: (meaning) => meaning,
+  examples: ['DEPOSIT'],
+  extensions: { [PART]: 'AccountTransactionType' },
+})
 
 const { investment, ...costs } = TransactionTerms
 
 /** A movement of cash (section 2.3), with its fields in this order. */
-export const AccountTransaction = Component(
-  'AccountTransaction',
-  Type.Object(
-    {
-      movementId: Described(Uuid, {
-        title: 'Movement',
-        description: 'Identifier of the transaction. It does not change when a field is corrected.',
-        examples: ['94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264'],
-      }),
-      accountId: Described(Uuid, {
-        title: 'Account',
-        description: 'Identifier of the account whose balance the transaction changes.',
-        examples: ['3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3'],
-      }),
-      type: AccountTransactionType,
-      amount: Described(Decimal, {
-        title: 'Amount',
-        description:
-          'Change of the cash balance, in `currency`: positive for cash that comes in, negative ' +
-          'for cash that goes out. The sign is the institution’s.',
-        examples: [-49.9],
-      }),
-      ...costs,
-      ...TransactionDates,
-      investment,
-    },
-    {
-      additionalProperties: false,
-      title: 'Account transaction',
+export const AccountTransaction = Type.Object(
+  {
+    movementId: Described(Uuid, {
+      title: 'Movement',
+      description: 'Identifier of the transaction. It does not change when a field is corrected.',
+      examples: ['94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264'],
+    }),
+    accountId: Described(Uuid, {
+      title: 'Account',
+      description: 'Identifier of the account whose balance the transaction changes.',
+      examples: ['3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3'],
+    }),
+    type: AccountTransactionType,
+    amount: Described(Decimal, {
+      title: 'Amount',
       description:
-        'A movement of cash in one account. It always changes the balance. Every field is ' +
-        `present; null means unknown. ${DECIMAL_RULE}`,
-    },
-  ),
+        'Change of the cash balance, in `currency`: positive for cash that comes in, negative ' +
+        'for cash that goes out. The sign is the institution’s.',
+      examples: [-49.9],
+    }),
+    ...costs,
+    ...TransactionDates,
+    investment,
+  },
+  {
+    $id: 'AccountTransaction',
+    additionalProperties: false,
+    title: 'Account transaction',
+    description:
+      'A movement of cash in one account. It always changes the balance. Every field is ' +
+      `present; null means unknown. ${DECIMAL_RULE}`,
+  },
 )
 export type AccountTransaction = Static<typeof AccountTransaction>
 
 /** A page of account transactions (sections 2.1 and 4.2). */
 export const AccountTransactionList = ListEnvelope(AccountTransaction, {
-  name: 'AccountTransactionList',
+  $id: 'AccountTransactionList',
   title: 'Account transactions',
   description: 'One page of the account transactions of a connection.',
 })

@@ -1,27 +1,14 @@
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 
-/** A schema that the app registers once by its `$id`, and that other schemas refer to. */
-export type Named<T extends TSchema> = T & { $id: string }
-
-/** Names a schema, also in `components.schemas` of the OpenAPI document. */
-export function Component<T extends TSchema>(name: string, schema: T): Named<T> {
-  return { ...schema, $id: name }
-}
-
 /**
- * Names a schema that fields copy, because validation and the row writer need it whole. The OpenAPI
- * document replaces each copy by a reference.
+ * Keyword with the name of a part: a schema that fields copy, because validation and the row writer need
+ * it whole. The OpenAPI document replaces each copy by a reference.
  */
-export function Part<T extends TSchema>(name: string, schema: T): T {
-  return { ...schema, [PART]: name }
-}
-
-/** Keyword with the name of a part. */
 export const PART = 'x-part'
 
-/** Refers to a component, and has its type. */
-export function Reference<T extends TSchema>(component: Named<T>): TUnsafe<Static<T>> {
-  return Type.Unsafe<Static<T>>(Type.Ref(component.$id))
+/** Refers to a schema by its `$id`, and has its type. The app registers the schema once. */
+export function Reference<T extends TSchema>({ $id }: T): TUnsafe<Static<T>> {
+  return Type.Unsafe<Static<T>>(Type.Ref(String($id)))
 }
 
 /** Maps a field to its column: `operationDateDay` to operation_date_day, `marketer.cif` to marketer_cif. */
@@ -116,16 +103,14 @@ export const DECIMAL_RULE =
  * An exact decimal (contract 11): a JSON number for the client, a string of digits in this
  * program. A JavaScript number would round it.
  */
-export const Decimal = Part(
-  'Decimal',
-  Type.Unsafe<string>({
-    type: 'number',
-    format: 'decimal',
-    title: 'Decimal',
-    description: DECIMAL_RULE,
-    examples: [1250.75],
-  }),
-)
+export const Decimal = Type.Unsafe<string>({
+  [PART]: 'Decimal',
+  type: 'number',
+  format: 'decimal',
+  title: 'Decimal',
+  description: DECIMAL_RULE,
+  examples: [1250.75],
+})
 
 const EXACT_DECIMAL = `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`
 

@@ -1,13 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import {
-  CalendarDate,
-  Component,
-  Described,
-  EFFECTIVE_DATE,
-  type Named,
-  Reference,
-  Uuid,
-} from './fields.ts'
+import { CalendarDate, Described, EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
 
 /**
  * Path parameter that selects the connection (sections 4 and 5). Any string is valid: a malformed
@@ -46,68 +38,56 @@ const DIGITS = '^[0-9]+$'
  * misspelt filter would otherwise return all rows.
  */
 export function ListQuery(maximumLimit: number) {
-  return Type.Object(
-    {
-      from: Type.Optional(
-        Described(CalendarDate, {
-          title: 'From',
-          description:
-            `First day of the result, inclusive, as YYYY-MM-DD. It is compared with ` +
-            `${EFFECTIVE_DATE}. Without it, the result starts with the oldest row.`,
-          examples: ['2025-01-01'],
-        }),
-      ),
-      to: Type.Optional(
-        Described(CalendarDate, {
-          title: 'To',
-          description:
-            'Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared ' +
-            'with the same date as `from`. Without it, the result ends with the newest row.',
-          examples: ['2025-03-31'],
-        }),
-      ),
-      limit: Type.Optional(
-        Type.String({
-          pattern: DIGITS,
-          default: String(DEFAULT_LIMIT),
-          title: 'Limit',
-          description:
-            `Rows of a page, 1 to ${maximumLimit}, in digits. A larger value is rejected with ` +
-            '400, because a smaller page would lose rows.',
-          examples: ['100'],
-        }),
-      ),
-      page: Type.Optional(
-        Type.String({
-          pattern: DIGITS,
-          default: String(DEFAULT_PAGE),
-          title: 'Page',
-          description:
-            `Number of the page, 0 to ${MAXIMUM_PAGE}, in digits; the first page is 0. A page ` +
-            'past the last one has no items, and has `totalItems`.',
-          examples: ['0'],
-        }),
-      ),
-      since: Type.Optional(
-        Type.String({
-          title: 'Since',
-          description:
-            'Returns the changes instead of a page. `start` returns all rows. Later requests send ' +
-            'the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.',
-          examples: ['start'],
-        }),
-      ),
-      version: Type.Optional(
-        Type.String({
-          pattern: '^[0-9]{1,19}\\.[0-9]{1,19}$',
-          title: 'Version',
-          description:
-            'Data version that the response must have: `Data-Version` of the first page. If the ' +
-            'data has changed since, the response is 412. Not together with `since`.',
-          examples: ['184.1741966927042118'],
-        }),
-      ),
-    },
+  return Type.Partial(
+    Type.Object({
+      from: Described(CalendarDate, {
+        title: 'From',
+        description:
+          `First day of the result, inclusive, as YYYY-MM-DD. It is compared with ` +
+          `${EFFECTIVE_DATE}. Without it, the result starts with the oldest row.`,
+        examples: ['2025-01-01'],
+      }),
+      to: Described(CalendarDate, {
+        title: 'To',
+        description:
+          'Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared ' +
+          'with the same date as `from`. Without it, the result ends with the newest row.',
+        examples: ['2025-03-31'],
+      }),
+      limit: Type.String({
+        pattern: DIGITS,
+        default: String(DEFAULT_LIMIT),
+        title: 'Limit',
+        description:
+          `Rows of a page, 1 to ${maximumLimit}, in digits. A larger value is rejected with ` +
+          '400, because a smaller page would lose rows.',
+        examples: ['100'],
+      }),
+      page: Type.String({
+        pattern: DIGITS,
+        default: String(DEFAULT_PAGE),
+        title: 'Page',
+        description:
+          `Number of the page, 0 to ${MAXIMUM_PAGE}, in digits; the first page is 0. A page ` +
+          'past the last one has no items, and has `totalItems`.',
+        examples: ['0'],
+      }),
+      since: Type.String({
+        title: 'Since',
+        description:
+          'Returns the changes instead of a page. `start` returns all rows. Later requests send ' +
+          'the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.',
+        examples: ['start'],
+      }),
+      version: Type.String({
+        pattern: '^[0-9]{1,19}\\.[0-9]{1,19}$',
+        title: 'Version',
+        description:
+          'Data version that the response must have: `Data-Version` of the first page. If the ' +
+          'data has changed since, the response is 412. Not together with `since`.',
+        examples: ['184.1741966927042118'],
+      }),
+    }),
     { additionalProperties: false, title: 'List query' },
   )
 }
@@ -115,75 +95,72 @@ export type ListQuery = Static<ReturnType<typeof ListQuery>>
 
 /** One page of a list (section 2.1, contract 9). */
 export function ListEnvelope<Item extends TSchema>(
-  item: Named<Item>,
-  { name, title, description }: { name: string; title: string; description: string },
+  item: Item,
+  annotations: { $id: string; title: string; description: string },
 ) {
-  return Component(
-    name,
-    Type.Object(
-      {
-        items: Type.Array(Reference(item), {
+  return Type.Object(
+    {
+      items: Type.Array(Reference(item), {
+        maxItems: LARGEST_LIMIT,
+        title: 'Items',
+        description:
+          `Rows of this page, newest first. They are sorted by ${EFFECTIVE_DATE}; then by ` +
+          '`operationDateHour` (null last); then by identifier; all descending. A page past the ' +
+          'last one is empty. With `since`: changed rows, in the order of their last change.',
+      }),
+      limit: Type.Integer({
+        format: 'int32',
+        minimum: 1,
+        maximum: LARGEST_LIMIT,
+        title: 'Limit',
+        description:
+          'Maximum number of rows in a page, as applied. With `since`, removed rows count, too.',
+        examples: [DEFAULT_LIMIT],
+      }),
+      page: Type.Integer({
+        format: 'int32',
+        minimum: 0,
+        maximum: MAXIMUM_PAGE,
+        title: 'Page',
+        description: 'Number of this page, as applied; the first page is 0.',
+        examples: [0],
+      }),
+      totalItems: Type.Integer({
+        format: 'int64',
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        title: 'Total of items',
+        description:
+          'Exact number of rows between `from` and `to` on all pages, counted in the same ' +
+          'snapshot as the items. With `since`: of all rows.',
+        examples: [5213],
+      }),
+      removed: Type.Optional(
+        Type.Array(Uuid, {
           maxItems: LARGEST_LIMIT,
-          title: 'Items',
+          title: 'Removed',
+          description: 'Only with `since`: identifiers of rows that no longer exist.',
+        }),
+      ),
+      nextCursor: Type.Optional(
+        Type.String({
+          maxLength: 128,
+          title: 'Next cursor',
           description:
-            `Rows of this page, newest first. They are sorted by ${EFFECTIVE_DATE}; then by ` +
-            '`operationDateHour` (null last); then by identifier; all descending. A page past the ' +
-            'last one is empty. With `since`: changed rows, in the order of their last change.',
+            'Only with `since`: value of `since` for the next request. Opaque; valid for at ' +
+            'least 400 days.',
+          examples: ['AAAAA3____8AAAAB_____xXQAZE'],
         }),
-        limit: Type.Integer({
-          format: 'int32',
-          minimum: 1,
-          maximum: LARGEST_LIMIT,
-          title: 'Limit',
+      ),
+      hasMore: Type.Optional(
+        Type.Boolean({
+          title: 'Has more',
           description:
-            'Maximum number of rows in a page, as applied. With `since`, removed rows count, too.',
-          examples: [DEFAULT_LIMIT],
+            'Only with `since`: true if more changes exist. When it is false, the copy of the ' +
+            'client has exactly `totalItems` rows.',
         }),
-        page: Type.Integer({
-          format: 'int32',
-          minimum: 0,
-          maximum: MAXIMUM_PAGE,
-          title: 'Page',
-          description: 'Number of this page, as applied; the first page is 0.',
-          examples: [0],
-        }),
-        totalItems: Type.Integer({
-          format: 'int64',
-          minimum: 0,
-          maximum: Number.MAX_SAFE_INTEGER,
-          title: 'Total of items',
-          description:
-            'Exact number of rows between `from` and `to` on all pages, counted in the same ' +
-            'snapshot as the items. With `since`: of all rows.',
-          examples: [5213],
-        }),
-        removed: Type.Optional(
-          Type.Array(Uuid, {
-            maxItems: LARGEST_LIMIT,
-            title: 'Removed',
-            description: 'Only with `since`: identifiers of rows that no longer exist.',
-          }),
-        ),
-        nextCursor: Type.Optional(
-          Type.String({
-            maxLength: 128,
-            title: 'Next cursor',
-            description:
-              'Only with `since`: value of `since` for the next request. Opaque; valid for at ' +
-              'least 400 days.',
-            examples: ['AAAAA3____8AAAAB_____xXQAZE'],
-          }),
-        ),
-        hasMore: Type.Optional(
-          Type.Boolean({
-            title: 'Has more',
-            description:
-              'Only with `since`: true if more changes exist. When it is false, the copy of the ' +
-              'client has exactly `totalItems` rows.',
-          }),
-        ),
-      },
-      { additionalProperties: false, title, description },
-    ),
+      ),
+    },
+    { additionalProperties: false, ...annotations },
   )
 }

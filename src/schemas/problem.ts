@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { ClosedList, Component, Reference } from './fields.ts'
+import { ClosedList, Reference } from './fields.ts'
 
 /** Reasons to reject a query parameter (contract 2, 3 and 5). */
 const ParameterErrorCode = ClosedList(
@@ -25,28 +25,26 @@ export type ParameterErrorCode = Static<typeof ParameterErrorCode>
 export const MAX_PARAMETER_ERRORS = 20
 
 /** One error of one query parameter in a 400. Generated clients know it as `ParameterFault`. */
-export const ParameterError = Component(
-  'ParameterFault',
-  Type.Object(
-    {
-      parameter: Type.String({
-        title: 'Parameter',
-        description: 'Name of the query parameter, as in the request.',
-        examples: ['limit'],
-      }),
-      code: ParameterErrorCode,
-      detail: Type.String({
-        title: 'Detail',
-        description: 'The rule in words, for people.',
-        examples: ['limit must be between 1 and 10000.'],
-      }),
-    },
-    {
-      additionalProperties: false,
-      title: 'Parameter error',
-      description: 'One error of one query parameter.',
-    },
-  ),
+export const ParameterError = Type.Object(
+  {
+    parameter: Type.String({
+      title: 'Parameter',
+      description: 'Name of the query parameter, as in the request.',
+      examples: ['limit'],
+    }),
+    code: ParameterErrorCode,
+    detail: Type.String({
+      title: 'Detail',
+      description: 'The rule in words, for people.',
+      examples: ['limit must be between 1 and 10000.'],
+    }),
+  },
+  {
+    $id: 'ParameterFault',
+    additionalProperties: false,
+    title: 'Parameter error',
+    description: 'One error of one query parameter.',
+  },
 )
 export type ParameterError = Static<typeof ParameterError>
 
@@ -163,59 +161,57 @@ const problemTypes = Object.values(ProblemCodes)
 const REQUEST_ID = '6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'
 
 /** Body of every error (contract 16), with the member names of RFC 9457. */
-export const Problem = Component(
-  'Problem',
-  Type.Object(
-    {
-      status: Type.Unsafe<(typeof problemTypes)[number]['status']>({
-        type: 'integer',
-        format: 'int32',
-        minimum: 400,
-        maximum: 599,
-        enum: [...new Set(problemTypes.map(({ status }) => status))].sort(),
-        title: 'Status',
-        description: 'HTTP status of the response.',
-        examples: [404],
+export const Problem = Type.Object(
+  {
+    status: Type.Unsafe<(typeof problemTypes)[number]['status']>({
+      type: 'integer',
+      format: 'int32',
+      minimum: 400,
+      maximum: 599,
+      enum: [...new Set(problemTypes.map(({ status }) => status))].sort(),
+      title: 'Status',
+      description: 'HTTP status of the response.',
+      examples: [404],
+    }),
+    code: ClosedList(ProblemCodes, {
+      title: 'Code',
+      description: 'Type of the error, for programs; from a closed list.',
+      columns: { Status: ({ status }) => String(status) },
+      meaning: ({ meaning }) => meaning,
+      examples: ['connection_not_found'],
+    }),
+    title: Type.String({
+      title: 'Title',
+      description: 'The status in words; the same for every error of one status.',
+      examples: ['Not Found'],
+    }),
+    detail: Type.String({
+      title: 'Detail',
+      description: 'The cause of this error, for people. Programs read `code`.',
+      examples: ['This app has no connection with this token.'],
+    }),
+    requestId: Type.String({
+      title: 'Request',
+      description: '`X-Request-ID` of the response. Quote it when you report an error.',
+      examples: [REQUEST_ID],
+    }),
+    errors: Type.Optional(
+      Type.Array(Reference(ParameterError), {
+        minItems: 1,
+        maxItems: MAX_PARAMETER_ERRORS,
+        title: 'Errors',
+        description:
+          `Errors of the query parameters, ${MAX_PARAMETER_ERRORS} at most; only with ` +
+          '`invalid_request`. With more errors, `detail` has their number.',
       }),
-      code: ClosedList(ProblemCodes, {
-        title: 'Code',
-        description: 'Type of the error, for programs; from a closed list.',
-        columns: { Status: ({ status }) => String(status) },
-        meaning: ({ meaning }) => meaning,
-        examples: ['connection_not_found'],
-      }),
-      title: Type.String({
-        title: 'Title',
-        description: 'The status in words; the same for every error of one status.',
-        examples: ['Not Found'],
-      }),
-      detail: Type.String({
-        title: 'Detail',
-        description: 'The cause of this error, for people. Programs read `code`.',
-        examples: ['This app has no connection with this token.'],
-      }),
-      requestId: Type.String({
-        title: 'Request',
-        description: '`X-Request-ID` of the response. Quote it when you report an error.',
-        examples: [REQUEST_ID],
-      }),
-      errors: Type.Optional(
-        Type.Array(Reference(ParameterError), {
-          minItems: 1,
-          maxItems: MAX_PARAMETER_ERRORS,
-          title: 'Errors',
-          description:
-            `Errors of the query parameters, ${MAX_PARAMETER_ERRORS} at most; only with ` +
-            '`invalid_request`. With more errors, `detail` has their number.',
-        }),
-      ),
-    },
-    {
-      additionalProperties: false,
-      title: 'Problem',
-      description: 'Reason of the error: one body for every error of every endpoint.',
-    },
-  ),
+    ),
+  },
+  {
+    $id: 'Problem',
+    additionalProperties: false,
+    title: 'Problem',
+    description: 'Reason of the error: one body for every error of every endpoint.',
+  },
 )
 export type Problem = Static<typeof Problem>
 

@@ -1,6 +1,6 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import type { FastifySchema } from 'fastify'
-import { exactDecimals, type Named, Reference } from '../../schemas/fields.ts'
+import { exactDecimals, Reference } from '../../schemas/fields.ts'
 import { RequestHeaders, ResponseHeaders } from '../../schemas/headers.ts'
 import { ConnectionParams } from '../../schemas/list.ts'
 import { Problem, problemExamples } from '../../schemas/problem.ts'
@@ -11,7 +11,7 @@ interface Operation extends FastifySchema {
   /** Name of the function in a generated client. */
   operationId: string
   querystring: TObject
-  response: { 200: Named<TSchema> }
+  response: { 200: TSchema }
 }
 
 /** Exports of the lists, with rows as lines. */
