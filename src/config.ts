@@ -158,7 +158,7 @@ const Settings = Type.Object({
 export type Config = Static<typeof Settings>
 export const settings = Settings.properties
 
-/** Invalid settings. The message has one line for each error. */
+/** The message has one line for each error. */
 export class ConfigurationError extends OperatorError {
   override name = 'ConfigurationError'
 }
@@ -168,9 +168,8 @@ const ENV_FILE = '.env'
 const ENV_LINE = /^\s*(#.*|(export\s+)?[A-Za-z_][\w.-]*\s*=.*)?$/
 
 /**
- * Sets the variables of the file .env in the working folder that the environment does not have.
- * @throws ConfigurationError if it cannot be read, or has another line than NAME=value. Its message has
- * no text of the file, because this may be a secret.
+ * Sets the variables of the file .env that the environment does not have.
+ * @throws ConfigurationError, without text of the file, because this may be a secret
  */
 export function readEnvFile(environment: NodeJS.ProcessEnv): void {
   if (!existsSync(ENV_FILE)) return
@@ -191,10 +190,7 @@ export function readEnvFile(environment: NodeJS.ProcessEnv): void {
   for (const [name, value] of Object.entries(parseEnv(text))) environment[name] ??= value
 }
 
-/**
- * Reads and checks all settings.
- * @throws ConfigurationError with every error
- */
+/** @throws ConfigurationError with every error */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   // Compose files and shells pass an unset variable as an empty string.
   const data = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
@@ -224,7 +220,6 @@ function describe({ instancePath, message, params: { allowedValues } }: ErrorObj
   return `${instancePath.slice(1)} ${reason}`
 }
 
-/** Errors of an identity provider that is set in part. */
 function identityProviderErrors(data: NodeJS.ProcessEnv): string[] {
   const required = ['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL']
   const missing = required.filter((name) => data[name] === undefined)

@@ -13,8 +13,7 @@ import { ExpiredToken, InvalidToken } from '../queries/caller.ts'
 import { type SigningKeysOptions, signingKeys } from './jwks.ts'
 
 /**
- * Verifies an access token of the identity provider.
- * @returns the client id of the calling app, which the database may or may not know
+ * Verifies an access token of the identity provider. Returns the client id of the calling app.
  * @throws ExpiredToken, InvalidToken for any other invalid token, or IdentityProviderUnavailable
  */
 export type IdentityProvider = (token: string) => Promise<string>
@@ -68,9 +67,7 @@ const MAX_CACHED = 10_000
 const CACHED_FOR_MS = 60_000
 
 interface IdentityProviderOptions {
-  /** `iss` that a token must have. */
   issuer: string
-  /** `aud` that a token must have. */
   audience: string
   /** Claim with the client id. Default: `client_id` (RFC 9068), else `azp`. */
   clientIdClaim: string | undefined
@@ -102,9 +99,8 @@ function rejectToken(error: unknown): never {
 }
 
 /**
- * Excludes tokens for other purposes, such as ID and logout tokens, even with the right key and audience.
- * Also excludes tokens bound to a key of the client (`cnf`): the service cannot check that key. Many
- * providers set no type, or a general one, instead of the type of RFC 9068.
+ * Excludes ID and logout tokens, and tokens bound to a key of the client (`cnf`): the service cannot check
+ * that key. Many providers set no type, or a general one, instead of the type of RFC 9068.
  */
 function isAccessToken({ typ }: JWTHeaderParameters, payload: JWTPayload): boolean {
   const types = ['jwt', 'at+jwt', 'application/jwt', 'application/at+jwt']

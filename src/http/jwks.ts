@@ -10,14 +10,12 @@ import {
 import { IdentityProviderUnavailable } from './error-handler.ts'
 
 export interface SigningKeysOptions {
-  /** URL of the JSON Web Key Set (RFC 7517). */
   url: string
   log: Pick<FastifyBaseLogger, 'warn'>
   /** Minimum time between two fetches for unknown key ids, in ms. */
   cooldownMs?: number
   /** Time after a failed fetch before the next one, in ms. */
   retryMs?: number
-  /** Timeout of a fetch, in ms. */
   timeoutMs?: number
 }
 
@@ -97,7 +95,6 @@ export function signingKeys(options: SigningKeysOptions) {
     find,
     /** Time of the last successful fetch, in ms since 1970. -Infinity before the first one. */
     fetchedAt: () => fetchedAt,
-    /** Number of failed fetches. */
     failures: () => failures,
   }
 }

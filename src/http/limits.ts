@@ -71,11 +71,10 @@ function createLimitedServer(config: Config, handler: RequestListener): Server {
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
-      // Time for a complete request, in ms.
       requestTimeout: config.REQUEST_TIMEOUT_MS,
       // On a new connection, counted from its start.
       headersTimeout: config.REQUEST_TIMEOUT_MS,
-      // Interval at which Node.js checks both timeouts, in ms.
+      // Node.js checks both timeouts at this interval, in ms.
       connectionsCheckingInterval: 1_000,
       // Load balancers usually close idle connections after 60 s. Otherwise they may send a request on a
       // connection that the service is closing.

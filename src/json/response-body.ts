@@ -3,7 +3,6 @@ import type { ReadContext } from '../limits/context.ts'
 import type { RawRows } from '../postgres/wire/raw-rows.ts'
 import type { RowWriter } from './row-writer.ts'
 
-/** Output before the first row and after the last one. */
 export interface Frame {
   opening: string
   closing: string
@@ -23,8 +22,7 @@ const AT_ONCE = 1_048_576
 
 /**
  * Writes rows as a JSON array within its frame. Above AT_ONCE bytes of rows, it returns a stream that
- * makes chunks on demand. While a slow client reads, memory holds the rows. Their JSON is two to three
- * times as large.
+ * makes chunks on demand: the JSON takes two to three times the memory of the rows.
  */
 export function jsonArray(
   rows: RawRows,
@@ -47,10 +45,8 @@ export function jsonArray(
 }
 
 /**
- * Streams the rows of several reads. The next rows are read when the client has received most of the rows
- * before, so memory holds the rows of one read.
- * @param writer ends each row
- * @param opening text before the first row
+ * Streams the rows of several reads, after `opening`. The next rows are read when the client has received
+ * most of the rows before, so memory holds the rows of one read.
  */
 export function rowStream(
   reads: AsyncIterable<RawRows>,

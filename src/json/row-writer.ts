@@ -7,7 +7,6 @@ interface Column {
   group?: { name: string; first: boolean; last: boolean }
 }
 
-/** Lists the columns of an item in the order of the response. */
 export function columnsOf(item: TObject): Column[] {
   return Object.entries(item.properties).flatMap(([name, schema]): Column[] => {
     if (schema.properties === undefined) return [{ name, schema }]
@@ -22,10 +21,7 @@ export function columnsOf(item: TObject): Column[] {
 
 /** Writes a row of RawRows in one format, such as a JSON object. */
 export interface RowWriter {
-  /**
-   * @param block contains the row at `start`
-   * @returns the position after the row in `target`
-   */
+  /** Returns the position after the row in `target`. */
   write(block: DataView, start: number, target: DataView, at: number): number
   /** Upper bound for the bytes of `target` that a row of `length` bytes needs. */
   longest(length: number): number
@@ -41,7 +37,6 @@ const MAX_TEMPLATES = 1_000
  * PostgreSQL (contract 11). Copying is most of the cost, so constant parts around nulls are merged, and
  * bytes are copied as words.
  * @param skipped columns of the row before those of the item
- * @param templateOf format of a row: JSON by default
  */
 export function compileRowWriter(
   item: TObject,
@@ -91,10 +86,8 @@ const DOUBLED = 3
 interface Template {
   /** Output before each value, such as `","amount":`, with the nulls in between. */
   before: Constant[]
-  /** Column and conversion of each value. */
   columns: number[]
   conversions: number[]
-  /** Output after the last value. */
   after: Constant
 }
 
@@ -236,7 +229,7 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const TRUE = constant('true')
 const FALSE = constant('false')
-/** JSON escapes by byte: of control characters, the quote and the backslash. */
+/** JSON escapes of control characters, the quote and the backslash, by byte. */
 const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, byte) =>
   constant(JSON.stringify(String.fromCharCode(byte)).slice(1, -1)),
 )
@@ -272,7 +265,6 @@ const copy: WriteBytes = (source, from, end, target, begin) => {
   return end + shift
 }
 
-/** Copies four bytes at once if none of them needs an escape. */
 const writeEscaped: WriteBytes = (source, from, end, target, begin) => {
   let at = begin
   let i = from

@@ -9,7 +9,7 @@ import { compile } from './statements.ts'
  * Applies the first missing migration in its own transaction, so that its locks end before the next
  * migration. Concurrent runs wait for each other.
  * @param lockTimeoutMs maximum wait for each lock of the migration; 0: no limit
- * @returns its name, such as `0001-apps-and-connections`; undefined if none is missing
+ * @returns its name; undefined if none is missing
  */
 export async function migrateOnce<T>(
   db: Kysely<T>,
@@ -31,8 +31,8 @@ export async function migrateOnce<T>(
 }
 
 /**
- * Waits until no other run migrates or configures this database. Readers do not wait. Kysely's Migrator takes an
- * advisory lock, which every role may hold. The service's role has no right to this lock.
+ * Waits until no other run migrates or configures this database. The service's role has no right to this
+ * lock. Every role may hold the advisory lock of Kysely's Migrator.
  */
 export async function lockMigrations(transaction: QueryExecutorProvider): Promise<void> {
   await sql`set local lock_timeout = 0`.execute(transaction)
@@ -59,7 +59,7 @@ async function createMigrationTable(db: QueryExecutorProvider): Promise<void> {
     })
 }
 
-/** IF NOT EXISTS does not cover a concurrent run: the catalogue row, the table or its row type exists. */
+/** IF NOT EXISTS does not cover a concurrent run. */
 const CREATED_MEANWHILE = ['23505', '42P07', '42710']
 
 /** Applies all missing migrations in order. If one fails, the earlier ones stay. */
@@ -67,10 +67,7 @@ export async function migrateToLatest<T>(db: Kysely<T>): Promise<void> {
   while (await migrateOnce(db)) {}
 }
 
-/**
- * Returns the migrations of this release that are not among the applied ones, in order. It ignores
- * unknown migrations: during an upgrade, the old release runs on the new schema.
- */
+/** Ignores unknown migrations: during an upgrade, the old release runs on the new schema. */
 export function missingFrom(applied: ReadonlySet<unknown>): string[] {
   return Object.keys(migrations).filter((name) => !applied.has(name))
 }
@@ -103,7 +100,6 @@ const applied = compile(
     from public.kysely_migration order by name`,
 )
 
-/** PostgreSQL denies the role of the service a right that it needs. */
 export class RightDenied extends Unavailable {
   override name = 'RightDenied'
 
@@ -116,17 +112,13 @@ export class RightDenied extends Unavailable {
   }
 }
 
-/**
- * Returns the names of the missing migrations.
- * @throws Unavailable, for example RightDenied or ServerIsStandby
- */
+/** @throws Unavailable, for example RightDenied or ServerIsStandby */
 export async function missingMigrations(
   db: Pick<Database, 'probe' | 'allowsStandby'>,
 ): Promise<string[]> {
   const rows = await db.probe(applied, []).catch((error) => {
     const cause = error instanceof Unavailable ? error.cause : undefined
     if (isDenied(cause)) throw new RightDenied(cause.message, { cause })
-    // A table does not exist.
     if (isSchemaBehind(cause)) return undefined
     throw error
   })

@@ -15,7 +15,6 @@ interface ReplicaOptions extends ServerOptions {
 }
 
 export interface ReplicaState extends ServerState {
-  /** host:port */
   name: string
   /** Reason why the replica is not used; undefined while it is used. */
   unusableReason: string | undefined
@@ -90,7 +89,6 @@ export function openReplica(options: ReplicaOptions) {
     read,
     /** False before the first check. */
     usable: () => unusableReason === undefined && !isSilent(),
-    /** Measures the lag, and decides if the replica is used. */
     check: (meter: LagMeter) => measure(meter).then(set, () => set('it does not respond')),
     state,
     close: () => server.close(),
@@ -113,9 +111,8 @@ export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: 
   if (all.length > 0) void check()
   return {
     /**
-     * Chooses a usable replica. A key keeps its replica while that is usable, so each replica caches a
-     * different share of the data.
-     * @param key at least 32 evenly distributed bytes, such as a SHA-256
+     * Chooses a usable replica by a SHA-256. A key keeps its replica while that is usable, so each
+     * replica caches a different share of the data.
      */
     nearest: (key: Buffer) => {
       let best: Replica | undefined
@@ -148,7 +145,6 @@ class LagMeter {
   /** Positions of the primary, each with the time of its last check. */
   readonly #marks: { at: number; reached: bigint }[] = []
 
-  /** Records the position of the primary. */
   mark(reached: bigint): void {
     const at = performance.now()
     const last = this.#marks.at(-1)
@@ -159,8 +155,8 @@ class LagMeter {
   }
 
   /**
-   * Returns the maximum possible lag in ms: the time since the primary was last seen at this position.
-   * It is 0 if the replica is at the last known position, also while the primary is idle.
+   * Maximum possible lag in ms: the time since the primary was last seen at this position. It is 0 if the
+   * replica is at the last known position, also while the primary is idle.
    */
   lag(reached: bigint): number {
     const newest = this.#marks.at(-1)
@@ -177,10 +173,7 @@ const walPositionStatement = compile(
       '0/0')`,
 )
 
-/**
- * Reads the position of a server in the write-ahead log, in bytes.
- * @throws Unavailable
- */
+/** Reads the position of a server in the write-ahead log, in bytes. */
 async function walPosition(server: PostgresServer) {
   const [standby, reached] = (await server.probe(walPositionStatement, [])).shift() ?? []
   return { standby: standby === 't', reached: reached ? BigInt(reached) : undefined }

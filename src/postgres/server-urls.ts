@@ -3,9 +3,8 @@ import pg from 'pg'
 const SEVERAL_HOSTS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]+)(.*)$/
 
 /**
- * Splits a list of URLs. Each may name several hosts in the notation of libpq:
+ * Splits a list of URLs into one per host. Each may name several hosts in the notation of libpq:
  * `postgres://user@one:5432,two:5433/database`.
- * @returns one URL per host; none for an empty list
  */
 export function serverUrls(list: string): string[] {
   if (list === '') return []
@@ -21,7 +20,6 @@ export function serverName(url: string): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Returns `target_session_attrs` of libpq. */
 const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list)?.[1]
 
 /** True if a URL allows a standby. libpq allows one by default, the service does not. */

@@ -23,7 +23,7 @@ export interface Statement {
 
 export type Parameter = string | Buffer | null
 
-/** Returns the statement without a name, so that it is not prepared. */
+/** Without a name, it is not prepared. */
 export const unnamed = (statement: Statement): Statement => ({ ...statement, name: '' })
 
 const offline = new Kysely<Tables>({
@@ -52,9 +52,8 @@ export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
 }
 
 /**
- * Compiles a SELECT. All its values must be parameters. The name has a digest of the text, because two
- * releases may share a connection of a pooler. Each must run its own statement. PostgreSQL truncates
- * names to 63 bytes, so a long title is cut.
+ * Compiles a SELECT. The name has a digest of the text, because two releases may share a connection of a
+ * pooler. PostgreSQL truncates names to 63 bytes.
  * @param title unique among the statements of the service
  */
 export function compile(title: string, select: RawBuilder<unknown>): Statement {
@@ -65,9 +64,8 @@ export function compile(title: string, select: RawBuilder<unknown>): Statement {
 }
 
 /**
- * Planner settings of a connection. A connection plans each statement once. The plan must be an index
- * lookup by key. By default, PostgreSQL would scan or sort a table without statistics, and keep that
- * plan while the table grows. Tests explain every statement.
+ * A connection plans each statement once. By default, PostgreSQL would scan or sort a table without
+ * statistics, and keep that plan while the table grows. Tests explain every statement.
  */
 export const PLANNER_SETTINGS = {
   plan_cache_mode: 'force_generic_plan',

@@ -82,10 +82,10 @@ export const Uuid = Type.String({
   examples: ['5f0c1d7e-93b4-4f0e-8a56-2f4a7c9e1b30'],
 })
 
-/** Names, codes and times of day, unchanged. The limit is the one of the database columns. */
+/** Names, codes and times of day. The limit is the one of the database columns. */
 export const ShortText = Type.String({ maxLength: 255 })
 
-/** Running text, unchanged. The limit bounds the size of a page. */
+/** Running text. The limit bounds the size of a page. */
 const LongText = Type.String({ maxLength: 10_000 })
 
 export const DECIMAL_INTEGER_DIGITS = 38
@@ -99,10 +99,7 @@ export const DECIMAL_RULE =
   `without an exponent. A decimal has up to ${DECIMAL_INTEGER_DIGITS} digits before the point ` +
   `and ${DECIMAL_FRACTION_DIGITS} after it. ${DECIMAL_ADVICE}`
 
-/**
- * An exact decimal (contract 11): a JSON number for the client, a string of digits in this
- * program. A JavaScript number would round it.
- */
+/** An exact decimal (contract 11). It is a string of digits in this program. */
 export const Decimal = Type.Unsafe<string>({
   [PART]: 'Decimal',
   type: 'number',
@@ -114,10 +111,7 @@ export const Decimal = Type.Unsafe<string>({
 
 const EXACT_DECIMAL = `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`
 
-/**
- * Returns the schema of a response with decimals as JSON strings. All else is equal. Components and
- * parts with decimals get the prefix `Exact`.
- */
+/** Returns the schema of a response with decimals as JSON strings, and the prefix `Exact` of its names. */
 export function exactDecimals<T extends TSchema>(schema: T): T {
   const { $id, $ref, [PART]: part, items, properties, examples = [], description } = schema
   const exact: TSchema = { ...schema }

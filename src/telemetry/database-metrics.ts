@@ -28,7 +28,6 @@ export function databaseMetrics(
 type Set = (labels: Record<string, string>, value: number) => void
 type AddGauge = ReturnType<typeof gaugesOf>
 
-/** Returns a function that adds a gauge to the registry. `collect` sets its values. */
 function gaugesOf(registry: Registry) {
   return (
     name: string,

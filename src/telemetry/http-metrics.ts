@@ -10,11 +10,7 @@ export const DURATION_BUCKETS = [
 /** Methods with their own label value. All others have `other`. */
 const METHODS = ['GET', 'HEAD']
 
-/**
- * Counts requests, errors, rows and bytes, and records durations. No label has a value that a client
- * chose.
- * @param droppedLogLines returns the number of log lines that could not be written
- */
+/** Registers metrics of requests. No label has a value that a client chose. */
 export function httpMetrics(
   app: FastifyInstance,
   registry: Registry,

@@ -39,7 +39,6 @@ export function createMetrics(config: Config) {
 /**
  * Server of GET /metrics on a separate port without authentication, which clients must not reach.
  * listen() throws ConfigurationError if the port cannot be opened.
- * @param read returns the metrics, in the text format of Prometheus
  */
 export function metricsServer(
   { METRICS_HOST: host, METRICS_PORT: port = 0 }: Config,

@@ -1,21 +1,11 @@
+import type { TSchema } from '@sinclair/typebox'
 import { Marked } from 'marked'
-
-interface Schema {
-  $ref?: string
-  type?: string | string[]
-  format?: string
-  title?: string
-  description?: string
-  anyOf?: Schema[]
-  items?: Schema
-  properties?: Record<string, Schema>
-}
 
 /** The parts of the OpenAPI document that the page shows outside of Swagger UI. */
 export interface PageDocument {
   info: { title: string; version: string; description: string }
   paths: Record<string, { get: Operation }>
-  components: { schemas: Record<string, Schema> }
+  components: { schemas: Record<string, TSchema> }
 }
 interface Operation {
   operationId: string
@@ -25,7 +15,7 @@ interface Operation {
   parameters: { $ref: string }[]
 }
 
-/** Renders Markdown of this project. Headings have ids and link to themselves. */
+/** Headings have ids and link to themselves. */
 const markdown = new Marked({
   renderer: {
     heading({ tokens, depth, text }) {
@@ -44,10 +34,7 @@ const slug = (text: string) =>
 const heading = (depth: number, id: string, html: string) =>
   `<h${depth} id="${id}"><a href="#${id}">${html}</a></h${depth}>\n`
 
-/**
- * Renders navigation and text of the page as HTML.
- * @param demo Markdown on the demo tokens; empty without them
- */
+/** @param demo Markdown on the demo tokens; empty without them */
 export function renderPage(document: PageDocument, template: string, demo: string): string {
   const { title, version, description } = document.info
   const firstSection = description.indexOf('\n## ')
@@ -105,7 +92,7 @@ function operationLinks({ paths }: PageDocument): string {
 function fields({ components: { schemas } }: PageDocument): string {
   const shown = Object.entries(schemas).filter(([name]) => !name.startsWith('Exact'))
   const sections = shown.map(([name, { description, properties }]) => {
-    const rows = Object.entries(properties ?? {}).map(([field, schema]) => {
+    const rows = Object.entries<TSchema>(properties ?? {}).map(([field, schema]) => {
       const referenced = schemas[nameOf(schema) ?? '']
       const [text = ''] = (schema.description ?? referenced?.description ?? '').split('\n\n')
       const cells = [`<code>${field}</code>`, typeOf(schema), markdown.parseInline(text)]
@@ -121,13 +108,13 @@ function fields({ components: { schemas } }: PageDocument): string {
 const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1)
 
 /** Name of the schema that this one refers to, also if null is allowed. */
-function nameOf({ $ref, anyOf, items }: Schema): string | undefined {
+function nameOf({ $ref, anyOf, items }: TSchema): string | undefined {
   if ($ref !== undefined) return lastPart($ref)
   const other = anyOf?.[0] ?? items
   return other && nameOf(other)
 }
 
-function typeOf({ $ref, type, format, anyOf, items }: Schema): string {
+function typeOf({ $ref, type, format, anyOf, items }: TSchema): string {
   if ($ref !== undefined) return `<a href="#${lastPart($ref)}">${lastPart($ref)}</a>`
   if (anyOf) return anyOf.map(typeOf).join(' or ')
   if (items) return `list of ${typeOf(items)}`

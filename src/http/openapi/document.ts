@@ -35,10 +35,7 @@ export function operationsOf({ paths }: Document): Operation[] {
 /** Statuses that have different responses, or that not all operations have. */
 const OWN_RESPONSES = ['200', '410', '412']
 
-/**
- * Moves shared parameters, headers and responses to the components. Generated clients get one type for
- * each, and the document is half as long.
- */
+/** Moves shared parts to the components. Generated clients get one type for each. */
 export function shareParts(document: Document): void {
   const shared = { parameters: {} as Parts, headers: {} as Parts, responses: {} as Parts }
   /** A different part of the same name stays in place. */

@@ -19,10 +19,7 @@ import { documentOperation } from './operation.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
-/**
- * Generates the OpenAPI document from the schemas that validate the requests. Its description is
- * guide.md, and the list of error codes.
- */
+/** Generates the OpenAPI document from the schemas that validate the requests. */
 export const openapi = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
   const { CONTACT_URL, PUBLIC_URL } = config
   const address = PUBLIC_URL?.replace(/\/+$/, '')
@@ -81,7 +78,7 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
   })
 })
 
-/** Serves the document at /openapi.json. The first request generates it, when all routes are registered. */
+/** The first request generates the document, when all routes are registered. */
 export async function openapiRoute(app: FastifyInstance): Promise<void> {
   const send = memoryFile(JSON_TYPE, () => JSON.stringify(app.swagger()))
   app.get('/openapi.json', { schema: { hide: true }, compress: false }, send)
