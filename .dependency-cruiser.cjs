@@ -21,6 +21,7 @@ const http = '^src/http/'
 const telemetry = '^src/telemetry/'
 const config = '^src/config[.]ts$'
 const operatorError = '^src/operator-error[.]ts$'
+const shutdown = '^src/shutdown[.]ts$'
 const operator = '^src/operator/'
 const embedded = '^tools/embedded-postgres/'
 const seeds = '^seeds/'
@@ -71,7 +72,7 @@ module.exports = {
       name: 'queries-know-no-http',
       severity: 'error',
       from: { path: [queries, json, postgres, limits] },
-      to: { path: '^node_modules/(@fastify/|fastify/)' },
+      to: { path: ['^node_modules/(@fastify/|fastify/)', '^(node:)?https?$'] },
     },
     layer('routes', '^src/routes/', http, queries, limits, postgres, schemas),
     layer('http', http, queries, limits, postgres, schemas, config),
@@ -87,6 +88,19 @@ module.exports = {
       postgres,
       schemas,
       config,
+    ),
+    layer('shutdown', shutdown, config),
+    layer(
+      'server',
+      '^src/server[.]ts$',
+      '^src/app[.]ts$',
+      shutdown,
+      http,
+      postgres,
+      config,
+      operatorError,
+      embedded,
+      '^tools/readable-log[.]ts$',
     ),
     layer('operator', operator, operatorError, postgres, schemas, config, embedded, seeds),
     layer('embedded', embedded, operatorError, postgres, schemas, operator, seeds),

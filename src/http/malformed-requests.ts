@@ -32,7 +32,7 @@ export const malformedRequests = fp(async (app: FastifyInstance) => {
   }
   app.server.on('connect', (_request, socket) => {
     socket.on('error', () => {})
-    endConnection(app.log, socket, wrongMethod())
+    endSocket(app.log, socket, wrongMethod())
   })
 })
 
@@ -59,7 +59,7 @@ export function rejectConnection(
   socket: Duplex,
 ): void {
   if (error.code === 'ECONNRESET' || !socket.writable || isResponding(socket)) socket.destroy()
-  else endConnection(this.log, socket, new HttpError('malformed_request'))
+  else endSocket(this.log, socket, new HttpError('malformed_request'))
 }
 
 /** True if an error body would end up in the middle of a response. */
@@ -68,7 +68,7 @@ function isResponding(socket: Duplex & { _httpMessage?: ServerResponse | null })
 }
 
 /** Writes an error response to a socket without a request, logs it and closes the socket. */
-function endConnection(log: FastifyBaseLogger, socket: Duplex, error: HttpError): void {
+function endSocket(log: FastifyBaseLogger, socket: Duplex, error: HttpError): void {
   const requestId = newRequestId()
   const problem = errorBody(error, requestId)
   const { status, title, code } = problem
