@@ -6,7 +6,7 @@ import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
 import { httpLimits } from './http/limits.ts'
-import { malformedRequests, rejectConnection, rejectPath } from './http/malformed-requests.ts'
+import { rejectConnection, rejectPath, unusualRequests } from './http/malformed-requests.ts'
 import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi, openapiRoute } from './http/openapi/openapi.ts'
 import { requestContext } from './http/request-context.ts'
@@ -90,7 +90,7 @@ export async function buildApp({
   if (metrics) await app.register(metrics.plugin, { db, limits, droppedLogLines })
   if (traces) await app.register(traces.plugin)
   await app.register(compression)
-  await app.register(malformedRequests)
+  await app.register(unusualRequests)
   await app.register(methodNotAllowed)
   await app.register(headRequests)
   await app.register(openapi, { config })

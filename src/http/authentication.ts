@@ -16,7 +16,7 @@ import {
 import { headerCount } from './headers.ts'
 import { serviceUnavailable, unauthorized } from './http-error.ts'
 import type { IdentityProvider } from './identity-provider.ts'
-import type { Confirmation, RequestContext } from './request-context.ts'
+import { type Confirmation, type RequestContext, tooManyRequests } from './request-context.ts'
 
 // RFC 6750 and 7235: scheme in any case, one or more spaces, one token68.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
@@ -85,7 +85,7 @@ export class Authentication {
     if (this.#verify === undefined || !JWT.test(token)) {
       return this.#enter(context, ip, callerOfToken(token))
     }
-    enter(context, this.#addressTenant(ip))
+    context.enter(this.#addressTenant(ip))
     return this.#verify(token).then((id) => this.#enter(context, ip, callerOfClient(id)))
   }
 
@@ -93,11 +93,11 @@ export class Authentication {
     context.caller = caller
     const known = this.#confirmations.get(caller.key)
     if (known === undefined || known.confirmedAt < 0) {
-      enter(context, this.#addressTenant(ip))
+      context.enter(this.#addressTenant(ip))
       return this.#confirm(context, ip)
     }
     context.confirmation = known
-    enter(context, known.tenant)
+    context.enter(known.tenant)
     return undefined
   }
 
@@ -112,7 +112,7 @@ export class Authentication {
     context.confirmation = { tenant, confirmedAt }
     context.appId = appId
     this.#confirmations.set(caller.key, context.confirmation)
-    enter(context, tenant)
+    context.enter(tenant)
   }
 
   #addressTenant(ip: string): Tenant {
@@ -120,13 +120,6 @@ export class Authentication {
     this.#addresses.set(ip, tenant)
     return tenant
   }
-}
-
-const tooManyRequests = () => serviceUnavailable('Too many requests are in flight. Try again soon.')
-
-/** @throws HttpError 503 if the tenant has its share of the requests in flight */
-function enter(context: RequestContext, tenant: Tenant): void {
-  if (!context.enter(tenant)) throw tooManyRequests()
 }
 
 function bearerToken(request: FastifyRequest): string {

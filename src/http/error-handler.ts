@@ -1,4 +1,4 @@
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { ResponseTooLarge, TableLocked, Unavailable } from '../limits/errors.ts'
 import { ServerFailed } from '../postgres/errors.ts'
@@ -9,8 +9,7 @@ import {
   ExpiredToken,
   InvalidToken,
 } from '../queries/caller.ts'
-import { type Problem, ProblemCodes } from '../schemas/problem.ts'
-import { HttpError, serviceUnavailable, unauthorized } from './http-error.ts'
+import { HttpError, sendError, serviceUnavailable, unauthorized } from './http-error.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** The identity provider's keys cannot be fetched or used. A later request may succeed. */
@@ -38,25 +37,6 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
     throw new HttpError('route_not_found')
   })
 })
-
-export function sendError(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  error: HttpError,
-): FastifyReply {
-  const body = errorBody(error, request.id)
-  return reply
-    .code(body.status)
-    .headers({ 'cache-control': 'no-store', ...error.headers })
-    .type('application/json; charset=utf-8')
-    .send(JSON.stringify(body))
-}
-
-export function errorBody(error: HttpError, requestId: string): Problem {
-  const { code, message: detail, errors } = error
-  const { status, title } = ProblemCodes[code]
-  return { status, code, title, detail, requestId, ...(errors ? { errors } : {}) }
-}
 
 /** A Unavailable without a cause comes from a limit of this service, not from the database. */
 function unavailableReason(error: Error): RequestContext['unavailableReason'] {

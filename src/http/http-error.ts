@@ -1,4 +1,10 @@
-import { type ParameterError, type ProblemCode, ProblemCodes } from '../schemas/problem.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import {
+  type ParameterError,
+  type Problem,
+  type ProblemCode,
+  ProblemCodes,
+} from '../schemas/problem.ts'
 
 /** An error response. Hooks and handlers throw it, errorHandler sends it. */
 export class HttpError extends Error {
@@ -31,4 +37,23 @@ export function unauthorized(code: ProblemCode): HttpError {
   const rejected = code === 'invalid_token' || code === 'expired_token'
   const challenge = rejected ? `${REALM}, error="invalid_token"` : REALM
   return new HttpError(code, undefined, { 'www-authenticate': challenge })
+}
+
+export function sendError(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: HttpError,
+): FastifyReply {
+  const body = errorBody(error, request.id)
+  return reply
+    .code(body.status)
+    .headers({ 'cache-control': 'no-store', ...error.headers })
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(body))
+}
+
+export function errorBody(error: HttpError, requestId: string): Problem {
+  const { code, message: detail, errors } = error
+  const { status, title } = ProblemCodes[code]
+  return { status, code, title, detail, requestId, ...(errors ? { errors } : {}) }
 }

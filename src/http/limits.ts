@@ -97,14 +97,14 @@ function createLimitedServer(config: Config, handler: RequestListener): Server {
  */
 function limitPipelining(handler: RequestListener, state: ServiceState): RequestListener {
   const pipelined = new WeakMap<Socket, number>()
-  const countOf = (socket: Socket) => pipelined.get(socket) ?? 0
   function leave(this: ServerResponse) {
     state.requests -= 1
-    pipelined.set(this.req.socket, countOf(this.req.socket) - 1)
+    const { socket } = this.req
+    pipelined.set(socket, (pipelined.get(socket) ?? 0) - 1)
   }
   return (request, response) => {
     const { socket } = request
-    const count = countOf(socket)
+    const count = pipelined.get(socket) ?? 0
     if (count >= MAX_PIPELINED) {
       socket.destroy()
       return

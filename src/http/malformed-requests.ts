@@ -2,30 +2,32 @@ import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { errorBody, sendError } from './error-handler.ts'
 import { headerCount, newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
-import { HttpError } from './http-error.ts'
+import { errorBody, HttpError, sendError } from './http-error.ts'
 import { ALLOWED, wrongMethod } from './methods.ts'
 
 /**
- * Rejects a body, and handles requests that Node.js would reject without the common error body. They
- * have no Host header (needs `requireHostHeader: false`), an unknown expectation, or the method CONNECT.
+ * Rejects a body, and a request without one Host header.
+ * @throws HttpError 400, or 405 for other methods than GET and HEAD (contract 7)
  */
-export const malformedRequests = fp(async (app: FastifyInstance) => {
-  app.addHook('onRequest', async (request, reply) => {
-    if (hasBody(request)) {
-      // Otherwise, Node.js would read the whole body to reach the next request.
-      reply.header('connection', 'close')
-      // RFC 9110, section 9.3.1: a proxy may read the body of a GET request as a second request.
-      if (ALLOWED.includes(request.method) || request.is404) {
-        throw new HttpError('malformed_request', 'The request must not have a body.')
-      }
-    }
-    // RFC 9112, section 3.2: exactly one Host header since HTTP/1.1.
-    if (request.raw.httpVersion !== '1.0' && headerCount(request, 'host') !== 1) {
-      throw new HttpError('malformed_request', 'The request must have one Host header.')
-    }
-  })
+export function rejectMalformed(request: FastifyRequest, reply: FastifyReply): void {
+  const { method, is404 } = request
+  const isAllowed = ALLOWED.includes(method) || is404
+  if (hasBody(request)) {
+    // Otherwise, Node.js would read the whole body to reach the next request.
+    reply.header('connection', 'close')
+    // RFC 9110, section 9.3.1: a proxy may read the body of a GET request as a second request.
+    if (isAllowed) throw new HttpError('malformed_request', 'The request must not have a body.')
+  }
+  // RFC 9112, section 3.2: exactly one Host header since HTTP/1.1.
+  if (request.raw.httpVersion !== '1.0' && headerCount(request, 'host') !== 1) {
+    throw new HttpError('malformed_request', 'The request must have one Host header.')
+  }
+  if (!isAllowed) throw wrongMethod()
+}
+
+/** Handles the expectations and the method CONNECT, which Node.js would reject without the common error body. */
+export const unusualRequests = fp(async (app: FastifyInstance) => {
   // RFC 9110, section 10.1.1: a server may ignore an expectation.
   for (const event of ['checkExpectation', 'checkContinue']) {
     app.server.on(event, (request, response) => app.server.emit('request', request, response))

@@ -7,15 +7,11 @@ export const ALLOWED = ['GET', 'HEAD']
 // CONNECT never reaches a route: malformed-requests.ts rejects it.
 const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT')
 
-/** Sends 405 for every other method, on every route that is registered after it (contract 7). */
+/** Adds every other method to each route that is registered after it. rejectMalformed() sends 405 (contract 7). */
 export const methodNotAllowed = fp(async (app: FastifyInstance) => {
   for (const method of REJECTED) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   }
-  app.addHook('onRequest', async ({ method, is404 }) => {
-    if (ALLOWED.includes(method) || is404) return
-    throw wrongMethod()
-  })
   // A method without a route would be 404 instead of 405.
   app.addHook('onRoute', function reject({ method, routePath }) {
     if (method !== 'GET') return

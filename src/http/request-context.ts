@@ -6,6 +6,8 @@ import type { Tenant } from '../limits/requests.ts'
 import type { Caller } from '../queries/caller.ts'
 import type { ProblemCode } from '../schemas/problem.ts'
 import { SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
+import { serviceUnavailable } from './http-error.ts'
+import { rejectMalformed } from './malformed-requests.ts'
 
 export interface RequestEnd {
   request: FastifyRequest
@@ -23,6 +25,9 @@ declare module 'fastify' {
     context: RequestContext
   }
 }
+
+export const tooManyRequests = () =>
+  serviceUnavailable('Too many requests are in flight. Try again soon.')
 
 /** App of a caller at its last confirmation by the database. */
 export interface Confirmation {
@@ -45,14 +50,17 @@ export class RequestContext extends ReadContext {
   span: Span | undefined
   #entered = false
 
-  /** Takes a share of the requests in flight. @returns false if the tenant has its share */
-  enter(tenant: Tenant): boolean {
-    if (this.ended) return true
+  /**
+   * Takes a share of the requests in flight.
+   * @throws HttpError 503 if the tenant has its share
+   */
+  enter(tenant: Tenant): void {
+    if (this.ended) return
     const { requests } = this.limits
     if (this.#entered) requests.leave(this.tenant)
     this.#entered = requests.enter(tenant)
     this.tenant = tenant
-    return this.#entered
+    if (!this.#entered) throw tooManyRequests()
   }
 
   override confirm(appId: string): void {
@@ -68,7 +76,10 @@ export class RequestContext extends ReadContext {
   }
 }
 
-/** Makes the context of each request, and reports its end. Fastify's onResponse hook does not run after a disconnect. */
+/**
+ * Makes the context of each request, rejects malformed ones, and reports the end of each. Fastify's onResponse
+ * hook does not run after a disconnect.
+ */
 export const requestContext = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
   const listeners: ((end: RequestEnd) => void)[] = []
   app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => listeners.push(listener))
@@ -84,6 +95,7 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
       const end = { request, reply, aborted: !writableFinished }
       for (const listener of listeners) listener(end)
     })
+    rejectMalformed(request, reply)
     next()
   })
 })

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { serviceUnavailable } from './http-error.ts'
+import { tooManyRequests } from './request-context.ts'
 
 /** Rejects requests to the routes of a scope, before any work, while `maximum` are in flight there. */
 export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maximum: number }) => {
@@ -10,7 +10,7 @@ export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maxim
   }
   app.addHook('onRequest', (_request, reply, next) => {
     if (requests >= maximum) {
-      return next(serviceUnavailable('Too many requests are in flight. Try again soon.'))
+      return next(tooManyRequests())
     }
     requests += 1
     reply.raw.once('close', leave)

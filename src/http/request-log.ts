@@ -79,7 +79,7 @@ export interface LogDestination extends DestinationStream {
  * are dropped. Node.js writes to pipes and sockets asynchronously, so the process never waits for them.
  * @param format changes the lines before they are written
  */
-export function logDestination(format = (lines: string) => lines): LogDestination {
+export function logDestination(format?: (lines: string) => string): LogDestination {
   const { stdout } = process
   let text = ''
   let dropped = 0
@@ -100,7 +100,10 @@ export function logDestination(format = (lines: string) => lines): LogDestinatio
     text = ''
     if (stdout.writableLength > MAX_WAITING) dropped += countLines(batch)
     // A full disk may have cut the previous line.
-    else stdout.write(`${afterError ? '\n' : ''}${format(batch)}`, (error) => written(batch, error))
+    else {
+      const lines = format?.(batch) ?? batch
+      stdout.write(afterError ? `\n${lines}` : lines, (error) => written(batch, error))
+    }
   }
   // written() handles the errors. Without a listener, they would end the process.
   stdout.on('error', () => {})

@@ -7,6 +7,8 @@ export class Limits {
   readonly requests: RequestLimit
   readonly memory: ResponseMemory
   readonly scheduler = new FairScheduler()
+  /** Tenant of requests that are not authenticated, which use no limited resource. */
+  readonly nobody = new Tenant()
 
   /**
    * @param requests maximum number of requests in flight
@@ -35,7 +37,7 @@ export class ReadContext {
   readonly limits: Limits
   readonly memory: MemoryReservation
 
-  constructor(limits: Limits, tenant = new Tenant()) {
+  constructor(limits: Limits, tenant = limits.nobody) {
     this.limits = limits
     this.tenant = tenant
     this.memory = new MemoryReservation(limits.memory, this)

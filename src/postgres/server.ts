@@ -125,9 +125,10 @@ class FailureRate {
   #streak = { failures: 0, first: 0, last: 0 }
 
   succeeded(): void {
-    this.#rotate()
+    const now = performance.now()
+    if (now - this.#since >= HALF_MS) this.#rotate()
     this.#now.succeeded += 1
-    this.#succeededAt = performance.now()
+    this.#succeededAt = now
     this.#streak.failures = 0
   }
 

@@ -163,7 +163,7 @@ export async function readRows(
   }
   const rows = await db.read(statement, [...keys, ...values], context)
   const lookup = takeLookup(rows, context, query.extraColumns)
-  expectVersion(lookup, request)
+  if (request.version !== undefined) expectVersion(lookup, request)
   return { lookup, rows }
 }
 

@@ -72,21 +72,16 @@ export function connectionRequest(
   }
 }
 
-/** Hash of the connection token in the path. */
-export const connectionHash = ({ params }: FastifyRequest): Buffer =>
-  tokenHash((params as ConnectionParams).token)
-
 /** Rules of the parameters, in words. Transfer orders have no parameters. */
 export type ParameterRules = Record<string, string>
 
 /** Lists the errors of the schema validation, one per parameter. A query may have 3,000 of them. */
 export function schemaErrors(
   { validationError }: FastifyRequest,
-  rulesOf: () => ParameterRules,
+  rules: ParameterRules,
 ): ParameterError[] {
-  if (validationError === undefined) return []
-  const found: FastifySchemaValidationError[] = validationError.validation
-  const rules = rulesOf()
+  const found: FastifySchemaValidationError[] = validationError?.validation ?? []
+  if (found.length === 0) return []
   const names = Object.keys(rules)
   const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
   const unknown = `There is no such parameter. ${known}`
@@ -149,7 +144,7 @@ export function parseList(
 ): ParsedList {
   const query = request.query as ListQuery
   const { from, to } = query
-  const hash = connectionHash(request)
+  const hash = tokenHash((request.params as ConnectionParams).token)
   const mediaType = negotiate(request.headers.accept, LIST_TYPES)
   const format = EXPORT_FORMATS[mediaType]
   const errors = listErrors(request, maximumLimit)
@@ -213,14 +208,18 @@ function listRules(maximumLimit: number) {
 /** Lists all invalid parameters of a list: errors of the schema, then of the values. */
 function listErrors(request: FastifyRequest, maximumLimit: number): ParameterError[] {
   const { from, to, limit, page } = request.query as ListQuery
-  const errors = schemaErrors(request, () => listRules(maximumLimit))
+  const rules = request.validationError && listRules(maximumLimit)
+  const errors = rules ? schemaErrors(request, rules) : []
   const isValid = (...names: string[]) =>
-    errors.length === 0 || errors.every(({ parameter }) => !names.includes(parameter))
-  const report = (parameter: 'limit' | 'page') =>
-    errors.push({ parameter, code: 'out_of_range', detail: listRules(maximumLimit)[parameter] })
+    errors.every(({ parameter }) => !names.includes(parameter))
   const rows = Number(limit ?? DEFAULT_LIMIT)
-  if (isValid('limit') && (rows < 1 || rows > maximumLimit)) report('limit')
-  if (isValid('page') && Number(page) > MAXIMUM_PAGE) report('page')
+  const code = 'out_of_range'
+  if ((rows < 1 || rows > maximumLimit) && isValid('limit')) {
+    errors.push({ parameter: 'limit', code, detail: listRules(maximumLimit).limit })
+  }
+  if (Number(page) > MAXIMUM_PAGE && isValid('page')) {
+    errors.push({ parameter: 'page', code, detail: listRules(maximumLimit).page })
+  }
   // Days in this format can be compared as text.
   if (from !== undefined && to !== undefined && from > to && isValid('from', 'to')) {
     const detail = 'from must not be after to.'

@@ -12,15 +12,18 @@ export function sendPage(
   request: ListRequest,
   response: ReadResponse,
 ): FastifyReply {
-  const links = linksOf(request, response)
-  if (links !== undefined) reply.header('link', links)
+  if (response.body !== undefined) {
+    const isPage = request.since === undefined
+    const links = isPage
+      ? pageLinks(request, response.meta.totalItems)
+      : changeLinks(request, response)
+    reply.header('link', links)
+  }
   return sendResponse(reply, request, response)
 }
 
-/** Returns the Link header: other pages, or the first and the next page of changes. */
-function linksOf(request: ListRequest, { body, meta, nextCursor }: ReadResponse) {
-  if (body === undefined) return undefined
-  if (request.since === undefined) return pageLinks(request, meta.totalItems)
+/** Returns the Link header of changes: the first and the next page. */
+function changeLinks(request: ListRequest, { nextCursor }: ReadResponse): string {
   const first = `<?since=start&limit=${request.limit}>; rel="first"`
   if (nextCursor === undefined) return first
   return `${first}, <?since=${nextCursor}&limit=${request.limit}>; rel="next"`

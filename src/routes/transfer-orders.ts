@@ -7,15 +7,11 @@ import {
   schemaFingerprint,
   sendResponse,
 } from '../http/representation.ts'
+import { tokenHash } from '../postgres/tokens.ts'
 import { listTransferOrders } from '../queries/transfer-orders.ts'
+import type { ConnectionParams } from '../schemas/list.ts'
 import { AssetsTransferOrder, AssetsTransferOrderList } from '../schemas/transfer-order.ts'
-import {
-  admit,
-  connectionHash,
-  connectionRequest,
-  type RouteOptions,
-  schemaErrors,
-} from './request.ts'
+import { admit, connectionRequest, type RouteOptions, schemaErrors } from './request.ts'
 
 /** Route of the completed assets transfer orders of a connection (section 4.3). */
 export async function transferOrders(app: FastifyInstance, options: RouteOptions): Promise<void> {
@@ -31,13 +27,9 @@ export async function transferOrders(app: FastifyInstance, options: RouteOptions
   }
   const path = '/connections/:token/assets-transfer'
   app.get(path, { schema, attachValidation: true }, async (request, reply) => {
-    await admit(
-      options,
-      reply,
-      schemaErrors(request, () => ({})),
-    )
+    await admit(options, reply, schemaErrors(request, {}))
     const mediaType = negotiate(request.headers.accept, JSON_TYPES)
-    const hash = connectionHash(request)
+    const hash = tokenHash((request.params as ConnectionParams).token)
     // The number of orders is unknown before the read, but small.
     const orders = connectionRequest(request, hash, mediaType, representation, 0)
     const response = await listTransferOrders(options.db, orders)

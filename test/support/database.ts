@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { Limits, ReadContext } from '../../src/limits/context.ts'
-import type { Tenant } from '../../src/limits/requests.ts'
+import { Tenant } from '../../src/limits/requests.ts'
 import { onEachNode } from './citus.ts'
 import { databaseUrl, isCitus, onServer } from './template.ts'
 
@@ -66,7 +66,7 @@ export function contextOf({
   tenant,
   limits,
 }: ContextOptions = {}): ReadContext {
-  const context = new ReadContext(limits ?? new Limits(1_000, 2 ** 28), tenant)
+  const context = new ReadContext(limits ?? new Limits(1_000, 2 ** 28), tenant ?? new Tenant())
   context.memory.expect(rows)
   context.startedAt -= msAgo
   return context
