@@ -8,7 +8,7 @@ import { portfolioTransactions } from '../../src/routes/portfolio-transactions.t
 import type { PageQuery } from '../servers/targets.ts'
 import { appToken, connectionToken, keyOf } from './data-set.ts'
 
-/** The settings of the service's connections (src/postgres/pool.ts), as startup options. */
+/** The settings of the service's connections (src/postgres/connect.ts), as startup options. */
 export const SESSION = Object.entries({ default_transaction_read_only: 'on', ...PLANNER_SETTINGS })
   .map(([name, value]) => `-c ${name}=${value}`)
   .join(' ')

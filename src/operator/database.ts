@@ -4,7 +4,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
 import { missingFrom } from '../postgres/migrations.ts'
-import { findServer } from '../postgres/pool.ts'
+import { findServer } from '../postgres/connect.ts'
 import { serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'
 
@@ -167,8 +167,8 @@ function waitReporter({ pool, pids }: OpenedPool, notice: (sentence: string) => 
 async function primaryOf(url: string): Promise<string> {
   const urls = serverUrls(url)
   if (urls.length === 1) return url
-  const limits = { size: 1, waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS, pooler: false }
-  return await findServer({ url, ...limits }, urls).catch(({ errors }: AggregateError) => {
+  const limits = { waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS, pooler: false }
+  return await findServer(limits, urls).catch(({ errors }: AggregateError) => {
     const reasons = errors.map(({ message }: Error) => message).join('; ')
     throw new OperatorError(`No server in DATABASE_URL is a primary that responds (${reasons}).`)
   })

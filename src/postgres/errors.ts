@@ -55,6 +55,11 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError)
 }
 
+/** True if the connection ended without a message of the server. */
+export function isCut(error: unknown): boolean {
+  return isBroken(error) && !(error instanceof pg.DatabaseError)
+}
+
 /** True if the network reset the connection. The next attempt may succeed. */
 export function isReset(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ECONNRESET'

@@ -125,7 +125,7 @@ export async function missingMigrations(
   const names = new Set<unknown>()
   for (let row = rows?.shift(); row; row = rows?.shift()) {
     const [name, standby, denied] = row
-    // Without a pooler, a standby rejects the connection (pool.ts).
+    // Without a pooler, a standby rejects the connection (connect.ts).
     if (standby === 't' && !db.allowsStandby) throw new ServerIsStandby('the server is a standby')
     if (denied !== null) throw new RightDenied(`permission denied for table ${denied}`)
     names.add(name)

@@ -2,12 +2,12 @@ import { ConcurrencyLimit, type ConcurrencyOptions } from '../limits/concurrency
 import type { ReadContext } from '../limits/context.ts'
 import { Unavailable } from '../limits/errors.ts'
 import { LockBreaker } from '../limits/lock-breaker.ts'
+import { Connections, type ConnectionsOptions } from './connections.ts'
 import { isLocked, isPoolerTimeout, isServerFailure } from './errors.ts'
-import { Pipeline, type PipelineOptions } from './pipeline.ts'
 import type { Parameter, Statement } from './statements.ts'
 import type { RawRows } from './wire/raw-rows.ts'
 
-export interface ServerOptions extends PipelineOptions, Omit<ConcurrencyOptions, 'places'> {}
+export interface ServerOptions extends ConnectionsOptions, Omit<ConcurrencyOptions, 'places'> {}
 
 /** State of a server, for metrics. */
 export interface ServerState {
@@ -40,15 +40,13 @@ export interface PostgresServer {
 const READS_PER_CONNECTION = 2
 /** Time after the statement timeout at which the server counts as down, in ms. */
 const GRACE_MS = 1_000
-/** Maximum duration of a probe, in ms: a little above lock_timeout. */
-const PROBE_MS = 1_200
 /** Time after a response during which the server counts as responding, in ms. */
 const RESPONDING_MS = 1_000
 
 export function openServer(options: ServerOptions): PostgresServer {
   const silentMs = options.statementTimeoutMs + GRACE_MS
   const limit = new ConcurrencyLimit({ ...options, places: READS_PER_CONNECTION * options.size })
-  const pipeline = new Pipeline(options, silentMs)
+  const connections = new Connections(options, silentMs)
   const rate = new FailureRate()
   const locks = new LockBreaker()
   // Behind PgBouncer, a health check may queue behind requests for all of this time.
@@ -76,7 +74,7 @@ export function openServer(options: ServerOptions): PostgresServer {
           trial = true
         }
         const due = startedAt + options.waitMs + silentMs
-        const rows = await pipeline.read(statement, values, {
+        const rows = await connections.read(statement, values, {
           reservation,
           due,
           alone: trial || large,
@@ -95,14 +93,17 @@ export function openServer(options: ServerOptions): PostgresServer {
         if (entered) limit.leave(large)
       }
     },
-    probe: (statement, values) =>
-      pipeline.probe(statement, values, { due: performance.now() + PROBE_MS }),
+    probe: (statement, values) => connections.probe(statement, values),
     state: () => {
-      const { open: connections, inUse } = pipeline.connections()
       const responding = rate.respondedWithin(respondingMs)
-      return { connections, inUse, waiting: limit.waiting, failing: rate.failing(), responding }
+      return {
+        ...connections.count(),
+        waiting: limit.waiting,
+        failing: rate.failing(),
+        responding,
+      }
     },
-    close: () => pipeline.close(),
+    close: async () => connections.close(),
   }
 }
 

@@ -6,7 +6,7 @@ import t from 'tap'
 import { jsonArray } from '../../src/json/response-body.ts'
 import { compileRowWriter } from '../../src/json/row-writer.ts'
 import { Limits, type ReadContext } from '../../src/limits/context.ts'
-import { createPool } from '../../src/postgres/pool.ts'
+import { connect } from '../../src/postgres/connect.ts'
 import { sendQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
 import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
@@ -24,12 +24,8 @@ type Field = string | null
 
 const { url } = await createDatabase(t)
 const plain = await openClient(t, url)
-const pool = createPool({ url, size: 1, waitMs: 5_000, statementTimeoutMs: 20_000, pooler: false })
-const client = await pool.connect()
-t.teardown(() => {
-  client.release(true)
-  return pool.end()
-})
+const client = await connect({ url, waitMs: 5_000, statementTimeoutMs: 20_000, pooler: false })
+t.teardown(() => client.end())
 
 const schemas: Record<string, TObject> = {
   PortfolioTransaction,

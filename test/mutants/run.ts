@@ -20,7 +20,7 @@ const wanted = new RegExp(process.env.MUTANT_TESTS ?? '')
 
 /** These tests take long. They test code outside of the three folders. */
 const slow =
-  /^test\/(import|operator|start|faults(?!\/(replicas\/reads|overload\/(quota-redis|blocked-event-loop|file-limit|fair-shares)|operations\/log-output))|json)\/|row-counts|partitions|pipeline|wire/
+  /^test\/(import|operator|start|faults(?!\/(replicas\/reads|overload\/(quota-redis|blocked-event-loop|file-limit|fair-shares)|operations\/log-output))|json)\/|row-counts|partitions|database-connections|wire/
 
 interface Task extends Mutant {
   file: string

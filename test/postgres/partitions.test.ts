@@ -3,10 +3,10 @@ import { type Kysely, sql } from 'kysely'
 import t from 'tap'
 import { databaseOptions } from '../../src/app.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
-import { createPool } from '../../src/postgres/pool.ts'
+import { clientConfig } from '../../src/postgres/connect.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openPool } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -51,8 +51,8 @@ t.test('200: a page reads one partition, and row counts agree', async (t) => {
   t.same(found, ids.toReversed().slice(5, 10))
   t.match(await verifyRowCounts(owner), { rows: 20, differences: [] })
 
-  const pool = createPool(databaseOptions(config, String(config.DATABASE_URL)))
-  t.teardown(() => pool.end())
+  const login = String(config.DATABASE_URL)
+  const pool = openPool(t, login, clientConfig(databaseOptions(config, login)))
   const literals = [token, connection.token].map(
     (each) => `'\\x${tokenHash(each).toString('hex')}'`,
   )

@@ -3,11 +3,11 @@ import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { databaseOptions } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
-import { createPool } from '../../src/postgres/pool.ts'
+import { clientConfig } from '../../src/postgres/connect.ts'
 import type { Statement } from '../../src/postgres/statements.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openPool } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { statements } from '../support/statements.ts'
 import { fillTables } from './plans/data.ts'
@@ -170,7 +170,6 @@ function deviationsOf(plan: PlanNode, keys: Record<string, RegExp>): string[] {
 /** Opens a pool as the service does, with its role. */
 async function sessionsOfService(t: Test, db: Kysely<Tables>, url: string): Promise<pg.Pool> {
   const login = await loginOfService(t, db, url)
-  const pool = createPool(databaseOptions(readConfig({ DATABASE_URL: login }), login))
-  t.teardown(() => pool.end())
-  return pool
+  const options = databaseOptions(readConfig({ DATABASE_URL: login }), login)
+  return openPool(t, login, clientConfig(options))
 }

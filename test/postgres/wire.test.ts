@@ -4,11 +4,11 @@ import { connect, createServer, type Socket } from 'node:net'
 import fc from 'fast-check'
 import type pg from 'pg'
 import t, { type Test } from 'tap'
+import { connect as connectWire } from '../../src/postgres/connect.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { isLostPlan } from '../../src/postgres/errors.ts'
-import { createPool } from '../../src/postgres/pool.ts'
 import type { Parameter } from '../../src/postgres/statements.ts'
-import { destroyConnection, sendTogether } from '../../src/postgres/wire/client.ts'
+import type { WireClient } from '../../src/postgres/wire/client.ts'
 import { sendQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
 import { anyText } from '../support/awkward-rows.ts'
@@ -185,7 +185,7 @@ t.test('a broken connection: queries in flight and later ones fail once', async 
       resolve(error)
     })
   })
-  destroyConnection(client, new Error('closed by the test'))
+  client.destroy(new Error('closed by the test'))
   t.match(await ended, { message: 'closed by the test' })
   const later = await run(client, { text: 'select 1', values: [], name: '', raw: true })
   t.match(later, { error: /not queryable/ })
@@ -255,7 +255,7 @@ t.test('private parts of pg: only src/postgres/wire names them', async (t) => {
 })
 
 /** Checks that a pipeline has the results and notices that plain pg has, one query after the other. */
-async function compare(client: pg.ClientBase, queries: Query[]): Promise<void> {
+async function compare(client: WireClient, queries: Query[]): Promise<void> {
   const notices = collectNotices(client)
   const results = await together(client, queries)
   const plainNotices = collectNotices(plain)
@@ -280,9 +280,9 @@ function same(result: unknown, expected: unknown): void {
   if (a !== b) throw new Error(`${a.slice(0, 1_000)}\ninstead of ${b.slice(0, 1_000)}`)
 }
 
-function together(client: pg.ClientBase, queries: Query[]): Promise<Result[]> {
+function together(client: WireClient, queries: Query[]): Promise<Result[]> {
   let results: Promise<Result>[] = []
-  sendTogether(client, () => {
+  client.sendTogether(() => {
     results = queries.map((query) => run(client, query))
   })
   return Promise.all(results)
@@ -321,15 +321,11 @@ async function plainRows(
   return rows
 }
 
-/** Takes a client of the service's pool, closed at teardown. */
-async function openWire(t: Test, url: string): Promise<pg.PoolClient> {
-  const options = { size: 1, waitMs: 5_000, statementTimeoutMs: 20_000, pooler: false }
-  const pool = createPool({ url, ...options })
-  const client = await pool.connect()
-  t.teardown(() => {
-    client.release(true)
-    return pool.end()
-  })
+/** Opens a connection as the service does, closed at teardown. */
+async function openWire(t: Test, url: string): Promise<WireClient> {
+  const options = { waitMs: 5_000, statementTimeoutMs: 20_000, pooler: false }
+  const client = await connectWire({ url, ...options })
+  t.teardown(() => client.destroy())
   return client
 }
 

@@ -5,7 +5,7 @@ import t from 'tap'
 import { databaseOptions } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
 import { importRows } from '../../../src/operator/import/import-rows.ts'
-import { createPool } from '../../../src/postgres/pool.ts'
+import { clientConfig } from '../../../src/postgres/connect.ts'
 import { connectionKey, tokenHash } from '../../../src/postgres/tokens.ts'
 import { chunksOf, portfolioLine } from '../../import/importing.ts'
 import {
@@ -52,8 +52,8 @@ const changing = await Promise.all(
 )
 
 t.test('each statement of the service is one task on one shard', async (t) => {
-  const pool = createPool(databaseOptions(readConfig(environment), login))
-  t.teardown(() => pool.end())
+  const options = databaseOptions(readConfig(environment), login)
+  const pool = openPool(t, login, clientConfig(options))
   const hashes = [caller.token, caller.connection.token].map(tokenHash)
   const [app, hash] = hashes.map((each) => `'\\x${each.toString('hex')}'`)
   for (const { title, text } of statements.values()) {

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openAsOwner } from '../../support/logins.ts'
 import { until } from '../../support/until.ts'
-import { addSampleData, check, record, requestsOf } from '../support/golden-responses.ts'
+import { addSampleData, check, record, recordOk, requestsOf } from '../support/golden-responses.ts'
 import { assertNoErrors, startGoldenLoad } from '../support/load.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
-import { migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
+import { firstValue, migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
 import { startNetwork } from '../support/servers/network.ts'
 import { startPgBouncer, supportsPrepared } from '../support/servers/pgbouncer.ts'
 
@@ -47,6 +47,31 @@ const silences = {
   'PostgreSQL hangs behind PgBouncer': { environment: pooled, ...hang },
   'the network to PgBouncer is silent': await silentNetwork(pooled),
 }
+
+t.test('PostgreSQL hangs for 2.5 s during health checks: the connections stay', async (t) => {
+  const service = await startServiceProcess(t, direct)
+  const golden = await recordOk(service.url, requestsOf(callers))
+  const checkAll = () => Promise.all(golden.map((each) => check(service.url, each)))
+  await checkAll()
+  const processes = async () =>
+    (await firstValue(
+      server.url,
+      `select array_agg(pid) from pg_stat_activity
+        where application_name = 'investment-data-query-service'`,
+    )) as number[]
+  const before = await processes()
+  await server.freeze()
+  for (let end = performance.now() + 2_500; performance.now() < end; await sleep(50)) {
+    await service.ready()
+  }
+  await server.resume()
+  await until('the service is ready', async () => (await service.ready()) === 200)
+  t.same(new Set(await checkAll()), new Set(['ok']))
+  const after = await processes()
+  // A late health check closes its own connection.
+  t.ok(before.filter((pid) => !after.includes(pid)).length <= 1, `${before}, then ${after}`)
+  t.ok(before.length > 2, 'several connections for requests')
+})
 
 for (const [name, { environment, begin, end }] of Object.entries(silences)) {
   t.test(`503: ${name} for 30 s; each request ends in time`, async (t) => {

@@ -146,7 +146,8 @@ async function startIn(t: Test, { folder, account }: Directory, settings: Settin
     },
     freeze: async () => signal(await family(program), 'SIGSTOP'),
     freezeBackends: async () => signal((await family(program)).slice(1), 'SIGSTOP'),
-    resume: async () => signal(await family(program), 'SIGCONT'),
+    // The postmaster is last, because it removes the processes of children that have ended.
+    resume: async () => signal((await family(program)).reverse(), 'SIGCONT'),
   }
   await start()
   return server

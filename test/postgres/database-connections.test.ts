@@ -3,8 +3,8 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
+import { Connections } from '../../src/postgres/connections.ts'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
-import { Pipeline } from '../../src/postgres/pipeline.ts'
 import { compile, type Parameter } from '../../src/postgres/statements.ts'
 import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
 import { until } from '../support/until.ts'
@@ -95,14 +95,14 @@ t.test('read that is too slow: later reads get their rows', async (t) => {
 })
 
 t.test('read whose deadline is too near: it fails, and its connection stays', async (t) => {
-  const { read } = await openPipeline(t, { size: 1 })
+  const { read } = await openConnections(t, { size: 1 })
   const before = await read(pid, [])
   await t.rejects(read(pid, [], 50), { name: 'ServerFailed', message: /in time/ })
   t.same(await read(pid, []), before)
 })
 
 t.test('overdue read: only this read fails; the others on its connection continue', async (t) => {
-  const { read } = await openPipeline(t, { size: 1 })
+  const { read } = await openConnections(t, { size: 1 })
   const before = await read(pid, [])
   const slow = read(sleep, ['1'])
   await t.rejects(read(echo, ['a', '1'], 500), { message: /stopped responding/ })
@@ -111,7 +111,7 @@ t.test('overdue read: only this read fails; the others on its connection continu
 })
 
 t.test('waiting read: it fails at its deadline, before a connection is free', async (t) => {
-  const { read } = await openPipeline(t, { size: 1 })
+  const { read } = await openConnections(t, { size: 1 })
   const order: string[] = []
   const alone = read(sleep, ['2'], 5_000, true).then(() => order.push('alone'))
   const waiting = read(echo, ['a', '1'], 500).finally(() => order.push('waiting'))
@@ -121,7 +121,7 @@ t.test('waiting read: it fails at its deadline, before a connection is free', as
 })
 
 t.test('silent connection: the reads behind the first one are repeated on another', async (t) => {
-  const { read } = await openPipeline(t, { size: 2, silentMs: 700 })
+  const { read } = await openConnections(t, { size: 2, silentMs: 700 })
   const results = Promise.allSettled([
     read(sleep, ['3']),
     ...['a', 'b'].map((word) => read(echo, [word, '1'])),
@@ -137,13 +137,12 @@ t.test('silent connection: the reads behind the first one are repeated on anothe
 })
 
 t.test('slow reads on all connections: the next read waits for the first one to end', async (t) => {
-  const { read } = await openPipeline(t, { size: 2 })
+  const { read, connections } = await openConnections(t, { size: 2 })
   const order: string[] = []
   const note = (name: string, reading: Promise<unknown>) => reading.then(() => order.push(name))
   await Promise.all([1, 2].map(hold))
   const slow = [note('slow', read(held, ['1']))]
-  // Reads of one turn of the event loop would share a connection.
-  await setTimeout(100)
+  await until('the read is in flight', () => connections.count().inUse === 1)
   slow.push(note('slowest', read(held, ['2'])))
   // Both connections count as stalled after 250 ms.
   await setTimeout(400)
@@ -206,6 +205,50 @@ t.test('connection that is reset while it opens: its reads use another', async (
   t.equal(accepted, 2)
 })
 
+t.test('server that forgot its connections: one read notices, and uses a new one', async (t) => {
+  const { port, hostname } = new URL(url)
+  let epoch = 0
+  const proxy = createServer((client) => {
+    const opened = epoch
+    const server = connect(Number(port), hostname)
+    server.pipe(client)
+    client.on('close', () => server.destroy())
+    client.on('data', (data) => {
+      if (opened === epoch) server.write(data)
+      else client.resetAndDestroy()
+    })
+  })
+  await once(proxy.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => proxy.close())
+  const through = new URL(url)
+  through.port = String((proxy.address() as AddressInfo).port)
+  const { read, db } = await open(t, { size: 3, url: through.href })
+  const reads: Promise<unknown>[] = []
+  for (let n = 0; n < 3; n += 1) {
+    reads.push(read(sleep, ['0.5']))
+    await until('the read is in flight', () => db.state().primary.inUse === n + 1)
+  }
+  await Promise.all(reads)
+  await setTimeout(1_500)
+  epoch += 1
+  t.same(await read(echo, ['a', '1']), ['a1'])
+  t.equal(db.state().primary.connections, 1)
+})
+
+t.test('connection limit of the role: open connections serve all reads', async (t) => {
+  const owner = await openClient(t, url)
+  await owner.query(`create role limited login password 'limited' connection limit 4`)
+  t.teardown(() => owner.query('drop role limited'))
+  const login = Object.assign(new URL(url), { username: 'limited', password: 'limited' })
+  const { db, read } = await open(t, { size: 10, url: login.href })
+  const sleepTwice = async () => {
+    for (let turn = 0; turn < 20; turn += 1) await read(sleep, ['0.05'])
+  }
+  await Promise.all(Array.from({ length: 20 }, sleepTwice))
+  t.same((await db.probe(echo, ['a', '1'])).shift(), ['a1'], 'also the health check')
+  await db.close()
+})
+
 t.test('reads on one connection: each is a separate transaction', async (t) => {
   const { read } = await open(t, { size: 1 })
   const reads = ['first', 'second', 'third'].map((name) => read(setting, [name]))
@@ -241,11 +284,11 @@ t.test('connection that lost its plan: it does not return to the pool', async (t
   const owner = await openClient(t, url)
   await owner.query('create table changed as select 1 as value')
   const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-  const pipeline = new Pipeline({ url, size: 1, ...options }, 6_000)
-  t.teardown(() => pipeline.close())
+  const connections = new Connections({ url, size: 1, ...options }, 6_000)
+  t.teardown(() => connections.close())
   const read = async (text: string) => {
     const due = performance.now() + 5_000
-    return (await pipeline.read({ name: text, title: text, text }, [], { due })).shift()?.[0]
+    return (await connections.read({ name: text, title: text, text }, [], { due })).shift()?.[0]
   }
   const pid = 'select pg_backend_pid()'
   const before = await read(pid)
@@ -276,17 +319,17 @@ t.test('pool of one connection: large reads run between small ones', async (t) =
   await Promise.all(small)
 })
 
-async function openPipeline(
+async function openConnections(
   t: Test,
   { size, silentMs = 6_000 }: { size: number; silentMs?: number },
 ) {
   const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-  const pipeline = new Pipeline({ url, size, ...options }, silentMs)
-  t.teardown(() => pipeline.close())
+  const connections = new Connections({ url, size, ...options }, silentMs)
+  t.teardown(() => connections.close())
   /** @param ms until its deadline */
   const read = async (statement: typeof echo, values: Parameter[], ms = 5_000, alone = false) =>
-    (await pipeline.read(statement, values, { due: performance.now() + ms, alone })).shift()
-  return { read }
+    (await connections.read(statement, values, { due: performance.now() + ms, alone })).shift()
+  return { read, connections }
 }
 
 async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
