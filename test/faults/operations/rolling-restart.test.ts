@@ -5,10 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { until } from '../../support/until.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { codeBlocks, fillIn } from '../support/documented-commands.ts'
 import { recordDemo, seedDemo, sendAndRead } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
-import { startInstance } from '../support/processes/instances.ts'
+import { type Instance, startInstance } from '../support/processes/instances.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
+import { runShell } from '../support/processes/shell.ts'
 import { type StartProxy, startHaproxy, startNginx } from '../support/servers/proxies.ts'
 
 const { url: databaseUrl, login } = await openTestDatabase(t)
@@ -22,16 +24,37 @@ for (const [name, startProxy] of Object.entries(proxies)) {
   t.test(`200: two instances behind ${name} restart, and no request fails`, async (t) => {
     const instances = [await startInstance(t, options), await startInstance(t, options)] as const
     const { url, log } = await startProxy(t, [instances[0].port, instances[1].port])
-    const stop = startGoldenLoad(t, { url, golden, clients: 8, pauseMs: 20 })
-    for (const instance of instances) {
-      await sleep(500)
-      await instance.restart()
-    }
+    const kept = startGoldenLoad(t, { url, golden, clients: 8, pauseMs: 20 })
+    // Below the limit of the proxy: 1,000 new connections in ten seconds.
+    const load = { url, golden, clients: 2, pauseMs: 50, newConnections: true }
+    const opened = startGoldenLoad(t, load)
+    await sleep(500)
+    await restartAll(t, instances)
     // The proxy uses the second instance again after its next health check.
     await sleep(2_000)
-    assertAllAnswered(t, await stop())
+    assertAllAnswered(t, await kept())
+    assertAllAnswered(t, await opened())
     t.notOk(/idq_demo|DEMO[A-Z]+1/.test(log()), 'no token in the log of the proxy')
   })
+}
+
+/** Runs the documented commands of a rolling restart. In place of systemctl, they ask this process. */
+async function restartAll(t: Test, instances: readonly [Instance, Instance]): Promise<void> {
+  const restarted: number[] = []
+  const systemd = createServer(async ({ url = '' }, response) => {
+    const instance = instances.find(({ port }) => url.endsWith(`/investment-data-query@${port}`))
+    restarted.push(instance?.port ?? Number.NaN)
+    await instance?.restart()
+    response.end()
+  })
+  await once(systemd.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => systemd.close().closeAllConnections())
+  const { port } = systemd.address() as AddressInfo
+  const [commands = ''] = await codeBlocks('Several instances')
+  const ports = instances.map((instance) => instance.port)
+  const filled = fillIn(commands, { '3001 3002': ports.join(' ') })
+  await runShell(t, `systemctl() { curl --silent http://127.0.0.1:${port}/$1/$2; }\n${filled}`)
+  t.same(restarted, ports, 'each instance restarts once')
 }
 
 /** Asserts that a response of HAProxy itself has the standard error body. */

@@ -87,11 +87,13 @@ export interface GoldenLoad extends Clients {
   golden: GoldenResponse[]
   /** Time in ms after which a request counts as hanging. */
   limitMs?: number | undefined
+  /** Opens a connection for each request. */
+  newConnections?: boolean
 }
 
 /** Starts clients that compare each response with the golden one. */
 export function startGoldenLoad(t: Test, options: GoldenLoad): () => Promise<LoadReport> {
-  const { url, golden, limitMs } = options
+  const { url, golden, limitMs, newConnections = false } = options
   let turn = 0
   return startLoad(t, { pauseMs: 10, ...options }, async () => {
     turn += 1
@@ -101,6 +103,7 @@ export function startGoldenLoad(t: Test, options: GoldenLoad): () => Promise<Loa
     const headers: Record<string, string> = conditional
       ? { 'if-none-match': staleETag(expected) }
       : {}
+    if (newConnections) headers.connection = 'close'
     return await check(url, expected, { headers, limitMs })
   })
 }

@@ -1,0 +1,116 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { readConfig, settings } from '../../../src/config.ts'
+import { codeBlocks, fillIn } from '../support/documented-commands.ts'
+
+const operations = await readFile('docs/operations.md', 'utf8')
+const units = (await codeBlocks('With systemd')).filter((block) => block.includes('[Service]'))
+const [unit = ''] = units
+
+/** Values of a directive of the unit, for an instance. */
+function values(directive: string, instance = '3001'): string[] {
+  const lines = unit.matchAll(new RegExp(`^${directive}=(.*)$`, 'gm'))
+  return [...lines].map(([, value = '']) => value.replaceAll('%i', instance))
+}
+
+t.test('systemd: systemd-analyze accepts the unit as documented', async (t) => {
+  t.equal(units.length, 1)
+  const folder = await mkdtemp(join(tmpdir(), 'unit-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const verify = async (text: string) => {
+    await writeFile(join(folder, 'investment-data-query@.service'), text)
+    const file = join(folder, 'investment-data-query@3001.service')
+    const options = { env: { PATH: process.env.PATH, SYSTEMD_LOG_LEVEL: 'warning' } }
+    const { stdout, stderr } = await promisify(execFile)('systemd-analyze', ['verify', file], options)
+    return stdout + stderr
+  }
+  const installed = fillIn(unit, { '/usr/local/bin/node': process.execPath })
+  t.equal(await verify(installed), '')
+  t.match(await verify(installed.replace('Restart=', 'Restarts=')), 'Unknown key', 'it finds errors')
+})
+
+t.test('systemd: the unit has valid settings, other ones for each instance', (t) => {
+  const settingsOf = (instance: string) =>
+    Object.fromEntries(values('Environment', instance).join(' ').split(' ').map((pair) => pair.split('=')))
+  for (const instance of ['3001', '3002']) {
+    const { PORT, METRICS_PORT } = readConfig(settingsOf(instance))
+    t.same({ PORT, METRICS_PORT }, { PORT: Number(instance), METRICS_PORT: 10_000 + Number(instance) })
+  }
+  for (const name of Object.keys(settingsOf('3001'))) t.ok(name in settings, name)
+  t.same(values('ExecReload'), [], 'a process has nothing to reload')
+  t.end()
+})
+
+t.test('systemd: the limits of the unit fit the settings', (t) => {
+  const { MAX_SOCKETS, DATABASE_POOL_SIZE, SHUTDOWN_DELAY_MS, SHUTDOWN_GRACE_MS } = readConfig({})
+  t.ok(Number(values('LimitNOFILE')) > MAX_SOCKETS + DATABASE_POOL_SIZE + 1 + 100)
+  t.ok(Number(values('TimeoutStopSec')) * 1_000 > SHUTDOWN_DELAY_MS + SHUTDOWN_GRACE_MS)
+  t.end()
+})
+
+/** Settings that are limits of one instance, and are divided on one machine. */
+const SHARED = [
+  'DATABASE_POOL_SIZE',
+  'DATABASE_QUEUE',
+  'ANSWER_MEMORY_MB',
+  'MAX_REQUESTS',
+  'MAX_SOCKETS',
+] as const
+
+t.test('The table of shares divides the defaults, and HAProxy sends fewer requests', (t) => {
+  const [, table = ''] = /^\| Limit of each instance .*\n.*\n((?:\|.*\n)+)/m.exec(operations) ?? []
+  const rows = new Map(
+    [...table.matchAll(/^\| `(\w+)`.*?((?: \| \d+)+) \|$/gm)].map(([, name = '', cells = '']) => [
+      name,
+      [...cells.matchAll(/\d+/g)].map(Number),
+    ]),
+  )
+  t.same([...rows.keys()], [...SHARED, 'maxconn'])
+  const defaults = readConfig({})
+  const numbers = [1, 2, 3, 4]
+  for (const name of SHARED) {
+    t.same(
+      rows.get(name),
+      numbers.map((instances) => Math.ceil(defaults[name] / instances)),
+      name,
+    )
+    for (const share of rows.get(name) ?? []) readConfig({ [name]: String(share) })
+  }
+  const [documented] = /(?<=default-server.* maxconn )\d+/.exec(operations) ?? []
+  t.equal(rows.get('maxconn')?.[0], Number(documented))
+  for (const [index, maxconn] of (rows.get('maxconn') ?? []).entries())
+    t.ok(maxconn < Number(rows.get('MAX_REQUESTS')?.[index]), `${maxconn}`)
+  t.end()
+})
+
+t.test('proxy/haproxy.cfg: the documented configuration, without TLS', async (t) => {
+  const [documented = ''] = await codeBlocks('Behind a proxy')
+  const file = await readFile('proxy/haproxy.cfg', 'utf8')
+  const lines = (text: string) => text.split('\n').filter((line) => line && !line.startsWith('#'))
+  const [own, shared] = [new Set(lines(file)), new Set(lines(documented))]
+  const removed = [...shared].filter((line) => !own.has(line)).join('\n')
+  const added = [...own].filter((line) => !shared.has(line)).map((line) => line.trim())
+  t.match(removed.split('\n').map((line) => line.trim().split(' ')[0]), [
+    'bind',
+    '#',
+    'stick-table',
+    'tcp-request',
+    'tcp-request',
+    'http-response',
+    'server',
+    'server',
+  ])
+  t.match(added, [
+    'bind :8080',
+    /^# /,
+    /^server-template instance 10 service:3000 resolvers docker /,
+    'resolvers docker',
+    'nameserver docker 127.0.0.11:53',
+    /^# /,
+    'hold valid 1s',
+  ])
+})
