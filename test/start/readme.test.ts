@@ -161,6 +161,15 @@ t.test('docker-compose.yml: no default password, and sample data in the demo onl
   t.match(compose, /^ {2}seed:\n(?: {4}.*\n)*? {4}profiles: \[demo\]$/m)
 })
 
+t.test('docker-compose.yml: HAProxy starts only with its profile', async (t) => {
+  const compose = await read('docker-compose.yml')
+  const [proxy = ''] = /^ {2}proxy:\n(?: {4}.*\n)+/m.exec(compose) ?? []
+  t.match(proxy, /^ {4}profiles: \[proxy\]$/m)
+  const [, file = ''] = /'\.\/(\S+):\/usr\/local\/etc\/haproxy\/haproxy\.cfg:ro'/.exec(proxy) ?? []
+  t.match(await read(file), 'server-template instance 10 service:3000')
+  t.match(compose, "ports: ['127.0.0.1:${PORT:-3000}:3000']", 'the port without the profile')
+})
+
 for (const file of ['README.md', '.env.example']) {
   t.test(`${file}: lists every setting with its description, and no other`, async (t) => {
     const named = file === 'README.md' ? /^\| `([A-Z_]+)` \|/gm : /^#? ?([A-Z_]+)=/gm

@@ -2,10 +2,19 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { readConfig, settings } from '../../../src/config.ts'
+import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
+import { until } from '../../support/until.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { codeBlocks, fillIn } from '../support/documented-commands.ts'
+import { recordDemo, seedDemo } from '../support/golden-responses.ts'
+import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
+import { startInstance } from '../support/processes/instances.ts'
+import { startDns } from '../support/servers/dns.ts'
+import { startComposeHaproxy } from '../support/servers/proxies.ts'
 
 const operations = await readFile('docs/operations.md', 'utf8')
 const units = (await codeBlocks('With systemd')).filter((block) => block.includes('[Service]'))
@@ -25,20 +34,36 @@ t.test('systemd: systemd-analyze accepts the unit as documented', async (t) => {
     await writeFile(join(folder, 'investment-data-query@.service'), text)
     const file = join(folder, 'investment-data-query@3001.service')
     const options = { env: { PATH: process.env.PATH, SYSTEMD_LOG_LEVEL: 'warning' } }
-    const { stdout, stderr } = await promisify(execFile)('systemd-analyze', ['verify', file], options)
+    const { stdout, stderr } = await promisify(execFile)(
+      'systemd-analyze',
+      ['verify', file],
+      options,
+    )
     return stdout + stderr
   }
   const installed = fillIn(unit, { '/usr/local/bin/node': process.execPath })
   t.equal(await verify(installed), '')
-  t.match(await verify(installed.replace('Restart=', 'Restarts=')), 'Unknown key', 'it finds errors')
+  t.match(
+    await verify(installed.replace('Restart=', 'Restarts=')),
+    'Unknown key',
+    'it finds errors',
+  )
 })
 
 t.test('systemd: the unit has valid settings, other ones for each instance', (t) => {
   const settingsOf = (instance: string) =>
-    Object.fromEntries(values('Environment', instance).join(' ').split(' ').map((pair) => pair.split('=')))
+    Object.fromEntries(
+      values('Environment', instance)
+        .join(' ')
+        .split(' ')
+        .map((pair) => pair.split('=')),
+    )
   for (const instance of ['3001', '3002']) {
     const { PORT, METRICS_PORT } = readConfig(settingsOf(instance))
-    t.same({ PORT, METRICS_PORT }, { PORT: Number(instance), METRICS_PORT: 10_000 + Number(instance) })
+    t.same(
+      { PORT, METRICS_PORT },
+      { PORT: Number(instance), METRICS_PORT: 10_000 + Number(instance) },
+    )
   }
   for (const name of Object.keys(settingsOf('3001'))) t.ok(name in settings, name)
   t.same(values('ExecReload'), [], 'a process has nothing to reload')
@@ -94,16 +119,10 @@ t.test('proxy/haproxy.cfg: the documented configuration, without TLS', async (t)
   const [own, shared] = [new Set(lines(file)), new Set(lines(documented))]
   const removed = [...shared].filter((line) => !own.has(line)).join('\n')
   const added = [...own].filter((line) => !shared.has(line)).map((line) => line.trim())
-  t.match(removed.split('\n').map((line) => line.trim().split(' ')[0]), [
-    'bind',
-    '#',
-    'stick-table',
-    'tcp-request',
-    'tcp-request',
-    'http-response',
-    'server',
-    'server',
-  ])
+  t.match(
+    removed.split('\n').map((line) => line.trim().split(' ')[0]),
+    ['bind', '#', 'stick-table', 'tcp-request', 'tcp-request', 'http-response', 'server', 'server'],
+  )
   t.match(added, [
     'bind :8080',
     /^# /,
@@ -113,4 +132,39 @@ t.test('proxy/haproxy.cfg: the documented configuration, without TLS', async (t)
     /^# /,
     'hold valid 1s',
   ])
+})
+
+t.test('200: HAProxy of Docker Compose finds instances that start and end', async (t) => {
+  const { url: databaseUrl, login } = await openTestDatabase(t)
+  await seedDemo(databaseUrl)
+  const golden = await recordDemo(t, databaseUrl)
+  const [free, addresses] = [await freePort(), new Set<string>()]
+  // As containers: each instance has an address, and all have the same port.
+  const startOn = async (address: string) => {
+    const environment = { DATABASE_URL: login, HOST: address, PORT: String(free) }
+    const instance = await startInstance(t, { environment })
+    addresses.add(address)
+    return async () => {
+      t.equal(await instance.end(), 0, 'exit code')
+      addresses.delete(address)
+    }
+  }
+  const endFirst = await startOn('127.0.0.1')
+  const { url, log } = await startComposeHaproxy(t, free, await startDns(t, addresses))
+  const stop = startGoldenLoad(t, { url, golden, clients: 4 })
+  /** Waits until HAProxy sends requests to an instance, with the number of its place. */
+  const untilUsed = (place: number) =>
+    until(`instance ${place} is used`, () =>
+      new RegExp(` 200 .* instance${place}$`, 'm').test(log()),
+    )
+  await untilUsed(1)
+  const endSecond = await startOn('127.0.0.2')
+  await untilUsed(2)
+  await endFirst()
+  await startOn('127.0.0.3')
+  await until('HAProxy finds the third instance', () => log().includes('127.0.0.3'))
+  await sleep(2_000)
+  await endSecond()
+  await sleep(1_000)
+  assertAllAnswered(t, await stop())
 })

@@ -8,7 +8,7 @@ import { thisRelease } from './release.ts'
 
 /** The service in a separate process, as an operator starts it. */
 export interface ServiceProcess extends Program {
-  /** http://127.0.0.1:port */
+  /** http://127.0.0.1:port, or with the address of HOST */
   url: string
   port: number
   /** Status of /health/ready; 0 without a response. */
@@ -25,7 +25,7 @@ export async function startServiceProcess(
   const port = Number(environment.PORT ?? (await freePort()))
   const settings = { LOG_LEVEL: 'warn', PORT: String(port), ...environment }
   const program = await launchService(t, settings, release, stdout)
-  const url = `http://127.0.0.1:${port}`
+  const url = `http://${environment.HOST ?? '127.0.0.1'}:${port}`
   await until('the service is live', async () => {
     if (program.process.exitCode !== null) throw new Error(program.output())
     return (await statusOf(`${url}/health/live`)) === 200

@@ -34,13 +34,34 @@ export const startHaproxy: StartProxy = async (t, [one, two]) => {
     '10.0.0.11:3000': `127.0.0.1:${one}`,
     '10.0.0.12:3000': `127.0.0.1:${two}`,
   })
-  await writeFile(join(folder, 'haproxy.cfg'), filled)
-  const args = ['-db', '-f', `${folder}/haproxy.cfg`]
-  const options = { command: 'haproxy', package: 'haproxy', args, lastSignal } as const
-  const program = await startProgram(t, options)
+  const program = await runHaproxy(t, filled)
   // Clients in this process trust this certificate only.
   setDefaultCACertificates([chain])
   return await untilItProxies(program, `https://127.0.0.1:${port}`)
+}
+
+/**
+ * Starts HAProxy with the configuration of Docker Compose.
+ * @param port of each instance
+ * @param dnsPort of the DNS server that knows their addresses
+ */
+export async function startComposeHaproxy(t: Test, port: number, dnsPort: number): Promise<Proxy> {
+  const configuration = await readFile('proxy/haproxy.cfg', 'utf8')
+  const own = await freePort()
+  const addresses = {
+    'bind :8080': `bind 127.0.0.1:${own}`,
+    'service:3000': `service:${port}`,
+    '127.0.0.11:53': `127.0.0.1:${dnsPort}`,
+  }
+  const program = await runHaproxy(t, fillIn(configuration, addresses, 'proxy/haproxy.cfg'))
+  return await untilItProxies(program, `http://127.0.0.1:${own}`)
+}
+
+async function runHaproxy(t: Test, configuration: string): Promise<Program> {
+  const file = join(await newFolder(t), 'haproxy.cfg')
+  await writeFile(file, configuration)
+  const args = ['-db', '-f', file]
+  return await startProgram(t, { command: 'haproxy', package: 'haproxy', args, lastSignal })
 }
 
 /** Starts nginx with the example that docs/operations.md links. */
