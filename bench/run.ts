@@ -14,11 +14,11 @@ import { measureEncodings } from './measurements/encodings.ts'
 import { measureExports } from './measurements/exports.ts'
 import { measureGrowth } from './measurements/growth.ts'
 import { measureImport } from './measurements/import-rate.ts'
+import { measureInstances } from './measurements/instances.ts'
 import { measureOverload } from './measurements/overload.ts'
 import { measureSessions } from './measurements/sessions.ts'
 import { measureSizes } from './measurements/sizes.ts'
 import { measureTotals } from './measurements/totals.ts'
-import { measureWorkers } from './measurements/workers.ts'
 import { writeChart } from './report/chart.ts'
 import { goalTable } from './report/goals.ts'
 import { describeMachine } from './report/machine.ts'
@@ -43,10 +43,10 @@ const { values: flags } = parseArgs({
     encodings: flag,
     exports: flag,
     growth: flag,
+    instances: flag,
     overload: flag,
     sessions: flag,
     sizes: flag,
-    workers: flag,
     citus: flag,
   },
 })
@@ -60,6 +60,7 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   encodings: (server) => measureEncodings(server, scale),
   exports: (server) => measureExports(server, scale),
   growth: (server) => measureGrowth(server, scale),
+  instances: (server) => measureInstances(server, scale),
   overload: measureOverload,
   sessions: (server) => measureSessions(server, scale),
   sizes: (server) =>
@@ -67,7 +68,6 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
       await fill(database.owner, scale.largeRows)
       return await measureSizes(database)
     }),
-  workers: (server) => measureWorkers(server, scale),
   citus: () => measureCitus(scale),
 }
 

@@ -52,28 +52,29 @@ export async function makeRunners(fixture: Fixture, loads: Load[]): Promise<Runn
   return runners
 }
 
-/** Runs a load on one server. */
+/** Runs a load on one server, or on the processes `pids` behind one port. */
 export function serverRunner(
   database: BenchDatabase,
   load: Load,
-  { name, port, pid }: Pick<ServerProcess, 'port' | 'pid'> & { name: string },
+  server: Pick<ServerProcess, 'port' | 'pid'> & { name: string; pids?: number[] },
   requests: WireRequest[],
 ): Runner {
+  const { name, port, pid, pids = [pid] } = server
   const { clients } = load
   return {
     load,
     target: name,
-    run: (durationMs) => runServer(database, pid, { port, clients, requests, durationMs }),
+    run: (durationMs) => runServer(database, pids, { port, clients, requests, durationMs }),
     warmUp: (durationMs) => generateLoad({ port, clients, requests, durationMs }),
   }
 }
 
 async function runServer(
   database: BenchDatabase,
-  pid: number,
+  pids: number[],
   options: LoadOptions,
 ): Promise<Sample> {
-  const server = familyOf(pid)
+  const server = pids.flatMap(familyOf)
   const serverTime = () => server.reduce((sum, each) => sum + cpuOf(each), 0)
   for (const each of server) resetPeak(each)
   const before = { server: serverTime(), database: databaseTime(database) }

@@ -31,7 +31,7 @@ export const parentOf = (pid: number) => statOf(pid)?.parent
 /** Processor time that a process has used, in ms. */
 export const cpuOf = (pid: number) => statOf(pid)?.own ?? 0
 
-/** Ids of a process and its children, such as the workers of the service. */
+/** Ids of a process and its children. */
 export function familyOf(pid: number): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   return [pid, ...pids.filter((one) => statOf(one)?.parent === pid).map(Number)]

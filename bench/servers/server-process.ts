@@ -9,10 +9,7 @@ export interface ServerProcess {
   stop(): Promise<void>
 }
 
-/**
- * Starts a server process on a free port, and waits for its first response below 500.
- * @throws Error with the end of its output, when it exits or does not respond within a minute
- */
+/** Starts a server process on a free port, and waits for its first response below 500. */
 export async function startProcess(
   script: string,
   environment: Record<string, string>,
@@ -21,16 +18,24 @@ export async function startProcess(
   const port = await freePort()
   const env = { ...process.env, NODE_ENV: 'production', PORT: String(port), ...environment }
   const child = spawn(process.execPath, [script], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+  await untilResponds(child, port, health)
+  return { port, pid: child.pid ?? 0, stop: () => stop(child) }
+}
+
+/**
+ * Waits for the first response below 500 of a process.
+ * @throws Error with the end of its output, when it exits or does not respond within a minute
+ */
+export async function untilResponds(child: ChildProcess, port: number, path: string) {
   let output = ''
-  child.stderr.on('data', (text: Buffer) => {
+  child.stderr?.on('data', (text: Buffer) => {
     output = (output + text).slice(-4000)
   })
-  for (let tries = 0; !(await responds(port, health)); tries += 1) {
+  for (let tries = 0; !(await responds(port, path)); tries += 1) {
     if (child.exitCode !== null || tries > 600)
-      throw new Error(`${script} did not start: ${output}`)
+      throw new Error(`${child.spawnargs.join(' ')} did not start: ${output}`)
     await sleep(100)
   }
-  return { port, pid: child.pid ?? 0, stop: () => stop(child) }
 }
 
 async function responds(port: number, path: string): Promise<boolean> {
