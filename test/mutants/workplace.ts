@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A copy of the project, in which one mutant at a time is put into the code. */
@@ -32,9 +32,9 @@ const left = new Set(['.git', '.data', '.tap', 'node_modules'])
 /** Copies the project to a temporary folder, without node_modules: a link is enough. */
 export async function copyProject(environment: NodeJS.ProcessEnv): Promise<Copy> {
   const folder = await mkdtemp(join(tmpdir(), 'mutants-'))
-  const filter = (path: string) => !left.has(relative('.', path))
+  const filter = (path: string) => !left.has(basename(path))
   for (const entry of await readdir('.'))
-    if (filter(entry)) await cp(entry, join(folder, entry), { recursive: true })
+    if (filter(entry)) await cp(entry, join(folder, entry), { recursive: true, filter })
   await symlink(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
   // Halves the time to load the service. Coverage would be inexact with it.
   const cache = { NODE_COMPILE_CACHE: join(folder, 'compile-cache') }

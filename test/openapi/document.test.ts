@@ -1,11 +1,7 @@
-import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import t from 'tap'
 import { startService } from '../support/service.ts'
-import { CLIENT_TYPES, clientTypes, DOCUMENT, formatJson, RENEWAL } from './committed.ts'
-import { spectralProblems } from './spectral.ts'
+import { DOCUMENT, formatJson, RENEWAL } from './committed.ts'
 
 interface ClosedList {
   enum: string[]
@@ -83,29 +79,4 @@ t.test('decimals: a title for numbers, and one for strings', (t) => {
 t.test('GET /docs/json: redirect to that document', async (t) => {
   const response = await fetch(`${service.url}/docs/json`)
   t.equal(response.url, `${service.url}/openapi.json`)
-})
-
-t.test('committed client types: generated from the committed document', async (t) => {
-  const types = await clientTypes(await readFile(DOCUMENT, 'utf8'))
-  t.equal(await readFile(CLIENT_TYPES, 'utf8'), types, `if not: ${RENEWAL}`)
-})
-
-t.test('spectral:oas and the OWASP ruleset: no problems', async (t) => {
-  const text = await readFile(DOCUMENT, 'utf8')
-  t.strictSame(await spectralProblems(text), [])
-  const components = { schemas: { Count: { type: 'integer', minimum: 0, maximum: 9 } } }
-  const problems = await spectralProblems(JSON.stringify({ openapi: '3.1.0', components }))
-  t.match(problems.join(), 'owasp:api4:2023-integer-format at components.schemas.Count')
-})
-
-t.test('Redocly: no problems, except for those that redocly.yaml turns off', async (t) => {
-  const redocly = fileURLToPath(import.meta.resolve('@redocly/cli/bin/cli.js'))
-  const environment = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [redocly, 'lint', fileURLToPath(DOCUMENT), '--format=json'],
-    { env: { ...process.env, ...environment } },
-  ).catch((error: { stdout: string }) => error)
-  const { totals, problems } = JSON.parse(stdout)
-  t.strictSame({ ...totals, problems }, { errors: 0, warnings: 0, ignored: 0, problems: [] })
 })

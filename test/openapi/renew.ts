@@ -1,9 +1,9 @@
-/** Writes the committed examples, the document and the client types. */
+/** Writes the committed examples and the document. */
 import { writeFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
 import { startService } from '../support/service.ts'
-import { CLIENT_TYPES, clientTypes, DOCUMENT, formatJson } from './committed.ts'
+import { DOCUMENT, formatJson } from './committed.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 t.test('examples: responses with the sample data', async (t) => {
@@ -17,9 +17,8 @@ t.test('examples: responses with the sample data', async (t) => {
   }
 })
 
-t.test('docs:renew: document and client types', async (t) => {
+t.test('docs:renew: document', async (t) => {
   // A service reads the examples at start, so this is a new one.
   const { text } = await (await startService(t)).get('/openapi.json')
   await writeFile(DOCUMENT, formatJson(text))
-  await writeFile(CLIENT_TYPES, await clientTypes(text))
 })

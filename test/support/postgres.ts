@@ -5,6 +5,7 @@ import pg from 'pg'
 import { OperatorError } from '../../src/operator-error.ts'
 import { serverUrlProblem } from '../../src/postgres/server-urls.ts'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
+import { installPackages } from '../../tools/install.ts'
 import { startCitus } from './citus.ts'
 
 /** A PostgreSQL server for one test run. */
@@ -86,24 +87,22 @@ async function fastFolder(): Promise<string> {
   return room > neededBytes ? ramDisk : tmpdir()
 }
 
+/** Exports of tools/testcontainers/container.ts, which `check:types` checks apart: its packages may be missing. */
+interface Container {
+  startContainer(image: string, password: string, command: string[]): Promise<Server>
+}
+
 async function startContainer(): Promise<Server> {
-  const { GenericContainer } = await import('testcontainers')
+  installPackages('tools/testcontainers')
+  const file = new URL('../../tools/testcontainers/container.ts', import.meta.url)
+  const container: Container = await import(file.href)
   const compose = await readFile('docker-compose.yml', 'utf8')
   const image = /^ +image: (postgres:\S+)$/m.exec(compose)?.[1]
   if (!image) throw new Error('docker-compose.yml names no image of PostgreSQL.')
-  const password = 'only-in-this-container'
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  const container = await new GenericContainer(image)
-    .withEnvironment({ POSTGRES_PASSWORD: password })
-    .withCommand(['postgres', ...flags])
-    .withExposedPorts(5432)
-    .start()
-    .catch(({ message }: Error) => {
-      throw new OperatorError(`TEST_POSTGRES=container needs Docker and ${image}: ${message}.`)
-    })
-  const place = `${container.getHost()}:${container.getMappedPort(5432)}`
-  return {
-    url: `postgresql://postgres:${password}@${place}/postgres`,
-    stop: () => container.stop(),
-  }
+  const password = 'only-in-this-container'
+  return container.startContainer(image, password, ['postgres', ...flags]).catch((error: Error) => {
+    const { message } = error
+    throw new OperatorError(`TEST_POSTGRES=container needs Docker and ${image}: ${message}.`)
+  })
 }

@@ -1,6 +1,5 @@
 /** Clients of hey-api and orval. test/openapi/client.test.ts has the one of openapi-typescript. */
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -8,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { DEMO } from '../../../seeds/sample-data.ts'
+import { installPackages } from '../../../tools/install.ts'
 import { DOCUMENT } from '../../openapi/committed.ts'
 import { DEMO_TOKEN, startSeededService } from '../../openapi/seeded-service.ts'
 
@@ -102,8 +102,7 @@ async function compile(...args: string[]): Promise<string[]> {
 }
 
 t.before(async () => {
-  if (!existsSync(join(generators, 'node_modules/.package-lock.json')))
-    await run('npm', ['ci', '--ignore-scripts'], { cwd: generators })
+  installPackages('tools/client-generators')
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
   await writeFile(join(folder, 'use-hey-api.ts'), HEY_API)
