@@ -40,11 +40,12 @@ for (const [name, startProxy] of Object.entries(proxies)) {
 
 /** Runs the documented commands of a rolling restart. In place of systemctl, they ask this process. */
 async function restartAll(t: Test, instances: readonly [Instance, Instance]): Promise<void> {
-  const restarted: number[] = []
+  const starts = new Map<number, Promise<void>>()
   const systemd = createServer(async ({ url = '' }, response) => {
     const instance = instances.find(({ port }) => url.endsWith(`/investment-data-query@${port}`))
-    restarted.push(instance?.port ?? Number.NaN)
-    await instance?.restart()
+    // As systemctl, it does not wait until the new process is ready.
+    await instance?.end()
+    if (instance) starts.set(instance.port, instance.restart())
     response.end()
   })
   await once(systemd.listen(0, '127.0.0.1'), 'listening')
@@ -54,7 +55,8 @@ async function restartAll(t: Test, instances: readonly [Instance, Instance]): Pr
   const ports = instances.map((instance) => instance.port)
   const filled = fillIn(commands, { '3001 3002': ports.join(' ') })
   await runShell(t, `systemctl() { curl --silent http://127.0.0.1:${port}/$1/$2; }\n${filled}`)
-  t.same(restarted, ports, 'each instance restarts once')
+  t.same([...starts.keys()], ports, 'each instance restarts')
+  await Promise.all(starts.values())
 }
 
 /** Asserts that a response of HAProxy itself has the standard error body. */
