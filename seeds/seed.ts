@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { Kysely, PostgresDialect } from 'kysely'
 import type pg from 'pg'
-import { importRows } from '../src/operator/import/import-rows.ts'
+import { importRows } from '../src/operator/loading/import-rows.ts'
 import type { Tables } from '../src/postgres/tables.ts'
 import { connectionKey, tokenHash } from '../src/postgres/tokens.ts'
 import { busyPortfolio } from './busy-portfolio.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type ImportOptions, importRows } from '../../src/operator/import/import-rows.ts'
+import { type ImportOptions, importRows } from '../../src/operator/loading/import-rows.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { orderLines, transactionLines } from './rows.ts'
 

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { importTypes } from '../../src/operator/import/import-types.ts'
-import { RowReader } from '../../src/operator/import/row-reader.ts'
-import { plainDecimal } from '../../src/operator/import/rules.ts'
+import { RowReader } from '../../src/operator/loading/row-reader.ts'
+import { rowTypes } from '../../src/operator/loading/row-types.ts'
+import { plainDecimal } from '../../src/operator/loading/rules.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { portfolioLine, prepareImport } from './importing.ts'
 
 /** Validates a line without a database. */
 function problemsOf(line: string): string[] {
   const problems: string[] = []
-  const reader = new RowReader(importTypes['portfolio-transactions'], (reason) =>
+  const reader = new RowReader(rowTypes['portfolio-transactions'], {}, (reason) =>
     problems.push(reason),
   )
   reader.read(Buffer.from(`${line}\n`), 0, 1)

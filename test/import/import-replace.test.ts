@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import type { ImportTypeName } from '../../src/operator/import/import-types.ts'
+import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { operatorHere } from '../operator/operator-process.ts'
 import { openClient } from '../support/database.ts'
@@ -94,7 +94,7 @@ t.test('transfer orders: those that the input lacks are removed', async (t) => {
 })
 
 t.test('more than half of the rows: removed only with yes', async (t) => {
-  const types: [ImportTypeName, (id: number) => string][] = [
+  const types: [RowTypeName, (id: number) => string][] = [
     ['portfolio-transactions', portfolioLine],
     ['transfer-orders', orderLine],
   ]

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { importRows } from '../../src/operator/import/import-rows.ts'
+import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { openPool } from '../support/database.ts'
 import { portfolioLine, prepareImport } from './importing.ts'
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { exitResult } from '../../src/operator/cli.ts'
-import { importRows } from '../../src/operator/import/import-rows.ts'
+import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { openPool } from '../support/database.ts'
 import {
   accountLine,

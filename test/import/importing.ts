@@ -1,10 +1,14 @@
 import type pg from 'pg'
 import type { Test } from 'tap'
 import { ImportRejected } from '../../src/operator/errors.ts'
-import { importRows, type Replacement } from '../../src/operator/import/import-rows.ts'
-import type { ImportTypeName } from '../../src/operator/import/import-types.ts'
-import type { ImportCounts } from '../../src/operator/import/merge.ts'
-import type { Format } from '../../src/operator/import/source.ts'
+import {
+  type ImportCounts,
+  importRows,
+  type Replacement,
+} from '../../src/operator/loading/import-rows.ts'
+import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
+
+import type { Format } from '../../src/operator/loading/source.ts'
 import { createDatabase, openPool } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { addApp, addConnection } from '../support/rows.ts'
@@ -17,13 +21,13 @@ export interface Importing {
   newConnection(): Promise<{ id: string; token: string }>
   /** Imports the text as one file. */
   run(
-    type: ImportTypeName,
+    type: RowTypeName,
     connection: { id: string },
     text: string | Buffer,
     more?: More,
   ): Promise<ImportCounts>
   /** Imports an invalid text and returns its problems, as `line: field: reason`. */
-  problems(type: ImportTypeName, text: string | Buffer, more?: More): Promise<string[]>
+  problems(type: RowTypeName, text: string | Buffer, more?: More): Promise<string[]>
   /** Data version and row counts of a connection. */
   rowCounts(connection: { id: string }): Promise<RowCounts>
 }

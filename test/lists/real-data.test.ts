@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { importRows } from '../../src/operator/import/import-rows.ts'
-import { readChunks } from '../../src/operator/import/source.ts'
+import { importRows } from '../../src/operator/loading/import-rows.ts'
+import { readChunks } from '../../src/operator/loading/source.ts'
 import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
 import { PortfolioTransaction } from '../../src/schemas/portfolio-transaction.ts'
 import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
@@ -22,7 +22,7 @@ const folder = process.env.REAL_DATA_DIR
 
 type Row = Record<string, unknown>
 
-const importTypes = {
+const rowTypes = {
   'portfolio-transactions': {
     endpoint: 'portfolio',
     id: 'transactionId',
@@ -35,7 +35,7 @@ const importTypes = {
 /** Few rows a page, so that real data has several pages. */
 const LIMIT = 40
 
-type ImportTypeName = keyof typeof importTypes
+type RowTypeName = keyof typeof rowTypes
 
 t.setTimeout(240_000)
 const service = await startService(t)
@@ -70,7 +70,7 @@ function compareAll(folder: string, sources: string[]): void {
     t.test(`${source}: responses have every row, field and digit of the files`, async (t) => {
       const caller = await addCaller(service.db)
       const files = await readdir(join(folder, source))
-      for (const type of Object.keys(importTypes) as ImportTypeName[]) {
+      for (const type of Object.keys(rowTypes) as RowTypeName[]) {
         if (!files.includes(`${type}.ndjson`)) continue
         const path = join(folder, source, `${type}.ndjson`)
         const sources = [{ name: path, chunks: readChunks(path) }]
@@ -114,10 +114,10 @@ async function compare(
   t: Test,
   service: Service,
   caller: Caller,
-  type: ImportTypeName,
+  type: RowTypeName,
   rows: Row[],
 ): Promise<number> {
-  const fields = Object.keys(importTypes[type].item.properties)
+  const fields = Object.keys(rowTypes[type].item.properties)
   const expected = inOrder(type, rows).map((row) => {
     const unknown = Object.keys(row).filter((name) => !fields.includes(name))
     t.strictSame(unknown, [], 'the API has every field of the file')
@@ -127,14 +127,14 @@ async function compare(
   const found = await readAll(t, service, caller, type, rows.length)
   t.equal(found.length, expected.length, type)
   for (const [i, row] of expected.entries()) {
-    t.equal(JSON.stringify(found[i]), JSON.stringify(row), `${type} ${row[importTypes[type].id]}`)
+    t.equal(JSON.stringify(found[i]), JSON.stringify(row), `${type} ${row[rowTypes[type].id]}`)
   }
   return found.length
 }
 
 /** Orders rows by contract 8. Orders without a completion get the time of the import, so ids decide. */
-function inOrder(type: ImportTypeName, rows: Row[]): Row[] {
-  const { id } = importTypes[type]
+function inOrder(type: RowTypeName, rows: Row[]): Row[] {
+  const { id } = rowTypes[type]
   const byId = new Map(rows.map((row) => [String(row[id]), row]))
   const isOrder = type === 'transfer-orders'
   const placed = rows.map((row) => ({
@@ -153,10 +153,10 @@ async function readAll(
   t: Test,
   { get }: Service,
   { token, connection }: Caller,
-  type: ImportTypeName,
+  type: RowTypeName,
   total: number,
 ): Promise<Row[]> {
-  const path = connection[importTypes[type].endpoint]
+  const path = connection[rowTypes[type].endpoint]
   if (type === 'transfer-orders') return parseExact((await get(path, { token })).text)
   const rows: Row[] = []
   for (let page = 0; page * LIMIT < total; page += 1) {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { t } from 'tap'
 import { settings } from '../../src/config.ts'
 import { SHOWN_PROBLEMS } from '../../src/operator/errors.ts'
-import { importTypes } from '../../src/operator/import/import-types.ts'
+import { rowTypes } from '../../src/operator/loading/row-types.ts'
 import { startSeededService } from '../openapi/seeded-service.ts'
 import { startService } from '../support/service.ts'
 
@@ -121,7 +121,7 @@ t.test(
   async (t) => {
     const text = await read('README.md')
     t.match(text, `the first ${SHOWN_PROBLEMS}, and their total number`)
-    for (const [name, { fields, oneOf }] of Object.entries(importTypes)) {
+    for (const [name, { fields, oneOf }] of Object.entries(rowTypes)) {
       const required = fields.inOrder.filter(({ absent }) => absent === undefined)
       const names = required.map(({ path }) => `\`${path}\``)
       if (oneOf.length > 0) names.push(oneOf.map(({ path }) => `\`${path}\``).join(' or '))

@@ -9,7 +9,7 @@ import { examples, nonEmpty, type Run, shortText } from '../command.ts'
 import { findApp } from '../database.ts'
 import { deleteConnection, describeRows } from '../deletion.ts'
 import { isViolation, UsageError } from '../errors.ts'
-import { openInputs } from '../import/source.ts'
+import { openInputs } from '../loading/source.ts'
 import { table } from '../output.ts'
 
 /** `connection create`, `connection list`, `connection delete`. */

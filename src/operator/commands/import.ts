@@ -6,10 +6,10 @@ import {
   type ImportOptions,
   importRows,
   type Replacement,
-} from '../import/import-rows.ts'
-import { type ImportTypeName, importTypes } from '../import/import-types.ts'
-import { isDay } from '../import/rules.ts'
-import { type Format, type Input, openInputs, READ_ONCE, type Source } from '../import/source.ts'
+} from '../loading/import-rows.ts'
+import { type RowTypeName, rowTypes } from '../loading/row-types.ts'
+import { isDay } from '../loading/rules.ts'
+import { type Format, type Input, openInputs, READ_ONCE, type Source } from '../loading/source.ts'
 import { pluralize } from '../output.ts'
 import { findConnection, readReference } from './connection.ts'
 
@@ -18,8 +18,7 @@ export function addImportCommands(program: Command, run: Run, token: string | un
   const group = program
     .command('import')
     .description('import rows: newline-delimited JSON or CSV, with the field names of the API')
-  for (const name of Object.keys(importTypes) as ImportTypeName[])
-    addImport(group, name, run, token)
+  for (const name of Object.keys(rowTypes) as RowTypeName[]) addImport(group, name, run, token)
 }
 
 const LEFT_OUT = '\nA field that is left out is null, if it may be.'
@@ -39,16 +38,11 @@ interface ImportFlags {
   yes?: true
 }
 
-function addImport(
-  group: Command,
-  name: ImportTypeName,
-  run: Run,
-  token: string | undefined,
-): void {
+function addImport(group: Command, name: RowTypeName, run: Run, token: string | undefined): void {
   const command = group
     .command(name)
     .description(
-      `import ${importTypes[name].noun}s into a connection, all of them or none. A row whose id ` +
+      `import ${rowTypes[name].noun}s into a connection, all of them or none. A row whose id ` +
         'the connection has already is updated if it differs.',
     )
     .argument('<file...>', 'files, also compressed by gzip; - is standard input')

@@ -40,6 +40,14 @@ export class CopyWriter {
     return this.#starts[column] === NULL
   }
 
+  /** Returns a value that is set. */
+  textOf(column: number, source: Buffer): string {
+    const start = this.#starts[column] ?? NULL
+    return start >= 0
+      ? source.toString('utf8', start, this.#ends[column])
+      : (this.#texts[column] ?? '')
+  }
+
   setNull(column: number): void {
     this.#starts[column] = NULL
   }

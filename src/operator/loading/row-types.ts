@@ -64,7 +64,7 @@ function decimalsOf(schema: TSchema, prefix = ''): string[] {
 }
 
 /** Import of rows into one table. */
-export interface ImportType {
+export interface RowType {
   /** Name of one row in messages. */
   noun: string
   table: string
@@ -80,12 +80,12 @@ export interface ImportType {
   oneOf: Field[]
 }
 
-interface Definition extends Pick<ImportType, 'noun' | 'table' | 'hasChangeNumbers'> {
+interface Definition extends Pick<RowType, 'noun' | 'table' | 'hasChangeNumbers'> {
   key: string
   oneOf: string[]
 }
 
-function define(schema: TObject, { key, oneOf, ...names }: Definition): ImportType {
+function define(schema: TObject, { key, oneOf, ...names }: Definition): RowType {
   const columns: string[] = []
   const fields = fieldsOf(schema, columns)
   return {
@@ -111,10 +111,10 @@ function withCompletion(schema: TObject): TObject {
   return Type.Object({ ...schema.properties, completedAt })
 }
 
-export type ImportTypeName = 'portfolio-transactions' | 'account-transactions' | 'transfer-orders'
+export type RowTypeName = 'portfolio-transactions' | 'account-transactions' | 'transfer-orders'
 
 /** Import types (sections 2.2, 2.3 and 2.7) by their name on the command line. */
-export const importTypes: Readonly<Record<ImportTypeName, ImportType>> = {
+export const rowTypes: Readonly<Record<RowTypeName, RowType>> = {
   'portfolio-transactions': define(PortfolioTransaction, {
     noun: 'portfolio transaction',
     table: 'portfolio_transaction',

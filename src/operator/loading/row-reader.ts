@@ -1,6 +1,7 @@
 import { CopyWriter } from './copy-writer.ts'
-import type { Field, Fields, ImportType } from './import-types.ts'
 import { JsonScanner, NotJson, type Value, visible } from './json-scanner.ts'
+import type { DateRange } from './merge.ts'
+import type { Field, Fields, RowType } from './row-types.ts'
 import { suggestion } from './rules.ts'
 
 /** Receives a problem of the current row, and the path of the field if it concerns one. */
@@ -8,7 +9,8 @@ export type ReportProblem = (reason: string, field?: string) => void
 
 /** Reads lines of JSON and writes their rows for COPY. */
 export class RowReader {
-  readonly #type: ImportType
+  readonly #type: RowType
+  readonly #range: DateRange
   readonly #report: ReportProblem
   readonly #scanner = new JsonScanner()
   readonly #row: CopyWriter
@@ -16,8 +18,10 @@ export class RowReader {
   readonly #present: Uint8Array
   #problems = 0
 
-  constructor(type: ImportType, report: ReportProblem) {
+  /** @param range effective dates that the rows may have */
+  constructor(type: RowType, range: DateRange, report: ReportProblem) {
     this.#type = type
+    this.#range = range
     this.#row = new CopyWriter(type.columns.length)
     this.#present = new Uint8Array(type.columns.length)
     this.#report = (reason, field) => {
@@ -36,7 +40,7 @@ export class RowReader {
     this.#scanner.start(block, start)
     if (this.#scanner.atEnd()) return false
     try {
-      this.#readRow()
+      this.#readRow(block)
     } catch (error) {
       if (!(error instanceof NotJson)) throw error
       this.#report(`not valid JSON: ${error.message}`)
@@ -58,16 +62,26 @@ export class RowReader {
       .map(({ path }) => path)
   }
 
-  #readRow(): void {
+  #readRow(block: Buffer): void {
     const { fields, noun, oneOf } = this.#type
     if (this.#scanner.readValue().type !== 'object') {
       this.#report(`a JSON object is expected on each line: one ${noun}`)
     } else if (this.#readMembers(fields)) {
       this.#scanner.expectEnd()
-      if (oneOf.length > 0 && oneOf.every(({ column }) => this.#row.isNull(column))) {
+      const dated = oneOf.find(({ column }) => !this.#row.isNull(column))
+      if (oneOf.length > 0 && dated === undefined)
         this.#report(`${oneOf.map(({ path }) => path).join(' or ')} must have a value`)
-      }
+      if (dated && this.#problems === 0) this.#requireInRange(block, dated)
     }
+  }
+
+  #requireInRange(block: Buffer, { column }: Field): void {
+    const { from = '', to = '' } = this.#range
+    if (from === '' && to === '') return
+    const day = this.#row.textOf(column, block)
+    if (day >= from && (to === '' || day <= to)) return
+    const range = `${from || '…'} to ${to || '…'}`
+    this.#report(`the effective date ${day} is outside of the replaced range, ${range}`)
   }
 
   /** @returns false if an unexpected object or array keeps the scanner from reading on */

@@ -3,9 +3,9 @@ import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { csvAsJson } from './csv.ts'
-import type { ImportType } from './import-types.ts'
-import { type DateRange, isInRange } from './merge.ts'
+import type { DateRange } from './merge.ts'
 import { RowReader } from './row-reader.ts'
+import type { RowType } from './row-types.ts'
 import { type Format, type Line, linesOf, plainText, type Source, wholeLines } from './source.ts'
 
 /** A problem and its line number, counted across all sources. */
@@ -17,6 +17,8 @@ interface Problem {
 
 interface StageOptions {
   format: Format
+  /** Effective dates that the rows may have. */
+  range: DateRange
   onRows: (rows: number) => void
   signal: AbortSignal | undefined
 }
@@ -28,7 +30,7 @@ interface StageOptions {
  */
 export async function stage(
   client: pg.ClientBase,
-  type: ImportType,
+  type: RowType,
   sources: Source[],
   options: StageOptions,
 ): Promise<StagedInput> {
@@ -36,7 +38,7 @@ export async function stage(
   await client.query(`
     create temporary table import_row on commit drop
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
-  const input = new StagedInput(type)
+  const input = new StagedInput(type, options.range)
   const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
   const { signal } = options
   const copied = pipeline(input.copyText(sources, options), copy, signal ? { signal } : {})
@@ -48,19 +50,19 @@ export async function stage(
 }
 
 /** Result of staging: `import_row` has the valid rows, each with its line number. */
-class StagedInput {
+export class StagedInput {
   rows = 0
   /** The first problems, at most SHOWN_PROBLEMS. */
   readonly problems: Problem[] = []
   problemCount = 0
-  readonly #type: ImportType
+  readonly #type: RowType
   readonly #reader: RowReader
   readonly #starts: { file: string; before: number }[] = []
   #line = 0
 
-  constructor(type: ImportType) {
+  constructor(type: RowType, range: DateRange) {
     this.#type = type
-    this.#reader = new RowReader(type, (reason, field) => this.#report(reason, field))
+    this.#reader = new RowReader(type, range, (reason, field) => this.#report(reason, field))
   }
 
   async *copyText(sources: Source[], { format, onRows }: StageOptions): AsyncGenerator<Buffer> {
@@ -101,21 +103,12 @@ class StagedInput {
   }
 }
 
-/**
- * @param range effective dates that the rows may have
- * @throws ImportRejected with the first problems by line, if there are problems or duplicates
- */
-export async function validate(
-  client: pg.ClientBase,
-  type: ImportType,
-  staged: StagedInput,
-  range: DateRange,
-) {
+/** @throws ImportRejected with the first problems by line, if there are problems or duplicates */
+export async function validate(client: pg.ClientBase, type: RowType, staged: StagedInput) {
   const duplicates = await findDuplicates(client, type, staged)
-  const outside = await findOutside(client, range)
-  const total = staged.problemCount + duplicates.total + outside.total
+  const total = staged.problemCount + duplicates.total
   if (total === 0) return
-  const first = [...staged.problems, ...duplicates.first, ...outside.first]
+  const first = [...staged.problems, ...duplicates.first]
     .sort((a, b) => a.line - b.line)
     .slice(0, SHOWN_PROBLEMS)
     .map(({ line, field, reason }) => ({ ...staged.locate(line), ...(field && { field }), reason }))
@@ -123,7 +116,7 @@ export async function validate(
 }
 
 /** PostgreSQL finds duplicates, because they may be gigabytes apart. */
-async function findDuplicates(client: pg.ClientBase, { key }: ImportType, staged: StagedInput) {
+async function findDuplicates(client: pg.ClientBase, { key }: RowType, staged: StagedInput) {
   const { rows } = await client.query<{ line: string; first: string; total: string }>(`
     with repeated as (
       select ${key.column} as key, min(line) as first, sum(count(*) - 1) over () as total
@@ -136,22 +129,6 @@ async function findDuplicates(client: pg.ClientBase, { key }: ImportType, staged
     const { file, line } = staged.locate(Number(row.first))
     const reason = `duplicate of the row on line ${line} of ${file}`
     return { line: Number(row.line), field: key.field, reason }
-  })
-  return { first, total: Number(rows[0]?.total ?? 0) }
-}
-
-/** Finds rows outside of the range that the input replaces. */
-async function findOutside(client: pg.ClientBase, range: DateRange) {
-  if (range.from === undefined && range.to === undefined) return { first: [], total: 0 }
-  const day = 'coalesce(operation_date_day, value_date_day)'
-  const { rows } = await client.query<{ line: string; day: string; total: string }>(`
-    select line, ${day}::text as day, count(*) over () as total
-    from import_row where not (${isInRange(day, range)})
-    order by line limit ${SHOWN_PROBLEMS}`)
-  const { from = '…', to = '…' } = range
-  const first = rows.map(({ line, day }): Problem => {
-    const reason = `the effective date ${day} is outside of the replaced range, ${from} to ${to}`
-    return { line: Number(line), reason }
   })
   return { first, total: Number(rows[0]?.total ?? 0) }
 }

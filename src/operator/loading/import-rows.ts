@@ -1,0 +1,190 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { OperatorError } from '../../operator-error.ts'
+import { pluralize } from '../output.ts'
+import {
+  countRemovals,
+  type DateRange,
+  insertRows,
+  LOAD_SETTINGS,
+  presentRows,
+  REPLACE_SETTINGS,
+  type RowCounts,
+  type RowSource,
+  rangeValues,
+  removeOthers,
+  updateRows,
+} from './merge.ts'
+import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
+import type { Format, Source } from './source.ts'
+import { type StagedInput, stage, validate } from './staging.ts'
+
+export interface ImportOptions {
+  type: RowTypeName
+  /** Id of the connection in the database, not its token. */
+  connectionId: string
+  sources: Source[]
+  /** Format of the sources: newline-delimited JSON by default. */
+  format?: Format
+  /** Validates and counts, but writes nothing. */
+  dryRun?: boolean
+  /** Removes the other rows of the connection. */
+  replace?: Replacement | undefined
+  /** Interrupts the import. */
+  signal?: AbortSignal
+  onProgress?: (progress: { step: 'Reading' | 'Writing'; rows: number }) => void
+}
+
+/** Range whose rows the input replaces. Transfer orders have no effective date, so they have no range. */
+export interface Replacement extends DateRange {
+  /** Accepts the removal of more than half of the rows in the range. */
+  yes?: boolean | undefined
+}
+
+export interface ImportCounts extends RowCounts {
+  read: number
+}
+
+export interface Imported {
+  counts: ImportCounts
+  /** Fields that no row of the input had. They are null in all rows. */
+  leftOut: string[]
+}
+
+const UNKNOWN =
+  'The connection to PostgreSQL broke during the commit: the rows may be imported or not. Import them ' +
+  'again: rows that are imported already do not change.'
+
+/**
+ * Imports all rows into a connection, or none if anything fails. Updates existing rows (by their id)
+ * that differ.
+ * @throws ImportRejected when rows are invalid
+ * @throws OperatorError when the connection does not exist, or `signal` interrupts the import
+ */
+export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<Imported> {
+  const client = await pool.connect()
+  let broken = false
+  let isCommitting = false
+  // The statement in progress reports the error.
+  const ignore = () => {}
+  client.on('error', ignore)
+  try {
+    await client.query('begin isolation level read committed')
+    const imported = await importInTransaction(client, options)
+    options.signal?.throwIfAborted()
+    isCommitting = !options.dryRun
+    await client.query(options.dryRun ? 'rollback' : 'commit')
+    return imported
+  } catch (error) {
+    await client.query('rollback').catch(() => {
+      broken = true
+    })
+    if (isCommitting && broken) throw new OperatorError(UNKNOWN)
+    if (options.signal?.aborted) throw new OperatorError('Interrupted; nothing was imported.')
+    throw error
+  } finally {
+    client.off('error', ignore)
+    client.release(broken)
+  }
+}
+
+async function importInTransaction(
+  client: pg.ClientBase,
+  options: ImportOptions,
+): Promise<Imported> {
+  const { type: name, sources, format = 'ndjson', signal, replace, onProgress } = options
+  const type = rowTypes[name]
+  await client.query(LOAD_SETTINGS)
+  const onRows = (rows: number) => onProgress?.({ step: 'Reading', rows })
+  const range = replace ?? {}
+  const staged = await stage(client, type, sources, { format, range, onRows, signal })
+  onProgress?.({ step: 'Writing', rows: staged.rows })
+  await validate(client, type, staged)
+  const counts = await withRetries(client, () => write(client, type, staged, options))
+  return { counts: { read: staged.rows, ...counts }, leftOut: staged.leftOut() }
+}
+
+/** Errors after which the same statements may succeed: serialization_failure, deadlock_detected. */
+const REPEATED = ['40001', '40P01']
+const ATTEMPTS = 20
+const PAUSE_MS = 50
+
+/** Repeats `work` after a deadlock, from a savepoint: the input can be read only once. */
+async function withRetries<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
+  await client.query('savepoint staged')
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work()
+    } catch (error) {
+      const isRepeated = error instanceof pg.DatabaseError && REPEATED.includes(error.code ?? '')
+      if (!isRepeated || attempt === ATTEMPTS) throw error
+      await client.query('rollback to savepoint staged')
+      await sleep(Math.random() * attempt * PAUSE_MS)
+    }
+  }
+}
+
+/** Writes the staged rows into the connection, and counts the changes. */
+async function write(
+  client: pg.ClientBase,
+  type: RowType,
+  { rows: read }: StagedInput,
+  { connectionId, dryRun, replace }: ImportOptions,
+): Promise<RowCounts> {
+  const staged: RowSource = { from: 'import_row i', values: [] }
+  const run = (text: string, ...values: string[]) => client.query(text, [connectionId, ...values])
+  // The lock of the triggers: imports into one connection wait for each other from here on.
+  const lock = 'select data_version as version from connection where id = $1 for no key update'
+  const [connection] = (await run(lock)).rows
+  if (connection === undefined) throw new OperatorError('The connection does not exist any more.')
+  const { present, updated } = await findPresent(client, type, connectionId, staged)
+  const range = rangeValues(type, replace ?? {})
+  if (replace) await client.query(REPLACE_SETTINGS)
+  const removals = replace && (await run(countRemovals(type, staged), ...range)).rows[0]
+  const removed = removals?.removed ?? 0
+  const counts = { inserted: read - present, updated, unchanged: present - updated, removed }
+  if (dryRun) return counts
+  if (removals && !replace.yes) requireMost(removals)
+  let version = BigInt(connection.version)
+  const change = async (rows: number, text: string) => {
+    version += 1n
+    if (rows > 0) await run(text, ...(type.hasChangeNumbers ? [String(version)] : []))
+    else version -= 1n
+  }
+  await change(
+    counts.inserted,
+    insertRows(type, { ...staged, from: present > 0 ? NEW : staged.from }),
+  )
+  await change(updated, updateRows(type, { ...staged, from: CHANGED }))
+  if (removed > 0) await run(removeOthers(type, staged), ...range)
+  return counts
+}
+
+/** Finds the rows that the connection has already, in the temporary table `present_row`. */
+async function findPresent(client: pg.ClientBase, type: RowType, id: string, staged: RowSource) {
+  const none = { present: 0, updated: 0 }
+  const any = `select from ${type.table} where connection_id = $1::bigint limit 1`
+  if ((await client.query(any, [id])).rowCount === 0) return none
+  const found = `create temporary table present_row on commit drop as ${presentRows(type, staged)}`
+  await client.query(found, [id])
+  const { rows } = await client.query<typeof none>(
+    `select count(*)::integer as present, count(*) filter (where is_changed)::integer as updated
+     from present_row`,
+  )
+  return rows[0] ?? none
+}
+
+/** Rows of the input that the connection does not have, and those that differ. */
+const NEW = `(
+  select i.* from import_row i left join present_row p on p.line = i.line where p.line is null) i`
+const CHANGED = `(
+  select i.* from import_row i join present_row p on p.line = i.line where p.is_changed) i`
+
+/** @throws OperatorError when an import without `--yes` would remove more than half of the rows */
+export function requireMost({ present, removed }: { present: number; removed: number }): void {
+  if (2 * removed <= present) return
+  throw new OperatorError(
+    `The input lacks ${removed} of the ${pluralize(present, 'row')} that it replaces; nothing was ` +
+      'imported. --yes removes them.',
+  )
+}

@@ -1,0 +1,128 @@
+import { COMPLETION_ABSENT, type RowType } from './row-types.ts'
+
+/** Effect on the rows of a list. */
+export interface RowCounts {
+  inserted: number
+  updated: number
+  unchanged: number
+  /** Rows of the connection that a replacement removes, because the input does not have them. */
+  removed: number
+}
+
+/** Inclusive range of effective dates, YYYY-MM-DD. An absent bound is no limit. */
+export interface DateRange {
+  from?: string | undefined
+  to?: string | undefined
+}
+
+/** Rows to merge, with the columns of their type and `line`. */
+export interface RowSource {
+  /** Item `i` of FROM. */
+  from: string
+  /** Its parameters, which follow $1, the id of the connection. */
+  values: string[]
+}
+
+/**
+ * Selects the rows of the connection that the source has too, each by the primary key: only this index has the
+ * order. With old statistics, PostgreSQL would compare each row with each other.
+ */
+const present = ({ table, key }: RowType, { from }: RowSource) => `
+  from ${from} cross join lateral (
+    select * from ${table} t where t.connection_id = $1 and t.${key.column} >= i.${key.column}
+    order by t.${key.column} limit 1) t
+  where t.${key.column} = i.${key.column}`
+
+/** Selects { line, is_changed } of each row that the connection has already. */
+export function presentRows(type: RowType, rows: RowSource): string {
+  return `select i.line, ${differs(type)} as is_changed ${present(type, rows)}`
+}
+
+/** Inserts new rows. The parameter after those of the source is the data version after the statement. */
+export function insertRows(type: RowType, rows: RowSource): string {
+  return insert(type, rows, `from ${rows.from}`, 'now()')
+}
+
+/** Updates rows that the connection has. Citus supports neither MERGE nor UPDATE from a temporary table. */
+export function updateRows(type: RowType, rows: RowSource): string {
+  const columns = [...type.columns, ...(type.hasChangeNumbers ? ['change_number'] : [])]
+  const isOrder = type.columns.includes('completed_at')
+  return `
+    ${insert(type, rows, isOrder ? present(type, rows) : `from ${rows.from}`, 'coalesce(t.completed_at, now())')}
+    on conflict (connection_id, ${type.key.column}) do update
+    set ${columns.map((column) => `${column} = excluded.${column}`).join(', ')}`
+}
+
+function insert(type: RowType, { values }: RowSource, from: string, completion: string): string {
+  // The change number of a row: the version after the statement, and its line (migration 0002).
+  const version = `$${values.length + 2}::bigint`
+  const columns = ['connection_id', ...type.columns]
+  const selected = type.columns.map((column) =>
+    column === 'completed_at'
+      ? `case when ${isAbsent} then ${completion} else i.completed_at end`
+      : `i.${column}`,
+  )
+  if (type.hasChangeNumbers) columns.push('change_number')
+  if (type.hasChangeNumbers) selected.push(`${version} << 31 | i.line`)
+  return `
+    insert into ${type.table} (${columns.join(', ')})
+    select $1::bigint, ${selected.join(', ')} ${from}`
+}
+
+/** An order without `completedAt` is completed now, unless it has a time of completion already. */
+const isAbsent = `i.completed_at = '${COMPLETION_ABSENT}'`
+
+/** Parameters of a range, which follow those of the source. Orders have no effective date. */
+export function rangeValues({ hasChangeNumbers }: RowType, { from, to }: DateRange): string[] {
+  return hasChangeNumbers ? [from ?? '-infinity', to ?? 'infinity'] : []
+}
+
+/** Counts the rows of the connection in a range as `present`, and those that the source lacks as `removed`. */
+export function countRemovals(type: RowType, rows: RowSource): string {
+  return `
+    select count(*)::integer as present,
+      (count(*) filter (where ${isOther(type, rows)}))::integer as removed ${inRange(type, rows)}`
+}
+
+/** Deletes the rows of the connection in a range that the source lacks. */
+export function removeOthers(type: RowType, rows: RowSource): string {
+  return `delete ${inRange(type, rows)} and ${isOther(type, rows)}`
+}
+
+/** NOT IN is a lookup in a hash table. NOT EXISTS can be a loop over both tables, with old statistics. */
+function isOther({ key }: RowType, { from }: RowSource): string {
+  return `t.${key.column} not in (select i.${key.column} from ${from})`
+}
+
+function inRange({ table, hasChangeNumbers }: RowType, { values }: RowSource): string {
+  const first = values.length + 2
+  const range = `and t.effective_day between $${first}::date and $${first + 1}::date`
+  return `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
+}
+
+/** Compares every digit: 1.0 equals 1.00 with `=`, but has another scale. */
+function differs({ columns, decimals }: RowType): string {
+  const pairs = [
+    ...columns.map((column) => [`t.${column}`, `i.${column}`]),
+    ...decimals.map((column) => [`scale(t.${column})`, `scale(i.${column})`]),
+  ]
+  const conditions = pairs.map((pair) => pair.join(' is distinct from '))
+  return `(${conditions.join(' or ').replace(COMPLETION, `case when ${isAbsent} then t.completed_at is null else $& end`)})`
+}
+
+const COMPLETION = 't.completed_at is distinct from i.completed_at'
+
+/**
+ * Settings of a transaction that loads rows. A load takes long, and sorts its rows. The planner must find
+ * each row by its index, whatever the statistics.
+ */
+export const LOAD_SETTINGS = `
+  set local statement_timeout = 0;
+  set local work_mem = '64MB';
+  set local jit = off;
+  set local enable_seqscan = off;
+  set local enable_bitmapscan = off;
+  set local enable_sort = off`
+
+/** Memory for the hash table of all ids of the source: without it, NOT IN compares each row with each other. */
+export const REPLACE_SETTINGS = `set local work_mem = '1GB'`

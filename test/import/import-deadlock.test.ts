@@ -1,0 +1,73 @@
+import { sql } from 'kysely'
+import t from 'tap'
+import { importRows } from '../../src/operator/loading/import-rows.ts'
+import { verifyRowCounts } from '../../src/operator/verify.ts'
+import { openClient, openPool } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { accountLine, chunksOf, portfolioLine, prepareImport, uuid } from './importing.ts'
+
+const { run, db, url, newConnection } = await prepareImport(t)
+
+t.test('40P01: the import repeats its statements, and reads the input once', async (t) => {
+  const connection = await newConnection()
+  const type = 'portfolio-transactions'
+  await run(type, connection, [1, 2, 3].map((id) => portfolioLine(id)).join('\n'))
+  // PostgreSQL cancels the session that closes the circle: the import.
+  const pool = openPool(t, url, { max: 1, options: '-c deadlock_timeout=20ms' })
+  const [first, other] = [await openClient(t, url), await openClient(t, url)]
+  const lock = 'select from portfolio_transaction where connection_id = $1 and transaction_id = $2'
+  for (const [client, row] of [
+    [first, 1],
+    [other, 2],
+  ] as const) {
+    await client.query(`begin; set local deadlock_timeout = '1h'`)
+    await client.query(`${lock} for update`, [connection.id, uuid(row)])
+  }
+  const corrected = [1, 2].map((id) => portfolioLine(id, '"description":"by import"')).join('\n')
+  const importing = importRows(pool, {
+    type,
+    connectionId: connection.id,
+    sources: [{ name: 'rows', chunks: chunksOf(`${corrected}\n${portfolioLine(4)}`) }],
+  })
+  const waiting = (sessions: number) =>
+    until(`${sessions} sessions wait`, async () => {
+      const { rows } = await sql`select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`.execute(db)
+      return rows.length === sessions
+    })
+  // The import has locked the connection, and waits for row 1.
+  await waiting(1)
+  const updating = other.query(
+    `update portfolio_transaction set description = 'by SQL'
+     where connection_id = $1 and transaction_id = $2`,
+    [connection.id, uuid(3)],
+  )
+  await waiting(2)
+  await first.query('commit')
+  await updating
+  await other.query('commit')
+  t.match((await importing).counts, { read: 3, inserted: 1, updated: 2, unchanged: 0 })
+  await until('a deadlock is counted', async () => {
+    const { rows } = await sql<{ deadlocks: string }>`
+      select deadlocks from pg_stat_database where datname = current_database()`.execute(db)
+    return rows[0]?.deadlocks === '1'
+  })
+  const rows = await db
+    .selectFrom('portfolio_transaction')
+    .where('connection_id', '=', connection.id)
+    .select(['description'])
+    .orderBy('transaction_id')
+    .execute()
+  t.same(
+    rows.map(({ description }) => description),
+    ['by import', 'by import', 'by SQL', null],
+  )
+  t.same((await verifyRowCounts(db)).differences, [])
+})
+
+t.test('another error: nothing is repeated', async (t) => {
+  const connection = await newConnection()
+  const type = 'account-transactions'
+  await db.deleteFrom('connection').where('id', '=', connection.id).execute()
+  await t.rejects(run(type, connection, accountLine(1)), /does not exist any more/)
+})
