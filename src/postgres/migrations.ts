@@ -90,8 +90,9 @@ const TABLES = [
 
 // Fails if a table is missing. With the name of the schema, PostgreSQL distinguishes a denied schema
 // from a missing table. Unlike a SELECT, has_any_column_privilege() waits for no lock.
-const applied = compile(
+export const appliedStatement = compile(
   'applied migrations',
+  'Reads the applied migrations, and one table without the right to read it.',
   sql`
     select name, pg_is_in_recovery(), (
       select min(name) from unnest(${sql.lit(`{${TABLES}}`)}::text[]) as expected (name)
@@ -116,7 +117,7 @@ export class RightDenied extends Unavailable {
 export async function missingMigrations(
   db: Pick<Database, 'probe' | 'allowsStandby'>,
 ): Promise<string[]> {
-  const rows = await db.probe(applied, []).catch((error) => {
+  const rows = await db.probe(appliedStatement, []).catch((error) => {
     const cause = error instanceof Unavailable ? error.cause : undefined
     if (isDenied(cause)) throw new RightDenied(cause.message, { cause })
     if (isSchemaBehind(cause)) return undefined

@@ -56,8 +56,9 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
   }
 }
 
-const serverInfoStatement = compile(
+export const serverInfoStatement = compile(
   'server info',
+  'Reads the version of PostgreSQL, its role and the newest migration.',
   sql`${build.selectNoFrom([
     sql`current_setting('server_version')`.as('version'),
     sql`pg_is_in_recovery()`.as('standby'),
@@ -81,15 +82,17 @@ export async function serverInfo(db: Pick<Database, 'probe'>): Promise<ServerInf
   return { version: String(version), standby: standby === 't', newestMigration: String(newest) }
 }
 
-const forcesGenericPlans = compile(
+export const forcesGenericPlans = compile(
   'generic plans on Citus',
+  'Checks if the connection forces generic plans on Citus.',
   sql`
     select current_setting('plan_cache_mode') = 'force_generic_plan'
       and exists (select from pg_extension where extname = 'citus')`,
 )
 
-const distributedTable = compile(
+export const distributedTable = compile(
   'distributed table',
+  'Checks if Citus distributes the tables.',
   sql`select 1 from pg_dist_partition where logicalrelid = to_regclass('public.connection')`,
 )
 

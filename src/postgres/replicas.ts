@@ -165,8 +165,9 @@ class LagMeter {
   }
 }
 
-const walPositionStatement = compile(
+export const walPositionStatement = compile(
   'WAL position',
+  'Reads the position of a server in the write-ahead log, in bytes.',
   sql`
     select pg_is_in_recovery(), pg_wal_lsn_diff(
       case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,

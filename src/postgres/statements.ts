@@ -55,9 +55,10 @@ export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
  * Compiles a SELECT. The name has a digest of the text, because two releases may share a connection of a
  * pooler. PostgreSQL truncates names to 63 bytes.
  * @param title unique among the statements of the service
+ * @param purpose first line of the text, for the logs of PostgreSQL and for docs/sql
  */
-export function compile(title: string, select: RawBuilder<unknown>): Statement {
-  const { sql: text, parameters } = select.compile(offline)
+export function compile(title: string, purpose: string, select: RawBuilder<unknown>): Statement {
+  const { sql: text, parameters } = sql`-- ${sql.raw(purpose)}\n${select}`.compile(offline)
   if (parameters.length > 0) throw new Error(`${title} has values that are not parameters`)
   const digest = createHash('sha256').update(text).digest('base64url').slice(0, 12)
   return { name: `${title.slice(0, 50)} ${digest}`, title, text }

@@ -95,6 +95,7 @@ const appOfClientId = sql<CallingApp>`(
 export const callersStatement: Statement = {
   ...compile(
     'callers',
+    'Confirms the callers that wait.',
     sql`
       select given.token_hash, app.app_id, app.expired
       from (select set_config('service.token_hash', hash, true) as token_hash

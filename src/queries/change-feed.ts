@@ -85,10 +85,11 @@ const COLUMNS = ['horizon', 'next_page', 'removed'] as const
 export function changeFeed(table: TransactionTable, item: TObject) {
   const query = responseQuery({
     name: `${table} changes`,
+    purpose: 'Reads the rows that changed since a cursor, and the ids of removed rows.',
     table,
     item,
     columns: COLUMNS,
-    lookups: compileLookups(`${table} lookup`, totalOfAll(table)),
+    lookups: compileLookups(`${table} lookup`, 'Reads version and total.', totalOfAll(table)),
     lookup: (method) =>
       connectionOfApp(method)
         .leftJoinLateral(nextPage(table).as('next'), (join) => join.onTrue())

@@ -93,17 +93,18 @@ export function lookupColumns(totalItems: RawBuilder<string | null>) {
 }
 
 /** Compiles statements that read only the lookup. See lookupColumns(). */
-export function compileLookups(title: string, totalItems: RawBuilder<string | null>) {
+export function compileLookups(title: string, purpose: string, total: RawBuilder<string | null>) {
   return forEachAuthMethod((method) => ({
     ...compile(
       `${title} by ${method}`,
-      sql`${connectionOfApp(method).select(lookupColumns(totalItems))}`,
+      purpose,
+      sql`${connectionOfApp(method).select(lookupColumns(total))}`,
     ),
     singleRow: true,
   }))
 }
 
-export const lookupStatements = compileLookups('lookup', sql`null`)
+export const lookupStatements = compileLookups('lookup', 'Reads the data version.', sql`null`)
 
 /**
  * Takes the lookup from the rows of a response.

@@ -67,6 +67,7 @@ export interface ResponseQuery {
 export function responseQuery(query: {
   /** Unique among the statements of the service. */
   name: string
+  purpose: string
   table: string
   /** Schema of a row. Each field is a column. */
   item: TObject
@@ -92,7 +93,7 @@ export function responseQuery(query: {
         and ${query.rows}) as rows`
   return {
     statements: forEachAuthMethod((method) =>
-      compile(`${query.name} by ${method}`, statement(method)),
+      compile(`${query.name} by ${method}`, query.purpose, statement(method)),
     ),
     lookups: query.lookups ?? lookupStatements,
     writer: compileRowWriter(query.item, columns.length),

@@ -49,9 +49,10 @@ export interface ListRequest extends ConnectionRequest {
  */
 export function transactionList(table: TransactionTable, item: TObject) {
   const compiled = Object.entries(pages).map(([name, page]): [string, ResponseQuery] => {
+    const { purpose } = page
     const lookup = (method: AuthMethod) => page.lookup(method, table)
     const rows = page.rows(table)
-    return [name, responseQuery({ name: `${table} ${name}`, table, item, lookup, rows })]
+    return [name, responseQuery({ name: `${table} ${name}`, purpose, table, item, lookup, rows })]
   })
   const feed = changeFeed(table, item)
   const queries = Object.fromEntries([...compiled, ['changes', feed.query]]) as TransactionQueries
@@ -77,18 +78,23 @@ type TransactionQueries = Record<keyof typeof pages | 'changes', ResponseQuery>
 
 /** Parts of a page statement, see responseQuery(). */
 interface Page {
+  purpose: string
   lookup: (method: AuthMethod, table: TransactionTable) => Expression<LookupColumns>
   rows: (table: TransactionTable) => RawBuilder<unknown>
 }
 
-const firstPage = (total: (table: TransactionTable) => RawBuilder<string>): Page => ({
+type Total = (table: TransactionTable) => RawBuilder<string>
+
+const firstPage = (purpose: string, total: Total): Page => ({
+  purpose,
   lookup: (method, table) => connectionOfApp(method).select(lookupColumns(total(table))),
   rows: (table) => sql`
     t.effective_day >= ${from} and t.effective_day <= ${to} ${newestFirst(table)} limit ${limit}`,
 })
 
-/** Starts at the day of the page's first row, so that a deep page is as fast as the first. */
 const laterPage: Page = {
+  purpose:
+    'Reads a later page, from the day of its first row: a deep page is as fast as the first.',
   lookup: (method, table) =>
     connectionOfApp(method)
       .leftJoinLateral(pageStart(table).as('start'), (join) => join.onTrue())
@@ -105,9 +111,9 @@ const laterPage: Page = {
 
 /** One statement per type of page: setting up an unused plan node costs as much as running it. */
 const pages = {
-  'first page': firstPage(totalOfAll),
-  'first page of days': firstPage(totalOfDays),
-  'first page of months': firstPage(totalOfMonths),
+  'first page': firstPage('Reads the first page of all rows.', totalOfAll),
+  'first page of days': firstPage('Reads the first page of at most two years.', totalOfDays),
+  'first page of months': firstPage('Reads the first page of a longer range.', totalOfMonths),
   'later page': laterPage,
 }
 

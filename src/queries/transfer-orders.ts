@@ -11,6 +11,7 @@ import {
 
 export const transferOrderQuery = responseQuery({
   name: 'assets_transfer_order',
+  purpose: 'Reads all completed orders, newest first.',
   table: 'assets_transfer_order',
   item: AssetsTransferOrder,
   lookup: (method) => connectionOfApp(method).select(lookupColumns(sql`null`)),

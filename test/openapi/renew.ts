@@ -1,7 +1,8 @@
-/** Writes the committed examples and the document. */
-import { writeFile } from 'node:fs/promises'
+/** Writes the committed examples, the document and the text of the statements. */
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
+import { SQL_FOLDER, sqlFiles } from '../postgres/sql-text.ts'
 import { startService } from '../support/service.ts'
 import { DOCUMENT, formatJson } from './committed.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
@@ -21,4 +22,10 @@ t.test('docs:renew: document', async (t) => {
   // A service reads the examples at start, so this is a new one.
   const { text } = await (await startService(t)).get('/openapi.json')
   await writeFile(DOCUMENT, formatJson(text))
+})
+
+t.test('docs:renew: statements', async () => {
+  await rm(SQL_FOLDER, { recursive: true, force: true })
+  await mkdir(SQL_FOLDER)
+  for (const [name, text] of sqlFiles()) await writeFile(`${SQL_FOLDER}/${name}`, text)
 })

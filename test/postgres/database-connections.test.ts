@@ -301,7 +301,9 @@ t.test('connection that lost its plan: it does not return to the pool', async (t
 
 t.test('statements of two releases with the same title: each runs its own text', async (t) => {
   const { read } = await open(t, { size: 1 })
-  const [old, next] = ['1', '2'].map((value) => compile('page', sql.raw(`select ${value}`)))
+  const [old, next] = ['1', '2'].map((value) =>
+    compile('page', 'Reads a value.', sql.raw(`select ${value}`)),
+  )
   if (!old || !next) throw new Error('not compiled')
   t.equal(old.title, next.title)
   t.not(old.name, next.name)

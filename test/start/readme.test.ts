@@ -130,12 +130,6 @@ t.test(
   },
 )
 
-t.test('README.md: the command for the page statement prints it', async (t) => {
-  const command = await commands('npm exec -- node')
-  const { stdout } = await promisify(execFile)('bash', ['-c', command], { cwd: ROOT })
-  t.match(stdout, /^\s*with lookup as materialized \(.*\border by t\.effective_day desc/s)
-})
-
 t.test(
   'docker-compose.yml: passes every setting on, except those that the image sets',
   async (t) => {

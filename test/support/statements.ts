@@ -1,3 +1,10 @@
+import { appliedStatement } from '../../src/postgres/migrations.ts'
+import {
+  distributedTable,
+  forcesGenericPlans,
+  serverInfoStatement,
+} from '../../src/postgres/readiness.ts'
+import { walPositionStatement } from '../../src/postgres/replicas.ts'
 import type { Statement } from '../../src/postgres/statements.ts'
 import { callersStatement } from '../../src/queries/caller.ts'
 import type { ResponseQuery } from '../../src/queries/read-response.ts'
@@ -17,3 +24,12 @@ export const statements: ReadonlyMap<string, Statement> = new Map(
     .concat(callersStatement)
     .map((statement) => [statement.title, statement]),
 )
+
+/** Statements about the server, which no request runs. */
+export const serverStatements: readonly Statement[] = [
+  appliedStatement,
+  distributedTable,
+  forcesGenericPlans,
+  serverInfoStatement,
+  walPositionStatement,
+]

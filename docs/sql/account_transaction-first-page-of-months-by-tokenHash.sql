@@ -1,0 +1,106 @@
+-- Reads the first page of a longer range.
+with
+  lookup as materialized (
+    select
+      caller.app_id, caller.expired, c.id as connection_id, c.version,
+      case
+        when $4::date = '-infinity'
+        and $5::date = 'infinity' then c.account_transactions
+        when c.id is not null then (
+          select coalesce(sum(m.row_count), 0) as rows
+          from account_transaction_month as m
+          where
+            m.connection_id = $3::bigint
+            and c.id is not null
+            and m.first_day >= case
+              when isfinite($4::date) then $4::date - (extract(day from $4::date)::integer - 1)
+              else $4::date
+            end
+            and m.first_day <= $5::date
+        ) - (
+          select coalesce(sum(d.row_count), 0) as rows
+          from account_transaction_day as d
+          where
+            d.connection_id = $3::bigint
+            and c.id is not null
+            and d.effective_day >= case
+              when isfinite($4::date) then $4::date - (extract(day from $4::date)::integer - 1)
+              else $4::date
+            end
+            and d.effective_day < $4::date
+        ) - (
+          select coalesce(sum(d.row_count), 0) as rows
+          from account_transaction_day as d
+          where
+            d.connection_id = $3::bigint
+            and c.id is not null
+            and d.effective_day > $5::date
+            and d.effective_day < (
+              case
+                when isfinite($5::date) then $5::date - (extract(day from $5::date)::integer - 1)
+                else $5::date
+              end + interval '1 month'
+            )::date
+        )
+      end as total_items
+    from
+      (
+        select
+          app.app_id, app.expired,
+          set_config('service.connection_hash', encode($2::bytea, 'hex'), true) as connection_hash
+        from
+          (
+            select app.app_id, app.expired
+            from
+              (
+                select
+                  set_config('service.token_hash', encode($1::bytea, 'hex'), true) as token_hash
+              ) as given
+              join lateral (
+                select
+                  set_config('service.app_id', t.app_id::text, true)::uuid as app_id,
+                  coalesce(t.expires_at <= now(), false) as expired
+                from app_token t
+                where t.token_hash = decode(given.token_hash, 'hex') and t.revoked_at is null
+              ) as app on true
+          ) as app
+      ) as caller
+      left join lateral (
+        select
+          set_config('service.connection_id', c.id::text, true)::bigint as id,
+          c.portfolio_transactions, c.account_transactions, c.change_horizon,
+          c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint as version
+        from connection as c
+        where
+          c.id = $3::bigint
+          and c.app_id = caller.app_id
+          and c.token_hash = $2::bytea
+          and caller.expired = false
+      ) as c on true
+  )
+select
+  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.total_items, null,
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+  null, null, null, null
+from lookup
+union all
+select null, null, null, null, null, rows.*
+from
+  lookup
+  cross join lateral (
+    select
+      t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate, t.commission, t.taxes,
+      t.currency, t.local_currency, t.description, t.operation_date_day,
+      t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
+      t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
+      t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz,
+      t.investment
+    from account_transaction t
+    where
+      t.connection_id = $3::bigint
+      and lookup.connection_id is not null
+      and t.effective_day >= $4::date
+      and t.effective_day <= $5::date
+    order by t.effective_day desc, t.operation_date_hour desc nulls last, t.movement_id desc
+    limit $6::bigint
+  ) as rows

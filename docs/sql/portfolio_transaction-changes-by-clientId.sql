@@ -1,0 +1,117 @@
+-- Reads the rows that changed since a cursor, and the ids of removed rows.
+with
+  lookup as materialized (
+    select
+      caller.app_id, caller.expired, c.id as connection_id, c.version,
+      c.portfolio_transactions as total_items, c.change_horizon as horizon,
+      next.change_number as next_page,
+      case
+        when c.id is not null then (
+          select string_agg(distinct '"' || r.transaction_id || '"', ',')
+          from portfolio_transaction_removal r
+          where
+            r.connection_id = $3::bigint
+            and c.id is not null
+            and r.change_number > $4::bigint
+            and $4::bigint > 0
+            and (next.change_number is null or r.change_number < next.change_number)
+            and r.transaction_id is distinct from (
+              select t.transaction_id
+              from portfolio_transaction t
+              where t.connection_id = $3::bigint and t.transaction_id >= r.transaction_id
+              order by t.transaction_id
+              limit 1
+            )
+        )
+      end as removed
+    from
+      (
+        select
+          app.app_id, app.expired,
+          set_config('service.connection_hash', encode($2::bytea, 'hex'), true) as connection_hash
+        from
+          (
+            select app.app_id, app.expired
+            from
+              (select set_config('service.client_id', $1::text, true) as client_id) as given
+              join lateral (
+                select
+                  set_config('service.app_id', a.id::text, true)::uuid as app_id,
+                  false as expired
+                from app a
+                where a.client_id = given.client_id
+              ) as app on true
+          ) as app
+      ) as caller
+      left join lateral (
+        select
+          set_config('service.connection_id', c.id::text, true)::bigint as id,
+          c.portfolio_transactions, c.account_transactions, c.change_horizon,
+          c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint as version
+        from connection as c
+        where
+          c.id = $3::bigint
+          and c.app_id = caller.app_id
+          and c.token_hash = $2::bytea
+          and caller.expired = false
+      ) as c on true
+      left join lateral (
+        select change_number
+        from
+          (
+            (
+              select t.change_number
+              from portfolio_transaction t
+              where
+                t.connection_id = $3::bigint
+                and c.id is not null
+                and t.change_number > $4::bigint
+              order by t.change_number
+              limit $5::bigint + 1
+            )
+            union all
+            (
+              select t.change_number
+              from portfolio_transaction_removal t
+              where
+                t.connection_id = $3::bigint
+                and c.id is not null
+                and t.change_number > $4::bigint
+                and $4::bigint > 0
+              order by t.change_number
+              limit $5::bigint + 1
+            )
+          ) as changes
+        order by change_number
+        limit 1
+        offset $5::bigint
+      ) as next on true
+  )
+select
+  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.total_items,
+  lookup.horizon, lookup.next_page, lookup.removed, null, null, null, null, null, null, null, null,
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+  null, null, null
+from lookup
+union all
+select null, null, null, null, null, null, null, null, rows.*
+from
+  lookup
+  cross join lateral (
+    select
+      t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles, t.amount,
+      t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency, t.description,
+      t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
+      t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
+      t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
+      t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from,
+      t.retention_to
+    from portfolio_transaction t
+    where
+      t.connection_id = $3::bigint
+      and lookup.connection_id is not null
+      and t.change_number > $4::bigint
+      and (lookup.next_page is null or t.change_number < lookup.next_page)
+    order by t.change_number
+    limit $5::bigint
+  ) as rows

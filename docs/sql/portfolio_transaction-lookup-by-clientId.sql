@@ -1,0 +1,37 @@
+-- Reads version and total.
+(
+  select
+    caller.app_id, caller.expired, c.id as connection_id, c.version,
+    c.portfolio_transactions as total_items
+  from
+    (
+      select
+        app.app_id, app.expired,
+        set_config('service.connection_hash', encode($2::bytea, 'hex'), true) as connection_hash
+      from
+        (
+          select app.app_id, app.expired
+          from
+            (select set_config('service.client_id', $1::text, true) as client_id) as given
+            join lateral (
+              select
+                set_config('service.app_id', a.id::text, true)::uuid as app_id,
+                false as expired
+              from app a
+              where a.client_id = given.client_id
+            ) as app on true
+        ) as app
+    ) as caller
+    left join lateral (
+      select
+        set_config('service.connection_id', c.id::text, true)::bigint as id,
+        c.portfolio_transactions, c.account_transactions, c.change_horizon,
+        c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint as version
+      from connection as c
+      where
+        c.id = $3::bigint
+        and c.app_id = caller.app_id
+        and c.token_hash = $2::bytea
+        and caller.expired = false
+    ) as c on true
+)

@@ -1,0 +1,37 @@
+import { globSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import t from 'tap'
+import { RENEWAL } from '../openapi/committed.ts'
+import { createDatabase, openClient } from '../support/database.ts'
+import { serverStatements, statements } from '../support/statements.ts'
+import { readable, SQL_FOLDER, sqlFiles } from './sql-text.ts'
+
+const all = [...statements.values(), ...serverStatements]
+
+t.test('docs/sql: the text of each statement, and no other file', async (t) => {
+  const files = sqlFiles()
+  t.same((await readdir(SQL_FOLDER)).sort(), [...files.keys()].sort(), `if not: ${RENEWAL}`)
+  for (const [name, text] of files)
+    t.equal(await readFile(`${SQL_FOLDER}/${name}`, 'utf8'), text, `if not: ${RENEWAL}`)
+})
+
+t.test('docs/sql: each statement that the source compiles', async (t) => {
+  const titles = all.map(({ title }) => title)
+  for (const file of globSync('src/**/*.ts')) {
+    const code = await readFile(file, 'utf8')
+    for (const [, title = ''] of code.matchAll(/\bcompile\(\s*'(.+?)'/g))
+      t.ok(titles.includes(title), title)
+  }
+})
+
+t.test('docs/sql: a first line with the purpose, and SQL that PostgreSQL can run', async (t) => {
+  const client = await openClient(t, (await createDatabase(t)).url)
+  const bare = (text: string) => text.replaceAll(/[\s"]/g, '')
+  for (const { title, text } of all) {
+    const shown = readable(text)
+    t.match(shown, /^-- [A-Z].{15,95}[.]\n[(sw]/, title)
+    t.equal(bare(shown), bare(text), title)
+    // This statement reads a table of Citus.
+    if (title !== 'distributed table') await client.query(`prepare "${title}" as ${shown}`)
+  }
+})
