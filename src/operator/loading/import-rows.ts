@@ -181,7 +181,7 @@ const CHANGED = `(
   select i.* from import_row i join present_row p on p.line = i.line where p.is_changed) i`
 
 /** @throws OperatorError when an import without `--yes` would remove more than half of the rows */
-export function requireMost({ present, removed }: { present: number; removed: number }): void {
+function requireMost({ present, removed }: { present: number; removed: number }): void {
   if (2 * removed <= present) return
   throw new OperatorError(
     `The input lacks ${removed} of the ${pluralize(present, 'row')} that it replaces; nothing was ` +
