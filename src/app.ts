@@ -26,9 +26,7 @@ import { components } from './schemas/components.ts'
 export interface AppOptions {
   config: Config
   db: Database
-  /** By default, those of the settings. */
   limits?: Limits
-  /** Returns the number of log lines that could not be written. */
   droppedLogLines?: () => number
   logger: LoggerOptions
 }
@@ -134,7 +132,6 @@ async function api(app: FastifyInstance, { db, config, limits }: ApiOptions) {
   await app.register(transferOrders, options)
 }
 
-/** Settings of the database at `url`. */
 export function databaseOptions(config: Config, url: string): DatabaseOptions {
   return {
     url,

@@ -158,7 +158,6 @@ const Settings = Type.Object({
 export type Config = Static<typeof Settings>
 export const settings = Settings.properties
 
-/** The message has one line for each error. */
 export class ConfigurationError extends OperatorError {
   override name = 'ConfigurationError'
 }

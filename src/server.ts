@@ -33,7 +33,6 @@ async function start(config: Config): Promise<void> {
   if (development) process.stderr.write(development.welcome(address))
 }
 
-/** Format of the log on the terminal of a developer. The image does not contain it. */
 async function terminalFormat() {
   if (!process.stdout.isTTY || process.env.NODE_ENV === 'production') return undefined
   const module = await import('../tools/readable-log.ts').catch(() => undefined)

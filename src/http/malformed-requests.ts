@@ -38,7 +38,6 @@ export const unusualRequests = fp(async (app: FastifyInstance) => {
   })
 })
 
-/** RFC 9112, section 6.3. */
 function hasBody({ headers }: FastifyRequest): boolean {
   const length = headers['content-length']
   return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined

@@ -7,7 +7,6 @@ import type { Config } from '../config.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import { HttpError } from './http-error.ts'
 
-/** Maximum wait for Redis at the start, in ms. */
 const CONNECT_TIMEOUT_MS = 1_000
 /** Maximum wait for a response of Redis, in ms. Then requests pass without being counted. */
 const RESPONSE_TIMEOUT_MS = 500

@@ -8,13 +8,11 @@ const EXACT_PARAMETER = 'IEEE754Compatible=true'
 
 export const JSON_TYPE = 'application/json'
 export const EXACT_JSON = `${JSON_TYPE};${EXACT_PARAMETER}` as const
-/** Media types of every endpoint, the default first. */
 export const JSON_TYPES = [JSON_TYPE, EXACT_JSON] as const
 
 export const NDJSON = 'application/x-ndjson'
 export const EXACT_NDJSON = `${NDJSON};${EXACT_PARAMETER}` as const
 export const CSV = 'text/csv'
-/** Media types of the transaction lists, the default first. */
 export const LIST_TYPES = [...JSON_TYPES, NDJSON, EXACT_NDJSON, CSV] as const
 
 export const isExact = (mediaType: string): boolean => mediaType.endsWith(EXACT_PARAMETER)

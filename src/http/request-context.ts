@@ -12,7 +12,6 @@ import { rejectMalformed } from './malformed-requests.ts'
 export interface RequestEnd {
   request: FastifyRequest
   reply: FastifyReply
-  /** The client disconnected before the end of the response. */
   aborted: boolean
 }
 
@@ -38,22 +37,15 @@ export interface Confirmation {
 
 /** Facts of one request: for its reads, its log line, its metrics and its trace. */
 export class RequestContext extends ReadContext {
-  /** Credentials. Undefined before authentication. */
   caller: Caller | undefined
   confirmation: Confirmation | undefined
-  /** `code` of the error response. */
   errorCode: ProblemCode | undefined
-  /** Cause of a 503. */
   unavailableReason: 'database' | 'identity_provider' | 'overload' | undefined
-  /** Number of rows in the response. */
   items: number | undefined
   span: Span | undefined
   #entered = false
 
-  /**
-   * Takes a share of the requests in flight.
-   * @throws HttpError 503 if the tenant has its share
-   */
+  /** Takes a share of the requests in flight. @throws HttpError 503 if the tenant has its share */
   enter(tenant: Tenant): void {
     if (this.ended) return
     const { requests } = this.limits

@@ -27,7 +27,6 @@ export const accessLog = fp(async (app: FastifyInstance) => {
   })
 })
 
-/** Options of the logger of Fastify. */
 export type LoggerOptions = Exclude<NonNullable<FastifyServerOptions['logger']>, boolean>
 
 /**
@@ -65,7 +64,6 @@ const MAX_WAITING = 2 ** 20
 const LAST_LINES_MS = 1_000
 
 export interface LogDestination extends DestinationStream {
-  /** Number of lines that could not be written. */
   dropped(): number
   /** Logs a warning when lines can be written again after some were dropped. */
   reportDrops(log: FastifyBaseLogger): void

@@ -1,6 +1,5 @@
 import { Unavailable } from './errors.ts'
 
-/** Maximum number of items in a batch. */
 const MAX_ITEMS = 100
 
 interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {

@@ -3,7 +3,6 @@ import { Unavailable } from './errors.ts'
 import type { Tenant } from './requests.ts'
 
 export interface ConcurrencyOptions {
-  /** Maximum number of reads in flight. */
   places: number
   /** Maximum number of large reads in flight. The other places are for small requests. */
   largePlaces: number
@@ -86,7 +85,6 @@ export class ConcurrencyLimit {
 
 /** Waiting reads by tenant. The tenant that is next in turn is first. */
 class Queue {
-  /** Maximum number of these reads in flight. */
   readonly places: number
   inFlight = 0
   length = 0
@@ -96,7 +94,6 @@ class Queue {
     this.places = places
   }
 
-  /** @throws Unavailable after `waitMs` */
   wait(context: ReadContext, waitMs: number): Promise<void> {
     return new Promise((admit, fail) => {
       const reject = (reason: string) => {
@@ -112,7 +109,6 @@ class Queue {
     })
   }
 
-  /** Returns the waiter whose turn it is, if a place is free for it. */
   next(): Waiter | undefined {
     if (this.inFlight >= this.places) return undefined
     const [waiters] = this.#waiting.values()
@@ -138,7 +134,6 @@ class Queue {
     return true
   }
 
-  /** @returns the other waiters of the tenant */
   #remove(waiter: Waiter): Waiter[] {
     clearTimeout(waiter.timer)
     const { tenant } = waiter.context

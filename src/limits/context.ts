@@ -2,7 +2,6 @@ import { FairScheduler } from './fair-scheduler.ts'
 import { RequestLimit, Tenant } from './requests.ts'
 import { MemoryReservation, ResponseMemory } from './response-memory.ts'
 
-/** Limits that the requests of an instance share. */
 export class Limits {
   readonly requests: RequestLimit
   readonly memory: ResponseMemory
@@ -10,10 +9,6 @@ export class Limits {
   /** Tenant of requests that are not authenticated, which use no limited resource. */
   readonly nobody = new Tenant()
 
-  /**
-   * @param requests maximum number of requests in flight
-   * @param responseBytes maximum bytes of responses in flight
-   */
   constructor(requests: number, responseBytes: number) {
     this.requests = new RequestLimit(requests)
     this.memory = new ResponseMemory(responseBytes)
@@ -28,7 +23,6 @@ export class ReadContext {
    */
   startedAt = performance.now()
   tenant: Tenant
-  /** App that the database has confirmed. */
   appId: string | undefined
   /** True if no client waits for the response any more. */
   ended = false
@@ -48,9 +42,7 @@ export class ReadContext {
     this.appId = appId
   }
 
-  /**
-   * Ends the request. @param sent true if the whole response has left the process
-   */
+  /** Ends the request. @param sent true if the whole response has left the process */
   end(sent: boolean): void {
     this.ended = true
     this.memory.end(sent)

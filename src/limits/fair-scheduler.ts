@@ -8,13 +8,11 @@ const CHUNKS_PER_TURN = 3
 const PAUSE_MS = 1
 const RECENT_MS = 50
 
-/** Schedules chunks of large responses in the order of the calls, three per turn of the event loop. */
 export class FairScheduler {
   /** Start of the last small request. Large responses then pause for RECENT_MS. */
   smallRequestAt = Number.NEGATIVE_INFINITY
   readonly #waiting: (() => void)[] = []
 
-  /** Resolves when the caller may write its next chunk. */
   nextTurn(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#waiting.push(resolve) === 1) this.#schedule()

@@ -2,9 +2,7 @@
 export class Tenant {
   /** Undefined for the address of callers that the database has not confirmed. */
   readonly appId: string | undefined
-  /** Requests in flight. */
   requests = 0
-  /** Bytes of responses in flight. */
   bytes = 0
 
   constructor(appId?: string) {

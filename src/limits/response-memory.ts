@@ -56,25 +56,20 @@ const USUAL_ROW = 512
 /** Part of the memory that large requests may use. The rest is for small ones. */
 const LARGE_PART = 0.75
 
-/** Request that uses the memory. */
 interface Owner {
   tenant: Tenant
-  /** True if no client waits for the response any more. */
   ended: boolean
 }
 
 /** Memory of one request, until the response is sent or the client has disconnected. */
 export class MemoryReservation {
-  /** True for a large request, which must leave room for small ones. */
   large = false
   /** True if the rows did not fit in the memory, and fewer rows may fit. */
   tooLarge = false
   readonly #memory: ResponseMemory
   readonly #owner: Owner
   #rows = 0
-  /** Memory that this request may use if all is free. */
   #room: number
-  /** Bytes in use or set aside. */
   #bytes = 0
   #setAside = 0
   #json: Buffer | undefined
@@ -85,12 +80,10 @@ export class MemoryReservation {
     this.#room = memory.limit
   }
 
-  /** True if no client waits for the response any more. */
   get ended(): boolean {
     return this.#owner.ended
   }
 
-  /** @param rows maximum number of rows in the response */
   expect(rows: number): void {
     this.#rows = rows
     this.large = rows > SMALL_ROWS
@@ -134,7 +127,6 @@ export class MemoryReservation {
     return block
   }
 
-  /** Returns a block of rows for reuse. */
   giveBack(block: Buffer): void {
     this.release(block.length)
     this.#memory.buffers.giveBack(block)

@@ -200,10 +200,7 @@ async function appliedMigrations(db: Kysely<Tables>): Promise<Set<string>> {
   }
 }
 
-/**
- * Finds an app by its name.
- * @throws OperatorError when the app does not exist
- */
+/** Finds an app by its name. @throws OperatorError when the app does not exist */
 export async function findApp(db: Kysely<Tables>, name: string) {
   const app = await db
     .selectFrom('app')

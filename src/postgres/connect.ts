@@ -10,9 +10,7 @@ export interface ConnectOptions {
   url: string
   /** True if the server may be a standby. By default, the URL decides (target_session_attrs). */
   standby?: boolean
-  /** Maximum wait of a request for a connection, in ms. */
   waitMs: number
-  /** Maximum execution time of a statement, in ms. */
   statementTimeoutMs: number
   /**
    * True behind PgBouncer in transaction mode. PgBouncer rejects startup options, so the settings of
@@ -46,10 +44,7 @@ export function clientConfig(options: ConnectOptions): pg.ClientConfig {
   }
 }
 
-/**
- * Opens a connection.
- * @throws ServerIsStandby if the options do not allow a standby
- */
+/** Opens a connection. @throws ServerIsStandby if the options do not allow a standby */
 export async function connect(
   options: ConnectOptions,
   stream = createSockets(),

@@ -29,20 +29,13 @@ export interface ConnectionsOptions extends ConnectOptions {
 }
 
 export interface ReadOptions {
-  /** Deadline on performance.now()'s clock. */
   due: number
   reservation?: MemoryReservation | undefined
   /** True if no other read may share the connection: for large reads, and for second attempts. */
   alone?: boolean
-  /** True for health checks and metrics. */
   probe?: boolean
 }
 
-/**
- * Maximum number of reads in flight on a connection. Reads of one turn of the event loop share a
- * packet. With fewer, waking PostgreSQL costs more than the read. With more, other processors of
- * PostgreSQL stay idle.
- */
 const DEPTH = 8
 /** Minimum time that a server must have for a response before it counts as silent, in ms. */
 const FAIR_MS = 100
@@ -98,11 +91,9 @@ class Group {
   readonly size: number
   /** Time without a completed read after which a connection is closed, in ms. */
   readonly silentMs: number
-  /** Number of connections that are opening. */
   opening = 0
   /** Time before which no connection opens while others serve the reads. */
   reopenAt = 0
-  /** True if a dispatch is scheduled. */
   scheduled = false
 
   constructor(size: number, silentMs: number) {
@@ -119,7 +110,6 @@ class Group {
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #createSocket = createSockets()
-  /** Maximum number of reads in flight on a connection. */
   readonly #depth: number
   readonly #timer: NodeJS.Timeout
   readonly #reads: Group
@@ -127,7 +117,6 @@ export class Connections {
   readonly #probes = new Group(1, PROBE_MS)
   /** URLs of the servers that may be used; the first one is in use. */
   #urls: string[]
-  /** The search for another server, which all callers share. */
   #search: Promise<void> | undefined
   #closing = false
 
@@ -155,7 +144,6 @@ export class Connections {
     return this.read(statement, values, { due: performance.now() + PROBE_MS, probe: true })
   }
 
-  /** Counts the open connections, and those with a read in flight. */
   count(): { connections: number; inUse: number } {
     const all = this.#all()
     return { connections: all.length, inUse: all.filter(({ inFlight }) => inFlight.size).length }
@@ -234,7 +222,6 @@ export class Connections {
     return this.#connect(false)
   }
 
-  /** Uses another server if one accepts connections. */
   async #failOver(): Promise<void> {
     const url = await findServer(this.#options, this.#urls.slice(1)).catch(() => undefined)
     this.#search = undefined
@@ -293,7 +280,6 @@ export class Connections {
     else this.#fail(read, error)
   }
 
-  /** Closes the connection after its last read. */
   #retire(connection: Connection): void {
     connection.state = 'closing'
     if (connection.inFlight.size > 0) return

@@ -10,7 +10,6 @@ export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
    */
   replica?: ((key: Buffer) => Replica | undefined) | undefined
   state(): DatabaseState
-  /** Calls the listener with each replica now, and after each change of its state. */
   onReplicaChange(listener: (replica: ReplicaState) => void): void
   /** Calls the listener with `host:port` after each failover to another server of DATABASE_URL. */
   onFailover(listener: (server: string) => void): void
@@ -19,7 +18,6 @@ export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
   close(): Promise<void>
 }
 
-/** Figures for metrics and readiness. */
 export interface DatabaseState {
   primary: ServerState
   replicas: ReplicaState[]

@@ -23,10 +23,8 @@ export class ServerIsStandby extends ServerFailed {
  */
 const TRANSIENT = /^(08|53|57|58|55P03|40001|40P01)/
 
-/** A table, column, type, function, privilege or schema is missing. */
 const SCHEMA_BEHIND = /^(42P01|42703|42704|42883|42501|3F000)$/
 
-/** True for failures that neither the service nor the request caused. */
 function isTransient(error: unknown): boolean {
   if (error instanceof Unavailable) return true
   if (error instanceof pg.DatabaseError) {
@@ -35,12 +33,10 @@ function isTransient(error: unknown): boolean {
   return isBroken(error)
 }
 
-/** True if the server's schema lacks objects of the statement or privileges on them. */
 export function isSchemaBehind(error: unknown): boolean {
   return error instanceof pg.DatabaseError && SCHEMA_BEHIND.test(error.code ?? '')
 }
 
-/** True if the role lacks a privilege. */
 export function isDenied(error: unknown): error is pg.DatabaseError {
   return error instanceof pg.DatabaseError && error.code === '42501'
 }
@@ -55,7 +51,6 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError)
 }
 
-/** True if the connection ended without a message of the server. */
 export function isCut(error: unknown): boolean {
   return isBroken(error) && !(error instanceof pg.DatabaseError)
 }

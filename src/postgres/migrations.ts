@@ -39,7 +39,6 @@ export async function lockMigrations(transaction: QueryExecutorProvider): Promis
   await sql`lock table public.kysely_migration in share row exclusive mode`.execute(transaction)
 }
 
-/** True if another session holds the lock of lockMigrations(). */
 export async function isMigrating(db: QueryExecutorProvider): Promise<boolean> {
   const { rows } = await sql`
     select from pg_locks
@@ -48,7 +47,6 @@ export async function isMigrating(db: QueryExecutorProvider): Promise<boolean> {
   return rows.length > 0
 }
 
-/** Creates the table as Kysely does. */
 async function createMigrationTable(db: QueryExecutorProvider): Promise<void> {
   await sql`
     create table if not exists public.kysely_migration

@@ -9,7 +9,6 @@ export class InvalidToken extends Error {
   override name = 'InvalidToken'
 }
 
-/** The app token has expired. */
 export class ExpiredToken extends Error {
   override name = 'ExpiredToken'
 }
@@ -36,22 +35,18 @@ export interface Caller {
   method: AuthMethod
   /** $1 of each statement: the SHA-256 of the app token as a bytea, or the verified client id. */
   credential: string
-  /** Unique among all callers. */
   key: string
 }
 
-/** Caller with an app token. */
 export function callerOfToken(token: string): Caller {
   const key = hash('sha256', token, 'hex')
   return { method: 'tokenHash', credential: `\\x${key}`, key }
 }
 
-/** Caller with a client id, which the identity provider has verified. */
 export function callerOfClient(clientId: string): Caller {
   return { method: 'clientId', credential: clientId, key: `client ${clientId}` }
 }
 
-/** Calls `make` for each authentication method. */
 export function forEachAuthMethod<T>(make: (method: AuthMethod) => T): Record<AuthMethod, T> {
   return { tokenHash: make('tokenHash'), clientId: make('clientId') }
 }

@@ -22,10 +22,8 @@ import {
 export interface ConnectionRequest {
   context: ReadContext
   caller: Caller
-  /** SHA-256 of the connection's token, and the key of the connection. */
   tokenHash: Buffer
   connectionKey: string
-  /** Media type of the response. */
   mediaType: string
   /** True if decimals are JSON strings in the response. */
   exact: boolean
@@ -41,7 +39,6 @@ export interface ConnectionRequest {
 
 export interface ReadResponse {
   meta: Lookup & { items: number }
-  /** Cursor of the next page of changes, if there is one. */
   nextCursor?: string | undefined
   /** Undefined if the client has this version. */
   body: Buffer | Readable | undefined
@@ -50,10 +47,8 @@ export interface ReadResponse {
 /** Statements of each authentication method, and the writers of their rows. */
 export interface ResponseQuery {
   statements: Record<AuthMethod, Statement>
-  /** Statements that read only the lookup. */
   lookups: Record<AuthMethod, Statement>
   writer: RowWriter
-  /** Writes decimals as JSON strings. */
   exactWriter: RowWriter
   /** Number of columns between those of the lookup and of the item. */
   extraColumns: number
@@ -65,11 +60,9 @@ export interface ResponseQuery {
  * once.
  */
 export function responseQuery(query: {
-  /** Unique among the statements of the service. */
   name: string
   purpose: string
   table: string
-  /** Schema of a row. Each field is a column. */
   item: TObject
   /** Columns of the lookup after LOOKUP_COLUMNS. */
   columns?: readonly string[]
@@ -151,7 +144,6 @@ export async function readRows(
   if (knownChanges !== undefined || (knownVersions.length > 0 && knownVersions[0] !== '*')) {
     known = await readLookup(db, query, request, keys)
     if (knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
-    // No rows follow the lookup.
     if (changesOf(known.lookup) === knownChanges) return known
   }
   const statement = query.statements[caller.method]

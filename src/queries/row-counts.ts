@@ -7,10 +7,8 @@ import { keyParameter } from './connection.ts'
  * read rows. `c` is the connection of queries/connection.ts. Without it, they read no row counts.
  */
 
-/** Tables of the two paged lists. */
 export type TransactionTable = 'portfolio_transaction' | 'account_transaction'
 
-/** Column with the id of a row. */
 export const ROW_ID = {
   portfolio_transaction: 'transaction_id',
   account_transaction: 'movement_id',
@@ -22,12 +20,10 @@ export const to = parameter<string>(5, 'date')
 export const limit = parameter<number>(6, 'bigint')
 const offset = parameter<number>(7, 'bigint')
 
-/** Total of a connection, stored in its row. */
 export function totalOfAll(table: TransactionTable): RawBuilder<string> {
   return sql.ref(`c.${table}s`)
 }
 
-/** Total of a range as a sum over days. */
 export function totalOfDays(table: TransactionTable): RawBuilder<string> {
   const range = sql`d.effective_day >= ${from} and d.effective_day <= ${to}`
   return sql`case when c.id is not null then ${rowsOfDays(table, range)} end`
@@ -81,7 +77,6 @@ function periodOfRow<Columns extends { skipped: number; row_count: number }>(
     .limit(sql.lit(1))
 }
 
-/** Number of rows in all newer periods. */
 function rowsBefore(alias: string, period: string): RawBuilder<number> {
   const [count, order] = [sql.ref(`${alias}.row_count`), sql.ref(`${alias}.${period}`)]
   return sql`(sum(${count}) over (order by ${order} desc rows unbounded preceding) - ${count})`

@@ -30,14 +30,12 @@ import {
   totalOfMonths,
 } from './row-counts.ts'
 
-/** Request for a page of one of the two transaction lists. */
 export interface ListRequest extends ConnectionRequest {
   /** Days (YYYY-MM-DD), both inclusive; undefined: no limit on that side. */
   from: string | undefined
   to: string | undefined
   /** Cursor after which the client needs the changes; undefined: a page of all rows. */
   since: Cursor | undefined
-  /** Rows per page, and number of the page, from 0. */
   limit: number
   page: number
 }
@@ -68,7 +66,6 @@ export function transactionList(table: TransactionTable, item: TObject) {
   return { list, exportRows: transactionExport(queries, item), queries }
 }
 
-/** Parameters of a page statement from $4 on. */
 function pageValues({ from, to, limit, page }: ListRequest): string[] {
   const values = [from ?? '-infinity', to ?? 'infinity', String(limit)]
   return page > 0 ? [...values, String(limit * page)] : values
@@ -76,7 +73,6 @@ function pageValues({ from, to, limit, page }: ListRequest): string[] {
 
 type TransactionQueries = Record<keyof typeof pages | 'changes', ResponseQuery>
 
-/** Parts of a page statement, see responseQuery(). */
 interface Page {
   purpose: string
   lookup: (method: AuthMethod, table: TransactionTable) => Expression<LookupColumns>

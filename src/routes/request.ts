@@ -32,10 +32,8 @@ import { MAX_PARAMETER_ERRORS, type ParameterError } from '../schemas/problem.ts
 
 export interface RouteOptions {
   db: Database
-  /** Maximum value of `limit`. */
   maximumLimit: number
   authentication: Authentication
-  /** Quota of each app; undefined: no limit. */
   quota: Quota | undefined
   /** Connections of exports over HTTP/1.0 that have not ended. */
   unfinished: Set<Socket>
@@ -72,7 +70,6 @@ export function connectionRequest(
   }
 }
 
-/** Rules of the parameters, in words. Transfer orders have no parameters. */
 export type ParameterRules = Record<string, string>
 
 /** Lists the errors of the schema validation, one per parameter. A query may have 3,000 of them. */
@@ -121,7 +118,6 @@ const EXPORT_FORMATS: Record<string, ExportFormat | undefined> = {
   [CSV]: { rows: 'csv', extension: 'csv' },
 }
 
-/** A transaction list for its route. */
 interface List {
   table: TransactionTable
   /** Of the response schemas of a page, and of the rows of an export, see schemaFingerprint(). */
@@ -131,7 +127,6 @@ interface List {
 
 interface ParsedList {
   list: ListRequest
-  /** Export format; undefined for a page. */
   format: ExportFormat | undefined
   errors: ParameterError[]
 }
@@ -180,7 +175,6 @@ const NOT_IN_EXPORTS = ['limit', 'page', 'since', 'version']
 /** The parameters of a page do not apply to changes. */
 const NOT_WITH_SINCE = ['from', 'to', 'page', 'version']
 
-/** Lists the parameters that a request must not have. */
 function excludedErrors({ url }: FastifyRequest, names: string[], place: string): ParameterError[] {
   // The validated query has the default of `page`.
   const given = new URLSearchParams(url.slice(url.indexOf('?')))

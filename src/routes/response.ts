@@ -6,7 +6,6 @@ import type { ReadResponse } from '../queries/read-response.ts'
 import type { ListRequest } from '../queries/transactions.ts'
 import type { ExportFormat } from './request.ts'
 
-/** Sends a page with its links. */
 export function sendPage(
   reply: FastifyReply,
   request: ListRequest,
@@ -22,7 +21,6 @@ export function sendPage(
   return sendResponse(reply, request, response)
 }
 
-/** Returns the Link header of changes: the first and the next page. */
 function changeLinks(request: ListRequest, { nextCursor }: ReadResponse): string {
   const first = `<?since=start&limit=${request.limit}>; rel="first"`
   if (nextCursor === undefined) return first
@@ -58,10 +56,7 @@ export function resetOnExit(app: FastifyInstance): Set<Socket> {
   return unfinished
 }
 
-/**
- * Sends an export.
- * @param name start of the file name
- */
+/** Sends an export. @param name start of the file name */
 export function sendExport(
   reply: FastifyReply,
   unfinished: Set<Socket>,
