@@ -128,8 +128,11 @@ t.test('other address of this machine: PostgreSQL does not listen there', async 
   const running = await startEmbedded(await temporaryFolder(t))
   t.teardown(() => running.stop())
   const { port } = new URL(running.url)
-  const others = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
-  for (const host of ['127.0.0.2', '::1', ...others.map(({ address }) => address)]) {
+  // A link-local address needs its zone: without it, the connection attempt may hang.
+  const others = Object.entries(networkInterfaces()).flatMap(([name, list = []]) =>
+    list.map(({ address, scopeid }) => (scopeid ? `${address}%${name}` : address)),
+  )
+  for (const host of ['127.0.0.2', '::1', ...others]) {
     if (host === '127.0.0.1') continue
     const socket = connect(Number(port), host)
     t.teardown(() => socket.destroy())
