@@ -2,7 +2,7 @@ import rateLimit, { type FastifyRateLimitStoreCtor } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Redis } from 'ioredis'
 import { Counter, type Registry } from 'prom-client'
-import { LruMap } from 'toad-cache'
+import { FifoMap, LruMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import { HttpError } from './http-error.ts'
@@ -149,11 +149,19 @@ export interface Quota {
 export async function openQuota(app: FastifyInstance, config: QuotaConfig): Promise<Quota> {
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const count = await openCounter(app, config)
+  // An app that has used up its quota needs no counter, which may be unavailable.
+  const exhaustedUntil = new FifoMap<number>(MAX_APPS)
   return {
     async charge(reply) {
       setPolicy(reply, perMinute)
+      const { appId } = reply.request.context
+      const milliseconds = (exhaustedUntil.get(appId) ?? 0) - Date.now()
+      if (milliseconds > 0) throw tooManyRequests(reply, perMinute, milliseconds)
       const state = await count(reply.request)
-      if (state?.isExceeded) throw tooManyRequests(reply, perMinute, state.ttl)
+      if (state?.isExceeded) {
+        exhaustedUntil.set(appId, Date.now() + state.ttl)
+        throw tooManyRequests(reply, perMinute, state.ttl)
+      }
       if (state) setRest(reply, state.remaining, state.ttl)
     },
   }
