@@ -31,7 +31,6 @@ export interface AppOptions {
   logger: LoggerOptions
 }
 
-/** Registers the plugins, then the routes. Does not listen. */
 export async function buildApp({
   config,
   db: database,

@@ -11,7 +11,6 @@ const text = (byDefault: string, description: string) =>
 const optional = (description: string) => Type.Optional(Type.String({ description }))
 const flag = (byDefault: boolean, description: string) =>
   Type.Boolean({ default: byDefault, description })
-/** Whole number between two limits, both inclusive. */
 const integer = (
   byDefault: number,
   [minimum, maximum]: [minimum: number, maximum: number],
@@ -263,7 +262,6 @@ const rules: Record<string, Rule> = {
   },
   OTEL_EXPORTER_OTLP_ENDPOINT: collectorLike('http://HOST:4318'),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collectorLike('http://HOST:4318/v1/traces'),
-  // The SDK accepts a list.
   OTEL_TRACES_EXPORTER: (list) =>
     list.split(',').every((name) => TRACE_EXPORTERS.includes(name.trim()))
       ? undefined
@@ -284,7 +282,6 @@ function isTrustworthy({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-/** True if a setting turns traces on and none turns them off. */
 export function isTracing(config: Config): boolean {
   const exporter = config.OTEL_TRACES_EXPORTER
   if (config.OTEL_SDK_DISABLED || exporter === 'none') return false

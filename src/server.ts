@@ -118,7 +118,6 @@ async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
   )
 }
 
-/** Describes an error: one sentence if the operator can fix it, else the stack. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error instanceof OperatorError) return error.message

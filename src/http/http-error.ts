@@ -6,7 +6,6 @@ import {
   ProblemCodes,
 } from '../schemas/problem.ts'
 
-/** An error response. Hooks and handlers throw it, errorHandler sends it. */
 export class HttpError extends Error {
   override name = 'HttpError'
   readonly code: ProblemCode

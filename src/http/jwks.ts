@@ -14,7 +14,6 @@ export interface SigningKeysOptions {
   log: Pick<FastifyBaseLogger, 'warn'>
   /** Minimum time between two fetches for unknown key ids, in ms. */
   cooldownMs?: number
-  /** Time after a failed fetch before the next one, in ms. */
   retryMs?: number
   timeoutMs?: number
 }

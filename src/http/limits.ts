@@ -10,7 +10,6 @@ declare module 'fastify' {
 }
 
 export interface ServiceState {
-  /** Requests whose response has not ended. */
   requests: number
   /** True during shutdown: the service still responds, but is not ready. */
   draining: boolean
@@ -37,7 +36,6 @@ const MAX_PIPELINED = 10
 const RESERVED_FILES = 100
 
 export interface SocketLimit {
-  /** Files that the process may open. */
   maxFiles: number
   maxSockets: number
 }

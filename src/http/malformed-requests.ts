@@ -68,7 +68,6 @@ function isResponding(socket: Duplex & { _httpMessage?: ServerResponse | null })
   return socket._httpMessage?.headersSent ?? false
 }
 
-/** Writes an error response to a socket without a request, logs it and closes the socket. */
 function endSocket(log: FastifyBaseLogger, socket: Duplex, error: HttpError): void {
   const requestId = newRequestId()
   const problem = errorBody(error, requestId)

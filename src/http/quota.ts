@@ -50,7 +50,6 @@ const PAUSE_MS = 2_000
 /** Time during which a further failure is not logged, in ms. */
 const QUIET_MS = 60_000
 
-/** Requests of an app in its window, and the time until the window ends, in ms. */
 interface Count {
   current: number
   ttl: number

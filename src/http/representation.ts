@@ -38,7 +38,6 @@ export function negotiate<Type extends string>(
 
 /** Matches each header that can select another type than the default. Most match nothing. */
 const OTHER_TYPE = /ieee754compatible|ndjson|csv/i
-/** Matches one media range. A comma within quotes does not end it. */
 const RANGE = /(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g
 const WEIGHT = /;[ \t]*q=([^; \t]*)/
 const EXACT = /;[ \t]*ieee754compatible=(?:true|"true")[ \t]*(?:;|$)/

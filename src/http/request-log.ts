@@ -60,7 +60,6 @@ function serializeError(error: unknown, depth = 0): LoggedError {
 
 /** Characters that may wait for the reader of the log. Further lines are dropped. */
 const MAX_WAITING = 2 ** 20
-/** Time in which the last lines are written on shutdown, in ms. */
 const LAST_LINES_MS = 1_000
 
 export interface LogDestination extends DestinationStream {

@@ -91,7 +91,6 @@ async function* scheduled<T>(
   }
 }
 
-/** Returns a buffer of at least `atLeast` bytes, after a chunk of `before` bytes. */
 type Allocate = (atLeast: number, before: number) => Buffer
 
 /** A compression stream may keep chunks of any total size, so it gets no ring. */
@@ -100,7 +99,6 @@ const chunkAllocator = ({ keepsChunks, memory }: ReadContext): Allocate =>
 
 const fresh = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))
 
-/** Allocates chunks one after the other, and starts again at the end of the block. */
 function ring(block: Buffer): Allocate {
   let start = 0
   let inRing = false

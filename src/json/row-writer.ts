@@ -3,7 +3,6 @@ import type { TObject, TSchema } from '@sinclair/typebox'
 interface Column {
   name: string
   schema: TSchema
-  /** The object that contains this column, if any. */
   group?: { name: string; first: boolean; last: boolean }
 }
 
@@ -93,11 +92,9 @@ interface Template {
 
 interface Constant {
   length: number
-  /** The bytes, padded to whole words. */
   words: DataView
 }
 
-/** Bytes of a word: copies are done in words. */
 const WORD = 8
 
 function constant(text: string): Constant {

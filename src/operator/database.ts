@@ -8,12 +8,9 @@ import { missingFrom } from '../postgres/migrations.ts'
 import { serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'
 
-/** Writable database of the operator. */
 export interface OperatorDatabase {
   db: Kysely<Tables>
-  /** The same connections, for work that needs a dedicated one. */
   pool: pg.Pool
-  /** Aborted when the operator interrupts the command. */
   signal: AbortSignal
 }
 

@@ -4,7 +4,6 @@ import type { Tables } from '../postgres/tables.ts'
 import { missingApp } from './database.ts'
 import { pluralize } from './output.ts'
 
-/** Deleted rows by table. */
 export interface DeletedRows {
   portfolioTransactions: number
   accountTransactions: number
@@ -25,7 +24,6 @@ async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<D
     .executeTakeFirstOrThrow()
 }
 
-/** Describes deleted rows: `2 portfolio transactions, 1 account transaction and …`. */
 export function describeRows(rows: DeletedRows): string {
   const portfolio = pluralize(rows.portfolioTransactions, 'portfolio transaction')
   const account = pluralize(rows.accountTransactions, 'account transaction')

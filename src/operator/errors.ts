@@ -2,7 +2,6 @@ import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
 import { escaped, pluralize } from './output.ts'
 
-/** The command was called with wrong arguments. */
 export class UsageError extends OperatorError {
   override name = 'UsageError'
 }
@@ -82,7 +81,6 @@ export interface InputProblem {
   reason: string
 }
 
-/** Number of problems that are reported in full. */
 export const SHOWN_PROBLEMS = 20
 
 /** The input is invalid, and nothing was imported. The message lists the first problems. */

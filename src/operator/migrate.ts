@@ -31,7 +31,6 @@ const SETTINGS = {
 }
 
 export interface ServiceRole {
-  /** Allows login with this password; absent: the login does not change. */
   password: string | undefined
   /** False on Citus, see plannerSettings(). */
   genericPlans: boolean
@@ -80,7 +79,6 @@ export async function configureServiceRole(
   }
 }
 
-/** Runs a statement. @returns false if the privilege for it is missing */
 async function attempt(transaction: Kysely<Tables>, statement: string): Promise<boolean> {
   await sql`savepoint attempt`.execute(transaction)
   try {

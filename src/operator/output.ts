@@ -1,13 +1,11 @@
 import stringWidth from 'string-width'
 
-/** A number and its noun: `1 token`, `2 tokens`. */
 export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 type Cell = string | number | Date | null
 
-/** Aligns rows in columns under their headings. */
 export function table(headings: string[], rows: Cell[][], whenEmpty = ''): string {
   if (rows.length === 0) return whenEmpty
   const lines = [headings, ...rows.map((row) => row.map(cellText))]

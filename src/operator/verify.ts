@@ -2,7 +2,6 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { firstOfMonth } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 
-/** A wrong row count. */
 export interface Difference {
   connectionId: string
   table: string
@@ -10,7 +9,6 @@ export interface Difference {
   period: string | null
   /** Stored row count. */
   booked: number
-  /** Actual number of rows. */
   counted: number
 }
 

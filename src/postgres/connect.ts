@@ -6,7 +6,6 @@ import { WireClient } from './wire/client.ts'
 import { createSockets } from './wire/sockets.ts'
 
 export interface ConnectOptions {
-  /** postgres://user:password@host:port/database */
   url: string
   /** True if the server may be a standby. By default, the URL decides (target_session_attrs). */
   standby?: boolean

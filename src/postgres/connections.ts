@@ -18,7 +18,6 @@ import { sendQuery } from './wire/query.ts'
 import { RawRows } from './wire/raw-rows.ts'
 import { createSockets } from './wire/sockets.ts'
 
-/** The URL may name several hosts, as in libpq. */
 export interface ConnectionsOptions extends ConnectOptions {
   /** Maximum connections for requests. Health checks and metrics use one more. */
   size: number
@@ -59,7 +58,6 @@ interface Read extends ReadOptions {
   group: Group
   statement: Statement
   values: Parameter[]
-  /** True during the second attempt. */
   repeated: boolean
   sentAt: number
   resolve(rows: RawRows): void
@@ -71,7 +69,6 @@ class Connection {
   readonly client: WireClient
   /** `exclusive`: reserved for one read. `closing`: takes no read, and closes after its last one. */
   state: 'ready' | 'exclusive' | 'closing' = 'ready'
-  /** Reads in flight, oldest first. */
   readonly inFlight = new Set<Read>()
   /** Time of the end of the last read, or of the start of the first one. */
   progressAt = performance.now()
@@ -139,7 +136,6 @@ export class Connections {
     })
   }
 
-  /** Reads on the reserved connection, outside the queue of the other reads. */
   probe(statement: Statement, values: Parameter[]): Promise<RawRows> {
     return this.read(statement, values, { due: performance.now() + PROBE_MS, probe: true })
   }

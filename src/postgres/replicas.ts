@@ -87,7 +87,6 @@ export function openReplica(options: ReplicaOptions) {
     })
   return {
     read,
-    /** False before the first check. */
     usable: () => unusableReason === undefined && !isSilent(),
     check: (meter: LagMeter) => measure(meter).then(set, () => set('it does not respond')),
     state,

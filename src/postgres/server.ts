@@ -9,12 +9,10 @@ import type { RawRows } from './wire/raw-rows.ts'
 
 export interface ServerOptions extends ConnectionsOptions, Omit<ConcurrencyOptions, 'places'> {}
 
-/** State of a server, for metrics. */
 export interface ServerState {
   /** Number of open connections, and of those in use. */
   connections: number
   inUse: number
-  /** Number of requests that wait for a place. */
   waiting: number
   /** True if the server responded to almost no statement of the last seconds. */
   failing: boolean
@@ -22,7 +20,6 @@ export interface ServerState {
   responding: boolean
 }
 
-/** One PostgreSQL server. */
 export interface PostgresServer {
   /**
    * Runs a SELECT. All reads of a request share a deadline: the start of the request plus the maximum

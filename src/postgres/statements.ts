@@ -35,7 +35,6 @@ const offline = new Kysely<Tables>({
   },
 })
 
-/** Builds SELECTs on the service's tables. It has no connection to a database. */
 export const build = offline as unknown as ReadonlyKysely<Tables>
 
 /** Parameter of a compiled statement, such as `$1`. A statement may use it several times. */

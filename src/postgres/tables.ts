@@ -25,7 +25,6 @@ export interface Tables {
 type BigInteger = string
 /** Exact decimal (`numeric`), with all its digits. */
 type Decimal = string
-/** A calendar date, YYYY-MM-DD. */
 type Day = string
 
 interface AppTable {

@@ -30,7 +30,6 @@ export class DataChanged extends Error {
 
 export type AuthMethod = 'tokenHash' | 'clientId'
 
-/** Credentials of the calling app. */
 export interface Caller {
   method: AuthMethod
   /** $1 of each statement: the SHA-256 of the app token as a bytea, or the verified client id. */

@@ -15,12 +15,10 @@ export const keyParameter = parameter<string>(3, 'bigint')
 
 /** First row of every response: app, connection, data version and number of rows. */
 export interface Lookup {
-  /** The calling app. */
   appId: string
   /** Version of the connection's rows: `<changes>.<microseconds since 1970>`. */
   version: string
   totalItems: number
-  /** Further columns of the statement, as text. */
   extra: (string | null)[]
 }
 

@@ -44,13 +44,11 @@ export interface ReadResponse {
   body: Buffer | Readable | undefined
 }
 
-/** Statements of each authentication method, and the writers of their rows. */
 export interface ResponseQuery {
   statements: Record<AuthMethod, Statement>
   lookups: Record<AuthMethod, Statement>
   writer: RowWriter
   exactWriter: RowWriter
-  /** Number of columns between those of the lookup and of the item. */
   extraColumns: number
 }
 

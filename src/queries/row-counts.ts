@@ -14,7 +14,6 @@ export const ROW_ID = {
   account_transaction: 'movement_id',
 }
 
-// $1 to $3 identify the caller and the connection.
 export const from = parameter<string>(4, 'date')
 export const to = parameter<string>(5, 'date')
 export const limit = parameter<number>(6, 'bigint')
@@ -64,7 +63,6 @@ export function pageStart(table: TransactionTable) {
     .select(['day.effective_day', 'day.skipped'])
 }
 
-/** Selects the period with the page's first row, from periods in descending order. */
 function periodOfRow<Columns extends { skipped: number; row_count: number }>(
   periods: Expression<Columns>,
   period: keyof Columns & string,

@@ -31,10 +31,8 @@ import {
 } from './row-counts.ts'
 
 export interface ListRequest extends ConnectionRequest {
-  /** Days (YYYY-MM-DD), both inclusive; undefined: no limit on that side. */
   from: string | undefined
   to: string | undefined
-  /** Cursor after which the client needs the changes; undefined: a page of all rows. */
   since: Cursor | undefined
   limit: number
   page: number

@@ -105,7 +105,6 @@ function schemaError(
     : { parameter, code: 'invalid_format', detail: String(rules[parameter]) }
 }
 
-/** Format of the rows of an export, and the end of its file name. */
 export interface ExportFormat {
   rows: 'json' | 'exactJson' | 'csv'
   extension: string
@@ -199,7 +198,6 @@ function listRules(maximumLimit: number) {
   }
 }
 
-/** Lists all invalid parameters of a list: errors of the schema, then of the values. */
 function listErrors(request: FastifyRequest, maximumLimit: number): ParameterError[] {
   const { from, to, limit, page } = request.query as ListQuery
   const rules = request.validationError && listRules(maximumLimit)

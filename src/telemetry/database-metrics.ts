@@ -47,7 +47,6 @@ function gaugesOf(registry: Registry) {
     })
 }
 
-/** Adds the results of the last check of the primary. */
 function primaryMetrics(gauge: AddGauge, db: Database): void {
   const primaryState = cachedFor(PRIMARY_STATE_MS, () =>
     serverInfo(db).catch((error): Partial<ServerInfo> => ({ standby: isStandby(error) })),
@@ -69,7 +68,6 @@ function primaryMetrics(gauge: AddGauge, db: Database): void {
   })
 }
 
-/** Adds the states of the connections to each server, and of the replicas. */
 function serverMetrics(gauge: AddGauge, db: Database): void {
   gauge('database_connections', 'Open connections.', ['server', 'state'], (set) => {
     for (const { server, inUse, connections } of servers(db)) {

@@ -18,7 +18,6 @@ declare module 'fastify' {
 export interface MetricSources {
   db: Database
   limits: Limits
-  /** Returns the number of log lines that could not be written. */
   droppedLogLines: () => number
 }
 

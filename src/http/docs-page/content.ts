@@ -1,7 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { Marked } from 'marked'
 
-/** The parts of the OpenAPI document that the page shows outside of Swagger UI. */
 export interface PageDocument {
   info: { title: string; version: string; description: string }
   paths: Record<string, { get: Operation }>
@@ -15,7 +14,6 @@ interface Operation {
   parameters: { $ref: string }[]
 }
 
-/** Headings have ids and link to themselves. */
 const markdown = new Marked({
   renderer: {
     heading({ tokens, depth, text }) {
@@ -24,7 +22,6 @@ const markdown = new Marked({
   },
 })
 
-/** Makes the id of a heading, as GitHub does. */
 const slug = (text: string) =>
   text
     .toLowerCase()
@@ -63,7 +60,6 @@ export function renderPage(document: PageDocument, template: string, demo: strin
 const breakNames = (table: string) =>
   table.replace(/>\w+(?=<)/g, (text) => text.replace(/_(?=\w)|[a-z](?=[A-Z])/g, '$&<wbr>'))
 
-/** Lists the headings of the content: those of level 3 below their section. */
 function navigation(content: string, operations: string): string {
   const links = [...content.matchAll(/<h([23]) id="[^"]+">(<a .*<\/a>)/g)].map(
     ([, depth, link]) => ({ depth, link: String(link) }),
@@ -77,7 +73,6 @@ function navigation(content: string, operations: string): string {
   return `<ul>${items.join('\n')}</ul>`
 }
 
-/** Links to the operations. The search also finds the names of their parameters. */
 function operationLinks({ paths }: PageDocument): string {
   const links = Object.entries(paths).map(([path, { get }]) => {
     const names = get.parameters.map(({ $ref }) => lastPart($ref))
@@ -107,7 +102,6 @@ function fields({ components: { schemas } }: PageDocument): string {
 
 const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1)
 
-/** Name of the schema that this one refers to, also if null is allowed. */
 function nameOf({ $ref, anyOf, items }: TSchema): string | undefined {
   if ($ref !== undefined) return lastPart($ref)
   const other = anyOf?.[0] ?? items

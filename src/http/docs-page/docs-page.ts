@@ -7,7 +7,6 @@ import { memoryFile } from '../memory-file.ts'
 import { PLACEHOLDER } from '../openapi/code-samples.ts'
 import { type PageDocument, renderPage } from './content.ts'
 
-/** Folder of the page, and of the package with Swagger UI. */
 const PAGE = new URL('.', import.meta.url)
 const SWAGGER_UI = new URL('static/', import.meta.resolve('@fastify/swagger-ui'))
 
@@ -25,7 +24,6 @@ const TYPES: Record<string, string> = {
   '.png': 'image/png',
 }
 
-/** Content security policy: requests to this service only. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -4,7 +4,6 @@ import type { Document } from './document.ts'
 /** Stands for the address of the service where no setting has it. The page /docs replaces it. */
 export const PLACEHOLDER = 'https://HOST'
 
-/** Fields that the samples print, by the last part of the path. */
 const PRINTED: Record<string, string[]> = {
   transactions: ['operationDateDay', 'type', 'amount'],
   'assets-transfer': ['name', 'titles', 'amount'],

@@ -22,12 +22,10 @@ export function parseExactly(text: string): unknown {
 interface DemoResponse {
   operationId: string
   mediaType: string
-  /** End of the request's URL. */
   request: string
   file: URL
 }
 
-/** Describes the responses with JSON, and the exports of a transaction list. */
 function responsesOf(operationId: string, path: string, name: string): DemoResponse[] {
   const isList = path.endsWith('/transactions')
   const page = isList ? `${path}?limit=3` : path
@@ -55,7 +53,6 @@ export const DEMO_RESPONSES = [
   ...responsesOf('listAssetsTransferOrders', 'assets-transfer', 'assets-transfer-orders'),
 ]
 
-/** True if the example is JSON; an export is text. */
 export const isJson = ({ mediaType }: DemoResponse): boolean => mediaType.startsWith(JSON_TYPE)
 
 interface Example extends DemoResponse {

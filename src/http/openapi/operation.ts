@@ -6,9 +6,7 @@ import { ConnectionParams } from '../../schemas/list.ts'
 import { Problem, problemExamples } from '../../schemas/problem.ts'
 import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../representation.ts'
 
-/** Schema of an endpoint, as its route has it. */
 interface Operation extends FastifySchema {
-  /** Name of the function in a generated client. */
   operationId: string
   querystring: TObject
   response: { 200: TSchema }

@@ -12,7 +12,6 @@ import { isViolation, UsageError } from '../errors.ts'
 import { openInputs } from '../loading/source.ts'
 import { table } from '../output.ts'
 
-/** `connection create`, `connection list`, `connection delete`. */
 export function addConnectionCommands(program: Command, run: Run): void {
   const connection = program
     .command('connection')
@@ -86,13 +85,11 @@ function addDelete(connection: Command, run: Run): void {
     })
 }
 
-/** A connection on the command line. */
 interface ConnectionOptions {
   id?: string | undefined
   tokenFile?: string | undefined
   /** Token in the environment: used without `id` and `tokenFile`. */
   token?: string | undefined
-  /** The app that the connection must belong to. */
   app?: string | undefined
 }
 

@@ -13,7 +13,6 @@ import { type Format, type Input, openInputs, READ_ONCE, type Source } from '../
 import { pluralize } from '../output.ts'
 import { findConnection, readReference } from './connection.ts'
 
-/** `import …`: a command for each import type. */
 export function addImportCommands(program: Command, run: Run, token: string | undefined): void {
   const group = program
     .command('import')

@@ -12,7 +12,6 @@ import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
 import { type Verification, verifyRowCounts } from '../verify.ts'
 
-/** `migrate`, `seed`, `demo`, `verify`, `prune` and `expire-cursors`. */
 export function addMaintenanceCommands(
   program: Command,
   run: Run,

@@ -9,7 +9,6 @@ import { examples, nonEmpty, type Run } from '../command.ts'
 import { findApp } from '../database.ts'
 import { table } from '../output.ts'
 
-/** `token issue`, `token list`, `token revoke`. */
 export function addTokenCommands(program: Command, run: Run): void {
   const token = program.command('token').description('bearer tokens of apps')
   addIssue(token, run)

@@ -26,7 +26,6 @@ export class NotJson extends Error {
   override name = 'NotJson'
 }
 
-/** A JSON value in its line. */
 export interface Value {
   type: 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array'
   bytes: Buffer

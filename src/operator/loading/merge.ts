@@ -1,6 +1,5 @@
 import { COMPLETION_ABSENT, type RowType } from './row-types.ts'
 
-/** Effect on the rows of a list. */
 export interface RowCounts {
   inserted: number
   updated: number

@@ -7,11 +7,9 @@ import { groupOf, type Rule, ruleOf } from './rules.ts'
 
 /** A member of a JSON object: a scalar, or an object with members. */
 export interface Field {
-  /** Full name, e.g. `retentionDetail.retentionTo`. */
   path: string
   /** Own name in quotes, as in the source. */
   quotedName: Buffer
-  /** Index among its siblings. */
   position: number
   /** Index of its column, or of the first column of its members. */
   column: number
@@ -65,12 +63,10 @@ function decimalsOf(schema: TSchema, prefix = ''): string[] {
 
 /** Import of rows into one table. */
 export interface RowType {
-  /** Name of one row in messages. */
   noun: string
   table: string
   fields: Fields
   columns: string[]
-  /** Columns of decimals. */
   decimals: string[]
   /** False for transfer orders, which have no change feed. */
   hasChangeNumbers: boolean

@@ -3,7 +3,6 @@ import { closestMatch } from 'leven'
 import { DECIMAL_FRACTION_DIGITS, DECIMAL_INTEGER_DIGITS } from '../../schemas/fields.ts'
 import { describe, textOf, type Value } from './json-scanner.ts'
 
-/** Checks a value other than null for its column. */
 export interface Rule {
   /** May set `text` of the value, which the import then stores instead of the bytes. */
   accepts(value: Value): boolean
@@ -23,7 +22,6 @@ export function ruleOf(schema: TSchema): Rule {
   throw new Error(`no import rule for ${JSON.stringify(schema)}`)
 }
 
-/** Rule of an object with these members. The reader reads them one by one. */
 export function groupOf(names: string[]): Rule {
   return {
     accepts: () => false,
@@ -69,7 +67,6 @@ export function isDay(bytes: Buffer, start: number, end: number): boolean {
   return day <= 28 || day <= new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
 }
 
-/** Parses decimal digits. Returns NaN for other bytes. */
 function number(bytes: Buffer, start: number, digits: number): number {
   let result = 0
   for (let at = start; at < start + digits; at += 1) {

@@ -9,9 +9,7 @@ import { escaped } from '../output.ts'
 /** Format of the input: a JSON object on each line, or CSV with a header. */
 export type Format = 'ndjson' | 'csv'
 
-/** Input of an import: a file, or standard input. */
 export interface Source {
-  /** Name in messages. */
   name: string
   chunks: AsyncIterable<Buffer>
 }
@@ -169,10 +167,8 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
   if (rest.length > 0) yield block(Buffer.concat([rest, LINE_BREAK]))
 }
 
-/** A line in a block. */
 export interface Line {
   start: number
-  /** Reason why the line is unusable. */
   problem: string | undefined
 }
 

@@ -8,7 +8,6 @@ import { RowReader } from './row-reader.ts'
 import type { RowType } from './row-types.ts'
 import { type Format, type Line, linesOf, plainText, type Source, wholeLines } from './source.ts'
 
-/** A problem and its line number, counted across all sources. */
 interface Problem {
   line: number
   field?: string | undefined
@@ -17,7 +16,6 @@ interface Problem {
 
 interface StageOptions {
   format: Format
-  /** Effective dates that the rows may have. */
   range: DateRange
   onRows: (rows: number) => void
   signal: AbortSignal | undefined

@@ -18,7 +18,6 @@ export function sendQuery(
   client.query(new RawQuery(statement, values, rows, ended))
 }
 
-/** Parts of pg's connection that a query uses. */
 interface QueryConnection extends pg.Connection {
   /** Statements that the server has parsed, and those that were sent to be parsed, by name. */
   parsedStatements: Record<string, string | undefined>

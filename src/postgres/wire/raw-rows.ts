@@ -14,13 +14,11 @@ export class RawRows {
   /** True if the reservation had no memory left. RawRows then keeps no row. */
   overLimit = false
   readonly #reservation: MemoryReservation | undefined
-  /** Filled parts of blocks, and the whole blocks. */
   readonly #parts: Buffer[] = []
   readonly #blocks: Buffer[] = []
   #block: Buffer = NOTHING
   #end = 0
 
-  /** @param reservation counts the memory of these rows */
   constructor(reservation?: MemoryReservation) {
     this.#reservation = reservation
   }
@@ -36,7 +34,6 @@ export class RawRows {
     if (!this.overLimit) this.#end += chunk.copy(this.#block, this.#end, start, end)
   }
 
-  /** Ends the input: the last row has arrived. */
   finish(): this {
     this.#seal()
     this.#block = NOTHING

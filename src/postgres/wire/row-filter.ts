@@ -3,10 +3,8 @@ import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 import type { RawRows } from './raw-rows.ts'
 
-/** The private parts of pg's client and connection that the filter uses. */
 interface WireClient {
   connection: pg.Connection & { attachListeners(stream: Duplex | EventEmitter): void }
-  /** The query whose response is next in the stream. */
   _activeQuery?: { rawRows?: RawRows } | null
 }
 
