@@ -91,7 +91,7 @@ async function measureLoads(server: PostgresServer): Promise<void> {
       const series = await measure(await makeRunners(fixture, chosen), scale)
       const loadsFound = loadTable(series)
       const tables = [await describeMachine(database), goalTable(series), loadsFound]
-      await report(flags.quick ? 'quick' : 'loads', tables.join('\n\n'))
+      await report('loads', tables.join('\n\n'))
       if (scale === FULL && flags.only === '') await writeChart(loadsFound)
       if (scale === FULL) await report('compression', await measureCompression(fixture))
     })
@@ -101,9 +101,8 @@ async function measureLoads(server: PostgresServer): Promise<void> {
   })
 }
 
-/** Prints a part of docs/performance.md, and writes it there. */
+/** Prints a part of docs/performance*.md. Writes it there, unless it is a quick or partial run. */
 async function report(part: string, found: string): Promise<void> {
   console.log(`${found}\n`)
-  const whole = flags.only === '' && (part === 'quick' || !flags.quick)
-  if (whole) await writePart(part, found)
+  if (flags.only === '' && !flags.quick) await writePart(part, found)
 }

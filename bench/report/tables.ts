@@ -1,20 +1,22 @@
+import { globSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { medianOf, type Series } from '../load/measure.ts'
 import type { Sample } from '../load/runners.ts'
 
-const file = join(import.meta.dirname, '../../docs/performance.md')
+const PAGES = join(import.meta.dirname, '../../docs/performance*.md')
 
-/**
- * Replaces the text between the markers of `part` in docs/performance.md.
- */
+/** Replaces the text between the markers of `part`, in the page that has them. */
 export async function writePart(part: string, markdown: string): Promise<void> {
   const [begin, end] = [`<!-- ${part}: begin -->`, `<!-- ${part}: end -->`]
-  const text = await readFile(file, 'utf8')
-  const [from, to] = [text.indexOf(begin), text.indexOf(end)]
-  if (from < 0 || to < from) throw new Error(`${file} has no place for the part "${part}"`)
-  const before = text.slice(0, from + begin.length)
-  await writeFile(file, `${before}\n\n${markdown.trim()}\n\n${text.slice(to)}`)
+  for (const page of globSync(PAGES)) {
+    const text = await readFile(page, 'utf8')
+    const [from, to] = [text.indexOf(begin), text.indexOf(end)]
+    if (from < 0 || to < from) continue
+    const before = text.slice(0, from + begin.length)
+    return writeFile(page, `${before}\n\n${markdown.trim()}\n\n${text.slice(to)}`)
+  }
+  throw new Error(`no page has a place for the part "${part}"`)
 }
 
 export function table(columns: string[], rows: (string | number | undefined)[][]): string {

@@ -3,7 +3,7 @@ const CHUNKS_PER_TURN = 3
 /**
  * Pause between turns while a small request arrived in the last RECENT_MS, in ms. Without it, large
  * responses keep all processors busy, and small requests wait. It costs large responses a fifth of
- * their rate, and cuts a third of the latency of small ones (docs/performance.md).
+ * their rate, and cuts a third of the latency of small ones (docs/experiments.md).
  */
 const PAUSE_MS = 1
 const RECENT_MS = 50

@@ -8,7 +8,7 @@ const MOST_IDLE = 33_554_432
 
 /**
  * Large buffers for reuse. Allocation and garbage collection of new memory took more than half of the
- * time of a full page (docs/performance.md). The pool is a stack: the last returned buffer is probably
+ * time of a full page (docs/experiments.md). The pool is a stack: the last returned buffer is probably
  * still in the processor's cache.
  */
 class BufferPool {

@@ -10,7 +10,7 @@ interface WireClient {
 
 /**
  * Lets raw queries receive rows as bytes. pg makes a string of every field. For a full page, this costs
- * more than all other work of the service (docs/performance.md). The filter takes DataRow messages of
+ * more than all other work of the service (docs/experiments.md). The filter takes DataRow messages of
  * raw queries out of the stream before pg's parser. All other messages and rows pass.
  */
 export function filterRows(client: pg.Client): void {
