@@ -1,5 +1,8 @@
-import { ProblemError, TransportError } from './errors.ts'
-import { Http, type HttpOptions } from './http.ts'
+import type { Call } from './call.ts'
+import { type ChangesPage, type CopyResult, type CopyStore, type Page, syncCopy } from './copy.ts'
+import { CursorExpiredError, TransportError } from './errors.ts'
+import { CSV, Http, type HttpOptions, NDJSON, transportError } from './http.ts'
+import { dayOf, integerOf, visibleAscii } from './options.ts'
 import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './types.ts'
 
 export interface InvestmentDataOptions extends HttpOptions {
@@ -7,11 +10,20 @@ export interface InvestmentDataOptions extends HttpOptions {
   pageSize?: number
 }
 
+export interface ConnectionOptions {
+  /** Your name for the requests, as `X-Client-Trace-ID`. Default: a new one for each call. */
+  traceId?: string
+}
+
+export interface CallOptions {
+  /** Ends the call, and its delays. */
+  signal?: AbortSignal | undefined
+}
+
 /** Days as YYYY-MM-DD, inclusive. */
-export interface RangeOptions {
+export interface RangeOptions extends CallOptions {
   from?: string | undefined
   to?: string | undefined
-  signal?: AbortSignal | undefined
 }
 
 /** One page of changes. Store the rows and the cursor in one transaction. */
@@ -24,33 +36,24 @@ export interface Changes<Row> {
   cursor: string
 }
 
-export interface SyncOptions<Row> {
+export interface SyncOptions<Row> extends CallOptions {
   /** Stored cursor; null or undefined for an empty copy. */
   cursor?: string | null | undefined
   /** Stores a page of changes. The next page is read after it. */
   apply: (changes: Changes<Row>) => void | Promise<void>
-  signal?: AbortSignal | undefined
+  /** Counts the rows of the copy, to compare it with the list. */
+  count?: () => number | Promise<number>
 }
 
 /**
- * Result of a synchronization. `complete`: the copy has exactly `totalItems` rows. `cursor_expired`:
- * the changes are not known; delete the copy and its cursor, and synchronize again.
+ * Result of a synchronization. `complete`: the list has `totalItems` rows, and so has the copy.
+ * `cursor_expired`: the changes are not known. `count_differs`: the copy has another number of rows.
+ * After the last two, delete the copy and its cursor, and synchronize again.
  */
 export type SyncResult =
   | { status: 'complete'; cursor: string; totalItems: number }
   | { status: 'cursor_expired' }
-
-interface Page<Row> {
-  items: Row[]
-  limit: number
-  totalItems: number
-}
-
-interface ChangesPage<Row> extends Page<Row> {
-  removed: string[]
-  nextCursor: string
-  hasMore: boolean
-}
+  | { status: 'count_differs'; totalItems: number; count: number }
 
 const PORTFOLIO = 'portfolios/transactions'
 const ACCOUNT = 'accounts/transactions'
@@ -63,12 +66,19 @@ export class InvestmentData {
   /** @throws TypeError if an option is invalid; its message has no value of an option */
   constructor({ pageSize = 1000, ...options }: InvestmentDataOptions) {
     this.#http = new Http(options)
-    this.#pageSize = pageSize
+    this.#pageSize = integerOf('pageSize', pageSize, 1, 10_000)
   }
 
-  /** Selects a connection by its token. Sends no request. */
-  connection(token: string): Connection {
-    return new Connection(this.#http, this.#pageSize, token)
+  /**
+   * Selects a connection by its token. Sends no request.
+   * @throws TypeError if a parameter is invalid; its message has no value
+   */
+  connection(token: string, { traceId }: ConnectionOptions = {}): Connection {
+    // A path would lose `.` and `..`.
+    if (typeof token !== 'string' || /^\.{0,2}$/.test(token) || /\p{Surrogate}/u.test(token))
+      throw new TypeError('the token of a connection must be a text')
+    if (traceId !== undefined) visibleAscii('traceId', traceId, 128)
+    return new Connection(this.#http, this.#pageSize, token, traceId)
   }
 }
 
@@ -79,12 +89,14 @@ export class InvestmentData {
 class Connection {
   readonly #http: Http
   readonly #pageSize: number
-  readonly #path: string
+  readonly #token: string
+  readonly #traceId: string | undefined
 
-  constructor(http: Http, pageSize: number, token: string) {
+  constructor(http: Http, pageSize: number, token: string, traceId: string | undefined) {
     this.#http = http
     this.#pageSize = pageSize
-    this.#path = `api/v1/queries/connections/${encodeURIComponent(token)}`
+    this.#token = token
+    this.#traceId = traceId
   }
 
   /**
@@ -92,63 +104,161 @@ class Connection {
    * data changes before the last page: ProblemError with the code `data_changed`.
    */
   portfolioTransactions(range: RangeOptions = {}): AsyncGenerator<PortfolioTransaction, void> {
-    return this.#rows<PortfolioTransaction>(PORTFOLIO, range)
+    return this.#rows(PORTFOLIO, range)
   }
 
   /** Iterates over account transactions, newest first, as portfolioTransactions(). */
   accountTransactions(range: RangeOptions = {}): AsyncGenerator<AccountTransaction, void> {
-    return this.#rows<AccountTransaction>(ACCOUNT, range)
+    return this.#rows(ACCOUNT, range)
   }
 
   /** Returns all completed transfer orders, newest first. */
-  async transferOrders(options: { signal?: AbortSignal } = {}): Promise<AssetsTransferOrder[]> {
-    const { body } = await this.#http.get(`${this.#path}/assets-transfer`, {}, options.signal)
+  async transferOrders(options: CallOptions = {}): Promise<AssetsTransferOrder[]> {
+    const { body } = await this.#http.get(this.#call('assets-transfer', options), {})
     return body as AssetsTransferOrder[]
   }
 
-  /** Brings a copy of the portfolio transactions up to date. Calls `apply` once a page. */
+  /**
+   * Iterates over portfolio transactions as portfolioTransactions(), in one response. If the data changes
+   * meanwhile: TransportError with the code `incomplete_body`, after a part of the rows.
+   */
+  exportPortfolioTransactions(
+    range: RangeOptions = {},
+  ): AsyncGenerator<PortfolioTransaction, void> {
+    return this.#exportRows(PORTFOLIO, range)
+  }
+
+  /** Iterates over account transactions in one response, as exportPortfolioTransactions(). */
+  exportAccountTransactions(range: RangeOptions = {}): AsyncGenerator<AccountTransaction, void> {
+    return this.#exportRows(ACCOUNT, range)
+  }
+
+  /** Iterates over the parts of a CSV file of portfolio transactions. */
+  exportPortfolioTransactionsCsv(range: RangeOptions = {}): AsyncGenerator<Uint8Array, void> {
+    return this.#exportCsv(PORTFOLIO, range)
+  }
+
+  /** Iterates over the parts of a CSV file of account transactions. */
+  exportAccountTransactionsCsv(range: RangeOptions = {}): AsyncGenerator<Uint8Array, void> {
+    return this.#exportCsv(ACCOUNT, range)
+  }
+
+  /**
+   * Brings the copies of both transaction lists up to date. If the changes are not known, it builds a
+   * second copy, which replaces the first one when it is complete.
+   * @throws CopyError if the copy has another number of rows than the list, or another process writes it
+   */
+  async syncTransactions(
+    store: CopyStore,
+    options: CallOptions = {},
+  ): Promise<{ portfolio: CopyResult; account: CopyResult }> {
+    const call = this.#call('', options)
+    const portfolio = await syncCopy(
+      store,
+      'portfolio_transactions',
+      (row: PortfolioTransaction) => row.transactionId,
+      (cursor) => this.#changes({ ...call, list: PORTFOLIO }, cursor),
+    )
+    const account = await syncCopy(
+      store,
+      'account_transactions',
+      (row: AccountTransaction) => row.movementId,
+      (cursor) => this.#changes({ ...call, list: ACCOUNT }, cursor),
+    )
+    return { portfolio, account }
+  }
+
+  /** Brings your own copy of the portfolio transactions up to date. Calls `apply` once a page. */
   syncPortfolioTransactions(options: SyncOptions<PortfolioTransaction>): Promise<SyncResult> {
     return this.#sync(PORTFOLIO, options)
   }
 
-  /** Brings a copy of the account transactions up to date. Calls `apply` once a page. */
+  /** Brings your own copy of the account transactions up to date. Calls `apply` once a page. */
   syncAccountTransactions(options: SyncOptions<AccountTransaction>): Promise<SyncResult> {
     return this.#sync(ACCOUNT, options)
   }
 
+  #call(list: string, { signal }: CallOptions): Call {
+    return this.#http.call(this.#token, list, this.#traceId, signal)
+  }
+
   async *#rows<Row>(list: string, range: RangeOptions): AsyncGenerator<Row, void> {
-    const { from, to, signal } = range
+    const days = daysOf(range)
+    const call = this.#call(list, range)
     let version: string | undefined
     for (let page = 0; ; page += 1) {
-      const query = { from, to, limit: this.#pageSize, page, version }
-      const { body, headers } = await this.#http.get(`${this.#path}/${list}`, query, signal)
+      const query = { ...days, limit: this.#pageSize, page, version }
+      const { body, headers } = await this.#http.get(call, query)
       const { items, limit, totalItems } = body as Page<Row>
       yield* items
       if ((page + 1) * limit >= totalItems) return
       version ??= headers.get('data-version') ?? undefined
       if (version === undefined)
-        throw new TransportError('unexpected_response', 'The response has no Data-Version', 200)
+        throw new TransportError('unexpected_response', 'The response has no Data-Version', {
+          status: 200,
+          traceId: call.traceId,
+        })
     }
   }
 
-  async #sync<Row>(list: string, { cursor, apply, signal }: SyncOptions<Row>): Promise<SyncResult> {
-    const path = `${this.#path}/${list}`
-    for (let since = cursor ?? 'start'; ; ) {
-      const response = await this.#http
-        .get(path, { since, limit: this.#pageSize }, signal)
-        .catch(expired)
-      if (response === undefined) return { status: 'cursor_expired' }
-      const page = response.body as ChangesPage<Row>
-      since = page.nextCursor
-      await apply({ upserts: page.items, removed: page.removed, cursor: since })
-      if (!page.hasMore) return { status: 'complete', cursor: since, totalItems: page.totalItems }
+  async *#exportRows<Row>(list: string, range: RangeOptions): AsyncGenerator<Row, void> {
+    const call = this.#call(list, range)
+    const { headers, parts } = await this.#http.open(call, daysOf(range), NDJSON)
+    const decoder = new TextDecoder()
+    let text = ''
+    let rows = 0
+    for await (const part of parts) {
+      text += decoder.decode(part, { stream: true })
+      const lines = text.split('\n')
+      text = lines.pop() ?? ''
+      rows += lines.length
+      for (const line of lines) yield JSON.parse(line) as Row
     }
+    // A proxy that ends the connection without an error.
+    if (rows !== Number(headers.get('x-total-count') ?? rows) || text !== '')
+      throw transportError('incomplete_body', { status: 200, traceId: call.traceId })
+  }
+
+  async *#exportCsv(list: string, range: RangeOptions): AsyncGenerator<Uint8Array, void> {
+    const { parts } = await this.#http.open(this.#call(list, range), daysOf(range), CSV)
+    yield* parts
+  }
+
+  async *#changes<Row>(call: Call, cursor: string | null): AsyncGenerator<ChangesPage<Row>, void> {
+    for (let since = cursor ?? 'start', hasMore = true; hasMore; ) {
+      const { body } = await this.#http.get(call, { since, limit: this.#pageSize })
+      const page = body as ChangesPage<Row>
+      yield page
+      since = page.nextCursor
+      hasMore = page.hasMore
+    }
+  }
+
+  async #sync<Row>(list: string, options: SyncOptions<Row>): Promise<SyncResult> {
+    const call = this.#call(list, options)
+    let cursor = options.cursor ?? null
+    let totalItems = 0
+    const pages = this.#changes<Row>(call, cursor)
+    for (;;) {
+      const next = await pages.next().catch(expired)
+      if (next === undefined) return { status: 'cursor_expired' }
+      if (next.done) break
+      const { items: upserts, removed, nextCursor } = next.value
+      await options.apply({ upserts, removed, cursor: nextCursor })
+      cursor = nextCursor
+      totalItems = next.value.totalItems
+    }
+    const count = (await options.count?.()) ?? totalItems
+    if (count !== totalItems) return { status: 'count_differs', totalItems, count }
+    return { status: 'complete', cursor: cursor ?? '', totalItems }
   }
 }
 
 export type { Connection }
 
+const daysOf = ({ from, to }: RangeOptions) => ({ from: dayOf('from', from), to: dayOf('to', to) })
+
 function expired(error: unknown): undefined {
-  if (error instanceof ProblemError && error.code === 'cursor_expired') return undefined
+  if (error instanceof CursorExpiredError) return undefined
   throw error
 }

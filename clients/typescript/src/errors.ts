@@ -32,20 +32,55 @@ export interface Problem {
   errors?: ParameterFault[]
 }
 
-/** Error response of the service. The message has no token and no address. */
-export class ProblemError extends Error {
-  override readonly name = 'ProblemError'
-  readonly status: number
-  readonly code: ProblemCode
+/** Facts of a failed request, the same for every error of the client. */
+export interface FailureFacts {
+  status?: number | undefined
+  headers?: Headers | undefined
+  retryAfterMs?: number | undefined
+  traceId?: string | undefined
+  attempts?: number | undefined
+}
+
+/** Error of a request. No message, property or stack has a token or an address. */
+export abstract class InvestmentDataError extends Error {
+  /** Code for programs. */
+  abstract readonly code: string
+  /** Status of the response; undefined without a response. */
+  readonly status: number | undefined
+  /** Headers of the response, without those that may show a token. */
+  readonly headers: Headers
+  /** Delay in ms that the response asks for with `Retry-After`. */
+  readonly retryAfterMs: number | undefined
+  /** `X-Request-ID` of the response. Quote it when you report an error. */
+  readonly requestId: string | undefined
+  /** `X-Client-Trace-ID` of the request. */
+  readonly traceId: string | undefined
+  /** Attempts of the request, with the first. */
+  readonly attempts: number
+
+  constructor(message: string, facts: FailureFacts) {
+    super(message)
+    this.status = facts.status
+    this.headers = facts.headers ?? new Headers()
+    this.retryAfterMs = facts.retryAfterMs
+    this.requestId = this.headers.get('x-request-id') ?? undefined
+    this.traceId = facts.traceId
+    this.attempts = facts.attempts ?? 1
+  }
+}
+
+/** Error response of the service. */
+export class ProblemError extends InvestmentDataError {
+  override readonly name: string = 'ProblemError'
+  declare readonly status: number
+  override readonly code: ProblemCode
   readonly detail: string
-  /** Identifier of the request. Quote it when you report an error. */
-  readonly requestId: string
+  declare readonly requestId: string
   /** Invalid parameters of a 400; otherwise empty. */
   readonly errors: readonly ParameterFault[]
 
-  constructor({ status, code, detail, requestId, errors = [] }: Problem) {
-    super(`${status} ${code}: ${detail} (request ${requestId})`)
-    this.status = status
+  constructor({ status, code, detail, requestId, errors = [] }: Problem, facts: FailureFacts = {}) {
+    super(`${status} ${code}: ${detail} (request ${requestId})`, { ...facts, status })
     this.code = code
     this.detail = detail
     this.requestId = requestId
@@ -53,23 +88,43 @@ export class ProblemError extends Error {
   }
 }
 
-/**
- * No response of the service arrived, or one that the client cannot use. The message has no token and
- * no address.
- */
-export class TransportError extends Error {
+/** 401: the token of the app is missing, malformed, unknown, revoked or expired. */
+export class AuthenticationError extends ProblemError {
+  override readonly name = 'AuthenticationError'
+}
+
+/** 429: the app has sent too many requests. `retryAfterMs` is the delay until the next one. */
+export class QuotaError extends ProblemError {
+  override readonly name = 'QuotaError'
+}
+
+/** 410: the changes since the cursor are not known. */
+export class CursorExpiredError extends ProblemError {
+  override readonly name = 'CursorExpiredError'
+}
+
+/** No response of the service arrived, or one that the client cannot use. */
+export class TransportError extends InvestmentDataError {
   override readonly name = 'TransportError'
   /**
-   * `timeout`, `incomplete_body`, `unexpected_response`, `decimals_not_text`, or a code of the network
-   * such as `ECONNRESET`.
+   * `timeout` of an attempt, `call_timeout`, `incomplete_body`, `unexpected_response`,
+   * `decimals_not_text`, or a code of the network such as `ECONNRESET`.
    */
-  readonly code: string
-  /** Status of an unexpected response. */
-  readonly status: number | undefined
+  override readonly code: string
 
-  constructor(code: string, message: string, status?: number) {
+  constructor(code: string, message: string, facts: FailureFacts = {}) {
+    super(message, facts)
+    this.code = code
+  }
+}
+
+/** Error of a copy: `count_differs` from the list, or a `conflict` with another process. */
+export class CopyError extends Error {
+  override readonly name = 'CopyError'
+  readonly code: 'count_differs' | 'conflict'
+
+  constructor(code: CopyError['code'], message: string) {
     super(message)
     this.code = code
-    this.status = status
   }
 }

@@ -1,4 +1,17 @@
-import { type Problem, ProblemError, TransportError } from './errors.ts'
+import { type Call, TimeLimit } from './call.ts'
+import {
+  AuthenticationError,
+  CursorExpiredError,
+  type FailureFacts,
+  type InvestmentDataError,
+  type Problem,
+  ProblemError,
+  QuotaError,
+  TransportError,
+} from './errors.ts'
+import { functionOf, integerOf, MAX_MS, numberOf, visibleAscii } from './options.ts'
+
+const VERSION = '1.1.0'
 
 /** Repeated attempts of a request. */
 export interface RetryOptions {
@@ -10,14 +23,37 @@ export interface RetryOptions {
   maxDelayMs?: number
 }
 
+/** End of an attempt, for logs and metrics. It has no address and no token. */
+export interface Attempt {
+  /** Path after the connection token. */
+  list: string
+  /** Number of the attempt, from 1. */
+  attempt: number
+  durationMs: number
+  /** Status of the response; undefined without a response. */
+  status: number | undefined
+  requestId: string | undefined
+  traceId: string
+  /** Code of the error; undefined after a success. */
+  code: string | undefined
+  /** Delay before the next attempt; undefined after the last one. */
+  delayMs: number | undefined
+}
+
 export interface HttpOptions {
   /** Address of the service, such as `https://data.example.com`. */
   baseUrl: string | URL
   /** Token of the app. */
   token: string
-  /** Time limit of an attempt, with its body. Default: 30,000. */
+  /** Time limit of an attempt, with its body; of each part of an export. Default: 30,000. */
   timeoutMs?: number
+  /** Time limit of a call, with all its requests and delays. Default: none. */
+  callTimeoutMs?: number
   retry?: RetryOptions
+  /** Called after each attempt. An error that it throws ends the call. */
+  onAttempt?: (attempt: Attempt) => void
+  /** Called once for each list that the service announces to end. Default: `console.warn`. */
+  onWarning?: (message: string) => void
   /** Replaces the global `fetch`, for example to add a proxy. */
   fetch?: typeof globalThis.fetch
 }
@@ -27,93 +63,239 @@ export interface JsonResponse {
   headers: Headers
 }
 
-/** Failure of an attempt. */
-interface Failure {
-  error: Error
-  /** True if a later attempt may succeed. */
-  retry: boolean
-  retryAfterMs?: number
+interface BodyResponse {
+  headers: Headers
+  parts: AsyncGenerator<Uint8Array, void>
 }
+
+/** Success of an attempt, or its error. */
+type Result<T> = { value: T } | { error: InvestmentDataError; retry: boolean }
 
 export type Query = Record<string, string | number | undefined>
 
-const ACCEPT = 'application/json;IEEE754Compatible=true'
+/** Media type of a request, and its name in the response. */
+interface Media {
+  accept: string
+  type: RegExp
+  decimalsAsText: boolean
+}
+
+const JSON_TYPE: Media = {
+  accept: 'application/json;IEEE754Compatible=true',
+  type: /\bjson\b/,
+  decimalsAsText: true,
+}
+export const NDJSON: Media = {
+  accept: 'application/x-ndjson;IEEE754Compatible=true',
+  type: /\bx-ndjson\b/,
+  decimalsAsText: true,
+}
+export const CSV: Media = { accept: 'text/csv', type: /\bcsv\b/, decimalsAsText: false }
+
 const DECIMALS_AS_TEXT = /;\s*IEEE754Compatible\s*=\s*"?true\b/i
 const RETRIED = new Set([429, 500, 502, 503, 504])
+/** Codes of Node.js. Not retried: ENOTFOUND, and those of TLS and certificates. */
+const RETRIED_CODES = /^(?!ENOTFOUND|EPROTO)(E[A-Z]+|EAI_AGAIN|UND_ERR_\w+|network_error)$/
+/** Headers with addresses, which may have the connection token. */
+const UNSAFE_HEADERS = ['location', 'content-location', 'link', 'refresh', 'set-cookie']
+const PROBLEMS: Partial<Record<number, typeof ProblemError>> = {
+  401: AuthenticationError,
+  410: CursorExpiredError,
+  429: QuotaError,
+}
 
 /** Sends GET requests, and repeats those that failed for a time. */
 export class Http {
   readonly #base: URL
-  readonly #headers: Record<string, string>
+  readonly #token: string
   readonly #timeoutMs: number
+  readonly #callTimeoutMs: number
   readonly #attempts: number
   readonly #baseDelayMs: number
   readonly #maxDelayMs: number
+  readonly #onAttempt: HttpOptions['onAttempt']
+  readonly #onWarning: (message: string) => void
   readonly #fetch: typeof globalThis.fetch
+  readonly #warnings = new Set<string>()
 
   /** @throws TypeError if an option is invalid; its message has no value of an option */
-  constructor({ baseUrl, token, timeoutMs = 30_000, retry = {}, fetch }: HttpOptions) {
+  constructor(options: HttpOptions) {
+    const { baseUrl, token, timeoutMs = 30_000, callTimeoutMs, retry = {} } = options
+    if (typeof retry !== 'object' || retry === null) throw new TypeError('retry must be an object')
+    const { attempts = 6, baseDelayMs = 500, maxDelayMs = 60_000 } = retry
     this.#base = baseOf(baseUrl)
-    // An error of fetch() would show an invalid token.
-    if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError('token must be visible ASCII characters')
-    this.#headers = { accept: ACCEPT, authorization: `Bearer ${token}` }
-    this.#timeoutMs = timeoutMs
-    this.#attempts = Math.max(1, retry.attempts ?? 6)
-    this.#baseDelayMs = retry.baseDelayMs ?? 500
-    this.#maxDelayMs = retry.maxDelayMs ?? 60_000
+    this.#token = visibleAscii('token', token)
+    this.#timeoutMs = numberOf('timeoutMs', timeoutMs, 1, MAX_MS)
+    this.#callTimeoutMs =
+      callTimeoutMs === undefined
+        ? Number.POSITIVE_INFINITY
+        : numberOf('callTimeoutMs', callTimeoutMs, 1, MAX_MS)
+    this.#attempts = integerOf('retry.attempts', attempts, 1, 1000)
+    this.#baseDelayMs = numberOf('retry.baseDelayMs', baseDelayMs, 0, MAX_MS)
+    this.#maxDelayMs = numberOf('retry.maxDelayMs', maxDelayMs, 0, MAX_MS)
+    this.#onAttempt = functionOf('onAttempt', options.onAttempt)
+    // biome-ignore lint/suspicious/noConsole: docs/compatibility.md asks clients for a warning.
+    this.#onWarning = functionOf('onWarning', options.onWarning) ?? ((text) => console.warn(text))
     // A browser requires that fetch() is called without an object.
-    this.#fetch = fetch ?? ((input, init) => globalThis.fetch(input, init))
+    this.#fetch = functionOf('fetch', options.fetch) ?? ((url, init) => globalThis.fetch(url, init))
+  }
+
+  /** Begins a call: the limit of its time starts. */
+  call(token: string, list: string, traceId = newTraceId(), signal?: AbortSignal): Call {
+    return { token, list, traceId, signal, deadline: performance.now() + this.#callTimeoutMs }
   }
 
   /**
    * Returns the JSON of a 200.
    * @throws ProblemError for an error of the service, TransportError without a usable response, or the
-   * reason of `signal`
+   * reason of the signal of the call
    */
-  async get(path: string, query: Query, signal?: AbortSignal): Promise<JsonResponse> {
+  get(call: Call, query: Query): Promise<JsonResponse> {
+    return this.#repeat(call, query, JSON_TYPE, async (response, limit) => {
+      const body: unknown = JSON.parse(await response.text())
+      limit.close()
+      return { body, headers: response.headers }
+    })
+  }
+
+  /** Returns the headers of a 200, and the parts of its body. No attempt follows the headers. */
+  open(call: Call, query: Query, media: Media): Promise<BodyResponse> {
+    return this.#repeat(call, query, media, async (response, limit) => {
+      limit.pause()
+      return { headers: response.headers, parts: this.#parts(call, response, limit) }
+    })
+  }
+
+  async *#parts(
+    call: Call,
+    response: Response,
+    limit: TimeLimit,
+  ): AsyncGenerator<Uint8Array, void> {
+    const reader = response.body?.getReader()
+    try {
+      for (;;) {
+        // The time in which the app uses a part does not count.
+        limit.start(this.#timeoutMs)
+        const part = await reader?.read()
+        limit.pause()
+        if (part === undefined || part.done) return
+        yield part.value
+      }
+    } catch {
+      call.signal?.throwIfAborted()
+      throw transportError(limit.expired ?? 'incomplete_body', this.#facts(call, 1, response))
+    } finally {
+      limit.close()
+    }
+  }
+
+  async #repeat<T>(
+    call: Call,
+    query: Query,
+    media: Media,
+    read: (response: Response, limit: TimeLimit) => Promise<T>,
+  ): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      call.signal?.throwIfAborted()
+      const start = performance.now()
+      const { result, response } = await this.#attempt(call, attempt, query, media, read)
+      call.signal?.throwIfAborted()
+      const error = 'error' in result ? result.error : undefined
+      const delayMs =
+        'error' in result && result.retry ? this.#delayMs(call, result.error) : undefined
+      this.#onAttempt?.({
+        list: call.list,
+        attempt,
+        durationMs: performance.now() - start,
+        status: response?.status,
+        requestId: response?.headers.get('x-request-id') ?? undefined,
+        traceId: call.traceId,
+        code: error?.code,
+        delayMs,
+      })
+      if ('value' in result) return result.value
+      if (delayMs === undefined) throw result.error
+      await sleep(delayMs, call.signal)
+    }
+  }
+
+  /** Returns the delay before the next attempt, or undefined if there is none. */
+  #delayMs(call: Call, { attempts, retryAfterMs = 0 }: InvestmentDataError): number | undefined {
+    if (attempts >= this.#attempts || retryAfterMs > this.#maxDelayMs) return undefined
+    const backoff = Math.random() * this.#baseDelayMs * 2 ** (attempts - 1)
+    const delay = Math.min(this.#maxDelayMs, retryAfterMs + backoff)
+    return performance.now() + delay < call.deadline ? delay : undefined
+  }
+
+  async #attempt<T>(
+    call: Call,
+    attempt: number,
+    query: Query,
+    media: Media,
+    read: (response: Response, limit: TimeLimit) => Promise<T>,
+  ): Promise<{ result: Result<T>; response: Response | undefined }> {
+    const limit = new TimeLimit(call)
+    limit.start(this.#timeoutMs)
+    let response: Response | undefined
+    try {
+      response = await this.#fetch(this.#url(call, query), {
+        headers: {
+          accept: media.accept,
+          authorization: `Bearer ${this.#token}`,
+          'user-agent': `investment-data-client-typescript/${VERSION}`,
+          'x-client-trace-id': call.traceId,
+        },
+        redirect: 'manual',
+        signal: limit.signal,
+      })
+      this.#warn(call, response.headers)
+      const type = response.headers.get('content-type') ?? ''
+      const decimals = !media.decimalsAsText || DECIMALS_AS_TEXT.test(type)
+      if (response.status === 200 && media.type.test(type) && decimals)
+        return { result: { value: await read(response, limit) }, response }
+      const facts = this.#facts(call, attempt, response)
+      const error = errorOf(response.status, await response.text(), media.type.test(type), facts)
+      limit.close()
+      return { result: { error, retry: RETRIED.has(response.status) }, response }
+    } catch (error) {
+      limit.close()
+      // The error of fetch() has the address, and that of JSON.parse() a part of the body.
+      const code = limit.expired ?? (response === undefined ? codeOf(error) : 'incomplete_body')
+      const retry = /^(timeout|incomplete_body)$/.test(code) || RETRIED_CODES.test(code)
+      const facts = this.#facts(call, attempt, response)
+      return { result: { error: transportError(code, facts), retry }, response }
+    }
+  }
+
+  #url({ token, list }: Call, query: Query): URL {
+    const path = `api/v1/queries/connections/${encodeURIComponent(token)}/${list}`
     const url = new URL(path, this.#base)
     for (const [name, value] of Object.entries(query))
       if (value !== undefined) url.searchParams.set(name, String(value))
-    for (let attempt = 1; ; attempt += 1) {
-      signal?.throwIfAborted()
-      const result = await this.#attempt(url, signal)
-      if ('body' in result) return result
-      signal?.throwIfAborted()
-      const delay = this.#delayMs(attempt, result.retryAfterMs ?? 0)
-      if (!result.retry || attempt >= this.#attempts || delay === undefined) throw result.error
-      await sleep(delay, signal)
-    }
+    return url
   }
 
-  /** Returns `Retry-After` plus a random part, or undefined if the service asks for a longer delay. */
-  #delayMs(attempt: number, retryAfterMs: number): number | undefined {
-    if (retryAfterMs > this.#maxDelayMs) return undefined
-    const backoff = this.#baseDelayMs * 2 ** (attempt - 1)
-    return Math.min(this.#maxDelayMs, retryAfterMs + Math.random() * backoff)
+  #facts({ token, traceId }: Call, attempts: number, response?: Response): FailureFacts {
+    if (response === undefined) return { traceId, attempts }
+    const secrets = [token, encodeURIComponent(token), this.#token]
+    const safe = [...response.headers].filter(
+      ([name, value]) =>
+        !UNSAFE_HEADERS.includes(name) && !secrets.some((secret) => value.includes(secret)),
+    )
+    const { status, headers } = response
+    return { status, headers: new Headers(safe), traceId, attempts, ...retryAfter(headers) }
   }
 
-  async #attempt(url: URL, signal?: AbortSignal): Promise<JsonResponse | Failure> {
-    const controller = new AbortController()
-    const abort = () => controller.abort()
-    const timer = setTimeout(abort, this.#timeoutMs)
-    signal?.addEventListener('abort', abort, { once: true })
-    let response: Response | undefined
-    try {
-      const init = {
-        headers: this.#headers,
-        redirect: 'manual',
-        signal: controller.signal,
-      } as const
-      response = await this.#fetch(url, init)
-      return read(response, await response.text())
-    } catch (error) {
-      // The error of fetch() has the address, so it is not the cause of the new error.
-      if (controller.signal.aborted) return transportFailure('timeout')
-      return transportFailure(response === undefined ? codeOf(error) : 'incomplete_body')
-    } finally {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
-    }
+  /** Warns once about the end of a list. See docs/compatibility.md. */
+  #warn({ list }: Call, headers: Headers): void {
+    const marks = ['Deprecation', 'Sunset'].flatMap((name) => {
+      const value = headers.get(name)
+      return value === null ? [] : [`${name}: ${value}`]
+    })
+    const message = `The service will end or change ${list} (${marks.join(', ')}). Read its CHANGELOG.md.`
+    if (marks.length === 0 || this.#warnings.has(message)) return
+    this.#warnings.add(message)
+    this.#onWarning(message)
   }
 }
 
@@ -127,23 +309,25 @@ function baseOf(baseUrl: string | URL): URL {
   return base
 }
 
-function read({ status, headers }: Response, text: string): JsonResponse | Failure {
-  const type = headers.get('content-type') ?? ''
+/** crypto.randomUUID() is missing in pages without TLS. */
+function newTraceId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+function errorOf(status: number, text: string, isType: boolean, facts: FailureFacts) {
   let body: unknown
   try {
     body = JSON.parse(text)
   } catch {
-    // The error of JSON.parse() shows a part of the body.
-    if (status === 200 && /\bjson\b/.test(type)) return transportFailure('incomplete_body')
+    // A page of a proxy.
   }
-  if (status === 200 && DECIMALS_AS_TEXT.test(type) && body !== undefined) return { body, headers }
-  const failure = { retry: RETRIED.has(status), ...retryAfter(headers) }
-  if (isProblem(body)) return { error: new ProblemError(body), ...failure }
+  if (isProblem(body)) return new (PROBLEMS[status] ?? ProblemError)({ ...body, status }, facts)
   const [code, reason] =
-    status === 200 && /\bjson\b/.test(type)
+    status === 200 && isType
       ? ['decimals_not_text', 'The service cannot send decimals as text']
       : ['unexpected_response', `Status ${status} is not from the service`]
-  return { error: new TransportError(code, reason, status), ...failure }
+  return new TransportError(code, reason, facts)
 }
 
 function isProblem(body: unknown): body is Problem {
@@ -159,19 +343,21 @@ function retryAfter(headers: Headers): { retryAfterMs?: number } {
   return Number.isNaN(ms) ? {} : { retryAfterMs: Math.max(0, ms) }
 }
 
-function transportFailure(code: string): Failure {
-  const reason =
-    code === 'timeout'
-      ? 'No complete response arrived in time'
-      : code === 'incomplete_body'
-        ? 'The response is incomplete'
-        : `The request failed: ${code}`
-  return { error: new TransportError(code, reason), retry: true }
+const MESSAGES: Record<string, string> = {
+  timeout: 'No complete response arrived in time',
+  call_timeout: 'The call did not end in time',
+  incomplete_body: 'The response is incomplete',
+  unexpected_response: 'The response is not from the service',
+}
+
+export function transportError(code: string, facts?: FailureFacts): TransportError {
+  return new TransportError(code, MESSAGES[code] ?? `The request failed: ${code}`, facts)
 }
 
 /** Returns the code of a network error, which Node.js gives as its cause. Browsers give none. */
 function codeOf(error: unknown): string {
-  const { cause } = error as { cause?: { code?: unknown } }
+  const { cause } = error as { cause?: { name?: unknown; code?: unknown } }
+  if (cause?.name === 'HTTPParserError') return 'unexpected_response'
   const code = String(cause?.code ?? '')
   return /^[A-Z][A-Z0-9_]+$/.test(code) ? code : 'network_error'
 }

@@ -1,0 +1,36 @@
+/** Longest time limit and delay: a day. setTimeout() fires at once after 24 days or more. */
+export const MAX_MS = 86_400_000
+
+/**
+ * Returns a valid number.
+ * @throws TypeError if it is none; its message has no value
+ */
+export function numberOf(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value === 'number' && value >= min && value <= max) return value
+  throw new TypeError(`${name} must be a number from ${min} to ${max}`)
+}
+
+/** Returns a valid integer, as numberOf(). */
+export function integerOf(name: string, value: unknown, min: number, max: number): number {
+  if (Number.isInteger(value)) return numberOf(name, value, min, max)
+  throw new TypeError(`${name} must be an integer from ${min} to ${max}`)
+}
+
+/** Returns a valid function, or undefined. */
+export function functionOf<T>(name: string, value: T | undefined): T | undefined {
+  if (value === undefined || typeof value === 'function') return value
+  throw new TypeError(`${name} must be a function`)
+}
+
+/** Returns a text of visible ASCII. An error of fetch() would show an invalid header. */
+export function visibleAscii(name: string, value: unknown, maxLength = 8192): string {
+  const valid = typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
+  if (valid && value.length <= maxLength) return value
+  throw new TypeError(`${name} must be 1 to ${maxLength} visible ASCII characters`)
+}
+
+/** Returns a day for a query. */
+export function dayOf(name: string, value: unknown): string | undefined {
+  if (value === undefined || typeof value === 'string') return value
+  throw new TypeError(`${name} must be a text such as 2025-03-14`)
+}
