@@ -1,16 +1,21 @@
 """Client of the Investment Data Query Service. It needs no other package."""
 
-from ._client import (
-    Changes,
-    Complete,
-    Connection,
-    CursorExpired,
-    Day,
-    InvestmentData,
-    SyncResult,
+from ._async_client import AsyncConnection, AsyncInvestmentData
+from ._client import Connection, InvestmentData
+from ._errors import (
+    AuthenticationError,
+    CopyError,
+    CursorExpiredError,
+    InvestmentDataError,
+    ProblemError,
+    QuotaError,
+    TransportError,
 )
-from ._errors import ProblemError, TransportError
-from ._http import Retry
+from ._http import VERSION as __version__
+from ._http import Attempt
+from ._lists import Changes, Complete, CountDiffers, CursorExpired, SyncedCopies, SyncResult
+from ._options import Day, Retry
+from ._store import CopyChanges, CopyResult, CopyStore, SqliteStore
 from ._types import (
     AccountTransaction,
     AccountTransactionType,
@@ -25,18 +30,33 @@ __all__ = [
     "AccountTransaction",
     "AccountTransactionType",
     "AssetsTransferOrder",
+    "AsyncConnection",
+    "AsyncInvestmentData",
+    "Attempt",
+    "AuthenticationError",
     "Changes",
     "Company",
     "Complete",
     "Connection",
+    "CopyChanges",
+    "CopyError",
+    "CopyResult",
+    "CopyStore",
+    "CountDiffers",
     "CursorExpired",
+    "CursorExpiredError",
     "Day",
     "InvestmentData",
+    "InvestmentDataError",
     "PortfolioTransaction",
     "PortfolioTransactionType",
     "ProblemError",
+    "QuotaError",
     "RetentionDetail",
     "Retry",
+    "SqliteStore",
     "SyncResult",
+    "SyncedCopies",
     "TransportError",
+    "__version__",
 ]

@@ -1,58 +1,39 @@
 import ssl
-import urllib.parse
-from dataclasses import dataclass
-from datetime import date
-from typing import Any, Callable, Generic, Iterator, List, Optional, TypeVar, Union
+import time
+from types import TracebackType
+from typing import (
+    Any,
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterator,
+    List,
+    Optional,
+    Type,
+    TypeVar,
+)
 
-from ._errors import ProblemError, TransportError
-from ._http import Http, Retry, Secret
+from ._connections import Limit
+from ._http import Attempt, Http
+from ._lists import ACCOUNT, PORTFOLIO, Changes, Lists, SyncedCopies, SyncResult
+from ._options import Day, Retry, days, integer
+from ._store import CopyStore
 from ._types import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
 
-Row = TypeVar("Row")
-
-#: A day: a date, or a text such as ``2025-03-14``.
-Day = Union[date, str]
-
-_PORTFOLIO = "portfolios/transactions"
-_ACCOUNT = "accounts/transactions"
-
-
-@dataclass(frozen=True)
-class Changes(Generic[Row]):
-    """One page of changes. Store the rows and the cursor in one transaction."""
-
-    #: New and changed rows, each in its latest state.
-    upserts: List[Row]
-    #: Identifiers of rows that no longer exist.
-    removed: List[str]
-    #: Position after these changes, for the next synchronization.
-    cursor: str
-
-
-@dataclass(frozen=True)
-class Complete:
-    """The copy is up to date, and has exactly ``total_items`` rows."""
-
-    cursor: str
-    total_items: int
-
-
-@dataclass(frozen=True)
-class CursorExpired:
-    """The changes are not known. Delete the copy and its cursor, and synchronize again."""
-
-
-SyncResult = Union[Complete, CursorExpired]
+T = TypeVar("T")
 
 
 class InvestmentData:
-    """Client of the Investment Data Query Service.
+    """Client of the Investment Data Query Service. Threads can share it.
 
     :param base_url: address of the service, such as ``https://data.example.com``
     :param token: token of the app
     :param page_size: rows of a page, 1 to 10,000
-    :param timeout: time limit of an attempt, with its body, in seconds
-    :raises ValueError: an option is invalid; the message has no value of an option
+    :param timeout: time limit of an attempt, with its body; of each part of an export; in seconds
+    :param call_timeout: time limit of a call, with all its requests and delays, in seconds; None: no limit
+    :param ssl_context: certificates to trust
+    :param on_attempt: called after each attempt; an error that it raises ends the call
+    :raises TypeError, ValueError: an option is invalid; the message has no value of an option
     """
 
     def __init__(
@@ -62,15 +43,37 @@ class InvestmentData:
         *,
         page_size: int = 1000,
         timeout: float = 30.0,
+        call_timeout: Optional[float] = None,
         retry: Retry = Retry(),
         ssl_context: Optional[ssl.SSLContext] = None,
+        on_attempt: Optional[Callable[[Attempt], object]] = None,
     ) -> None:
-        self._http = Http(base_url, token, timeout, retry, ssl_context)
-        self._page_size = page_size
+        self._page_size = integer("page_size", page_size, 1, 10_000)
+        self._http = Http(
+            base_url, token, timeout, call_timeout, retry, ssl_context, on_attempt, _Blocking()
+        )
 
-    def connection(self, token: str) -> "Connection":
-        """Selects a connection by its token. Sends no request."""
-        return Connection(self._http, self._page_size, token)
+    def connection(self, token: str, *, trace_id: Optional[str] = None) -> "Connection":
+        """Selects a connection by its token. Sends no request.
+
+        :param trace_id: your name for the requests, as ``X-Client-Trace-ID``; None: a new one for each call
+        """
+        return Connection(Lists(self._http, self._page_size, token, trace_id))
+
+    def close(self) -> None:
+        """Closes the connections to the service that are not in use."""
+        self._http.connections.close()
+
+    def __enter__(self) -> "InvestmentData":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
 
 
 class Connection:
@@ -80,10 +83,8 @@ class Connection:
     response arrives.
     """
 
-    def __init__(self, http: Http, page_size: int, token: str) -> None:
-        self._http = http
-        self._page_size = page_size
-        self._token = Secret(urllib.parse.quote(token, safe=""))
+    def __init__(self, lists: Lists) -> None:
+        self._lists = lists
 
     def portfolio_transactions(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
@@ -93,80 +94,119 @@ class Connection:
         All rows are of one state of the data. If the data changes before the last page: ProblemError with
         the code ``data_changed``.
         """
-        return self._rows(_PORTFOLIO, from_, to)
+        return _rows(self._lists.rows(PORTFOLIO, days(from_, to)))
 
     def account_transactions(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
     ) -> Iterator[AccountTransaction]:
         """Iterates over account transactions, newest first, as portfolio_transactions()."""
-        return self._rows(_ACCOUNT, from_, to)
+        return _rows(self._lists.rows(ACCOUNT, days(from_, to)))
 
     def transfer_orders(self) -> List[AssetsTransferOrder]:
         """Returns all completed transfer orders, newest first."""
-        orders: List[AssetsTransferOrder] = self._http.get(self._path("assets-transfer"), {})[0]
-        return orders
+        return _finish(self._lists.orders())
+
+    def export_portfolio_transactions(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> Iterator[PortfolioTransaction]:
+        """Iterates over portfolio transactions as portfolio_transactions(), in one response.
+
+        If the data changes meanwhile: TransportError with the code ``incomplete_body``, after a part of the
+        rows.
+        """
+        return _rows(self._lists.export(PORTFOLIO, days(from_, to)))
+
+    def export_account_transactions(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> Iterator[AccountTransaction]:
+        """Iterates over account transactions in one response, as export_portfolio_transactions()."""
+        return _rows(self._lists.export(ACCOUNT, days(from_, to)))
+
+    def export_portfolio_transactions_csv(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> Iterator[bytes]:
+        """Iterates over the parts of a CSV file of portfolio transactions."""
+        return _iterate(self._lists.csv(PORTFOLIO, days(from_, to)))
+
+    def export_account_transactions_csv(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> Iterator[bytes]:
+        """Iterates over the parts of a CSV file of account transactions."""
+        return _iterate(self._lists.csv(ACCOUNT, days(from_, to)))
+
+    def sync_transactions(self, store: CopyStore) -> SyncedCopies:
+        """Brings the copies of both transaction lists up to date.
+
+        If the changes are not known, it builds a second copy, which replaces the first one when it is
+        complete.
+
+        :raises CopyError: the copy has another number of rows than the list, or another process writes it
+        """
+        return _finish(self._lists.sync_store(store))
 
     def sync_portfolio_transactions(
         self,
         *,
         cursor: Optional[str],
         apply: Callable[[Changes[PortfolioTransaction]], object],
+        count: Optional[Callable[[], int]] = None,
     ) -> SyncResult:
-        """Brings a copy of the portfolio transactions up to date. Calls ``apply`` once a page.
+        """Brings your own copy of the portfolio transactions up to date. Calls ``apply`` once a page.
 
         :param cursor: stored cursor; None for an empty copy
+        :param count: counts the rows of the copy, to compare it with the list
         """
-        return self._sync(_PORTFOLIO, cursor, apply)
+        return _finish(self._lists.sync(PORTFOLIO, cursor, apply, count))
 
     def sync_account_transactions(
         self,
         *,
         cursor: Optional[str],
         apply: Callable[[Changes[AccountTransaction]], object],
+        count: Optional[Callable[[], int]] = None,
     ) -> SyncResult:
-        """Brings a copy of the account transactions up to date. Calls ``apply`` once a page.
+        """Brings your own copy of the account transactions up to date. Calls ``apply`` once a page.
 
         :param cursor: stored cursor; None for an empty copy
+        :param count: counts the rows of the copy, to compare it with the list
         """
-        return self._sync(_ACCOUNT, cursor, apply)
+        return _finish(self._lists.sync(ACCOUNT, cursor, apply, count))
 
-    def _path(self, name: str) -> Secret:
-        return Secret(f"api/v1/queries/connections/{self._token.reveal()}/{name}")
 
-    def _rows(self, name: str, from_: Optional[Day], to: Optional[Day]) -> Iterator[Any]:
-        number = 0
-        version = None
-        while True:
-            query = {
-                "from": None if from_ is None else str(from_),
-                "to": None if to is None else str(to),
-                "limit": self._page_size,
-                "page": number,
-                "version": version,
-            }
-            page, headers = self._http.get(self._path(name), query)
-            yield from page["items"]
-            number += 1
-            if number * page["limit"] >= page["totalItems"]:
-                return
-            version = version or headers.get("data-version")
-            if version is None:
-                raise TransportError("unexpected_response", "The response has no Data-Version", 200)
+class _Blocking:
+    """Waits in the thread of the caller."""
 
-    def _sync(
-        self, name: str, cursor: Optional[str], apply: Callable[[Changes[Any]], object]
-    ) -> SyncResult:
-        since = "start" if cursor is None else cursor
+    async def run(self, work: Callable[[], T], limit: Limit) -> T:
+        return work()
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def _finish(work: Awaitable[T]) -> T:
+    """Runs a coroutine that never waits for an event loop: both clients share their code."""
+    steps = work.__await__()
+    try:
+        next(steps)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+    steps.close()
+    raise TypeError("a function for the synchronous client must not be asynchronous")
+
+
+def _iterate(values: AsyncGenerator[T, None]) -> Iterator[T]:
+    try:
         while True:
             try:
-                page, _ = self._http.get(
-                    self._path(name), {"since": since, "limit": self._page_size}
-                )
-            except ProblemError as error:
-                if error.code == "cursor_expired":
-                    return CursorExpired()
-                raise
-            since = page["nextCursor"]
-            apply(Changes(page["items"], page["removed"], since))
-            if not page["hasMore"]:
-                return Complete(since, page["totalItems"])
+                value = _finish(values.__anext__())
+            except StopAsyncIteration:
+                return
+            yield value
+    finally:
+        _finish(values.aclose())
+
+
+def _rows(pages: AsyncGenerator[List[Any], None]) -> Iterator[Any]:
+    for page in _iterate(pages):
+        yield from page

@@ -1,8 +1,47 @@
-from typing import Dict, List, Optional
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, Optional
 
 
-class ProblemError(Exception):
-    """Error response of the service. The message has no token and no address."""
+@dataclass(frozen=True)
+class Facts:
+    """Facts of a failed request, the same for every error of the client."""
+
+    status: Optional[int] = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    retry_after: Optional[float] = None
+    trace_id: Optional[str] = None
+    attempts: int = 1
+
+
+class InvestmentDataError(Exception):
+    """Error of a request. No message, attribute or traceback has a token or an address."""
+
+    def __init__(self, code: str, message: str, facts: Facts = Facts()) -> None:
+        super().__init__(message)
+        #: Code for programs.
+        self.code = code
+        #: Status of the response; None without a response.
+        self.status = facts.status
+        #: Headers of the response by lower-case name, without those that may show a token.
+        self.headers = facts.headers
+        #: Delay in seconds that the response asks for with ``Retry-After``.
+        self.retry_after = facts.retry_after
+        #: ``X-Request-ID`` of the response. Quote it when you report an error.
+        self.request_id = facts.headers.get("x-request-id")
+        #: ``X-Client-Trace-ID`` of the request.
+        self.trace_id = facts.trace_id
+        #: Attempts of the request, with the first.
+        self.attempts = facts.attempts
+
+
+class ProblemError(InvestmentDataError):
+    """Error response of the service.
+
+    ``code`` is such as ``connection_not_found``. Later versions of the service may add codes.
+    """
+
+    status: int
+    request_id: str
 
     def __init__(
         self,
@@ -11,27 +50,39 @@ class ProblemError(Exception):
         detail: str,
         request_id: str,
         errors: Optional[List[Dict[str, str]]] = None,
+        facts: Facts = Facts(),
     ) -> None:
-        super().__init__(f"{status} {code}: {detail} (request {request_id})")
+        super().__init__(code, f"{status} {code}: {detail} (request {request_id})", facts)
         self.status = status
-        #: Code for programs, such as ``connection_not_found``. Later versions may add codes.
-        self.code = code
         self.detail = detail
-        #: Identifier of the request. Quote it when you report an error.
         self.request_id = request_id
         #: Invalid parameters of a 400: ``parameter``, ``code`` and ``detail`` of each.
         self.errors = errors or []
 
 
-class TransportError(Exception):
+class AuthenticationError(ProblemError):
+    """401: the token of the app is missing, malformed, unknown, revoked or expired."""
+
+
+class QuotaError(ProblemError):
+    """429: the app has sent too many requests. ``retry_after`` is the delay until the next one."""
+
+
+class CursorExpiredError(ProblemError):
+    """410: the changes since the cursor are not known."""
+
+
+class TransportError(InvestmentDataError):
     """No response of the service arrived, or one that the client cannot use.
 
-    ``code`` is ``timeout``, ``incomplete_body``, ``unexpected_response``, ``decimals_not_text``, or a code of
-    the network such as ``ECONNRESET``. The message has no token and no address.
+    ``code`` is ``timeout`` of an attempt, ``call_timeout``, ``incomplete_body``, ``unexpected_response``,
+    ``decimals_not_text``, or a code of the network such as ``ECONNRESET``.
     """
 
-    def __init__(self, code: str, message: str, status: Optional[int] = None) -> None:
+
+class CopyError(Exception):
+    """Error of a copy: ``count_differs`` from the list, or a ``conflict`` with another process."""
+
+    def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
-        #: Status of an unexpected response.
-        self.status = status

@@ -2,74 +2,128 @@ import email.utils
 import errno
 import http.client
 import json
+import logging
 import random
 import re
 import socket
 import ssl
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
+import uuid
 import zlib
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Dict, Mapping, Optional, Tuple, Union
+from typing import (
+    Any,
+    Awaitable,
+    Callable,
+    Dict,
+    Generic,
+    List,
+    Mapping,
+    Optional,
+    Protocol,
+    Set,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
-from ._errors import ProblemError, TransportError
+from ._connections import Connections, Headers, Limit, Response
+from ._errors import (
+    AuthenticationError,
+    CursorExpiredError,
+    Facts,
+    InvestmentDataError,
+    ProblemError,
+    QuotaError,
+    TransportError,
+)
+from ._options import MAX_SECONDS, Retry, Secret, instance, number, visible_ascii
 from ._types import DECIMAL_FIELDS
 
-_ACCEPT = "application/json;IEEE754Compatible=true"
+VERSION = "1.1.0"
+
+T = TypeVar("T")
+Query = Mapping[str, Union[str, int, None]]
+
 _DECIMALS_AS_TEXT = re.compile(r';\s*IEEE754Compatible\s*=\s*"?true\b', re.IGNORECASE)
 _RETRIED = frozenset({429, 500, 502, 503, 504})
-_CHUNK_BYTES = 65_536
-
-Query = Mapping[str, Union[str, int, None]]
-Headers = Mapping[str, str]
+#: Names of headers with addresses, which may have the connection token.
+_UNSAFE_HEADERS = frozenset({"location", "content-location", "link", "refresh", "set-cookie"})
+_PROBLEMS = {401: AuthenticationError, 410: CursorExpiredError, 429: QuotaError}
+_MESSAGES = {
+    "timeout": "No complete response arrived in time",
+    "call_timeout": "The call did not end in time",
+    "incomplete_body": "The response is incomplete",
+    "unexpected_response": "The response is not from the service",
+}
+_log = logging.getLogger("investment_data")
 
 
 @dataclass(frozen=True)
-class Retry:
-    """Repeated attempts of a request. Delays are in seconds."""
+class Media:
+    """Media type of a request, and its name in the response."""
 
-    #: Attempts of a request, with the first.
-    attempts: int = 6
-    #: Longest random delay before the second attempt; it doubles with each attempt.
-    base_delay: float = 0.5
-    #: Longest delay. A longer ``Retry-After`` ends the attempts.
-    max_delay: float = 60.0
+    accept: str
+    name: str
+    decimals_as_text: bool = True
 
 
-class Secret:
-    """Text that ``repr()`` hides, so that a report of local variables does not show it."""
+JSON = Media("application/json;IEEE754Compatible=true", "json")
+NDJSON = Media("application/x-ndjson;IEEE754Compatible=true", "x-ndjson")
+CSV = Media("text/csv", "csv", decimals_as_text=False)
 
-    __slots__ = ("_text",)
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+@dataclass(frozen=True)
+class Attempt:
+    """End of an attempt, for logs and metrics. It has no address and no token."""
 
-    def reveal(self) -> str:
-        return self._text
+    #: Path after the connection token.
+    list: str
+    #: Number of the attempt, from 1.
+    attempt: int
+    #: Duration in seconds.
+    duration: float
+    #: Status of the response; None without a response.
+    status: Optional[int]
+    request_id: Optional[str]
+    trace_id: str
+    #: Code of the error; None after a success.
+    code: Optional[str]
+    #: Delay in seconds before the next attempt; None after the last one.
+    delay: Optional[float]
 
-    def __repr__(self) -> str:
-        return "Secret()"
+
+@dataclass(frozen=True)
+class Call:
+    """A connection, a list of it, and the end of the call as time.monotonic()."""
+
+    token: Secret
+    list: str
+    trace_id: str
+    end: float
+
+
+@dataclass(frozen=True)
+class _Success(Generic[T]):
+    value: T
 
 
 @dataclass(frozen=True)
 class _Failure:
     """Failure of an attempt; ``retry`` is true if a later attempt may succeed."""
 
-    error: Exception
+    error: InvestmentDataError
     retry: bool
-    retry_after: float = 0.0
 
 
-class _EveryStatus(urllib.request.HTTPErrorProcessor):
-    """Returns every response. The errors of urllib have the URL, and it follows redirects."""
+class Waiting(Protocol):
+    """Way in which a client waits for the network."""
 
-    def http_response(self, request: Any, response: Any) -> Any:
-        return response
+    def run(self, work: Callable[[], T], limit: Limit) -> Awaitable[T]: ...
 
-    https_response = http_response
+    def sleep(self, seconds: float) -> Awaitable[None]: ...
 
 
 class Http:
@@ -80,140 +134,229 @@ class Http:
         base_url: str,
         token: str,
         timeout: float,
+        call_timeout: Optional[float],
         retry: Retry,
         ssl_context: Optional[ssl.SSLContext],
+        on_attempt: Optional[Callable[[Attempt], object]],
+        waiting: Waiting,
     ) -> None:
-        self._base = _base_of(base_url)
-        # An error of http.client would show an invalid token.
-        if re.fullmatch(r"[\x21-\x7e]+", token) is None:
-            raise ValueError("token must be visible ASCII characters")
-        self._token = Secret(token)
-        self._timeout = timeout
+        instance("retry", retry, Retry)
+        if ssl_context is not None:
+            instance("ssl_context", ssl_context, ssl.SSLContext)
+        if on_attempt is not None and not callable(on_attempt):
+            raise TypeError("on_attempt must be a function")
+        base = _base_of(base_url)
+        self._path = Secret(urllib.parse.urlsplit(base.reveal()).path)
+        self._token = Secret(visible_ascii("token", token))
+        self._timeout = number("timeout", timeout, 0.001, MAX_SECONDS)
+        self._call_timeout = float("inf")
+        if call_timeout is not None:
+            self._call_timeout = number("call_timeout", call_timeout, 0.001, MAX_SECONDS)
         self._retry = retry
-        https = urllib.request.HTTPSHandler(context=ssl_context)
-        self._opener = urllib.request.build_opener(_EveryStatus(), https)
+        self._on_attempt = on_attempt
+        self._waiting = waiting
+        self._warnings: Set[str] = set()
+        self.connections = Connections(base.reveal(), ssl_context)
 
-    def get(self, path: Secret, query: Query) -> Tuple[Any, Headers]:
-        """Returns the JSON of a 200, with Decimals, and its headers by lower-case name."""
+    def call(self, token: Secret, list_: str, trace_id: Optional[str]) -> Call:
+        """Begins a call: its time limit starts."""
+        end = time.monotonic() + self._call_timeout
+        return Call(token, list_, trace_id or str(uuid.uuid4()), end)
+
+    async def get(self, call: Call, query: Query) -> Tuple[Any, Optional[str]]:
+        """Returns the JSON of a 200, with Decimals, and its data version."""
+        return await self._repeat(call, query, JSON, _json_of)
+
+    async def open(self, call: Call, query: Query, media: Media) -> Response:
+        """Returns a 200 whose body is not read. No attempt follows."""
+        return await self._repeat(call, query, media, lambda response: response)
+
+    async def read(self, call: Call, response: Response, work: Callable[[Response], T]) -> T:
+        """Reads a part of a body. The time in which the app uses a part does not count."""
+        limit = response.limit
+        limit.restart()
+        result = await self._waiting.run(
+            lambda: self._guard(call, 1, limit, [response], lambda: _Success(work(response))), limit
+        )
+        if isinstance(result, _Failure):
+            raise result.error
+        return result.value
+
+    async def _repeat(
+        self, call: Call, query: Query, media: Media, read: Callable[[Response], T]
+    ) -> T:
         attempt = 1
         while True:
-            result = self._attempt(path, query)
-            if not isinstance(result, _Failure):
-                return result
-            delay = self._delay(attempt, result.retry_after)
-            if not result.retry or attempt >= self._retry.attempts or delay is None:
+            start = time.monotonic()
+            limit = Limit(self._timeout, call.end)
+            seen: List[Response] = []
+            result = await self._waiting.run(
+                lambda: self._guard(
+                    call,
+                    attempt,
+                    limit,
+                    seen,
+                    lambda: self._attempt(call, attempt, query, media, read, limit, seen),
+                ),
+                limit,
+            )
+            error = result.error if isinstance(result, _Failure) else None
+            delay = self._delay(call, result) if isinstance(result, _Failure) else None
+            if self._on_attempt is not None:
+                response = seen[0] if seen else None
+                self._on_attempt(
+                    Attempt(
+                        list=call.list,
+                        attempt=attempt,
+                        duration=time.monotonic() - start,
+                        status=response.status if response else None,
+                        request_id=response.headers.get("x-request-id") if response else None,
+                        trace_id=call.trace_id,
+                        code=error.code if error else None,
+                        delay=delay,
+                    )
+                )
+            if isinstance(result, _Success):
+                return result.value
+            if delay is None:
                 raise result.error
-            time.sleep(delay)
+            await self._waiting.sleep(delay)
             attempt += 1
 
-    def _delay(self, attempt: int, retry_after: float) -> Optional[float]:
-        """``Retry-After`` plus a random part, or None if the service asks for a longer delay."""
-        if retry_after > self._retry.max_delay:
+    def _delay(self, call: Call, failure: _Failure) -> Optional[float]:
+        """Seconds before the next attempt, or None if there is none."""
+        retry_after = failure.error.retry_after or 0.0
+        attempts = failure.error.attempts
+        last = not failure.retry or attempts >= self._retry.attempts
+        if last or retry_after > self._retry.max_delay:
             return None
-        backoff = self._retry.base_delay * 2.0 ** (attempt - 1)
-        return min(self._retry.max_delay, retry_after + random.random() * backoff)
+        backoff = self._retry.base_delay * 2.0 ** (attempts - 1) * random.random()
+        delay = min(self._retry.max_delay, retry_after + backoff)
+        return delay if time.monotonic() + delay < call.end else None
 
-    def _attempt(self, path: Secret, query: Query) -> Union[Tuple[Any, Headers], _Failure]:
+    def _guard(
+        self,
+        call: Call,
+        attempts: int,
+        limit: Limit,
+        seen: List[Response],
+        work: Callable[[], Union[_Success[T], _Failure]],
+    ) -> Union[_Success[T], _Failure]:
         """Returns errors: one that is raised here would have the URL in its context."""
         try:
-            return _read(*self._send(path, query))
-        except (TimeoutError, socket.timeout):
-            code = "timeout"
-        except (http.client.IncompleteRead, EOFError, zlib.error):
-            code = "incomplete_body"
-        except (OSError, http.client.HTTPException) as error:
-            code = _code_of(error)
-        return _transport_failure(code)
+            return work()
+        except (OSError, http.client.HTTPException, EOFError, ValueError, zlib.error) as error:
+            code, retry = _code_of(error, limit)
+        for response in seen:
+            response.close()
+        message = _MESSAGES.get(code, f"The request failed: {code}")
+        facts = self._facts(call, attempts, seen[0] if seen else None)
+        return _Failure(TransportError(code, message, facts), retry)
 
-    def _send(self, path: Secret, query: Query) -> Tuple[int, Headers, bytes]:
+    def _attempt(
+        self,
+        call: Call,
+        attempts: int,
+        query: Query,
+        media: Media,
+        read: Callable[[Response], T],
+        limit: Limit,
+        seen: List[Response],
+    ) -> Union[_Success[T], _Failure]:
         given = {name: str(value) for name, value in query.items() if value is not None}
-        request = urllib.request.Request(
-            f"{self._base.reveal()}{path.reveal()}?{urllib.parse.urlencode(given)}",
-            headers={
-                "Accept": _ACCEPT,
-                "Accept-Encoding": "gzip",
-                "Authorization": f"Bearer {self._token.reveal()}",
-            },
-        )
-        deadline = time.monotonic() + self._timeout
-        with self._opener.open(request, timeout=self._timeout) as response:
-            chunks = []
-            while True:
-                chunk = response.read1(_CHUNK_BYTES)
-                if not chunk:
-                    break
-                chunks.append(chunk)
-                # The timeout of a socket applies to each read.
-                if time.monotonic() > deadline:
-                    raise TimeoutError
-            # Rest of the announced length. A read does not report that the connection ended before it.
-            if response.length:
-                raise EOFError
-            headers = {name.lower(): value for name, value in response.getheaders()}
-            return response.status, headers, _decoded(b"".join(chunks), headers)
+        headers = {
+            "Accept": media.accept,
+            "Accept-Encoding": "gzip",
+            "Authorization": f"Bearer {self._token.reveal()}",
+            "User-Agent": f"investment-data-client-python/{VERSION}",
+            "X-Client-Trace-ID": call.trace_id,
+        }
+        path = f"api/v1/queries/connections/{call.token.reveal()}/{call.list}"
+        target = f"{self._path.reveal()}{path}?{urllib.parse.urlencode(given)}"
+        response = self.connections.send(target, headers, limit)
+        seen.append(response)
+        self._warn(call, response.headers)
+        content_type = response.headers.get("content-type", "")
+        is_type = media.name in content_type
+        exact = not media.decimals_as_text or _DECIMALS_AS_TEXT.search(content_type)
+        if response.status == 200 and is_type and exact:
+            return _Success(read(response))
+        facts = self._facts(call, attempts, response)
+        error = _error_of(response.status, response.read_all(), is_type, facts)
+        return _Failure(error, response.status in _RETRIED)
+
+    def _facts(self, call: Call, attempts: int, response: Optional[Response]) -> Facts:
+        if response is None:
+            return Facts(trace_id=call.trace_id, attempts=attempts)
+        token = call.token.reveal()
+        secrets = (token, urllib.parse.unquote(token), self._token.reveal())
+        safe = {
+            name: value
+            for name, value in response.headers.items()
+            if name not in _UNSAFE_HEADERS and not any(secret in value for secret in secrets)
+        }
+        retry_after = _retry_after(response.headers)
+        return Facts(response.status, safe, retry_after, call.trace_id, attempts)
+
+    def _warn(self, call: Call, headers: Headers) -> None:
+        """Warns once about the end of a list. See docs/compatibility.md."""
+        names = ("Deprecation", "Sunset")
+        marks = [f"{name}: {headers[name.lower()]}" for name in names if name.lower() in headers]
+        message = f"The service will end or change {call.list} ({', '.join(marks)}). Read its CHANGELOG.md."
+        if marks and message not in self._warnings:
+            self._warnings.add(message)
+            _log.warning(message)
 
 
 def _base_of(base_url: str) -> Secret:
-    base: Optional[urllib.parse.SplitResult]
+    if not isinstance(base_url, str):
+        raise TypeError("base_url must be a text")
     try:
         base = urllib.parse.urlsplit(base_url)
         valid = base.scheme in ("http", "https") and bool(base.hostname) and base.username is None
+        valid = valid and base.port != 0
     except ValueError:
         valid = False
-    if not valid or re.search(r"[\s\x00-\x1f\x7f?#]", base_url):
-        raise ValueError("base_url must be an http or https URL without credentials")
+    if not valid or re.fullmatch(r"[\x21-\x7e]+", base_url) is None or re.search("[?#]", base_url):
+        raise ValueError("base_url must be an http or https URL without credentials, in ASCII")
     return Secret(base_url.rstrip("/") + "/")
 
 
-def _decoded(body: bytes, headers: Headers) -> bytes:
-    if headers.get("content-encoding") != "gzip":
-        return body
-    decoder = zlib.decompressobj(wbits=31)
-    decoded = decoder.decompress(body)
-    if not decoder.eof:
-        raise EOFError
-    return decoded
+def _json_of(response: Response) -> Tuple[Any, Optional[str]]:
+    return parse(response.read_all()), response.headers.get("data-version")
 
 
-def _read(status: int, headers: Headers, text: bytes) -> Union[Tuple[Any, Headers], _Failure]:
-    content_type = headers.get("content-type", "")
-    is_json = "json" in content_type
-    try:
-        body = json.loads(text, object_hook=_with_decimals)
-    except ValueError:
-        if status == 200 and is_json:
-            return _transport_failure("incomplete_body")
-        body = None
-    if status == 200 and body is not None and _DECIMALS_AS_TEXT.search(content_type):
-        return body, headers
-    error = _problem_of(status, body)
-    if error is None and status == 200 and is_json:
-        message = "The service cannot send decimals as text"
-        error = TransportError("decimals_not_text", message, status)
-    if error is None:
-        message = f"Status {status} is not from the service"
-        error = TransportError("unexpected_response", message, status)
-    return _Failure(error, status in _RETRIED, _retry_after(headers))
+def parse(text: bytes) -> Any:
+    """Parses JSON, with decimal fields as Decimal."""
+    return json.loads(text, object_hook=_with_decimals)
 
 
 def _with_decimals(value: Dict[str, Any]) -> Dict[str, Any]:
-    for name in DECIMAL_FIELDS.intersection(value):
-        if isinstance(value[name], str):
-            value[name] = Decimal(value[name])
+    for name in DECIMAL_FIELDS:
+        text = value.get(name)
+        if isinstance(text, str):
+            value[name] = Decimal(text)
     return value
 
 
-def _problem_of(status: int, body: Any) -> Optional[Exception]:
-    if not isinstance(body, dict):
-        return None
-    texts = [body.get(name) for name in ("code", "detail", "requestId")]
-    if not all(isinstance(text, str) for text in texts):
-        return None
-    code, detail, request_id = map(str, texts)
-    return ProblemError(status, code, detail, request_id, body.get("errors"))
+def _error_of(status: int, text: bytes, is_type: bool, facts: Facts) -> InvestmentDataError:
+    try:
+        body = json.loads(text)
+    except ValueError:  # a page of a proxy
+        body = None
+    names = ("code", "detail", "requestId")
+    if isinstance(body, dict) and all(isinstance(body.get(name), str) for name in names):
+        code, detail, request_id = (str(body[name]) for name in names)
+        kind = _PROBLEMS.get(status, ProblemError)
+        return kind(status, code, detail, request_id, body.get("errors"), facts)
+    if status == 200 and is_type:
+        message = "The service cannot send decimals as text"
+        return TransportError("decimals_not_text", message, facts)
+    message = f"Status {status} is not from the service"
+    return TransportError("unexpected_response", message, facts)
 
 
-def _retry_after(headers: Headers) -> float:
+def _retry_after(headers: Headers) -> Optional[float]:
     """Seconds of ``Retry-After``, which is a number of seconds or an HTTP date."""
     text = headers.get("retry-after", "")
     if re.fullmatch("[0-9]+", text):
@@ -221,26 +364,25 @@ def _retry_after(headers: Headers) -> float:
     try:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
-        return 0.0
+        return None
 
 
-def _transport_failure(code: str) -> _Failure:
-    messages = {
-        "timeout": "No complete response arrived in time",
-        "incomplete_body": "The response is incomplete",
-    }
-    return _Failure(TransportError(code, messages.get(code, f"The request failed: {code}")), True)
-
-
-def _code_of(error: BaseException) -> str:
-    """Code of a network error. urllib wraps it as ``reason``."""
-    reason = getattr(error, "reason", error)
-    if isinstance(reason, (TimeoutError, socket.timeout)):
-        return "timeout"
-    # The errno of these errors is a code of OpenSSL or getaddrinfo(): 1 would be read as EPERM.
-    if isinstance(reason, ssl.SSLError):
-        return reason.reason or "network_error"
-    if isinstance(reason, socket.gaierror):
-        return "EAI_AGAIN" if reason.errno == socket.EAI_AGAIN else "ENOTFOUND"
-    number = getattr(reason, "errno", None)
-    return errno.errorcode.get(number, "network_error") if number else "network_error"
+def _code_of(error: Exception, limit: Limit) -> Tuple[str, bool]:
+    """Code of a failure, and whether a later attempt may succeed."""
+    if isinstance(error, (TimeoutError, socket.timeout)):
+        return limit.code, limit.code == "timeout"
+    # An error of a certificate is also a ValueError. Its errno is a code of OpenSSL: 1 is not EPERM.
+    if isinstance(error, ssl.SSLError):
+        return error.reason or "network_error", isinstance(error, ssl.SSLEOFError)
+    # A name that no host can have.
+    if isinstance(error, UnicodeError) and not isinstance(error, UnicodeDecodeError):
+        return "ENOTFOUND", False
+    if isinstance(error, (http.client.IncompleteRead, EOFError, ValueError, zlib.error)):
+        return "incomplete_body", True
+    if isinstance(error, socket.gaierror):
+        again = error.errno == socket.EAI_AGAIN
+        return ("EAI_AGAIN" if again else "ENOTFOUND"), again
+    if isinstance(error, http.client.HTTPException):
+        return "unexpected_response", False
+    number = getattr(error, "errno", None)
+    return (errno.errorcode.get(number, "network_error") if number else "network_error"), True

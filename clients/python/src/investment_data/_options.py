@@ -1,0 +1,85 @@
+import math
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Dict, Optional, Union
+
+#: A day: a date, or a text such as ``2025-03-14``.
+Day = Union[date, str]
+
+#: Longest time limit and delay: a day, in seconds.
+MAX_SECONDS = 86_400
+
+
+def number(name: str, value: object, least: float, most: float) -> float:
+    """A valid number. The message of its error has no value."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number")
+    if math.isnan(value) or not least <= value <= most:
+        raise ValueError(f"{name} must be a number from {least} to {most}")
+    return float(value)
+
+
+def integer(name: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be an integer from {least} to {most}")
+    return value
+
+
+def instance(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be of the type {kind.__name__}")
+
+
+def visible_ascii(name: str, value: object, most: int = 8192) -> str:
+    """A valid header. An error of http.client would show an invalid one."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text")
+    if len(value) > most or re.fullmatch(r"[\x21-\x7e]+", value) is None:
+        raise ValueError(f"{name} must be 1 to {most} visible ASCII characters")
+    return value
+
+
+def day(name: str, value: object) -> Optional[str]:
+    """Text of a day. A datetime is no day: its day depends on a time zone."""
+    if isinstance(value, datetime) or not isinstance(value, (date, str, type(None))):
+        raise TypeError(f"{name} must be a date, or a text such as 2025-03-14")
+    return None if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Repeated attempts of a request. Delays are in seconds."""
+
+    #: Attempts of a request, with the first.
+    attempts: int = 6
+    #: Longest random delay before the second attempt; it doubles with each attempt.
+    base_delay: float = 0.5
+    #: Longest delay. A longer ``Retry-After`` ends the attempts.
+    max_delay: float = 60.0
+
+    def __post_init__(self) -> None:
+        integer("attempts", self.attempts, 1, 1000)
+        number("base_delay", self.base_delay, 0, MAX_SECONDS)
+        number("max_delay", self.max_delay, 0, MAX_SECONDS)
+
+
+class Secret:
+    """Text that ``repr()`` hides, so that a report of local variables does not show it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret()"
+
+
+def days(from_: object, to: object) -> Dict[str, Optional[str]]:
+    return {"from": day("from_", from_), "to": day("to", to)}
