@@ -1,74 +1,167 @@
-"""Runs calls of the Python client: one JSON line in, one out. Decimals are texts."""
+"""Runs calls of the Python clients: one JSON line in, one out. Decimals are texts."""
 
+import asyncio
+import dataclasses
+import inspect
 import json
+import logging
+import sqlite3
 import sys
 import traceback
 from decimal import Decimal
-from typing import Any, Dict, List
+from typing import Any, AsyncIterator, Coroutine, Dict, Iterator, List
 
-from investment_data import Changes, Complete, InvestmentData, ProblemError, Retry, TransportError
+from investment_data import (
+    AsyncInvestmentData,
+    Attempt,
+    Changes,
+    Complete,
+    CountDiffers,
+    InvestmentData,
+    InvestmentDataError,
+    ProblemError,
+    Retry,
+    SqliteStore,
+)
+
+ASYNC = "--asyncio" in sys.argv
+
+attempts: List[Attempt] = []
+warnings: List[str] = []
 
 
-def run(call: Dict[str, Any]) -> Any:
-    retry = Retry(call["attempts"], call["baseDelayMs"] / 1000, call["maxDelayMs"] / 1000)
-    api = InvestmentData(
+class Warnings(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        warnings.append(record.getMessage())
+
+
+logging.getLogger("investment_data").addHandler(Warnings())
+
+
+async def value_of(result: Any) -> Any:
+    """Waits for a result of either client, and collects what is iterated."""
+    if inspect.isawaitable(result):
+        return await result
+    if isinstance(result, AsyncIterator):
+        return [each async for each in result]
+    return list(result) if isinstance(result, Iterator) else result
+
+
+async def run(call: Dict[str, Any]) -> Any:
+    client: Any = AsyncInvestmentData if ASYNC else InvestmentData
+    limit = call.get("callTimeoutMs")
+    api = client(
         call["url"],
         call["token"],
         page_size=call["pageSize"],
         timeout=call["timeoutMs"] / 1000,
-        retry=retry,
+        call_timeout=None if limit is None else limit / 1000,
+        retry=Retry(call["attempts"], call["baseDelayMs"] / 1000, call["maxDelayMs"] / 1000),
+        on_attempt=attempts.append,
     )
-    connection = api.connection(call["connection"])
-    range_ = {"from_": call.get("from"), "to": call.get("to")}
-    method = call["method"]
-    if method == "orders":
-        return connection.transfer_orders()
-    if method == "list":
-        names = {
-            "portfolio": connection.portfolio_transactions,
-            "account": connection.account_transactions,
-        }
-        return list(names[call["list"]](**range_))
+    try:
+        connection = api.connection(call["connection"], trace_id=call.get("traceId"))
+        return await METHODS[call["method"]](connection, call)
+    finally:
+        api.close()
+
+
+async def orders(connection: Any, call: Dict[str, Any]) -> Any:
+    return await value_of(connection.transfer_orders())
+
+
+async def rows(connection: Any, call: Dict[str, Any]) -> Any:
+    method = getattr(connection, f"{call['prefix']}{call['list']}_transactions{call['suffix']}")
+    found = await value_of(method(from_=call.get("from"), to=call.get("to")))
+    return b"".join(found).decode() if call["suffix"] else found
+
+
+async def copy(connection: Any, call: Dict[str, Any]) -> Any:
+    db = sqlite3.connect(call["file"])
+    try:
+        synced = await value_of(connection.sync_transactions(SqliteStore(db, call["name"])))
+    finally:
+        db.close()
+    return {
+        name: {"totalItems": each["total_items"], "rebuilt": each["rebuilt"]}
+        for name, each in dataclasses.asdict(synced).items()
+    }
+
+
+async def sync(connection: Any, call: Dict[str, Any]) -> Any:
     pages: List[Dict[str, Any]] = []
 
     def apply(changes: Changes[Any]) -> None:
-        pages.append(
-            {"upserts": changes.upserts, "removed": changes.removed, "cursor": changes.cursor}
-        )
+        pages.append(dataclasses.asdict(changes))
 
-    if call["list"] == "portfolio":
-        result = connection.sync_portfolio_transactions(cursor=call.get("cursor"), apply=apply)
-    else:
-        result = connection.sync_account_transactions(cursor=call.get("cursor"), apply=apply)
+    method = getattr(connection, f"sync_{call['list']}_transactions")
+    count = call.get("count")
+    counted = None if count is None else lambda: count
+    result = await value_of(method(cursor=call.get("cursor"), apply=apply, count=counted))
     if isinstance(result, Complete):
         state = {"status": "complete", "cursor": result.cursor, "totalItems": result.total_items}
+    elif isinstance(result, CountDiffers):
+        state = {"status": "count_differs", "totalItems": result.total_items, "count": result.count}
     else:
         state = {"status": "cursor_expired"}
     return {"pages": pages, "result": state}
 
 
+METHODS = {"orders": orders, "rows": rows, "copy": copy, "sync": sync}
+
+
+def finish(work: Coroutine[Any, Any, Any]) -> Any:
+    """The synchronous client needs no event loop."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("the synchronous client has waited")
+
+
 def failure(error: Exception) -> Dict[str, Any]:
     shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     shown += f"{vars(error)} {error.__context__!r}"
-    found: Dict[str, Any] = {"name": type(error).__name__, "message": str(error), "shown": shown}
-    if isinstance(error, (ProblemError, TransportError)):
-        found.update(code=error.code, status=error.status)
+    names = [kind.__name__ for kind in type(error).__mro__ if issubclass(kind, Exception)]
+    found: Dict[str, Any] = {
+        "name": names[0],
+        "names": names,
+        "message": str(error),
+        "shown": shown,
+    }
+    if hasattr(error, "code"):
+        found["code"] = error.code
+    if isinstance(error, InvestmentDataError):
+        found.update(status=error.status, headers=dict(error.headers), traceId=error.trace_id)
+        found.update(requestId=error.request_id, attempts=error.attempts)
+        if error.retry_after is not None:
+            found["retryAfterMs"] = round(error.retry_after * 1000)
         # Services that collect errors show the local variables of each frame.
         report = traceback.TracebackException.from_exception(error, capture_locals=True)
         frames = [frame.locals for frame in report.stack if "/investment_data/" in frame.filename]
         found["shown"] += str(frames)
     if isinstance(error, ProblemError):
-        found.update(requestId=error.request_id, errors=error.errors)
+        found.update(errors=error.errors)
     return found
+
+
+def seen(attempt: Attempt) -> Dict[str, Any]:
+    names = {"request_id": "requestId", "trace_id": "traceId"}
+    fields = dataclasses.asdict(attempt)
+    return {names.get(name, name): value for name, value in fields.items()}
 
 
 def main() -> None:
     for line in sys.stdin:
         try:
-            response = {"value": run(json.loads(line))}
+            call = run(json.loads(line))
+            response = {"value": asyncio.run(call) if ASYNC else finish(call)}
         except Exception as error:
             response = {"error": failure(error)}
+        response.update(attempts=[seen(each) for each in attempts], warnings=warnings)
         print(json.dumps(response, default=text), flush=True)
+        attempts.clear()
+        warnings.clear()
 
 
 def text(value: Decimal) -> str:

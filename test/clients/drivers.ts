@@ -1,16 +1,21 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
 import { inspect } from 'node:util'
 import type { Test } from 'tap'
 import {
+  type Attempt,
   type Changes,
+  CopyError,
+  type CopyResult,
   InvestmentData,
+  InvestmentDataError,
   ProblemError,
+  SqliteStore,
   type SyncResult,
-  TransportError,
 } from '../../clients/typescript/src/index.ts'
 
-/** Parameters of a call, the same for both clients. */
+/** Parameters of a call, the same for all clients. */
 export interface Access {
   url: string
   /** Token of the app. */
@@ -19,8 +24,11 @@ export interface Access {
   connection: string
   pageSize?: number
   timeoutMs?: number
+  callTimeoutMs?: number
   attempts?: number
+  baseDelayMs?: number
   maxDelayMs?: number
+  traceId?: string
 }
 
 export type ListName = 'portfolio' | 'account'
@@ -36,19 +44,36 @@ export interface Synchronized {
 /** Error of a client. `shown` is all that a report of the error may show. */
 export interface ClientError {
   name: string
+  /** Names of its class and of all parents. */
+  names: string[]
   message: string
   code?: string
   status?: number
+  headers?: Record<string, string>
+  retryAfterMs?: number
   requestId?: string
+  traceId?: string
+  attempts?: number
   errors?: unknown[]
   shown: string
 }
 
+interface Range {
+  from?: string
+  to?: string
+}
+
 /** Calls a client. A failed call rejects: see failureOf(). */
 export interface Driver {
-  list(access: Access, list: ListName, range?: { from?: string; to?: string }): Promise<Row[]>
+  list(access: Access, list: ListName, range?: Range): Promise<Row[]>
+  exported(access: Access, list: ListName, range?: Range): Promise<Row[]>
+  csv(access: Access, list: ListName): Promise<string>
   orders(access: Access): Promise<Row[]>
-  sync(access: Access, list: ListName, cursor?: string): Promise<Synchronized>
+  sync(access: Access, list: ListName, cursor?: string, count?: number): Promise<Synchronized>
+  /** Brings the copies in a file of SQLite up to date. */
+  copy(access: Access, file: string, name: string): Promise<Record<ListName, CopyResult>>
+  /** What the hooks of the last call have received. */
+  seen: { attempts: Partial<Attempt>[]; warnings: string[] }
 }
 
 class DriverError extends Error {
@@ -77,75 +102,117 @@ const defaults = {
   maxDelayMs: 60_000,
 }
 
-/** Both clients by the name of their language. */
-export function startDrivers(t: Test): Record<'TypeScript' | 'Python', Driver> {
-  return { TypeScript: typescript, Python: startPython(t) }
+/** All clients by name. */
+export function startDrivers(t: Test): Record<'TypeScript' | 'Python' | 'Python asyncio', Driver> {
+  const python = startPython(t)
+  return { TypeScript: typescript(), Python: python, 'Python asyncio': startPython(t, '--asyncio') }
 }
 
-function connect(access: Access) {
-  const {
-    url: baseUrl,
-    token,
-    connection,
-    pageSize,
-    timeoutMs,
-    ...retry
-  } = {
-    ...defaults,
-    ...access,
+function typescript(): Driver {
+  const driver: Driver = {
+    seen: { attempts: [], warnings: [] },
+    list: (access, list, range) =>
+      run(access, (connection) =>
+        list === 'portfolio'
+          ? collect(connection.portfolioTransactions(range))
+          : collect(connection.accountTransactions(range)),
+      ),
+    exported: (access, list, range) =>
+      run(access, (connection) =>
+        list === 'portfolio'
+          ? collect(connection.exportPortfolioTransactions(range))
+          : collect(connection.exportAccountTransactions(range)),
+      ),
+    csv: (access, list) =>
+      run(access, async (connection) => {
+        const parts =
+          list === 'portfolio'
+            ? connection.exportPortfolioTransactionsCsv()
+            : connection.exportAccountTransactionsCsv()
+        let text = ''
+        for await (const part of parts) text += Buffer.from(part).toString('latin1')
+        return Buffer.from(text, 'latin1').toString()
+      }),
+    orders: (access) =>
+      run(access, async (connection) =>
+        (await connection.transferOrders()).map((order) => ({ ...order })),
+      ),
+    sync: (access, list, cursor, count) =>
+      run(access, async (connection) => {
+        const pages: Changes<Row>[] = []
+        const apply = ({ upserts, ...rest }: Changes<object>) => {
+          pages.push({ upserts: upserts.map((row) => ({ ...row })), ...rest })
+        }
+        const options = { cursor, apply, ...(count === undefined ? {} : { count: () => count }) }
+        const result =
+          list === 'portfolio'
+            ? await connection.syncPortfolioTransactions(options)
+            : await connection.syncAccountTransactions(options)
+        return { pages, result }
+      }),
+    copy: (access, file, name) =>
+      run(access, async (connection) => {
+        const db = new DatabaseSync(file)
+        try {
+          return await connection.syncTransactions(new SqliteStore(db, name))
+        } finally {
+          db.close()
+        }
+      }),
   }
-  return new InvestmentData({ baseUrl, token, pageSize, timeoutMs, retry }).connection(connection)
-}
+  return driver
 
-const typescript: Driver = {
-  list: (access, list, range) =>
-    reported(async () => {
-      const rows: Row[] = []
-      const connection = connect(access)
-      const iterated =
-        list === 'portfolio'
-          ? connection.portfolioTransactions(range)
-          : connection.accountTransactions(range)
-      for await (const row of iterated) rows.push({ ...row })
-      return rows
-    }),
-  orders: (access) =>
-    reported(async () => (await connect(access).transferOrders()).map((order) => ({ ...order }))),
-  sync: (access, list, cursor) =>
-    reported(async () => {
-      const pages: Changes<Row>[] = []
-      const connection = connect(access)
-      const apply = ({ upserts, ...rest }: Changes<object>) => {
-        pages.push({ upserts: upserts.map((row) => ({ ...row })), ...rest })
-      }
-      const result =
-        list === 'portfolio'
-          ? await connection.syncPortfolioTransactions({ cursor, apply })
-          : await connection.syncAccountTransactions({ cursor, apply })
-      return { pages, result }
-    }),
-}
-
-async function reported<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call()
-  } catch (error) {
-    const { name, message } = error as Error
-    const shown = inspect(error, { depth: 10, showHidden: true })
-    const found: ClientError = { name, message, shown }
-    if (error instanceof ProblemError || error instanceof TransportError) {
-      const { code, status } = error
-      Object.assign(found, { code, ...(status === undefined ? {} : { status }) })
+  async function run<T>(
+    { url: baseUrl, token, connection, ...options }: Access,
+    call: (connection: ReturnType<InvestmentData['connection']>) => Promise<T>,
+  ): Promise<T> {
+    const { attempts, baseDelayMs, maxDelayMs, traceId, ...limits } = { ...defaults, ...options }
+    const retry = { attempts, baseDelayMs, maxDelayMs }
+    const seen: Driver['seen'] = { attempts: [], warnings: [] }
+    driver.seen = seen
+    try {
+      const onAttempt = (attempt: Attempt) => seen.attempts.push(attempt)
+      const onWarning = (message: string) => seen.warnings.push(message)
+      const hooks = { onAttempt, onWarning }
+      const api = new InvestmentData({ baseUrl, token, retry, ...limits, ...hooks })
+      return await call(api.connection(connection, traceId === undefined ? {} : { traceId }))
+    } catch (error) {
+      throw new DriverError(reportOf(error as Error))
     }
-    if (error instanceof ProblemError)
-      Object.assign(found, { requestId: error.requestId, errors: error.errors })
-    throw new DriverError(found)
   }
+}
+
+async function collect(rows: AsyncIterable<object>): Promise<Row[]> {
+  const found: Row[] = []
+  for await (const row of rows) found.push({ ...row })
+  return found
+}
+
+function reportOf(error: Error): ClientError {
+  const { name, message } = error
+  const names: string[] = []
+  for (let each = Object.getPrototypeOf(error); each; each = Object.getPrototypeOf(each))
+    names.push(each.constructor.name)
+  const found: ClientError = {
+    name,
+    names,
+    message,
+    shown: inspect(error, { depth: 10, showHidden: true }),
+  }
+  if (error instanceof CopyError) found.code = error.code
+  if (error instanceof InvestmentDataError) {
+    const { code, status, headers, retryAfterMs, requestId, traceId, attempts } = error
+    const facts = { code, status, retryAfterMs, requestId, traceId, attempts }
+    const known = Object.entries(facts).filter(([, value]) => value !== undefined)
+    Object.assign(found, Object.fromEntries(known), { headers: Object.fromEntries(headers) })
+  }
+  if (error instanceof ProblemError) Object.assign(found, { errors: error.errors })
+  return found
 }
 
 /** Starts a process that runs one call after the other. */
-function startPython(t: Test): Driver {
-  const child = spawn('python3', [`${import.meta.dirname}/driver.py`], {
+function startPython(t: Test, ...args: string[]): Driver {
+  const child = spawn('python3', [`${import.meta.dirname}/driver.py`, ...args], {
     env: pythonEnvironment,
     stdio: ['pipe', 'pipe', 'inherit'],
   })
@@ -158,25 +225,45 @@ function startPython(t: Test): Driver {
   const call = <T>(method: string, access: Access, parameters: object): Promise<T> => {
     const result = queue.then(async () => {
       const line = JSON.stringify({ ...defaults, ...access, ...parameters, method })
-      return responseOf<T>(child, lines, line)
+      const response = await responseOf<T>(child, lines, line)
+      driver.seen = response
+      if (response.error !== undefined) throw new DriverError(response.error)
+      return response.value
     })
     queue = result.catch(() => {})
     return result
   }
-  return {
-    list: (access, list, range = {}) => call('list', access, { list, ...range }),
+  const rows = (
+    access: Access,
+    list: ListName,
+    prefix: string,
+    suffix: string,
+    range: Range = {},
+  ) => call<Row[]>('rows', access, { list, prefix, suffix, ...range })
+  const driver: Driver = {
+    seen: { attempts: [], warnings: [] },
+    list: (access, list, range) => rows(access, list, '', '', range),
+    exported: (access, list, range) => rows(access, list, 'export_', '', range),
+    csv: (access, list) => call('rows', access, { list, prefix: 'export_', suffix: '_csv' }),
     orders: (access) => call('orders', access, {}),
-    sync: (access, list, cursor) => call('sync', access, { list, cursor }),
+    sync: (access, list, cursor, count) => call('sync', access, { list, cursor, count }),
+    copy: (access, file, name) => call('copy', access, { file, name }),
   }
+  return driver
+}
+
+interface PythonResponse<T> {
+  value: T
+  error?: ClientError
+  attempts: Partial<Attempt>[]
+  warnings: string[]
 }
 
 async function responseOf<T>(child: ChildProcess, lines: AsyncIterator<string>, line: string) {
   child.stdin?.write(`${line}\n`)
   const { value, done } = await lines.next()
   if (done) throw new Error('python3 3.9 or later is needed: it is not installed, or it ended')
-  const response: { value: T; error?: ClientError } = JSON.parse(value)
-  if (response.error !== undefined) throw new DriverError(response.error)
-  return response.value
+  return JSON.parse(value) as PythonResponse<T>
 }
 
 /** Environment of Python programs that import the client from its folder. */

@@ -80,32 +80,6 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     t.same(proxy.counts, { none: 2, cut: 2 })
   })
 
-  t.test(`${language}: as many attempts as the limit, then the last error`, async (t) => {
-    const caller = await addCaller(db)
-    for (const [fault, error] of [
-      ['unavailable', { name: 'ProblemError', code: 'service_unavailable', status: 503 }],
-      ['quota', { name: 'ProblemError', code: 'too_many_requests', status: 429 }],
-      ['cut', { name: 'TransportError' }],
-      ['reset', { name: 'TransportError' }],
-    ] as const) {
-      const proxy = await startFaultProxy(t, { target: service.url, fault: () => fault })
-      const access = { ...accessOf(proxy, caller), attempts: 3 }
-      t.match(await failureOf(client.list(access, 'account')), error)
-      t.equal(proxy.counts[fault], 3, fault)
-    }
-  })
-
-  t.test(`${language}: no response in time: timeout, then a new attempt`, async (t) => {
-    const caller = await addCaller(db)
-    const fault = (n: number): Fault => (n === 0 ? 'silent' : 'none')
-    const proxy = await startFaultProxy(t, { target: service.url, fault })
-    const access = { ...accessOf(proxy, caller), timeoutMs: 2_000 }
-    t.strictSame(await client.list(access, 'account'), [])
-    const silent = await startFaultProxy(t, { target: service.url, fault: () => 'silent' })
-    const once = { ...accessOf(silent, caller), timeoutMs: 300, attempts: 1 }
-    t.match(await failureOf(client.orders(once)), { name: 'TransportError', code: 'timeout' })
-  })
-
   t.test(`${language}: waits for Retry-After; beyond the limit: the error at once`, async (t) => {
     const caller = await addCaller(db)
     const fault = (n: number): Fault => (n === 0 ? 'unavailable' : 'none')
@@ -114,11 +88,40 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     const start = performance.now()
     t.strictSame(await client.orders(access), [])
     t.ok(performance.now() - start > 990)
-    const longer = await startFaultProxy(t, { target: service.url, fault, retryAfter: '61' })
-    t.match(await failureOf(client.orders(accessOf(longer, caller))), {
-      code: 'service_unavailable',
-    })
-    t.same(longer.counts, { unavailable: 1 })
+  })
+
+  t.test(`${language}: a call ends at its own limit`, async (t) => {
+    const caller = await addCaller(db)
+    const silent = await startFaultProxy(t, { target: service.url, fault: () => 'silent' })
+    const short = { ...accessOf(silent, caller), callTimeoutMs: 300 }
+    const error = { name: 'TransportError', code: 'call_timeout', attempts: 1 }
+    t.match(await failureOf(client.orders(short)), error)
+    // The delay would end after the limit.
+    const fault = () => 'unavailable' as const
+    const proxy = await startFaultProxy(t, { target: service.url, fault, retryAfter: '50' })
+    const long = { ...accessOf(proxy, caller), callTimeoutMs: 40_000 }
+    t.match(await failureOf(client.orders(long)), { code: 'service_unavailable' })
+    t.same(proxy.counts, { unavailable: 1 })
+  })
+
+  t.test(`${language}: the server closes idle connections: no failed attempt`, async (t) => {
+    const caller = await addCaller(db)
+    await lists.account.add(db, caller.connection, {}, {}, {})
+    const fault = () => 'hang up' as const
+    const proxy = await startFaultProxy(t, { target: service.url, fault })
+    const access = { ...accessOf(proxy, caller), pageSize: 1, attempts: 1 }
+    t.equal((await client.list(access, 'account')).length, 3)
+    t.same(proxy.counts, { 'hang up': 3 })
+  })
+
+  t.test(`${language}: a cut export is an error after a part of the rows`, async (t) => {
+    const caller = await addCaller(db)
+    await lists.account.add(db, caller.connection, {}, {}, {})
+    const fault = (n: number) => (['unavailable', 'cut'] as const)[n] ?? 'none'
+    const proxy = await startFaultProxy(t, { target: service.url, fault })
+    const failed = await failureOf(client.exported(accessOf(proxy, caller), 'account'))
+    t.match(failed, { name: 'TransportError', code: 'incomplete_body', status: 200 })
+    t.same(proxy.counts, { unavailable: 1, cut: 1 })
   })
 }
 

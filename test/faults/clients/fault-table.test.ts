@@ -1,0 +1,132 @@
+/** What each client makes of each fault: the error, and how often it repeats the request. */
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:https'
+import t from 'tap'
+import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
+import { failureOf, startDrivers } from '../../clients/drivers.ts'
+import { type Fault, startFaultProxy } from '../../clients/fault-proxy.ts'
+import { accessOf } from '../../clients/service.ts'
+import { addCaller } from '../../support/rows.ts'
+import { startService } from '../../support/service.ts'
+import { makeCertificate } from '../support/servers/certificate.ts'
+
+interface Expected {
+  /** Attempts of three. */
+  attempts: 1 | 3
+  error: Record<string, unknown>
+  timeoutMs?: number
+}
+
+const transport = (code: string, status?: number) => {
+  return { name: 'TransportError', code, ...(status === undefined ? {} : { status }) }
+}
+const problem = (name: string, status: number, code: string) => {
+  const names = [...(name === 'ProblemError' ? [] : [name]), 'ProblemError', 'InvestmentDataError']
+  return {
+    name,
+    names,
+    code,
+    status,
+    retryAfterMs: 0,
+    requestId: /^[\da-f-]{36}$/,
+  }
+}
+
+const TABLE: Record<Exclude<Fault, 'none' | 'hang up'>, Expected> = {
+  unauthorized: { attempts: 1, error: problem('AuthenticationError', 401, 'invalid_token') },
+  expired: { attempts: 1, error: problem('CursorExpiredError', 410, 'cursor_expired') },
+  quota: { attempts: 3, error: problem('QuotaError', 429, 'too_many_requests') },
+  unavailable: { attempts: 3, error: problem('ProblemError', 503, 'service_unavailable') },
+  page: { attempts: 1, error: transport('unexpected_response', 404) },
+  redirect: { attempts: 1, error: transport('unexpected_response', 302) },
+  'bad gateway': { attempts: 3, error: transport('unexpected_response', 502) },
+  'gateway timeout': { attempts: 3, error: transport('unexpected_response', 504) },
+  reset: { attempts: 3, error: { code: /^(ECONNRESET|UND_ERR_SOCKET)$/ } },
+  'cut headers': { attempts: 3, error: { code: /^(ECONNRESET|UND_ERR_SOCKET)$/ } },
+  cut: { attempts: 3, error: transport('incomplete_body', 200) },
+  silent: { attempts: 3, error: transport('timeout'), timeoutMs: 300 },
+  'dripped headers': { attempts: 3, error: transport('timeout'), timeoutMs: 300 },
+  'dripped body': { attempts: 3, error: transport('timeout', 200), timeoutMs: 300 },
+  'not HTTP': { attempts: 1, error: transport('unexpected_response') },
+}
+
+const service = await startService(t)
+const caller = await addCaller(service.db)
+
+for (const [language, client] of Object.entries(startDrivers(t))) {
+  for (const [name, { attempts, error, timeoutMs = 20_000 }] of Object.entries(TABLE)) {
+    t.test(`${language}, ${name}: ${attempts} of 3 attempts`, async (t) => {
+      const elsewhere = await startFaultProxy(t, { target: service.url, fault: () => 'none' })
+      const fault = () => name as Fault
+      const proxy = await startFaultProxy(t, {
+        target: service.url,
+        fault,
+        location: elsewhere.url,
+      })
+      const access = { ...accessOf(proxy, caller), attempts: 3, timeoutMs }
+      const found = await failureOf(client.orders(access))
+      const { names = [], ...rest } = error
+      t.strictSame(found.names.slice(0, (names as string[]).length), names)
+      t.match(found, { ...rest, attempts, traceId: String(proxy.headers['x-client-trace-id']) })
+      t.same(proxy.counts, { [name]: attempts })
+      t.match(
+        client.seen.attempts.map(({ attempt, code }) => ({ attempt, code })),
+        Array.from({ length: attempts }, (_, index) => ({ attempt: index + 1, code: found.code })),
+      )
+      t.same(elsewhere.counts, {}, 'no request to another server')
+      for (const secret of [caller.token, caller.connection.token])
+        t.notOk((found.shown + JSON.stringify(client.seen)).includes(secret))
+    })
+  }
+
+  t.test(`${language}: Retry-After beyond the maximum: in the error, without a wait`, async (t) => {
+    for (const [fault, name] of [
+      ['unavailable', 'ProblemError'],
+      ['quota', 'QuotaError'],
+    ] as const) {
+      const options = { target: service.url, fault: () => fault, retryAfter: '3600' }
+      const proxy = await startFaultProxy(t, options)
+      const found = await failureOf(client.orders(accessOf(proxy, caller)))
+      t.match(found, { name, retryAfterMs: 3_600_000, headers: { 'retry-after': '3600' } })
+      t.same(proxy.counts, { [fault]: 1 })
+    }
+  })
+
+  t.test(`${language}: an unknown host is not tried again`, async (t) => {
+    // A name that no name server has to be asked for.
+    const access = { ...accessOf(service, caller), url: `http://${'a'.repeat(64)}.invalid` }
+    t.match(await failureOf(client.orders(access)), { code: 'ENOTFOUND', attempts: 1 })
+  })
+
+  t.test(`${language}: TLS to a port without TLS is not tried again`, async (t) => {
+    const url = service.url.replace('http:', 'https:')
+    t.match(await failureOf(client.orders({ ...accessOf(service, caller), url })), {
+      code: /WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|PACKET_LENGTH_TOO_LONG/,
+      attempts: 1,
+    })
+  })
+
+  t.test(`${language}: an unknown certificate is not tried again`, async (t) => {
+    const { certificate, key } = await makeCertificate(t)
+    const options = { cert: await readFile(certificate), key: await readFile(key) }
+    const server = createServer(options).listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.on('listening', resolve))
+    t.teardown(() => server.close())
+    const address = server.address()
+    if (address === null || typeof address === 'string') throw new Error('no port')
+    const access = { ...accessOf(service, caller), url: `https://127.0.0.1:${address.port}` }
+    t.match(await failureOf(client.orders(access)), {
+      code: /DEPTH_ZERO_SELF_SIGNED_CERT|CERTIFICATE_VERIFY_FAILED/,
+      attempts: 1,
+    })
+  })
+
+  t.test(`${language}: nothing listens: tried again`, async (t) => {
+    const access = {
+      ...accessOf(service, caller),
+      url: `http://127.0.0.1:${await freePort()}`,
+      attempts: 2,
+    }
+    t.match(await failureOf(client.orders(access)), { code: 'ECONNREFUSED', attempts: 2 })
+  })
+}
