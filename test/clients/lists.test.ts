@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { parseExact } from '../support/exact-json.ts'
 import {
@@ -62,6 +63,67 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     t.strictSame(await client.orders(access), [])
   })
 
+  t.test(`${language}: exports have the rows and digits of the lists`, async (t) => {
+    const access = accessOf(service, caller)
+    const { token, connection } = caller
+    for (const list of ['portfolio', 'account'] as const) {
+      t.strictSame(await client.exported(access, list), await client.list(access, list), list)
+      const csv = await service.get(connection[list], { token, headers: { accept: 'text/csv' } })
+      t.equal(await client.csv(access, list), csv.text)
+    }
+    const range = { from: '2025-01-05', to: '2025-01-09' }
+    t.strictSame(
+      await client.exported(access, 'portfolio', range),
+      await client.list(access, 'portfolio', range),
+    )
+    const empty = accessOf(service, await addCaller(db))
+    t.strictSame(await client.exported(empty, 'account'), [])
+  })
+
+  t.test(`${language}: keeps its connection for 25 pages`, async (t) => {
+    const proxy = await startFaultProxy(t, { target: service.url, fault: () => 'none' })
+    const access = { ...accessOf(proxy, caller), pageSize: 1 }
+    t.equal((await client.list(access, 'portfolio')).length, 25)
+    t.same(proxy.counts, { none: 25 })
+    // fetch() may open a second one while it finishes the first response.
+    t.ok(proxy.connections <= (language === 'TypeScript' ? 2 : 1), `${proxy.connections}`)
+  })
+
+  t.test(`${language}: names itself, and each call by a trace id`, async (t) => {
+    const proxy = await startFaultProxy(t, { target: service.url, fault: () => 'none' })
+    const access = accessOf(proxy, caller)
+    const { version } = JSON.parse(await readFile('clients/typescript/package.json', 'utf8'))
+    const traceIds: unknown[] = []
+    for (const options of [{}, {}, { traceId: 'job-7' }]) {
+      await client.orders({ ...access, ...options })
+      const { headers } = proxy
+      const own = language === 'TypeScript' ? 'typescript' : 'python'
+      t.equal(headers['user-agent'], `investment-data-client-${own}/${version}`)
+      traceIds.push(headers['x-client-trace-id'])
+      t.match(client.seen.attempts, [
+        { list: 'assets-transfer', attempt: 1, status: 200, traceId: traceIds.at(-1) },
+      ])
+    }
+    t.equal(new Set(traceIds).size, 3)
+    t.equal(traceIds[2], 'job-7')
+    t.match(await failureOf(client.orders({ ...access, token: 'unknown', traceId: 'job-8' })), {
+      traceId: 'job-8',
+      headers: { 'x-client-trace-id': 'job-8', 'www-authenticate': /invalid_token/ },
+    })
+  })
+
+  t.test(`${language}: warns once about the end of a list`, async (t) => {
+    const headers = { deprecation: '@1772323200', sunset: 'Mon, 01 Mar 2027 00:00:00 GMT' }
+    const proxy = await startFaultProxy(t, { target: service.url, fault: () => 'none', headers })
+    await client.list({ ...accessOf(proxy, caller), pageSize: 10 }, 'portfolio')
+    const marks = 'Deprecation: @1772323200, Sunset: Mon, 01 Mar 2027 00:00:00 GMT'
+    t.strictSame(client.seen.warnings, [
+      `The service will end or change portfolios/transactions (${marks}). Read its CHANGELOG.md.`,
+    ])
+    await client.orders(accessOf(service, caller))
+    t.strictSame(client.seen.warnings, [])
+  })
+
   t.test(`${language}: changed data between two pages: data_changed`, async (t) => {
     const changing = await addCaller(db)
     await addPortfolioTransactions(db, changing.connection, {}, {}, {})
@@ -95,7 +157,11 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
       requestId: uuid,
       errors: [],
     })
-    t.match(await failureOf(of({ token: 'unknown' })), { code: 'invalid_token', status: 401 })
+    t.match(await failureOf(of({ token: 'unknown' })), {
+      name: 'AuthenticationError',
+      code: 'invalid_token',
+      status: 401,
+    })
     t.match(await failureOf(client.list(access, 'account', { from: '2025-02-30' })), {
       code: 'invalid_request',
       errors: [{ parameter: 'from', code: 'invalid_format' }],

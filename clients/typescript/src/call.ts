@@ -42,10 +42,15 @@ export class TimeLimit {
     clearTimeout(this.#timer)
   }
 
-  /** Ends the limit, and an incomplete response. */
-  close(): void {
+  /** Ends the limit after a complete response. An abort could close its connection. */
+  end(): void {
     this.pause()
     this.#call.signal?.removeEventListener('abort', this.#abort)
+  }
+
+  /** Ends the limit and an incomplete response. */
+  abandon(): void {
+    this.end()
     this.#abort()
   }
 }

@@ -76,7 +76,7 @@ export class InvestmentData {
   connection(token: string, { traceId }: ConnectionOptions = {}): Connection {
     // A path would lose `.` and `..`.
     if (typeof token !== 'string' || /^\.{0,2}$/.test(token) || /\p{Surrogate}/u.test(token))
-      throw new TypeError('the token of a connection must be a text')
+      throw new TypeError('the token of a connection must be a text other than "." and ".."')
     if (traceId !== undefined) visibleAscii('traceId', traceId, 128)
     return new Connection(this.#http, this.#pageSize, token, traceId)
   }

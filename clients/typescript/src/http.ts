@@ -153,7 +153,7 @@ export class Http {
   get(call: Call, query: Query): Promise<JsonResponse> {
     return this.#repeat(call, query, JSON_TYPE, async (response, limit) => {
       const body: unknown = JSON.parse(await response.text())
-      limit.close()
+      limit.end()
       return { body, headers: response.headers }
     })
   }
@@ -185,7 +185,7 @@ export class Http {
       call.signal?.throwIfAborted()
       throw transportError(limit.expired ?? 'incomplete_body', this.#facts(call, 1, response))
     } finally {
-      limit.close()
+      limit.abandon()
     }
   }
 
@@ -255,10 +255,10 @@ export class Http {
         return { result: { value: await read(response, limit) }, response }
       const facts = this.#facts(call, attempt, response)
       const error = errorOf(response.status, await response.text(), media.type.test(type), facts)
-      limit.close()
+      limit.end()
       return { result: { error, retry: RETRIED.has(response.status) }, response }
     } catch (error) {
-      limit.close()
+      limit.abandon()
       // The error of fetch() has the address, and that of JSON.parse() a part of the body.
       const code = limit.expired ?? (response === undefined ? codeOf(error) : 'incomplete_body')
       const retry = /^(timeout|incomplete_body)$/.test(code) || RETRIED_CODES.test(code)

@@ -12,7 +12,7 @@ export function numberOf(name: string, value: unknown, min: number, max: number)
 
 /** Returns a valid integer, as numberOf(). */
 export function integerOf(name: string, value: unknown, min: number, max: number): number {
-  if (Number.isInteger(value)) return numberOf(name, value, min, max)
+  if (Number.isInteger(value) && Number(value) >= min && Number(value) <= max) return Number(value)
   throw new TypeError(`${name} must be an integer from ${min} to ${max}`)
 }
 

@@ -67,7 +67,7 @@ class Lists:
             raise TypeError("the token of a connection must be a text")
         # A path would lose `.` and `..`.
         if re.fullmatch(r"\.{0,2}", token) or re.search("[\ud800-\udfff]", token):
-            raise ValueError("the token of a connection must be a text")
+            raise ValueError("the token of a connection must be a text other than '.' and '..'")
         if trace_id is not None:
             visible_ascii("trace_id", trace_id, 128)
         self._http = http

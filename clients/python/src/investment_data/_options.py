@@ -1,4 +1,3 @@
-import math
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,7 +14,7 @@ def number(name: str, value: object, least: float, most: float) -> float:
     """A valid number. The message of its error has no value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} must be a number")
-    if math.isnan(value) or not least <= value <= most:
+    if not least <= value <= most:
         raise ValueError(f"{name} must be a number from {least} to {most}")
     return float(value)
 

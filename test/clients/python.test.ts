@@ -1,0 +1,222 @@
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import t, { type Test } from 'tap'
+import { addCaller, lists } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+import { pythonEnvironment } from './drivers.ts'
+import { startFaultProxy } from './fault-proxy.ts'
+import { needsProgram, run } from './programs.ts'
+
+/** What only the Python clients have: threads, processes, proxies of the environment, asyncio. */
+await needsProgram(t, 'python3', 'python3')
+
+const service = await startService(t)
+const caller = await addCaller(service.db)
+await lists.account.add(service.db, caller.connection, ...Array.from({ length: 6 }, () => ({})))
+
+/** Runs a program that has `URL`, `TOKEN` and `CONNECTION`. A warning of Python is an error. */
+function python(url: string, program: string, env: Record<string, string> = {}) {
+  const values = { URL: url, TOKEN: caller.token, CONNECTION: caller.connection.token }
+  const lines = Object.entries(values).map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
+  const source = `from investment_data import *\n${lines.join('\n')}\n${program}`
+  const args = ['-X', 'dev', '-W', 'error', '-c', source]
+  return run('python3', args, { env: { ...pythonEnvironment, ...env } })
+}
+
+const forward = (t: Test) => startFaultProxy(t, { target: service.url, fault: () => 'none' })
+
+t.test('threads: each has its own connection, and every row', async (t) => {
+  const proxy = await forward(t)
+  const printed = await python(
+    proxy.url,
+    `
+from concurrent.futures import ThreadPoolExecutor
+with InvestmentData(URL, TOKEN, page_size=2) as api, ThreadPoolExecutor(4) as threads:
+    read = lambda _: len(list(api.connection(CONNECTION).account_transactions()))
+    print(list(threads.map(read, range(12))))
+`,
+  )
+  t.equal(printed, `${JSON.stringify(Array(12).fill(6)).replaceAll(',', ', ')}\n`)
+  t.ok(proxy.connections <= 4, `${proxy.connections} connections`)
+})
+
+t.test('a forked process does not share a connection', async (t) => {
+  const proxy = await forward(t)
+  const printed = await python(
+    proxy.url,
+    `
+import os, sys
+with InvestmentData(URL, TOKEN) as api:
+    read = lambda: len(list(api.connection(CONNECTION).account_transactions()))
+    read()
+    child = os.fork()
+    if child == 0:
+        os._exit(read())
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), read())
+`,
+  )
+  t.equal(printed, '6 6\n')
+  t.equal(proxy.connections, 2)
+})
+
+/** Starts a proxy that forwards HTTP, and opens tunnels to `target`. */
+async function startForwardProxy(t: Test, target: string) {
+  const requests: string[] = []
+  const { port } = new URL(target)
+  const server: Server = createServer(async ({ url = '', headers }, response) => {
+    requests.push(`GET ${new URL(url).host} ${headers['proxy-authorization']}`)
+    const { authorization = '', accept = '' } = headers
+    const { pathname, search } = new URL(url)
+    const result = await fetch(`${target}${pathname}${search}`, {
+      headers: { authorization, accept },
+    })
+    const type = { 'content-type': String(result.headers.get('content-type')) }
+    response.writeHead(result.status, type).end(await result.text())
+  })
+  server.on('connect', ({ url, headers }, socket) => {
+    requests.push(`CONNECT ${url} ${headers['proxy-authorization']}`)
+    const upstream = connect(Number(port), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+      upstream.pipe(socket).pipe(upstream)
+    })
+    for (const each of [upstream, socket]) each.on('error', () => {})
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address() as AddressInfo
+  return { url: `http://user:p%40ss@127.0.0.1:${address.port}`, requests }
+}
+
+const READ_ORDERS = `
+with InvestmentData(URL, TOKEN, retry=Retry(attempts=1)) as api:
+    try:
+        print(api.connection(CONNECTION).transfer_orders())
+    except TransportError as error:
+        print(error.code)
+`
+const BASIC = `Basic ${Buffer.from('user:p@ss').toString('base64')}`
+
+t.test('HTTP_PROXY: requests go to the proxy, with its credentials', async (t) => {
+  const proxy = await startForwardProxy(t, service.url)
+  const url = 'http://service.invalid:8080'
+  t.equal(await python(url, READ_ORDERS, { http_proxy: proxy.url }), '[]\n')
+  t.strictSame(proxy.requests, [`GET service.invalid:8080 ${BASIC}`])
+  const exempt = { http_proxy: proxy.url, no_proxy: '127.0.0.1' }
+  t.equal(await python(service.url, READ_ORDERS, exempt), '[]\n')
+  t.equal(proxy.requests.length, 1)
+})
+
+t.test('HTTPS_PROXY: TLS in a tunnel', async (t) => {
+  const proxy = await startForwardProxy(t, service.url)
+  // The service has no TLS, so the handshake in the tunnel fails.
+  const printed = await python('https://service.invalid', READ_ORDERS, { https_proxy: proxy.url })
+  t.match(printed, /^(WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE)\n$/)
+  t.strictSame(proxy.requests, [`CONNECT service.invalid:443 ${BASIC}`])
+})
+
+t.test('asyncio: calls at the same time, and a responsive event loop', async (t) => {
+  const proxy = await forward(t)
+  const printed = await python(
+    proxy.url,
+    `
+import asyncio
+async def main():
+    async with AsyncInvestmentData(URL, TOKEN, page_size=2, max_connections=3) as api:
+        connection = api.connection(CONNECTION)
+        async def read():
+            return len([row async for row in connection.account_transactions()])
+        print(*await asyncio.gather(*(read() for _ in range(9))))
+asyncio.run(main())
+`,
+  )
+  t.equal(printed, '6 6 6 6 6 6 6 6 6\n')
+  t.ok(proxy.connections <= 3, `${proxy.connections} connections`)
+})
+
+t.test('asyncio: a cancelled task ends its request', async (t) => {
+  const silent = await startFaultProxy(t, { target: service.url, fault: () => 'silent' })
+  // Without the end of the request, the program would wait for its time limit of an hour.
+  const printed = await python(
+    silent.url,
+    `
+import asyncio
+async def main():
+    async with AsyncInvestmentData(URL, TOKEN, timeout=3600) as api:
+        task = asyncio.create_task(api.connection(CONNECTION).transfer_orders())
+        await asyncio.sleep(0.5)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            print("cancelled")
+asyncio.run(main())
+`,
+  )
+  t.equal(printed, 'cancelled\n')
+})
+
+t.test('asyncio: a store of your own may be asynchronous; not in the other client', async (t) => {
+  const program = `
+import asyncio
+class Store:
+    def __init__(self):
+        self.copies = {}
+    async def cursor(self, list_, copy):
+        await asyncio.sleep(0)
+        return self.copies.get((list_, copy), (None,))[0]
+    async def apply(self, changes):
+        rows = self.copies.get((changes.list, changes.copy), (None, {}))[1]
+        rows.update(changes.upserts)
+        self.copies[changes.list, changes.copy] = (changes.cursor, rows)
+    async def count(self, list_, copy):
+        return len(self.copies[list_, copy][1])
+    async def swap(self, list_, cursor):
+        self.copies[list_, "current"] = self.copies.pop((list_, "next"))
+    async def discard(self, list_):
+        self.copies.pop((list_, "next"), None)
+
+async def main():
+    async with AsyncInvestmentData(URL, TOKEN, page_size=4) as api:
+        store = Store()
+        print(await api.connection(CONNECTION).sync_transactions(store), len(store.copies))
+asyncio.run(main())
+with InvestmentData(URL, TOKEN) as api:
+    try:
+        api.connection(CONNECTION).sync_transactions(Store())
+    except TypeError as error:
+        print(error)
+`
+  const result = (count: number) => `CopyResult(total_items=${count}, rebuilt=True)`
+  t.equal(
+    await python(service.url, program),
+    `SyncedCopies(portfolio=${result(0)}, account=${result(6)}) 2\n` +
+      'a function for the synchronous client must not be asynchronous\n',
+  )
+})
+
+t.test(
+  'an iteration that is left early, and an error of the app, close their connection',
+  async (t) => {
+    const proxy = await forward(t)
+    const printed = await python(
+      proxy.url,
+      `
+import asyncio
+with InvestmentData(URL, TOKEN) as api:
+    for row in api.connection(CONNECTION).export_account_transactions():
+        break
+    print(len(list(api.connection(CONNECTION).export_account_transactions())))
+async def main():
+    async with AsyncInvestmentData(URL, TOKEN) as api:
+        async for row in api.connection(CONNECTION).export_account_transactions():
+            break
+        print(len([row async for row in api.connection(CONNECTION).export_account_transactions()]))
+asyncio.run(main())
+`,
+    )
+    t.equal(printed, '6\n6\n')
+  },
+)
