@@ -98,7 +98,7 @@ t.test(
   'TypeScript: the package works after its build; README.md prints what it says',
   async (t) => {
     const folder = t.testdir({ 'package.json': '{ "type": "module" }' })
-    const installed = join(folder, 'node_modules/investment-data-client')
+    const installed = join(folder, 'node_modules/@investment-data/client')
     await mkdir(installed, { recursive: true })
     for (const file of ['package.json', 'README.md', 'CHANGELOG.md'])
       await cp(join(typescript, file), join(installed, file))
@@ -120,13 +120,22 @@ t.test(
     const names = examples.typescript.map(({ file }) => file)
     await run(TSC, [...strict, ...target, ...names], { cwd: folder })
 
-    t.strictSame(names, ['list-rows.ts', 'keep-copy.ts', 'show-errors.ts'])
+    const programs = ['list-rows', 'daily-copy', 'read-copy', 'own-tables', 'export-rows']
+    t.strictSame(
+      names,
+      [...programs, 'show-errors'].map((name) => `${name}.ts`),
+    )
     for (const { file, output } of examples.typescript) {
       const args = ['--disable-warning=ExperimentalWarning', file]
       t.equal(await run(process.execPath, args, { cwd: folder }), output, file)
     }
-    const again = ['--disable-warning=ExperimentalWarning', 'keep-copy.ts']
-    t.equal(await run(process.execPath, again, { cwd: folder }), 'complete 8\n', 'a refresh')
+    for (const [file, output] of [
+      ['daily-copy.ts', examples.typescript[1]?.output.replaceAll('true', 'false')],
+      ['own-tables.ts', examples.typescript[3]?.output],
+    ] as const) {
+      const args = ['--disable-warning=ExperimentalWarning', file]
+      t.equal(await run(process.execPath, args, { cwd: folder }), output, `${file}: a refresh`)
+    }
   },
 )
 
@@ -146,12 +155,21 @@ t.test('Python: mypy --strict accepts it; README.md prints what it says', async 
   const env = { MYPYPATH: join(python, 'src') }
   await run('mypy', [...cache, '--strict', ...sources, ...names], { cwd: folder, env })
 
-  t.strictSame(names, ['list_rows.py', 'keep_copy.py', 'show_errors.py'])
+  const programs = ['list_rows', 'daily_copy', 'read_copy', 'own_tables', 'export_rows']
+  const others = ['list_orders', 'show_errors']
+  t.strictSame(
+    names,
+    [...programs, ...others].map((name) => `${name}.py`),
+  )
   const options = { cwd: folder, env: pythonEnvironment }
   for (const { file, output } of examples.python) {
     t.equal(await run('python3', [file], options), output, file)
   }
-  t.equal(await run('python3', ['keep_copy.py'], options), 'complete 8\n', 'a refresh')
+  for (const [file, output] of [
+    ['daily_copy.py', examples.python[1]?.output.replaceAll('True', 'False')],
+    ['own_tables.py', examples.python[3]?.output],
+  ] as const)
+    t.equal(await run('python3', [file], options), output, `${file}: a refresh`)
 })
 
 t.test('both packages: one version, no dependencies, the license of the project', async (t) => {
