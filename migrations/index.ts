@@ -3,6 +3,7 @@ import { up as appsAndConnections } from './0001-apps-and-connections.ts'
 import { up as transactions } from './0002-transactions.ts'
 import { up as rowCounts } from './0003-row-counts.ts'
 import { up as serviceRole } from './0004-service-role.ts'
+import { up as versions } from './0005-versions.ts'
 
 /** Migrations of this release by name, in order. */
 export const migrations: Record<string, Migration['up']> = {
@@ -10,4 +11,5 @@ export const migrations: Record<string, Migration['up']> = {
   '0002-transactions': transactions,
   '0003-row-counts': rowCounts,
   '0004-service-role': serviceRole,
+  '0005-versions': versions,
 }

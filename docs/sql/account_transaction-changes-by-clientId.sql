@@ -4,6 +4,15 @@ with
     select
       caller.app_id, caller.expired, c.id as connection_id, c.version,
       c.account_transactions as total_items, c.change_horizon as horizon,
+      (
+        select v.data_version || '.' || (extract(epoch from v.changed_at) * 1000000)::bigint
+        from connection_version v
+        where
+          v.connection_id = $3::bigint
+          and c.id is not null
+          and $4::bigint > 0
+          and v.data_version = $6::bigint
+      ) as known,
       next.change_number as next_page,
       case
         when c.id is not null then (
@@ -14,7 +23,10 @@ with
             and c.id is not null
             and r.change_number > $4::bigint
             and $4::bigint > 0
-            and (next.change_number is null or r.change_number < next.change_number)
+            and r.change_number < case
+              when next.change_number is null then 9223372036854775807
+              else next.change_number
+            end
             and r.movement_id is distinct from (
               select t.movement_id
               from account_transaction t
@@ -89,11 +101,11 @@ with
   )
 select
   lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.total_items,
-  lookup.horizon, lookup.next_page, lookup.removed, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null
+  lookup.horizon, lookup.known, lookup.next_page, lookup.removed, null, null, null, null, null,
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from lookup
 union all
-select null, null, null, null, null, null, null, null, rows.*
+select null, null, null, null, null, null, null, null, null, rows.*
 from
   lookup
   cross join lateral (
@@ -109,7 +121,10 @@ from
       t.connection_id = $3::bigint
       and lookup.connection_id is not null
       and t.change_number > $4::bigint
-      and (lookup.next_page is null or t.change_number < lookup.next_page)
+      and t.change_number < case
+        when lookup.next_page is null then 9223372036854775807
+        else lookup.next_page
+      end
     order by t.change_number
     limit $5::bigint
   ) as rows

@@ -12,40 +12,33 @@ async function changedRows(db: Kysely<Tables>, statement: RawBuilder<unknown>): 
 }
 
 /**
- * Deletes the ids of rows that were removed before this number of days. Cursors from before such a removal
- * expire first (410). Also deletes the removals of cursors that have expired otherwise.
+ * Deletes the ids of rows that were removed before this number of days, and the versions that were replaced before.
+ * Cursors from before such a removal or version expire (410). A transaction locks one connection, so imports into
+ * others do not wait.
  */
-export async function pruneRemovals(db: Kysely<Tables>, days: number) {
-  return await withoutTimeout(db, async (transaction) => {
-    const pruned = { days, removals: 0, connections: 0 }
-    for (const table of REMOVALS) {
-      const moveHorizon = sql`
-        update connection c set change_horizon = r.last
-        from (select connection_id, max(change_number) as last from ${sql.table(table)}
-          where removed_at < now() - make_interval(days => ${days}::integer)
-          group by connection_id) r
-        where c.id = r.connection_id and c.change_horizon < r.last`
-      const remove = sql`
-        delete from ${sql.table(table)} r using connection c
-        where c.id = r.connection_id and r.change_number <= c.change_horizon`
-      pruned.connections += await changedRows(transaction, moveHorizon)
-      pruned.removals += await changedRows(transaction, remove)
-    }
-    return pruned
+export async function pruneCursors(db: Kysely<Tables>, days: number) {
+  const pruned = { days, removals: 0, versions: 0, connections: 0 }
+  const limit = sql`now() - make_interval(days => ${days}::integer)`
+  await withoutTimeout(db, async (transaction) => {
+    const replaced = sql`
+      delete from connection_version v using connection_version next
+      where next.connection_id = v.connection_id and next.data_version = v.data_version + 1
+        and next.changed_at < ${limit}`
+    pruned.versions = await changedRows(transaction, replaced)
   })
-}
-
-/**
- * Expires all cursors of the change feed, for a database that was restored to an earlier state. Its next
- * versions would otherwise be those of lost changes, and cursors of lost changes would become valid. So the
- * versions continue at the time in seconds. They have 32 bits, which are enough until 2106.
- */
-export async function expireCursors(db: Kysely<Tables>): Promise<number> {
-  const version = sql`greatest(data_version + 1000000, ${Math.floor(Date.now() / 1000)}::bigint)`
-  return await withoutTimeout(db, (transaction) =>
-    changedRows(
-      transaction,
-      sql`update connection set data_version = ${version}, change_horizon = ${version} << 31`,
-    ),
-  )
+  for (const table of REMOVALS) {
+    const { rows } = await sql<{ id: string; last: string }>`
+      select connection_id as id, max(change_number) as last from ${sql.table(table)}
+      where removed_at < ${limit} group by 1`.execute(db)
+    for (const { id, last } of rows)
+      await withoutTimeout(db, async (transaction) => {
+        const moveHorizon = sql`
+          update connection set change_horizon = ${last} where id = ${id} and change_horizon < ${last}`
+        const remove = sql`
+          delete from ${sql.table(table)} where connection_id = ${id} and change_number <= ${last}`
+        pruned.connections += await changedRows(transaction, moveHorizon)
+        pruned.removals += await changedRows(transaction, remove)
+      })
+  }
+  return pruned
 }

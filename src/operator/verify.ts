@@ -2,6 +2,8 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { firstOfMonth } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 
+const KEYS = { portfolio_transaction: 'transaction_id', account_transaction: 'movement_id' }
+
 export interface Difference {
   connectionId: string
   table: string
@@ -12,15 +14,24 @@ export interface Difference {
   counted: number
 }
 
+/** Wrong change numbers: the change feed would skip these rows, or return them too early. */
+export interface WrongNumbers {
+  connectionId: string
+  table: string
+  problem: 'of no version' | 'doubled' | 'older than removal'
+  rows: number
+}
+
 export interface Verification {
   connections: number
   rows: number
   differences: Difference[]
+  numbers: WrongNumbers[]
 }
 
 /**
- * Counts all rows and compares them with the row counts of the triggers, per connection, month and day.
- * It uses one snapshot, so other sessions may write meanwhile.
+ * Counts all rows and compares them with the row counts of the triggers, per connection, month and day. Also
+ * compares their change numbers. It uses one snapshot, so other sessions may write meanwhile.
  */
 export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification> {
   return await db
@@ -30,7 +41,9 @@ export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification>
     .execute(async (snapshot) => {
       await sql`set local statement_timeout = 0; set local work_mem = '64MB'`.execute(snapshot)
       const differences: Difference[] = []
-      for (const table of ['portfolio_transaction', 'account_transaction']) {
+      const numbers: WrongNumbers[] = []
+      for (const [table, key] of Object.entries(KEYS)) {
+        numbers.push(...(await wrongNumbers(table, key).execute(snapshot)).rows)
         for (const query of [totals(table), counts(table, 'month'), counts(table, 'day')]) {
           differences.push(...(await query.execute(snapshot)).rows)
         }
@@ -39,8 +52,30 @@ export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification>
         select count(*)::float8 as connections,
           coalesce(sum(portfolio_transactions + account_transactions), 0)::float8 as rows
         from connection`.execute(snapshot)
-      return { connections: 0, rows: 0, ...rows[0], differences }
+      return { connections: 0, rows: 0, ...rows[0], differences, numbers }
     })
+}
+
+function wrongNumbers(table: string, id: string): RawBuilder<WrongNumbers> {
+  const [rows, removals, key] = [sql.table(table), sql.table(`${table}_removal`), sql.ref(id)]
+  const numbers = sql`(
+    select connection_id, change_number from ${rows}
+    union all select connection_id, change_number from ${removals}) n`
+  return sql`
+    select connection_id as "connectionId", ${sql.lit(table)} as "table", problem,
+      sum(found)::float8 as rows
+    from (
+      select n.connection_id, 'of no version' as problem, 1 as found
+        from ${numbers} join connection c on c.id = n.connection_id
+        where change_number >> 31 not between 1 and data_version
+      union all
+      select connection_id, 'doubled', count(*) from ${numbers}
+        group by connection_id, change_number having count(*) > 1
+      union all
+      select t.connection_id, 'older than removal', 1 from ${rows} t join ${removals} r
+        on r.connection_id = t.connection_id and r.${key} = t.${key}
+        where r.change_number > t.change_number) wrong
+    group by connection_id, problem order by connection_id, problem`
 }
 
 function totals(table: string): RawBuilder<Difference> {

@@ -75,6 +75,7 @@ const TABLES = [
   'app',
   'app_token',
   'connection',
+  'connection_version',
   'portfolio_transaction',
   'portfolio_transaction_day',
   'portfolio_transaction_month',

@@ -11,6 +11,7 @@ export interface Tables {
   app: AppTable
   app_token: AppTokenTable
   connection: ConnectionTable
+  connection_version: ConnectionVersionTable
   portfolio_transaction: PortfolioTransactionTable
   portfolio_transaction_day: DayTable
   portfolio_transaction_month: MonthTable
@@ -55,6 +56,13 @@ interface ConnectionTable {
   data_version: ColumnType<BigInteger, never, never>
   changed_at: ColumnType<Date, never, never>
   change_horizon: ColumnType<BigInteger, never, BigInteger>
+}
+
+/** Earlier versions. */
+interface ConnectionVersionTable {
+  connection_id: BigInteger
+  data_version: BigInteger
+  changed_at: Date
 }
 
 interface DayTable {

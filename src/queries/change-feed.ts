@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 import type { TObject } from '@sinclair/typebox'
 import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
@@ -8,6 +9,7 @@ import {
   changesOf,
   compileLookups,
   connectionOfApp,
+  dataVersionOf,
   keyParameter,
   lookupColumns,
 } from './connection.ts'
@@ -29,32 +31,44 @@ export interface ChangesRequest extends ConnectionRequest {
 export interface Cursor {
   /** Change number of the last change that the client has; 0: none. */
   number: bigint
-  /**
-   * Newest change number when the client began its copy with `since=start`. Older removals do not
-   * concern it, while the numbers of its first pages can be below the horizon.
-   */
-  start: bigint
+  /** Version at the start of the copy, without its time. Earlier removals do not concern the client. */
+  start: number
+  /** Newest version that the client has seen. A connection that lost this version never has it again. */
+  version: string
 }
 
 /** Value of `since` without an earlier cursor. */
 const START = 'start'
+const EMPTY: Cursor = { number: 0n, start: 0, version: '0.0' }
 
 // A version is a number of 32 bits; its changes have ordinals of 31 bits (migration 0002).
 const ORDINAL_BITS = 31n
 const LAST_ORDINAL = (1n << ORDINAL_BITS) - 1n
 
-/** A short digest binds a cursor to its list and connection. It is too short to verify a guessed token. */
-function bindingOf(table: TransactionTable, tokenHash: Buffer): string {
-  return hash('sha256', Buffer.concat([Buffer.from(table), tokenHash]), 'hex').slice(0, 8)
+const lastOf = (version: number | string) => (BigInt(version) << ORDINAL_BITS) | LAST_ORDINAL
+
+const NUMBERS_BYTES = 26
+
+/**
+ * Binds the numbers of a cursor to its list and connection. A CRC finds every single wrong bit. It starts with
+ * a digest of 32 bits, which is too short to verify a guessed token, even with many cursors.
+ */
+function checksumOf(numbers: Buffer, table: TransactionTable, tokenHash: Buffer): number {
+  const binding = hash('sha256', Buffer.concat([Buffer.from(table), tokenHash]), 'buffer')
+  return crc32(numbers, binding.readUInt32BE())
 }
 
-/** Writes an opaque cursor: twice 8 bytes of the numbers and 4 of the binding, as base64url. */
-function formatCursor({ number, start }: Cursor, table: TransactionTable, tokenHash: Buffer) {
-  const bytes = Buffer.alloc(16)
-  bytes.writeBigInt64BE(number)
-  bytes.writeBigInt64BE(start, 8)
-  const binding = Buffer.from(bindingOf(table, tokenHash), 'hex')
-  return Buffer.concat([bytes, binding]).toString('base64url')
+/** Writes an opaque cursor: 26 bytes of numbers and 4 of the checksum, as base64url without unused bits. */
+function formatCursor(cursor: Cursor, table: TransactionTable, tokenHash: Buffer): string {
+  const [changes = '', time = ''] = cursor.version.split('.')
+  const bytes = Buffer.alloc(NUMBERS_BYTES + 4)
+  bytes.writeBigInt64BE(cursor.number)
+  bytes.writeUIntBE(cursor.start, 8, 5)
+  bytes.writeUIntBE(Number(changes), 13, 5)
+  bytes.writeBigInt64BE(BigInt(time), 18)
+  const numbers = bytes.subarray(0, NUMBERS_BYTES)
+  bytes.writeUInt32BE(checksumOf(numbers, table, tokenHash), NUMBERS_BYTES)
+  return bytes.toString('base64url')
 }
 
 /** @returns undefined for a cursor of another list or connection, or none at all */
@@ -63,20 +77,30 @@ export function parseCursor(
   table: TransactionTable,
   tokenHash: Buffer,
 ): Cursor | undefined {
-  if (text === START) return { number: 0n, start: 0n }
-  if (!/^[A-Za-z0-9_-]{27}$/.test(text)) return undefined
+  if (text === START) return EMPTY
+  // A cursor of release 1.0.0 has no version, so it expires.
+  if (/^[\w-]{27}$/.test(text)) return { ...EMPTY, number: 1n }
+  if (!/^[\w-]{40}$/.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')
-  const isBound = bytes.toString('hex', 16) === bindingOf(table, tokenHash)
-  const [number, start] = [bytes.readBigInt64BE(), bytes.readBigInt64BE(8)]
-  return isBound && number >= 0n && start >= 0n ? { number, start } : undefined
+  const checksum = checksumOf(bytes.subarray(0, NUMBERS_BYTES), table, tokenHash)
+  if (checksum !== bytes.readUInt32BE(NUMBERS_BYTES)) return undefined
+  return {
+    number: bytes.readBigInt64BE(),
+    start: bytes.readUIntBE(8, 5),
+    version: `${bytes.readUIntBE(13, 5)}.${bytes.readBigInt64BE(18)}`,
+  }
 }
 
 // $1 to $3 identify the caller and the connection.
 const since = parameter<string>(4, 'bigint')
 const limit = parameter<number>(5, 'bigint')
+const version = parameter<string>(6, 'bigint')
 
-/** Columns after LOOKUP_COLUMNS. `next_page`: change number at which the next page starts, if any. */
-const COLUMNS = ['horizon', 'next_page', 'removed'] as const
+/**
+ * Columns after LOOKUP_COLUMNS. `known`: earlier version with the number of the cursor's version.
+ * `next_page`: change number at which the next page starts, if any.
+ */
+const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
 
 /**
  * Compiles the statement for the changes of a list since a change number: rows in their latest state, and
@@ -96,32 +120,37 @@ export function changeFeed(table: TransactionTable, item: TObject) {
         .select([
           ...lookupColumns(totalOfAll(table)),
           'c.change_horizon as horizon',
+          sql<string>`(
+            select ${dataVersionOf('v')} from connection_version v
+            where v.connection_id = ${keyParameter} and c.id is not null
+              and ${since} > 0 and v.data_version = ${version})`.as('known'),
           'next.change_number as next_page',
           sql<string>`case when c.id is not null then ${removed(table)} end`.as('removed'),
         ]),
     rows: sql`
-      t.change_number > ${since}
-      and (lookup.next_page is null or t.change_number < lookup.next_page)
+      t.change_number > ${since} and ${isBefore('t', 'lookup.next_page')}
       order by t.change_number limit ${limit}`,
   })
   const list = async (db: Database, request: ChangesRequest): Promise<ReadResponse> => {
     let nextCursor: string | undefined
-    const { number: position, start } = request.since
-    const values = [String(position), String(request.limit)]
+    const { number: position, start, version } = request.since
+    const changes = version.slice(0, version.indexOf('.'))
+    const values = [String(position), String(request.limit), changes]
     // Most polls of a complete copy find no changes. A lookup is then enough (docs/performance.md).
-    const isComplete = (position & LAST_ORDINAL) === LAST_ORDINAL
-    const knownChanges = isComplete ? String(position >> ORDINAL_BITS) : undefined
-    const read = { ...request, knownChanges }
+    const copied = position === lastOf(changes) ? version : undefined
+    const read = { ...request, copied }
     const response = await readResponse(db, query, read, values, (lookup) => {
-      const [horizon, nextPage, removedIds] = lookup.extra
-      const newest = (BigInt(changesOf(lookup)) << ORDINAL_BITS) | LAST_ORDINAL
-      const latest = position > start ? position : start
-      const isKnown = latest >= BigInt(horizon ?? 0) && latest <= newest
-      if (position > 0n && !isKnown) throw new CursorExpired()
+      const [horizon, known, nextPage, removedIds] = lookup.extra
+      const isKnown = version === lookup.version || version === known
+      const startNumber = lastOf(start)
+      const latest = position > startNumber ? position : startNumber
+      if (position > 0n && !(isKnown && latest >= BigInt(horizon ?? 0))) throw new CursorExpired()
       const hasMore = typeof nextPage === 'string'
+      const newest = changesOf(lookup)
       const next = {
-        number: hasMore ? BigInt(nextPage) - 1n : newest,
-        start: position > 0n ? start : newest,
+        number: hasMore ? BigInt(nextPage) - 1n : lastOf(newest),
+        start: position > 0n ? start : Number(newest),
+        version: lookup.version,
       }
       const cursor = formatCursor(next, table, request.tokenHash)
       if (hasMore) nextCursor = cursor
@@ -135,6 +164,12 @@ export function changeFeed(table: TransactionTable, item: TObject) {
     return { ...response, nextCursor }
   }
   return { list, query }
+}
+
+/** Compares with the next page, if there is one, in a form that limits the range of the index. */
+function isBefore(table: string, nextPage: string) {
+  return sql`${sql.ref(`${table}.change_number`)} <
+    case when ${sql.ref(nextPage)} is null then 9223372036854775807 else ${sql.ref(nextPage)} end`
 }
 
 /** Selects the change number after the page: that of the first change beyond `limit`. */
@@ -167,7 +202,7 @@ function removed(table: TransactionTable) {
     select string_agg(distinct '"' || r.${id} || '"', ',') from ${sql.table(`${table}_removal`)} r
     where r.connection_id = ${keyParameter} and c.id is not null
       and r.change_number > ${since} and ${since} > 0
-      and (next.change_number is null or r.change_number < next.change_number)
+      and ${isBefore('r', 'next.change_number')}
       and r.${id} is distinct from (select t.${id} from ${sql.table(table)} t
         where t.connection_id = ${keyParameter} and t.${id} >= r.${id}
         order by t.${id} limit 1))`

@@ -62,7 +62,7 @@ export function connectionOfApp(method: AuthMethod) {
           'c.portfolio_transactions',
           'c.account_transactions',
           'c.change_horizon',
-          dataVersion.as('version'),
+          dataVersionOf('c').as('version'),
         ])
         .as('c'),
     (join) => join.onTrue(),
@@ -73,8 +73,9 @@ export function connectionOfApp(method: AuthMethod) {
  * Data version: `<changes>.<microseconds since 1970 of the last change>`. The time makes versions
  * unique after a restore: new rows never get an old version.
  */
-const dataVersion = sql<string>`
-  c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint`
+export const dataVersionOf = (table: 'c' | 'v') => sql<string>`
+  ${sql.ref(`${table}.data_version`)} || '.' ||
+    (extract(epoch from ${sql.ref(`${table}.changed_at`)}) * 1000000)::bigint`
 
 /** Data version without its time: it counts the changes of the connection. */
 export const changesOf = ({ version }: Lookup): string => version.slice(0, version.indexOf('.'))

@@ -9,7 +9,6 @@ import { compile, type Parameter, type Statement } from '../postgres/statements.
 import { columnOf, exactDecimals } from '../schemas/fields.ts'
 import { type AuthMethod, type Caller, DataChanged, forEachAuthMethod } from './caller.ts'
 import {
-  changesOf,
   keyParameter,
   LOOKUP_COLUMNS,
   type Lookup,
@@ -33,8 +32,8 @@ export interface ConnectionRequest {
   version?: string | undefined
   /** Data versions that the client has of this representation; `*` matches any. */
   knownVersions: string[]
-  /** Number of changes that the client has, see changesOf(). With the same number, there are no rows. */
-  knownChanges?: string | undefined
+  /** Version of which the client has all rows. With the same version, there are no rows. */
+  copied?: string | undefined
 }
 
 export interface ReadResponse {
@@ -136,13 +135,13 @@ export async function readRows(
   request: ConnectionRequest,
   values: Parameter[],
 ): Promise<ReadRows> {
-  const { context, caller, knownVersions, knownChanges } = request
+  const { context, caller, knownVersions, copied } = request
   const keys = [caller.credential, request.tokenHash, request.connectionKey]
   let known: ReadRows | undefined
-  if (knownChanges !== undefined || (knownVersions.length > 0 && knownVersions[0] !== '*')) {
+  if (copied !== undefined || (knownVersions.length > 0 && knownVersions[0] !== '*')) {
     known = await readLookup(db, query, request, keys)
     if (knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
-    if (changesOf(known.lookup) === knownChanges) return known
+    if (known.lookup.version === copied) return known
   }
   const statement = query.statements[caller.method]
   const replica = db.replica?.(request.tokenHash)

@@ -4,6 +4,7 @@ import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
 import { operatorHere } from '../operator/operator-process.ts'
 import { addCaller, addresses, type Caller, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { expireCursors } from '../support/state.ts'
 import { type Access, type Driver, type ListName, type Row, startDrivers } from './drivers.ts'
 import { accessOf, idOf, readList, tableOf } from './service.ts'
 
@@ -122,7 +123,7 @@ for (const [language, client] of clients) {
     const access = accessOf(service, caller)
     const copy: Copy = { rows: new Map() }
     await refresh(client, access, 'portfolio', copy)
-    await operatorHere(['expire-cursors'], { DATABASE_URL: service.databaseUrl })
+    await expireCursors(db)
     const expired = await client.sync(access, 'portfolio', copy.cursor)
     t.strictSame(expired, { pages: [], result: { status: 'cursor_expired' } })
     const empty: Copy = { rows: new Map() }

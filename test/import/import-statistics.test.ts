@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { pruneRemovals } from '../../src/operator/cursors.ts'
+import { pruneCursors } from '../../src/operator/cursors.ts'
 import { deleteApp, deleteConnection } from '../../src/operator/deletion.ts'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
@@ -112,7 +112,7 @@ for (const analyzed of [0, 60]) {
       const corrected = lines((row) => `${line(row).slice(0, -1)},${description}}`, ROWS, 2 * ROWS)
       await isLinear(`${type}: correction`, () => load(id, type, corrected))
     }
-    await isLinear('prune', () => pruneRemovals(db, -1))
+    await isLinear('prune', () => pruneCursors(db, -1))
     await isLinear('deletion of a connection', () => deleteConnection(db, id))
     for (let number = 0; number < 50; number += 1) {
       const connection = await addConnection(db, appId)

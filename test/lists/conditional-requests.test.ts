@@ -211,8 +211,9 @@ t.test('ETag: it does not depend on the connection token or the path (contract 2
   const other = await addConnection(db, appId, `another token ${connection.token}`)
   const state = { data_version: '7', changed_at: '2025-03-14T15:42:07.123456Z' }
   for (const { id } of [connection, other]) {
-    await sql`update connection set data_version = ${state.data_version}::bigint,
-      changed_at = ${state.changed_at}::timestamptz where id = ${id}::bigint`.execute(db)
+    const update = (set: unknown) => sql`update connection set ${set} where id = ${id}`.execute(db)
+    await update(sql`data_version = ${state.data_version}`)
+    await update(sql`changed_at = ${state.changed_at}`)
   }
   const etagOf = async (path: string) => (await get(path, { token })).headers.get('etag')
   t.equal(await etagOf(connection.portfolio), await etagOf(other.portfolio))

@@ -138,11 +138,11 @@ t.test('order without the indexes: that of the statements (contract 8)', async (
     const isFeed = kind === ' changes'
     const offset = kind === ' later page' ? ['0'] : []
     const list = kind ? ['-infinity', 'infinity', '100', ...offset] : []
-    const parameters = isFeed ? ['0', '100'] : list
+    const parameters = isFeed ? ['0', '100', '0'] : list
     const values = [tokenHash(token), hash, connectionKey(hash), ...parameters]
     const { rows } = await owner.query({ text, values, rowMode: 'array' })
     // The first row is the lookup; its columns come before those of the list.
-    const column = LOOKUP_COLUMNS.length + (isFeed ? 3 : 0)
+    const column = LOOKUP_COLUMNS.length + (isFeed ? 4 : 0)
     const found = rows.slice(1).map((row) => row[column])
     t.strictSame(found, isFeed ? ids[table] : ids[table]?.toSorted().toReversed(), title)
   }

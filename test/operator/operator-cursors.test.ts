@@ -4,6 +4,7 @@ import { createDatabase } from '../support/database.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, type Caller, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { expireCursors } from '../support/state.ts'
 import { operatorHere } from './operator-process.ts'
 
 const { url } = await createDatabase(t)
@@ -49,14 +50,14 @@ for (const list of listNames) {
     await replaceRows(caller, list, 399)
 
     const { json, stdout } = await run('prune', '--json')
-    t.same(json(), { days: 400, removals: 1, connections: 1 }, stdout)
+    t.match(json(), { days: 400, removals: 1, connections: 1 }, stdout)
     t.equal(await removals(list, caller), 1)
     isProblem(t, await since(caller, list, first), 'cursor_expired')
     t.same((await since(caller, list, second)).json().removed, [id])
     t.equal((await since(other, list, ofOther)).status, 200, 'another connection')
     t.equal(
       (await run('prune')).stdout,
-      '0 removals deleted; older cursors of 0 connections expired.\n',
+      '0 removals and 0 versions deleted; older cursors of 0 connections expired.\n',
     )
     t.same((await since(caller, list, 'start')).json().totalItems, 1)
   })
@@ -76,26 +77,23 @@ t.test('prune with fewer days than guaranteed: only with --yes', async (t) => {
   isProblem(t, await since(caller, 'account', cursor), 'cursor_expired')
 })
 
-t.test('expire-cursors: each cursor returns 410, and new ones work', async (t) => {
+t.test('prune: a cursor returns 410 after 400 days without its version', async (t) => {
   const caller = await addCaller(db)
-  for (const list of listNames) await lists[list].add(db, caller.connection, {})
-  const old = { portfolio: '', account: '' }
-  for (const list of listNames) old[list] = await cursorOf(caller, list)
-  const etag = String((await since(caller, 'account', 'start')).headers.get('etag'))
-  t.match((await run('expire-cursors')).stdout, /^All cursors of \d+ connections have expired\.\n$/)
-  for (const list of listNames) {
-    isProblem(t, await since(caller, list, old[list]), 'cursor_expired')
-    const next = await cursorOf(caller, list)
-    const id = await replaceRows(caller, list, 0)
-    const page = (await since(caller, list, next)).json()
-    t.equal(page.removed.length, 1)
-    t.match(JSON.stringify(page.items), id)
-    isProblem(t, await since(caller, list, old[list]), 'cursor_expired')
+  const { id } = caller.connection
+  const cursors: string[] = []
+  for (const daysAgo of [900, 500, 401, 399]) {
+    await lists.account.add(db, caller.connection, {})
+    await sql`update connection set changed_at = now() - make_interval(days => ${daysAgo})
+      where id = ${id}`.execute(db)
+    cursors.push(await cursorOf(caller, 'account'))
   }
-  t.not((await since(caller, 'account', 'start')).headers.get('etag'), etag)
-  const before = await cursorOf(caller, 'account')
-  t.ok((await run('expire-cursors', '--json')).json().connections > 0)
-  isProblem(t, await since(caller, 'account', before), 'cursor_expired', 'the second time')
+  t.match((await run('prune', '--json')).json(), { versions: 3, removals: 0, connections: 0 })
+  const statuses = () =>
+    Promise.all(cursors.map(async (cursor) => (await since(caller, 'account', cursor)).status))
+  t.same(await statuses(), [410, 410, 200, 200])
+  await lists.account.add(db, caller.connection, {})
+  t.equal((await run('prune')).code, 0)
+  t.same(await statuses(), [410, 410, 200, 200], 'the last version was current until now')
 })
 
 /** Reads a copy in pages. @returns its number of rows, or the status of the first error */
@@ -130,7 +128,7 @@ for (const list of listNames) {
     await remove(removed, 401)
     t.equal((await run('prune')).code, 0)
     t.equal(await copyOf(caller, list, 2), '5 of 5', 'after prune')
-    t.equal((await run('expire-cursors')).code, 0)
+    await expireCursors(db)
     t.equal(await copyOf(caller, list, 2), '5 of 5', 'after expiry')
     await add()
     const path = `${connection[list]}?limit=2&since=`

@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { accountLine, portfolioLine, prepareImport } from '../import/importing.ts'
+import { COLUMN, type List, TABLE } from '../lists/model/changes.ts'
+import { setReplica } from '../support/state.ts'
 import { operatorHere } from './operator-process.ts'
 
 const { url, db, run, newConnection } = await prepareImport(t)
@@ -9,15 +11,23 @@ const verify = (...flags: string[]) => operatorHere(['verify', ...flags], { DATA
 t.test('Correct row counts: exit code 0', async (t) => {
   const connection = await newConnection()
   await run('portfolio-transactions', connection, portfolioLine(1))
-  t.match(await verify(), { code: 0, stdout: 'The row counts agree with 1 row of 1 connection.\n' })
+  t.match(await verify(), {
+    code: 0,
+    stdout: 'The row counts and change numbers agree with 1 row of 1 connection.\n',
+  })
   await newConnection()
   await run('portfolio-transactions', connection, portfolioLine(2))
   await run('account-transactions', connection, accountLine(1))
   t.match(await verify(), {
     code: 0,
-    stdout: 'The row counts agree with 3 rows of 2 connections.\n',
+    stdout: 'The row counts and change numbers agree with 3 rows of 2 connections.\n',
   })
-  t.same((await verify('--json')).json(), { connections: 2, rows: 3, differences: [] })
+  t.same((await verify('--json')).json(), {
+    connections: 2,
+    rows: 3,
+    differences: [],
+    numbers: [],
+  })
 })
 
 t.test('Concurrent writes: row counts agree in every snapshot', async (t) => {
@@ -34,7 +44,7 @@ t.test('Concurrent writes: row counts agree in every snapshot', async (t) => {
   const written = Promise.all(imports).finally(() => {
     writing = false
   })
-  do t.match((await verify('--json')).json(), { differences: [] })
+  do t.match((await verify('--json')).json(), { differences: [], numbers: [] })
   while (writing)
   await written
 })
@@ -73,3 +83,41 @@ t.test('Wrong row counts: each is listed, exit code 1, nothing is changed', asyn
   t.match(stdout, new RegExp(`${id} +portfolio_transaction +all +7 +3\n`))
   t.same((await verify('--json')).json().differences, expected)
 })
+
+for (const [list, table] of Object.entries(TABLE) as [List, string][]) {
+  t.test(`Wrong change numbers, ${list}: each problem is listed, exit code 1`, async (t) => {
+    const { id } = await newConnection()
+    const line = list === 'portfolio' ? portfolioLine : accountLine
+    const lines = [1, 2, 3, 4, 5, 6, 7].map((row) => line(row))
+    await run(`${list}-transactions`, { id }, lines.join('\n'))
+    const key = sql.ref(COLUMN[list])
+    const rows = sql.table(table)
+    const number = (row: number, value: string) => sql`
+      update ${rows} set change_number = ${sql.raw(value)}
+      where connection_id = ${id} and change_number & 1023 = ${row}`
+    await db.transaction().execute(async (transaction) => {
+      await setReplica(transaction)
+      await number(1, '0').execute(transaction)
+      await number(2, '(9::bigint << 31) + 2').execute(transaction)
+      await number(3, 'change_number + 1').execute(transaction)
+      await sql`insert into ${sql.table(`${table}_removal`)} (connection_id, change_number, ${key})
+        select connection_id, change_number + 1000, ${key} from ${rows}
+        where connection_id = ${id} and change_number & 1023 in (5, 6)`.execute(transaction)
+    })
+    const { code, json } = await verify('--json')
+    t.equal(code, 1)
+    const wrong = { connectionId: id, table }
+    t.same(json().numbers, [
+      { ...wrong, problem: 'doubled', rows: 2 },
+      { ...wrong, problem: 'of no version', rows: 2 },
+      { ...wrong, problem: 'older than removal', rows: 2 },
+    ])
+    t.match(
+      (await verify()).stdout,
+      new RegExp(`Change numbers are wrong:\n(.*\n)+${id} +${table} +doubled +2\n`),
+    )
+    // A statement that writes the rows gives them new numbers.
+    await sql`update ${rows} set amount = amount where connection_id = ${id}`.execute(db)
+    t.same((await verify('--json')).json().numbers, [])
+  })
+}

@@ -10,8 +10,8 @@ import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { createDatabase, openPool } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { statements } from '../support/statements.ts'
-import { fillTables } from './plans/data.ts'
-import { allNodes, explain, type PlanNode, rowsRead, tableOf } from './plans/plan.ts'
+import { FIRST_REMOVAL, FIRST_ROW, fillFeed, fillTables } from './plans/data.ts'
+import { allNodes, explain, type PlanNode, rowsOfNode, rowsRead, tableOf } from './plans/plan.ts'
 
 /** Index condition that finds the rows of each table. */
 const DAY_RANGE = /connection_id = .*effective_day >= .*effective_day <= /
@@ -23,6 +23,7 @@ const KEYS: Record<string, RegExp> = {
   app: /client_id = /,
   app_token: /token_hash\S* = /,
   connection: /app_id = .*\bid = /,
+  connection_version: /connection_id = .*data_version = /,
   portfolio_transaction: DAY_RANGE,
   portfolio_transaction_day: DAYS_OF_MONTH,
   portfolio_transaction_month: MONTHS,
@@ -97,6 +98,39 @@ t.test(
     const absent = { ...range, connection: 'connection 8' }
     await cost('some days of an unknown connection', { ...absent, of: ' of days' }, 0, 0)
     await cost('a range of an unknown connection', { ...absent, of: ' of months' }, 0, 0)
+  },
+)
+
+t.test(
+  'changes: no node reads more rows than a page has, whatever is before and after it',
+  async (t) => {
+    const { url, db } = await database(t)
+    const [removals, rows] = [100_000, 30_000]
+    await fillFeed(db, removals, rows)
+    const pool = await sessionsOfService(t, db, url)
+    const statement = statements.get('portfolio_transaction changes by tokenHash') as Statement
+    const keys = [literal('app'), literal('connection'), connectionKey(tokenHash('connection'))]
+    const check = async (statistics: string) => {
+      for (const [place, since] of Object.entries({
+        'at the start': 0n,
+        'before the removals': 1n,
+        'among the removals': FIRST_REMOVAL + BigInt(removals / 2),
+        'shortly before their end': FIRST_REMOVAL + BigInt(removals - 500),
+        'among the rows': FIRST_ROW + BigInt(rows / 2),
+        'at the end': FIRST_ROW + BigInt(rows),
+      }))
+        for (const limit of [1, 1_000]) {
+          const plan = await explain(pool, statement, [...keys, String(since), String(limit), '1'])
+          const most = allNodes(plan).map(
+            (node) => `${rowsOfNode(node)}`.padStart(9) + node['Node Type'],
+          )
+          const read = Math.max(...allNodes(plan).map(rowsOfNode))
+          t.ok(read <= limit + 1, `${statistics}, ${place}, limit ${limit}: ${read} rows`, { most })
+        }
+    }
+    await check('no statistics')
+    await sql`analyze`.execute(db)
+    await check('statistics')
   },
 )
 

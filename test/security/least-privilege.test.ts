@@ -26,6 +26,7 @@ const WHOLE = [
   'account_transaction_month',
   'account_transaction_removal',
   'assets_transfer_order',
+  'connection_version',
   'portfolio_transaction',
   'portfolio_transaction_day',
   'portfolio_transaction_month',

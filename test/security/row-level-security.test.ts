@@ -24,7 +24,7 @@ t.test('no setting: no row of any table is visible', async (t) => {
   const derived = ROWS.slice(0, 2).flatMap((table) =>
     ['day', 'month', 'removal'].map((suffix) => `${table}_${suffix}`),
   )
-  for (const table of [...CLOSED, ...derived]) {
+  for (const table of [...CLOSED, ...derived, 'connection_version']) {
     const column = { app: 'id', app_token: 'app_id', connection: 'id' }[table] ?? 'connection_id'
     t.ok((await owner.query(`select ${column} from ${table}`)).rows.length > 0, `${table} has rows`)
     t.same((await service.query(`select ${column} from ${table}`)).rows, [], table)
@@ -128,7 +128,7 @@ function valuesOf(title: string, app: { clientId: string; hash: Buffer }, connec
   const caller = title.endsWith('clientId') ? app.clientId : app.hash
   const offset = title.includes('later page') ? ['0'] : []
   const page = title.includes('page') ? ['-infinity', 'infinity', '10', ...offset] : []
-  const list = title.includes('changes') ? ['1', '10'] : page
+  const list = title.includes('changes') ? ['1', '10', '1'] : page
   return [caller, ...lookup(connection), ...list]
 }
 

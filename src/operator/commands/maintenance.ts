@@ -6,7 +6,7 @@ import { seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
 import { examples, type Report, type Run } from '../command.ts'
-import { expireCursors, GUARANTEED_DAYS, pruneRemovals } from '../cursors.ts'
+import { GUARANTEED_DAYS, pruneCursors } from '../cursors.ts'
 import { UsageError } from '../errors.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
@@ -52,24 +52,10 @@ export function addMaintenanceCommands(
   addDemo(program, run)
   program
     .command('verify')
-    .description('count all rows, and report wrong row counts: the API takes totals from them')
+    .description('compare all rows with the row counts and change numbers, which the API uses')
     .addHelpText('after', examples('verify'))
     .action(() => run(async ({ db }) => reportOf(await verifyRowCounts(db))))
   addPrune(program, run)
-  program
-    .command('expire-cursors')
-    .description(
-      'make all cursors of changes return 410. Necessary after a restore, a recovery to a point in ' +
-        'time, or a failover that lost commits',
-    )
-    .addHelpText('after', examples('expire-cursors'))
-    .action(() =>
-      run(async ({ db }) => {
-        const connections = await expireCursors(db)
-        const text = `All cursors of ${pluralize(connections, 'connection')} have expired.`
-        return { json: { connections }, text }
-      }),
-    )
 }
 
 function addDemo(program: Command, run: Run): void {
@@ -100,8 +86,13 @@ function daysToAdvance(value: string): number {
 function addPrune(program: Command, run: Run): void {
   program
     .command('prune')
-    .description('delete the ids of rows removed long ago; cursors from before return 410')
-    .option('--days <n>', 'keep the ids of the last n days', wholeDays, GUARANTEED_DAYS)
+    .description('delete what only old cursors need; they return 410')
+    .option(
+      '--days <n>',
+      'keep removals and versions of the last n days',
+      wholeDays,
+      GUARANTEED_DAYS,
+    )
     .option('--yes', `accept less than the ${GUARANTEED_DAYS} days that the API guarantees`)
     .addHelpText('after', examples('prune', 'prune --days 800'))
     .action(async ({ days, yes }: { days: number; yes?: true }) => {
@@ -111,10 +102,11 @@ function addPrune(program: Command, run: Run): void {
         )
       }
       await run(async ({ db }) => {
-        const json = await pruneRemovals(db, days)
-        const removals = `${pluralize(json.removals, 'removal')} deleted`
+        const json = await pruneCursors(db, days)
+        const removals = pluralize(json.removals, 'removal')
+        const versions = pluralize(json.versions, 'version')
         const horizons = `older cursors of ${pluralize(json.connections, 'connection')} expired`
-        return { json, text: `${removals}; ${horizons}.` }
+        return { json, text: `${removals} and ${versions} deleted; ${horizons}.` }
       })
     })
 }
@@ -138,11 +130,25 @@ async function requireDemonstration(db: Kysely<Tables>): Promise<void> {
 
 function reportOf(json: Verification): Report {
   const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
-  if (json.differences.length === 0) return { json, text: `The row counts agree with ${extent}.` }
-  const headings = ['connection', 'table', 'period', 'booked', 'counted']
-  const rows = json.differences.map((difference) => {
-    const { connectionId, period, booked, counted } = difference
-    return [connectionId, difference.table, period ?? 'all', booked, counted]
-  })
-  return { json, text: `The row counts are wrong:\n${table(headings, rows)}`, failed: true }
+  const failures: string[] = []
+  if (json.differences.length > 0) {
+    const headings = ['connection', 'table', 'period', 'booked', 'counted']
+    const rows = json.differences.map((difference) => {
+      const { connectionId, period, booked, counted } = difference
+      return [connectionId, difference.table, period ?? 'all', booked, counted]
+    })
+    failures.push(`The row counts are wrong:\n${table(headings, rows)}`)
+  }
+  if (json.numbers.length > 0) {
+    const headings = ['connection', 'table', 'number', 'rows']
+    const rows = json.numbers.map((wrong) => [
+      wrong.connectionId,
+      wrong.table,
+      wrong.problem,
+      wrong.rows,
+    ])
+    failures.push(`Change numbers are wrong:\n${table(headings, rows)}`)
+  }
+  if (failures.length > 0) return { json, text: failures.join('\n'), failed: true }
+  return { json, text: `The row counts and change numbers agree with ${extent}.` }
 }

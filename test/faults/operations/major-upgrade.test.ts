@@ -85,7 +85,7 @@ t.test('200: PostgreSQL 15 to 18 with imports, and no request fails', async (t) 
       'postgres://SUPERUSER@OLD/investments': oldUrl,
     }),
   )
-  t.match(output, /The row counts agree with \d+ rows of 4 connections/)
+  t.match(output, /The row counts and change numbers agree with \d+ rows of 4 connections/)
 
   for (const instance of instances)
     await instance.restart({ environment: { DATABASE_URL: newLogin.href } })

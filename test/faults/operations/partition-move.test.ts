@@ -34,7 +34,7 @@ t.test('200: the move to partitions: no request fails, and no response changes',
     'rows.dump': `${folder}/rows.dump`,
   }
   const output = await runShell(t, fillIn(move, values), libpqVariables(server.url))
-  t.match(output, /The row counts agree with 18000 rows of 3 connections/)
+  t.match(output, /The row counts and change numbers agree with 18000 rows of 3 connections/)
   assertAllAnswered(t, await stop())
 
   const partitions = `select count(*)::int from pg_inherits where inhparent = 'portfolio_transaction'::regclass`

@@ -80,7 +80,7 @@ t.test(
     const recovered = onPort(url, server.port)
     const OWNER = 'postgres://OWNER@HOST/investments'
     const output = await runShell(t, fillIn(check, { [OWNER]: recovered }))
-    t.match(output, /The row counts agree with 1801 rows/)
+    t.match(output, /The row counts and change numbers agree with 1801 rows/)
 
     const after = await startServiceProcess(t, { DATABASE_URL: onPort(login, server.port) })
     t.same(await recordOk(after.url, requests), golden, 'rows, totals and ETags of that time')

@@ -21,13 +21,18 @@ export interface Page {
   hasMore: boolean
 }
 
-type Get = Service['get']
+export type Get = Service['get']
 
 /** A client's copy: rows by id, as JSON with the digits of the response. */
 export interface Copy {
   rows: Map<string, string>
   cursor: string
+  /** Data-Version of the response that had the cursor. */
+  version?: string
 }
+
+/** The service has expired the cursor (410). */
+export class Expired extends Error {}
 
 export const newCopy = (): Copy => ({ rows: new Map(), cursor: 'start' })
 
@@ -43,10 +48,11 @@ function itemsOf(text: string): string[] {
 }
 
 const limits = [1, 2, 3, 7, 1000]
-const oneOf = <T>(values: readonly T[]) => values[Math.floor(Math.random() * values.length)] as T
+export const oneOf = <T>(values: readonly T[]) =>
+  values[Math.floor(Math.random() * values.length)] as T
 
 /** Reads one page into a copy. A client that crashes keeps neither rows nor cursor. */
-async function readPage(
+export async function readPage(
   get: Get,
   list: List,
   { token, connection }: Caller,
@@ -55,7 +61,8 @@ async function readPage(
 ) {
   const limit = oneOf(limits)
   const path = `${connection[list]}?since=${copy.cursor}&limit=${limit}`
-  const { status, text, json } = await get(path, { token })
+  const { status, headers, text, json } = await get(path, { token })
+  if (status === 410) throw new Expired()
   if (status !== 200) throw new Error(`${status} ${text}`)
   const page: Page = json()
   const texts = itemsOf(text)
@@ -68,6 +75,7 @@ async function readPage(
   for (const [index, id] of ids.entries()) copy.rows.set(id, texts[index] as string)
   for (const id of page.removed) copy.rows.delete(id)
   copy.cursor = page.nextCursor
+  copy.version = String(headers.get('data-version'))
   return page
 }
 
@@ -139,7 +147,7 @@ export async function followChanges(t: Test, { get, db, pool }: Feed, rounds: nu
 }
 
 /** Imports, inserts, updates or deletes some rows, sometimes in a transaction that is rolled back. */
-async function write(
+export async function write(
   { db, pool }: Omit<Feed, 'get'>,
   list: List,
   { connection }: Caller,

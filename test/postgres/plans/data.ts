@@ -29,5 +29,33 @@ export async function fillTables(db: Kysely<Tables>): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db)
 }
 
+/** Number of the first removal and of the first row of fillFeed(). */
+export const FIRST_REMOVAL = 1n << 31n
+export const FIRST_ROW = 2n << 31n
+
+/**
+ * Adds a connection of the app `app`, with the token `connection`: removals, then rows. Without triggers, because
+ * they take longer.
+ */
+export async function fillFeed(db: Kysely<Tables>, removals: number, rows: number): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    for (const statement of [
+      'set local session_replication_role = replica',
+      `insert into app (name) values ('app')`,
+      `insert into app_token (app_id, token_hash) select id, sha256('app') from app where name = 'app'`,
+      `insert into connection (id, app_id, token_hash, data_version)
+        select ${keySql('hash')}, id, hash, 3 from app, sha256('connection') hash where name = 'app'`,
+      `insert into portfolio_transaction_removal (connection_id, change_number, transaction_id)
+        select id, ${FIRST_REMOVAL} + n, gen_random_uuid() from connection, ${numbers(removals)}
+        where token_hash = sha256('connection')`,
+      `insert into portfolio_transaction
+          (connection_id, change_number, transaction_id, portfolio_id, type, operation_date_day)
+        select id, ${FIRST_ROW} + n, gen_random_uuid(), app_id, 'BUY', ${day}
+        from connection, ${numbers(rows)} where token_hash = sha256('connection')`,
+    ])
+      await sql.raw(statement).execute(transaction)
+  })
+}
+
 const numbers = (count: number) => `generate_series(1, ${count}) n`
 const day = `date '2025-01-01' + n % ${DAYS}`

@@ -8,6 +8,7 @@ export interface PlanNode {
   'Index Cond'?: string
   'Actual Rows'?: number
   'Actual Loops'?: number
+  'Rows Removed by Filter'?: number
   Plans?: PlanNode[]
 }
 
@@ -46,9 +47,15 @@ export function tableOf(node: PlanNode): string | undefined {
   return node['Relation Name']?.replace(/_\d+$/, '')
 }
 
+/** Returns the number of rows that a node read, with those that it did not return. */
+export function rowsOfNode(node: PlanNode): number {
+  const read = (node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0)
+  return read * (node['Actual Loops'] ?? 0)
+}
+
 /** Returns the number of rows that the statement read from a table. */
 export function rowsRead(plan: PlanNode, table: string): number {
   return allNodes(plan)
     .filter((node) => tableOf(node) === table)
-    .reduce((sum, node) => sum + (node['Actual Rows'] ?? 0) * (node['Actual Loops'] ?? 0), 0)
+    .reduce((sum, node) => sum + rowsOfNode(node), 0)
 }
