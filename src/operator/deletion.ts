@@ -24,6 +24,9 @@ async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<D
     .executeTakeFirstOrThrow()
 }
 
+/** Locks the tables before any connection, as TRUNCATE does: see "Write with SQL" in docs/operations.md. */
+const lockTables = (transaction: Kysely<Tables>) => countRows(transaction, [])
+
 export function describeRows(rows: DeletedRows): string {
   const portfolio = pluralize(rows.portfolioTransactions, 'portfolio transaction')
   const account = pluralize(rows.accountTransactions, 'account transaction')
@@ -37,6 +40,7 @@ export function describeRows(rows: DeletedRows): string {
  */
 export async function deleteConnection(db: Kysely<Tables>, id: string) {
   return await withoutTimeout(db, async (transaction) => {
+    await lockTables(transaction)
     const connection = await lockConnection(transaction, id)
     if (!connection) throw new OperatorError('The connection does not exist any more.')
     const rows = await countRows(transaction, [id])
@@ -56,6 +60,7 @@ export async function deleteApp(
   { name, withConnections }: { name: string; withConnections: boolean },
 ) {
   return await withoutTimeout(db, async (transaction) => {
+    await lockTables(transaction)
     const app = { id: await lockApp(transaction, name), name }
     // In the order of the triggers' locks, to prevent a deadlock.
     const found = await transaction
