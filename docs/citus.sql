@@ -38,6 +38,9 @@ begin
       from pg_constraint where contype = 'f' and confrelid = 'connection'::regclass loop
     execute step;
   end loop;
+  -- A unique index must have the column that distributes the table. `connection create` keeps the ids unique.
+  drop index connection_external_id;
+  create index connection_external_id on connection (app_id, external_id);
   perform create_distributed_table('connection', 'id');
   foreach name in array tables loop
     perform create_distributed_table(name, 'connection_id', colocate_with => 'connection');

@@ -4,6 +4,7 @@ import { up as transactions } from './0002-transactions.ts'
 import { up as rowCounts } from './0003-row-counts.ts'
 import { up as serviceRole } from './0004-service-role.ts'
 import { up as versions } from './0005-versions.ts'
+import { up as refreshes } from './0006-refreshes.ts'
 
 /** Migrations of this release by name, in order. */
 export const migrations: Record<string, Migration['up']> = {
@@ -12,4 +13,5 @@ export const migrations: Record<string, Migration['up']> = {
   '0003-row-counts': rowCounts,
   '0004-service-role': serviceRole,
   '0005-versions': versions,
+  '0006-refreshes': refreshes,
 }

@@ -8,6 +8,7 @@ import { addAppCommands } from './commands/app.ts'
 import { addConnectionCommands } from './commands/connection.ts'
 import { addImportCommands } from './commands/import.ts'
 import { addMaintenanceCommands } from './commands/maintenance.ts'
+import { addRefreshCommand } from './commands/refresh.ts'
 import { addTokenCommands } from './commands/token.ts'
 import { requireSchema, withDatabase } from './database.ts'
 import { explainDatabaseError, ImportRejected, UsageError } from './errors.ts'
@@ -18,7 +19,8 @@ export interface Io {
   /** The CLI reads DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS, SERVICE_DATABASE_PASSWORD and
    * CONNECTION_TOKEN. */
   environment: NodeJS.ProcessEnv
-  stdout(text: string): void
+  /** Resolves when the reader has taken the text; false: it has closed its input. */
+  stdout(text: string): Promise<boolean>
   stderr(text: string): void
   /** Aborted by SIGINT or SIGTERM, with the name of the signal as the reason. */
   signal: AbortSignal
@@ -33,15 +35,18 @@ export interface Io {
 export async function operate(argv: string[], io: Io): Promise<number> {
   const isJson = argv.includes('--json')
   let exitCode = 0
-  const run: Run = async (work, { anySchema = false } = {}) => {
+  const run: Run = async (work, { anySchema = false, sessions } = {}) => {
     const { DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS } = io.environment
     const config = readConfig({ DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS })
     const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
     const use = (url: string) =>
-      withDatabase(url, { signal: io.signal, notice }, async (database) => {
+      withDatabase(url, { signal: io.signal, notice, sessions }, async (database) => {
         if (!anySchema) await requireSchema(database)
         const report = await work(database, notice, config)
-        io.stdout(`${isJson ? escaped(JSON.stringify(report.json)) : printable(report.text)}\n`)
+        if (report.text !== undefined)
+          await io.stdout(
+            `${isJson ? escaped(JSON.stringify(report.json)) : printable(report.text)}\n`,
+          )
         if (report.failed) exitCode = 1
       })
     if (config.DATABASE_URL !== undefined) await use(config.DATABASE_URL)
@@ -52,7 +57,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   } catch (error) {
     const result = exitResult(error, argv.includes('--verbose'), io.signal)
     if (result.sentence) io.stderr(`${printable(result.sentence)}\n`)
-    if (isJson && result.exitCode > 0) io.stdout(`${escaped(JSON.stringify(result.json))}\n`)
+    if (isJson && result.exitCode > 0) await io.stdout(`${escaped(JSON.stringify(result.json))}\n`)
     exitCode = result.exitCode
   }
   return exitCode
@@ -70,7 +75,11 @@ function buildProgram(run: Run, { environment, stdout, stderr }: Io): Command {
     .option('--json', 'print one JSON object, for scripts (run npm with --silent)')
     .option('--verbose', 'print the stack of an unexpected error')
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ writeOut: stdout, writeErr: stderr, outputError: () => {} })
+    .configureOutput({
+      writeOut: (text) => void stdout(text),
+      writeErr: stderr,
+      outputError: () => {},
+    })
     .exitOverride()
   // An empty variable counts as not set.
   addMaintenanceCommands(program, run, environment.SERVICE_DATABASE_PASSWORD || undefined)
@@ -78,6 +87,7 @@ function buildProgram(run: Run, { environment, stdout, stderr }: Io): Command {
   addTokenCommands(program, run)
   addConnectionCommands(program, run)
   addImportCommands(program, run, environment.CONNECTION_TOKEN || undefined)
+  addRefreshCommand(program, run, stdout)
   return program
 }
 

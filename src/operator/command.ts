@@ -4,7 +4,8 @@ import type { OperatorDatabase } from './database.ts'
 
 /** Result of a command, for standard output. */
 export interface Report {
-  text: string
+  /** Undefined: the command has written its results itself. */
+  text?: string
   /** Replaces the text with --json. */
   json: object
   /** Sets exit code 1. */
@@ -18,8 +19,10 @@ export type Run = (
     notice: (sentence: string) => void,
     config: Config,
   ) => Promise<Report>,
-  /** `anySchema`: accepts a database with missing migrations. */
-  options?: { anySchema?: boolean },
+  /**
+   * `anySchema`: accepts a database with missing migrations. `sessions`: see withDatabase().
+   */
+  options?: { anySchema?: boolean; sessions?: number },
 ) => Promise<void>
 
 /** Call of the operator, for help and messages. */

@@ -12,34 +12,47 @@ export interface OperatorDatabase {
   db: Kysely<Tables>
   pool: pg.Pool
   signal: AbortSignal
+  /** Finds the primary again after a failover, if the URL names several hosts. */
+  findPrimary(): Promise<void>
 }
 
 const CONNECT_MS = 10_000
+/** Time in which the sessions of an interrupted command finish their transactions. */
+const FINISH_MS = 10_000
 
 interface Interruption {
   signal: AbortSignal
   /** Receives a sentence for each session that the command waits for. */
   notice: (sentence: string) => void
+  /** Number of sessions with pipelines. An interrupted command first finishes their work. */
+  sessions?: number | undefined
 }
 
 /** Opens the database at a URL, and closes its connections after `use`. An abort cancels the statements of `use`. */
 export async function withDatabase<T>(
   url: string,
-  { signal, notice }: Interruption,
+  { signal, notice, sessions }: Interruption,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
-  const opened = openPool(await primaryOf(url))
+  const opened = openPool(await primaryOf(url), sessions)
   const { pool, closeSockets } = opened
-  const cancelOnAbort = () => cancel(opened)
+  let cancelling: NodeJS.Timeout | undefined
+  const cancelOnAbort = () => {
+    cancelling = setTimeout(cancel, sessions === undefined ? 0 : FINISH_MS, opened)
+  }
+  const findPrimary = async () => {
+    pool.options.connectionString = await primaryOf(url)
+  }
   signal.addEventListener('abort', cancelOnAbort)
   const waits = setInterval(waitReporter(opened, notice), 1_000)
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   try {
     signal.throwIfAborted()
-    return await use({ db, pool, signal })
+    return await use({ db, pool, signal, findPrimary })
   } finally {
     signal.removeEventListener('abort', cancelOnAbort)
     clearInterval(waits)
+    clearTimeout(cancelling)
     await db.destroy()
     // Without a password, pg leaves its socket open until PostgreSQL's authentication_timeout (60 s).
     closeSockets()
@@ -62,7 +75,7 @@ interface OpenedPool {
   closeSockets(): void
 }
 
-function openPool(connectionString: string): OpenedPool {
+function openPool(connectionString: string, sessions?: number): OpenedPool {
   const sockets: Socket[] = []
   const pids = new Map<pg.ClientBase, number>()
   const pool = new pg.Pool({
@@ -73,7 +86,8 @@ function openPool(connectionString: string): OpenedPool {
       return socket
     },
     // One session runs the command, another one cancels its statement.
-    max: 3,
+    max: 2 + (sessions ?? 1),
+    pipeline: sessions !== undefined,
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,

@@ -32,7 +32,13 @@ try {
 
 process.exitCode = await operate(process.argv.slice(2), {
   environment: process.env,
-  stdout: (text) => process.stdout.write(text),
+  stdout: (text) =>
+    new Promise((resolve, reject) => {
+      process.stdout.write(text, (error) => {
+        if (error && (error as NodeJS.ErrnoException).code !== 'EPIPE') reject(error)
+        else resolve(!error)
+      })
+    }),
   stderr,
   signal: interrupt.signal,
   withEmbedded: async (dataDir, use) => {
@@ -45,6 +51,8 @@ process.exitCode = await operate(process.argv.slice(2), {
     })
   },
 })
+// Nobody reads the rest of an input that stays open.
+if (process.exitCode > 0) process.stdin.destroy()
 if (interrupt.signal.aborted) {
   // A read of a FIFO blocks process.exit(), so the process ends by the signal. Linux ignores the signal if
   // this is process 1 of a container. Then process.exit() ends it.

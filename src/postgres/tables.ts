@@ -56,6 +56,8 @@ interface ConnectionTable {
   data_version: ColumnType<BigInteger, never, never>
   changed_at: ColumnType<Date, never, never>
   change_horizon: ColumnType<BigInteger, never, BigInteger>
+  refreshed_at: Date | null
+  external_id: string | null
 }
 
 /** Earlier versions. */

@@ -79,7 +79,7 @@ t.test('Invalid JSON: reported with its position', async (t) => {
 })
 
 t.test('Line that is not an object: rejected', async (t) => {
-  const expected = 'a JSON object is expected on each line: one portfolio transaction'
+  const expected = 'a JSON object is expected: one portfolio transaction'
   const lines = ['7', '"x"', 'null', 'true', '[]', `[${one}]`]
   t.same(
     await problems(type, lines.join('\n')),

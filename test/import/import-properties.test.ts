@@ -9,10 +9,10 @@ import { portfolioLine, prepareImport } from './importing.ts'
 /** Validates a line without a database. */
 function problemsOf(line: string): string[] {
   const problems: string[] = []
-  const reader = new RowReader(rowTypes['portfolio-transactions'], {}, (reason) =>
+  const reader = new RowReader(rowTypes['portfolio-transactions'], (reason) =>
     problems.push(reason),
   )
-  reader.read(Buffer.from(`${line}\n`), 0, 1)
+  reader.read(Buffer.from(`${line}\n`), 0, 1, {})
   return problems
 }
 

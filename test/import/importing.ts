@@ -1,11 +1,8 @@
 import type pg from 'pg'
 import type { Test } from 'tap'
 import { ImportRejected } from '../../src/operator/errors.ts'
-import {
-  type ImportCounts,
-  importRows,
-  type Replacement,
-} from '../../src/operator/loading/import-rows.ts'
+import { type ImportCounts, importRows } from '../../src/operator/loading/import-rows.ts'
+import type { Replacement } from '../../src/operator/loading/merge.ts'
 import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 
 import type { Format } from '../../src/operator/loading/source.ts'

@@ -46,8 +46,9 @@ export async function operatorHere(args: string[], env: Record<string, string>):
   let [stdout, stderr] = ['', '']
   const code = await operate(args, {
     environment: env,
-    stdout: (written) => {
+    stdout: async (written) => {
       stdout += written
+      return true
     },
     stderr: (written) => {
       stderr += written

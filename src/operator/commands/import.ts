@@ -1,12 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { examples, nonEmpty, type Report, type Run } from '../command.ts'
 import { UsageError } from '../errors.ts'
-import {
-  type Imported,
-  type ImportOptions,
-  importRows,
-  type Replacement,
-} from '../loading/import-rows.ts'
+import { type Imported, type ImportOptions, importRows } from '../loading/import-rows.ts'
+import type { Replacement } from '../loading/merge.ts'
 import { type RowTypeName, rowTypes } from '../loading/row-types.ts'
 import { isDay } from '../loading/rules.ts'
 import { type Format, type Input, openInputs, READ_ONCE, type Source } from '../loading/source.ts'

@@ -3,17 +3,17 @@ import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { pluralize } from '../output.ts'
 import {
+  changeSteps,
   countRemovals,
-  type DateRange,
-  insertRows,
   LOAD_SETTINGS,
+  lacksMost,
   presentRows,
+  REFRESHED,
   REPLACE_SETTINGS,
+  type Replacement,
   type RowCounts,
   type RowSource,
   rangeValues,
-  removeOthers,
-  updateRows,
 } from './merge.ts'
 import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
 import type { Format, Source } from './source.ts'
@@ -33,12 +33,6 @@ export interface ImportOptions {
   /** Interrupts the import. */
   signal?: AbortSignal
   onProgress?: (progress: { step: 'Reading' | 'Writing'; rows: number }) => void
-}
-
-/** Range whose rows the input replaces. Transfer orders have no effective date, so they have no range. */
-export interface Replacement extends DateRange {
-  /** Accepts the removal of more than half of the rows in the range. */
-  yes?: boolean | undefined
 }
 
 export interface ImportCounts extends RowCounts {
@@ -134,8 +128,7 @@ async function write(
   const staged: RowSource = { from: 'import_row i', values: [] }
   const run = (text: string, ...values: string[]) => client.query(text, [connectionId, ...values])
   // The lock of the triggers: imports into one connection wait for each other from here on.
-  const lock = 'select data_version as version from connection where id = $1 for no key update'
-  const [connection] = (await run(lock)).rows
+  const [connection] = (await run(REFRESHED)).rows
   if (connection === undefined) throw new OperatorError('The connection does not exist any more.')
   const { present, updated } = await findPresent(client, type, connectionId, staged)
   const range = rangeValues(type, replace ?? {})
@@ -144,19 +137,21 @@ async function write(
   const removed = removals?.removed ?? 0
   const counts = { inserted: read - present, updated, unchanged: present - updated, removed }
   if (dryRun) return counts
-  if (removals && !replace.yes) requireMost(removals)
-  let version = BigInt(connection.version)
-  const change = async (rows: number, text: string) => {
-    version += 1n
-    if (rows > 0) await run(text, ...(type.hasChangeNumbers ? [String(version)] : []))
-    else version -= 1n
+  if (removals && !replace.yes && lacksMost(removals))
+    throw new OperatorError(
+      `The input lacks ${removed} of the ${pluralize(removals.present, 'row')} that it replaces; ` +
+        'nothing was imported. --yes removes them.',
+    )
+  const sources = {
+    all: staged,
+    added: { from: present > 0 ? NEW : staged.from, values: [] },
+    changed: { from: CHANGED, values: [] },
   }
-  await change(
-    counts.inserted,
-    insertRows(type, { ...staged, from: present > 0 ? NEW : staged.from }),
-  )
-  await change(updated, updateRows(type, { ...staged, from: CHANGED }))
-  if (removed > 0) await run(removeOthers(type, staged), ...range)
+  const { steps } = changeSteps(type, counts, sources, {
+    version: BigInt(connection.version),
+    range,
+  })
+  for (const [text, values] of steps) await run(text, ...values)
   return counts
 }
 
@@ -179,12 +174,3 @@ const NEW = `(
   select i.* from import_row i left join present_row p on p.line = i.line where p.line is null) i`
 const CHANGED = `(
   select i.* from import_row i join present_row p on p.line = i.line where p.is_changed) i`
-
-/** @throws OperatorError when an import without `--yes` would remove more than half of the rows */
-function requireMost({ present, removed }: { present: number; removed: number }): void {
-  if (2 * removed <= present) return
-  throw new OperatorError(
-    `The input lacks ${removed} of the ${pluralize(present, 'row')} that it replaces; nothing was ` +
-      'imported. --yes removes them.',
-  )
-}

@@ -12,6 +12,7 @@ const COLON = 0x3a
 const UPPER_E = 0x45
 const BACKSLASH = 0x5c
 const LOWER_E = 0x65
+const CLOSING_BRACKET = 0x5d
 const CLOSING_BRACE = 0x7d
 
 function isDigit(byte: number | undefined): boolean {
@@ -118,6 +119,23 @@ export class JsonScanner {
     if (this.#take(COMMA)) return true
     if (this.#take(CLOSING_BRACE)) return false
     throw this.#unexpected('a comma or a closing brace is expected')
+  }
+
+  /** Reads the closing bracket directly after an opening one. */
+  isEmptyArray(): boolean {
+    return this.#take(CLOSING_BRACKET)
+  }
+
+  /** Reads the comma or the closing bracket after an element. */
+  hasMoreElements(): boolean {
+    if (this.#take(COMMA)) return true
+    if (this.#take(CLOSING_BRACKET)) return false
+    throw this.#unexpected('a comma or a closing bracket is expected')
+  }
+
+  /** Index of the next byte. */
+  get position(): number {
+    return this.#at
   }
 
   /** Reads this member name and its colon, if it comes next. @param quoted the name in quotes */

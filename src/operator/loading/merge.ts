@@ -1,3 +1,4 @@
+import { columnOf } from '../../schemas/fields.ts'
 import { COMPLETION_ABSENT, type RowType } from './row-types.ts'
 
 export interface RowCounts {
@@ -14,12 +15,38 @@ export interface DateRange {
   to?: string | undefined
 }
 
+/** Range whose rows the input replaces. Transfer orders have no effective date, so they have no range. */
+export interface Replacement extends DateRange {
+  /** Accepts the removal of more than half of the rows in the range. */
+  yes?: boolean | undefined
+}
+
 /** Rows to merge, with the columns of their type and `line`. */
 export interface RowSource {
   /** Item `i` of FROM. */
   from: string
   /** Its parameters, which follow $1, the id of the connection. */
   values: string[]
+}
+
+/** Rows as JSON objects with the fields of the API, as one parameter. */
+export function jsonRows(type: RowType, rows: string[]): RowSource {
+  const fields = type.fields.inOrder
+  const columns = fields.flatMap(({ path, members }) => {
+    if (members)
+      return members.inOrder.map(
+        (member) =>
+          `(r."${path}" ->> '${member.path.slice(path.length + 1)}')::${member.sqlType} as ${columnOf(member.path)}`,
+      )
+    return [`r."${path}" as ${columnOf(path)}`]
+  })
+  const types = fields.map(({ path, sqlType }) => `"${path}" ${sqlType}`)
+  return {
+    from: `(
+      select r.ordinality as line, ${columns.join(', ')}
+      from rows from (jsonb_to_recordset($2::jsonb) as (${types.join(', ')})) with ordinality r) i`,
+    values: [`[${rows.join()}]`],
+  }
 }
 
 /**
@@ -37,13 +64,48 @@ export function presentRows(type: RowType, rows: RowSource): string {
   return `select i.line, ${differs(type)} as is_changed ${present(type, rows)}`
 }
 
+/**
+ * Notes the time of a refresh, and takes the lock of the triggers: loads into one connection wait for each other
+ * from here on.
+ */
+export const REFRESHED = `
+  update connection set refreshed_at = clock_timestamp() where id = $1
+  returning data_version as version`
+
+/** A statement, and its parameters after the id of the connection. */
+export type Step = [text: string, values: string[]]
+
+/**
+ * Returns the statements that change the rows of a list.
+ * @param version data version before the first one
+ * @returns `version` after the last one
+ */
+export function changeSteps(
+  type: RowType,
+  counts: RowCounts,
+  rows: Record<'all' | 'added' | 'changed', RowSource>,
+  { version, range }: { version: bigint; range: string[] },
+): { steps: Step[]; version: bigint } {
+  const steps: Step[] = []
+  let next = version
+  const write = (text: string, { values }: RowSource) => {
+    next += 1n
+    steps.push([text, type.hasChangeNumbers ? [...values, String(next)] : values])
+  }
+  if (counts.inserted > 0) write(insertRows(type, rows.added), rows.added)
+  if (counts.updated > 0) write(updateRows(type, rows.changed), rows.changed)
+  if (counts.removed === 0) return { steps, version: next }
+  steps.push([removeOthers(type, rows.all), [...rows.all.values, ...range]])
+  return { steps, version: next + 1n }
+}
+
 /** Inserts new rows. The parameter after those of the source is the data version after the statement. */
-export function insertRows(type: RowType, rows: RowSource): string {
+function insertRows(type: RowType, rows: RowSource): string {
   return insert(type, rows, `from ${rows.from}`, 'now()')
 }
 
 /** Updates rows that the connection has. Citus supports neither MERGE nor UPDATE from a temporary table. */
-export function updateRows(type: RowType, rows: RowSource): string {
+function updateRows(type: RowType, rows: RowSource): string {
   const columns = [...type.columns, ...(type.hasChangeNumbers ? ['change_number'] : [])]
   const isOrder = type.columns.includes('completed_at')
   return `
@@ -84,7 +146,7 @@ export function countRemovals(type: RowType, rows: RowSource): string {
 }
 
 /** Deletes the rows of the connection in a range that the source lacks. */
-export function removeOthers(type: RowType, rows: RowSource): string {
+function removeOthers(type: RowType, rows: RowSource): string {
   return `delete ${inRange(type, rows)} and ${isOther(type, rows)}`
 }
 
@@ -125,3 +187,8 @@ export const LOAD_SETTINGS = `
 
 /** Memory for the hash table of all ids of the source: without it, NOT IN compares each row with each other. */
 export const REPLACE_SETTINGS = `set local work_mem = '1GB'`
+
+/** True if a replacement would remove more than half of the rows in its range. The input may be truncated. */
+export function lacksMost({ present, removed }: { present: number; removed: number }): boolean {
+  return 2 * removed > present
+}

@@ -10,18 +10,18 @@ export type ReportProblem = (reason: string, field?: string) => void
 /** Reads lines of JSON and writes their rows for COPY. */
 export class RowReader {
   readonly #type: RowType
-  readonly #range: DateRange
   readonly #report: ReportProblem
-  readonly #scanner = new JsonScanner()
+  readonly #scanner: JsonScanner
   readonly #row: CopyWriter
   /** By the column of a field: 1 if any row had the field, null included. */
   readonly #present: Uint8Array
   #problems = 0
+  /** Members of the last row that it left out, with their defaults, as JSON. */
+  #defaults = ''
 
-  /** @param range effective dates that the rows may have */
-  constructor(type: RowType, range: DateRange, report: ReportProblem) {
+  constructor(type: RowType, report: ReportProblem, scanner = new JsonScanner()) {
     this.#type = type
-    this.#range = range
+    this.#scanner = scanner
     this.#row = new CopyWriter(type.columns.length)
     this.#present = new Uint8Array(type.columns.length)
     this.#report = (reason, field) => {
@@ -32,15 +32,17 @@ export class RowReader {
 
   /**
    * Validates a line of UTF-8 and reports every problem. Writes a valid row with its line number.
+   * @param range effective dates that the row may have
    * @returns true for a valid row, false for a blank or invalid line
    */
-  read(block: Buffer, start: number, line: number): boolean {
+  read(block: Buffer, start: number, line: number, range: DateRange): boolean {
     this.#problems = 0
-    this.#row.begin()
     this.#scanner.start(block, start)
     if (this.#scanner.atEnd()) return false
     try {
-      this.#readRow(block)
+      if (this.readRow()) this.#scanner.expectEnd()
+      const problem = this.#problems > 0 ? undefined : outsideOf(range, this.dayOf(block))
+      if (problem) this.#report(problem)
     } catch (error) {
       if (!(error instanceof NotJson)) throw error
       this.#report(`not valid JSON: ${error.message}`)
@@ -62,26 +64,41 @@ export class RowReader {
       .map(({ path }) => path)
   }
 
-  #readRow(block: Buffer): void {
+  /**
+   * Validates the row at the scanner.
+   * @returns false if an unexpected value keeps the scanner from reading on
+   */
+  readRow(): boolean {
     const { fields, noun, oneOf } = this.#type
-    if (this.#scanner.readValue().type !== 'object') {
-      this.#report(`a JSON object is expected on each line: one ${noun}`)
-    } else if (this.#readMembers(fields)) {
-      this.#scanner.expectEnd()
-      const dated = oneOf.find(({ column }) => !this.#row.isNull(column))
-      if (oneOf.length > 0 && dated === undefined)
-        this.#report(`${oneOf.map(({ path }) => path).join(' or ')} must have a value`)
-      if (dated && this.#problems === 0) this.#requireInRange(block, dated)
+    this.#row.begin()
+    this.#defaults = ''
+    const { type } = this.#scanner.readValue()
+    if (type !== 'object') {
+      this.#report(`a JSON object is expected: one ${noun}`)
+      return type !== 'array'
     }
+    if (!this.#readMembers(fields)) return false
+    if (oneOf.length > 0 && oneOf.every(({ column }) => this.#row.isNull(column)))
+      this.#report(`${oneOf.map(({ path }) => path).join(' or ')} must have a value`)
+    return true
   }
 
-  #requireInRange(block: Buffer, { column }: Field): void {
-    const { from = '', to = '' } = this.#range
-    if (from === '' && to === '') return
-    const day = this.#row.textOf(column, block)
-    if (day >= from && (to === '' || day <= to)) return
-    const range = `${from || '…'} to ${to || '…'}`
-    this.#report(`the effective date ${day} is outside of the replaced range, ${range}`)
+  /** Returns the id of the last row, in lower case. */
+  idOf(block: Buffer): string {
+    return this.#row.textOf(this.#type.key.position, block).toLowerCase()
+  }
+
+  /** Returns the JSON of the last row, which is in this range. */
+  jsonOf(block: Buffer, start: number, end: number): string {
+    return this.#defaults === ''
+      ? block.toString('utf8', start, end)
+      : `${block.toString('utf8', start, end - 1)}${this.#defaults}}`
+  }
+
+  /** Returns the effective date of the last row; empty for an order. */
+  dayOf(block: Buffer): string {
+    const field = this.#type.oneOf.find(({ column }) => !this.#row.isNull(column))
+    return field ? this.#row.textOf(field.column, block) : ''
   }
 
   /** @returns false if an unexpected object or array keeps the scanner from reading on */
@@ -132,7 +149,10 @@ export class RowReader {
       if (this.#row.isSet(field.column)) continue
       if (field.absent === undefined) this.#report('the field is missing', field.path)
       else if (field.absent === null) this.#setNull(field)
-      else this.#row.setText(field.column, field.absent)
+      else {
+        this.#row.setText(field.column, field.absent)
+        this.#defaults += `,${field.quotedName}:"${field.absent}"`
+      }
     }
   }
 
@@ -145,4 +165,11 @@ export class RowReader {
 /** True if the scanner has only read the opening bracket of the value. */
 function isOpen({ type }: Value): boolean {
   return type === 'object' || type === 'array'
+}
+
+/** Returns the problem of an effective date outside of the range that the input replaces. */
+export function outsideOf({ from = '', to = '' }: DateRange, day: string): string | undefined {
+  if (day >= from && (to === '' || day <= to)) return undefined
+  const range = `${from || '…'} to ${to || '…'}`
+  return `the effective date ${day} is outside of the replaced range, ${range}`
 }

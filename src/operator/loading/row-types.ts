@@ -20,6 +20,8 @@ export interface Field {
   isText: boolean
   /** Value of the column if the field is left out; undefined: the field is required. */
   absent: string | null | undefined
+  /** Type of its column. */
+  sqlType: string
 }
 
 export interface Fields {
@@ -27,6 +29,15 @@ export interface Fields {
   prefix: string
   inOrder: readonly Field[]
   byName: ReadonlyMap<string, Field>
+}
+
+/** Types of columns by the format or type of a field; other fields are texts. */
+const SQL_TYPES: Record<string, string> = {
+  uuid: 'uuid',
+  date: 'date',
+  decimal: 'numeric',
+  boolean: 'boolean',
+  'date-time': 'timestamptz',
 }
 
 /** Describes the members of an object schema. Appends the names of their columns to `columns`. */
@@ -49,6 +60,7 @@ function fieldsOf(schema: TSchema, columns: string[], prefix = ''): Fields {
       nullable,
       isText: types.includes('string'),
       absent: property.default ?? (nullable ? null : undefined),
+      sqlType: members ? 'jsonb' : (SQL_TYPES[property.format ?? types[0]] ?? 'text'),
     })
   }
   return { prefix, inOrder: [...byName.values()], byName }
@@ -61,9 +73,13 @@ function decimalsOf(schema: TSchema, prefix = ''): string[] {
   })
 }
 
-/** Import of rows into one table. */
+export type List = 'portfolioTransactions' | 'accountTransactions' | 'transferOrders'
+
+/** Rows of one table. */
 export interface RowType {
   noun: string
+  /** Name of its list in a refresh. */
+  list: List
   table: string
   fields: Fields
   columns: string[]
@@ -71,12 +87,12 @@ export interface RowType {
   /** False for transfer orders, which have no change feed. */
   hasChangeNumbers: boolean
   /** Identifies a row within its connection. */
-  key: { field: string; column: string }
+  key: { field: string; column: string; position: number }
   /** At least one of these fields must have a value, unless the list is empty. */
   oneOf: Field[]
 }
 
-interface Definition extends Pick<RowType, 'noun' | 'table' | 'hasChangeNumbers'> {
+interface Definition extends Pick<RowType, 'noun' | 'list' | 'table' | 'hasChangeNumbers'> {
   key: string
   oneOf: string[]
 }
@@ -89,7 +105,7 @@ function define(schema: TObject, { key, oneOf, ...names }: Definition): RowType 
     fields,
     columns,
     decimals: decimalsOf(schema),
-    key: { field: key, column: columnOf(key) },
+    key: { field: key, column: columnOf(key), position: columns.indexOf(columnOf(key)) },
     oneOf: fields.inOrder.filter(({ path }) => oneOf.includes(path)),
   }
 }
@@ -113,6 +129,7 @@ export type RowTypeName = 'portfolio-transactions' | 'account-transactions' | 't
 export const rowTypes: Readonly<Record<RowTypeName, RowType>> = {
   'portfolio-transactions': define(PortfolioTransaction, {
     noun: 'portfolio transaction',
+    list: 'portfolioTransactions',
     table: 'portfolio_transaction',
     hasChangeNumbers: true,
     key: 'transactionId',
@@ -120,6 +137,7 @@ export const rowTypes: Readonly<Record<RowTypeName, RowType>> = {
   }),
   'account-transactions': define(AccountTransaction, {
     noun: 'account transaction',
+    list: 'accountTransactions',
     table: 'account_transaction',
     hasChangeNumbers: true,
     key: 'movementId',
@@ -127,6 +145,7 @@ export const rowTypes: Readonly<Record<RowTypeName, RowType>> = {
   }),
   'transfer-orders': define(withCompletion(AssetsTransferOrder), {
     noun: 'transfer order',
+    list: 'transferOrders',
     table: 'assets_transfer_order',
     hasChangeNumbers: false,
     key: 'id',

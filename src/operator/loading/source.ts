@@ -117,14 +117,30 @@ export async function* plainText(
   }
 }
 
-/** @throws OperatorError if the bytes are damaged */
+/** Rows have random ids, so gzip makes them at most 25 times smaller. Blank lines expand 1,000 times. */
+const MAXIMUM_EXPANSION = 200
+/** A small file may be of any kind. */
+const EXPANDED_BYTES = 4 * 1024 * 1024
+
+/** @throws OperatorError if the bytes are damaged, or expand without end */
 async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let [compressed, expanded] = [0, 0]
   // A source may overwrite its chunk while gunzip still reads it.
   const copies = async function* () {
-    for await (const chunk of chunks) yield Buffer.from(chunk)
+    for await (const chunk of chunks) {
+      compressed += chunk.length
+      yield Buffer.from(chunk)
+    }
   }
   try {
-    yield* pipeline(Readable.from(copies()), createGunzip(), () => {})
+    for await (const chunk of pipeline(Readable.from(copies()), createGunzip(), () => {})) {
+      expanded += chunk.length
+      if (expanded > EXPANDED_BYTES && expanded > MAXIMUM_EXPANSION * compressed)
+        throw new OperatorError(
+          `${escaped(name)} expands to more than ${MAXIMUM_EXPANSION} times its size: rows do not.`,
+        )
+      yield chunk
+    }
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException
     throw code.startsWith('Z_')
@@ -146,44 +162,56 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 /**
  * Cuts the chunks of a source into blocks of whole lines, without a byte order mark. Every line ends
  * with a line break, the last one too. A block may share the memory of its chunk, which may be reused
- * for the next chunk. Buffers at most one line; of a line that is too long, one byte over the limit.
+ * for the next chunk. Buffers at most one line; of a line that is too long, little over the limit.
  */
-export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let rest: Buffer = Buffer.alloc(0)
+export async function* wholeLines(
+  chunks: AsyncIterable<Buffer>,
+  maximum = MAXIMUM_LINE_BYTES,
+): AsyncGenerator<Buffer> {
+  let rest: Buffer[] = []
+  let restBytes = 0
   let isFirst = true
+  const keep = (bytes: Buffer) => {
+    if (bytes.length === 0 || restBytes > maximum) return
+    rest.push(Buffer.from(bytes.subarray(0, maximum + 1 - restBytes)))
+    restBytes += rest.at(-1)?.length ?? 0
+  }
   const block = (bytes: Buffer) => {
     const isMarked = isFirst && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK)
     isFirst = false
     return isMarked ? bytes.subarray(3) : bytes
   }
   for await (const chunk of chunks) {
-    const restEnd = rest.length > 0 ? chunk.indexOf(LINE_BREAK) + 1 : 0
     const end = chunk.lastIndexOf(LINE_BREAK) + 1
-    if (restEnd > 0) yield block(Buffer.concat([rest, chunk.subarray(0, restEnd)]))
+    const restEnd = end > 0 && restBytes > 0 ? chunk.indexOf(LINE_BREAK) + 1 : 0
+    if (restEnd > 0) yield block(Buffer.concat([...rest, chunk.subarray(0, restEnd)]))
     if (end > restEnd) yield block(chunk.subarray(restEnd, end))
-    const unended = end > 0 ? [chunk.subarray(end)] : [rest, chunk]
-    rest = Buffer.concat(unended).subarray(0, MAXIMUM_LINE_BYTES + 1)
+    if (end > 0) [rest, restBytes] = [[], 0]
+    keep(chunk.subarray(end))
   }
-  if (rest.length > 0) yield block(Buffer.concat([rest, LINE_BREAK]))
+  if (restBytes > 0) yield block(Buffer.concat([...rest, LINE_BREAK]))
 }
 
 export interface Line {
   start: number
+  /** Index of its line break. */
+  end: number
   problem: string | undefined
 }
 
-export function* linesOf(block: Buffer): Generator<Line> {
+export function* linesOf(block: Buffer, maximum = MAXIMUM_LINE_BYTES): Generator<Line> {
   // Checking a block at once is many times faster than checking each line.
-  const isValid = block.length <= MAXIMUM_LINE_BYTES && isUtf8(block)
+  const isValid = block.length <= maximum && isUtf8(block)
   for (let start = 0; start < block.length; ) {
     const end = block.indexOf(0x0a, start)
-    yield { start, problem: isValid ? undefined : lineProblem(block.subarray(start, end)) }
+    const problem = isValid ? undefined : lineProblem(block.subarray(start, end), maximum)
+    yield { start, end, problem }
     start = end + 1
   }
 }
 
-function lineProblem(line: Buffer): string | undefined {
-  if (line.length > MAXIMUM_LINE_BYTES) return `the line is longer than ${MAXIMUM_LINE_BYTES} bytes`
+function lineProblem(line: Buffer, maximum: number): string | undefined {
+  if (line.length > maximum) return `the line is longer than ${maximum} bytes`
   return isUtf8(line) ? undefined : `the line is ${NOT_UTF8}`
 }
 

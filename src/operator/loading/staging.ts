@@ -36,7 +36,7 @@ export async function stage(
   await client.query(`
     create temporary table import_row on commit drop
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
-  const input = new StagedInput(type, options.range)
+  const input = new StagedInput(type)
   const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
   const { signal } = options
   const copied = pipeline(input.copyText(sources, options), copy, signal ? { signal } : {})
@@ -58,19 +58,22 @@ export class StagedInput {
   readonly #starts: { file: string; before: number }[] = []
   #line = 0
 
-  constructor(type: RowType, range: DateRange) {
+  constructor(type: RowType) {
     this.#type = type
-    this.#reader = new RowReader(type, range, (reason, field) => this.#report(reason, field))
+    this.#reader = new RowReader(type, (reason, field) => this.#report(reason, field))
   }
 
-  async *copyText(sources: Source[], { format, onRows }: StageOptions): AsyncGenerator<Buffer> {
+  async *copyText(
+    sources: Source[],
+    { format, range, onRows }: StageOptions,
+  ): AsyncGenerator<Buffer> {
     for (const source of sources) {
       this.#starts.push({ file: source.name, before: this.#line })
       const text = plainText(source, format)
       const isCsv = format === 'csv'
       const lines = isCsv ? csvAsJson({ ...source, chunks: text }, this.#type.fields) : text
       for await (const block of wholeLines(lines)) {
-        for (const line of linesOf(block)) this.#read(block, line)
+        for (const line of linesOf(block)) this.#read(block, line, range)
         onRows(this.rows)
         yield this.#reader.takeCopyText()
       }
@@ -88,10 +91,10 @@ export class StagedInput {
     return { file: start?.file ?? '', line: line - (start?.before ?? 0) }
   }
 
-  #read(block: Buffer, { start, problem }: Line): void {
+  #read(block: Buffer, { start, problem }: Line, range: DateRange): void {
     this.#line += 1
     if (problem) this.#report(problem)
-    else if (this.#reader.read(block, start, this.#line)) this.rows += 1
+    else if (this.#reader.read(block, start, this.#line, range)) this.rows += 1
   }
 
   #report(reason: string, field?: string): void {

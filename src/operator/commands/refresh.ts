@@ -1,0 +1,53 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { examples, nonEmpty, type Run } from '../command.ts'
+import { findApp } from '../database.ts'
+import { refresh } from '../loading/refresh.ts'
+import { openInputs } from '../loading/source.ts'
+import { escaped, pluralize } from '../output.ts'
+
+const FORMAT = `
+A line is the refresh of one connection, and one transaction:
+  {"connection":"<id>","portfolioTransactions":[…],"accountTransactions":[…],"transferOrders":[…]}
+A list that is absent stays as it is. "replace":{"from":"YYYY-MM-DD","to":"YYYY-MM-DD"} also removes
+the rows in this range that the lists of the line lack. The command prints a line with the result
+after each commit. After a crash, continue at the first line without a result.
+`
+
+/** `refresh`. */
+export function addRefreshCommand(
+  program: Command,
+  run: Run,
+  stdout: (text: string) => Promise<boolean>,
+): void {
+  program
+    .command('refresh')
+    .description('refresh many connections: one line of JSON for each, with all its lists')
+    .argument('[file...]', 'files, also compressed by gzip; default: -, standard input')
+    .option('--jobs <n>', 'number of sessions', jobs, 4)
+    .option('--app <name>', 'the app of the connections; accepts their external ids, too', nonEmpty)
+    .addHelpText('after', FORMAT)
+    .addHelpText(
+      'after',
+      examples('refresh day.ndjson.gz > results.ndjson', 'refresh --app my-app -'),
+    )
+    .action(async (files: string[], { jobs, app }: { jobs: number; app?: string }) => {
+      const sources = await openInputs(files.length > 0 ? files : ['-'])
+      await run(
+        async (database, notice, { DATABASE_GENERIC_PLANS: genericPlans }) => {
+          const appId = app === undefined ? undefined : (await findApp(database.db, app)).id
+          const onResult = (result: object) => stdout(`${escaped(JSON.stringify(result))}\n`)
+          const options = { sources, jobs, appId, genericPlans, onResult, notice }
+          const { refreshed, failed } = await refresh(database, options)
+          const done = `${pluralize(refreshed, 'connection')} refreshed`
+          notice(failed > 0 ? `${done}, ${pluralize(failed, 'line')} failed.` : `${done}.`)
+          return { json: {}, failed: failed > 0 }
+        },
+        { sessions: jobs },
+      )
+    })
+}
+
+function jobs(value: string): number {
+  if (/^\d{1,3}$/.test(value) && Number(value) >= 1) return Number(value)
+  throw new InvalidArgumentError('It must be a whole number from 1 to 999.')
+}

@@ -1,0 +1,402 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { gzipSync } from 'node:zlib'
+import { sql } from 'kysely'
+import t from 'tap'
+import { verifyRowCounts } from '../../src/operator/verify.ts'
+import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../import/importing.ts'
+import { openClient } from '../support/database.ts'
+import { addApp, addCaller, addConnection } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { operatorHere } from './operator-process.ts'
+
+const { url, db, pool, newConnection, rowCounts, run } = await prepareImport(t)
+const folder = t.testdir()
+let files = 0
+
+async function fileOf(content: string | Buffer): Promise<string> {
+  files += 1
+  const path = join(folder, `${files}.ndjson`)
+  await writeFile(path, content)
+  return path
+}
+
+type Result = Record<string, unknown> & { line: number; errors?: { detail: string }[] }
+
+const parse = (output: string): Result[] =>
+  output
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+    .sort((a, b) => a.line - b.line)
+
+/** Refreshes from a file, and returns the results in the order of the lines. */
+async function refresh(content: string | Buffer, ...flags: string[]) {
+  const ended = await operatorHere(['refresh', await fileOf(content), ...flags], {
+    DATABASE_URL: url,
+  })
+  return { ...ended, results: parse(ended.stdout) }
+}
+
+const details = ({ errors = [] }: Result) =>
+  errors.map(({ detail, ...place }) => [...Object.values(place), detail].join(': '))
+
+interface Lists {
+  portfolio?: string[]
+  account?: string[]
+  orders?: string[]
+  replace?: object
+}
+
+function line(connection: { id: string } | string, { portfolio, account, orders, replace }: Lists) {
+  const id = typeof connection === 'string' ? connection : connection.id
+  const members = [`"connection":${JSON.stringify(id)}`]
+  if (portfolio) members.push(`"portfolioTransactions":[${portfolio}]`)
+  if (account) members.push(`"accountTransactions":[${account}]`)
+  if (orders) members.push(`"transferOrders":[${orders}]`)
+  if (replace) members.push(`"replace":${JSON.stringify(replace)}`)
+  return `{${members}}`
+}
+
+const counts = (inserted: number, updated = 0, unchanged = 0, removed = 0) => ({
+  inserted,
+  updated,
+  unchanged,
+  removed,
+})
+
+const dated = (row: string, day: string) => row.replace('2024-02-29', day)
+
+t.test('all lists of a line: written, then unchanged; corrected, with every digit', async (t) => {
+  const { get } = await startService(t, { databaseUrl: url })
+  const { token, connection } = await addCaller(db)
+  const lists = {
+    portfolio: [
+      portfolioLine(
+        1,
+        '"amount":1.50,"retentionDetail":{"retentionFrom":1e2,"retentionTo":"0.10"}',
+      ),
+    ],
+    account: [accountLine(1), accountLine(2)],
+    orders: [
+      orderLine(1),
+      orderLine(2, '"completedAt":null'),
+      orderLine(3, '"completedAt":"2025-01-01T00:00:00Z"'),
+    ],
+  }
+  const first = await refresh(line(connection, lists))
+  t.match(first, { code: 0, stderr: '1 connection refreshed.\n' })
+  const { headers, json } = await get(connection.portfolio, { token })
+  t.same(first.results, [
+    {
+      line: 1,
+      connection: connection.id,
+      dataVersion: headers.get('data-version'),
+      portfolioTransactions: counts(1),
+      accountTransactions: counts(2),
+      transferOrders: counts(3),
+    },
+  ])
+  const shown = (await get(connection.portfolio, { token })).text
+  t.match(shown, /"amount":1.50,/)
+  t.match(shown, /"retentionFrom":100,"retentionTo":0.10/)
+  t.equal(json().items.length, 1)
+  t.same(
+    (await get(connection.orders, { token }))
+      .json()
+      .map(({ id }: { id: string }) => id)
+      .sort(),
+    [uuid(1), uuid(3)],
+  )
+
+  const again = await refresh(line(connection, lists))
+  t.match(again.results, [
+    {
+      portfolioTransactions: counts(0, 0, 1),
+      accountTransactions: counts(0, 0, 2),
+      transferOrders: counts(0, 0, 3),
+    },
+  ])
+  t.equal(again.results[0]?.dataVersion, first.results[0]?.dataVersion)
+
+  const corrected = {
+    ...lists,
+    portfolio: [portfolioLine(1, '"amount":1.5'), portfolioLine(2)],
+    account: [],
+  }
+  t.match((await refresh(line(connection, corrected))).results, [
+    {
+      portfolioTransactions: counts(1, 1),
+      accountTransactions: counts(0),
+      transferOrders: counts(0, 0, 3),
+    },
+  ])
+  t.match((await get(connection.portfolio, { token })).text, /"amount":1.5,/)
+  t.same((await verifyRowCounts(db)).differences, [])
+  t.match(await run('portfolio-transactions', connection, corrected.portfolio.join('\n')), {
+    unchanged: 2,
+  })
+})
+
+t.test('change feed: a copy follows refreshes', async (t) => {
+  const { get } = await startService(t, { databaseUrl: url })
+  const { token, connection } = await addCaller(db)
+  const read = async (since: string) =>
+    (await get(`${connection.portfolio}?since=${since}`, { token })).json()
+  const rows = [1, 2, 3].map((id) => portfolioLine(id))
+  await refresh(line(connection, { portfolio: rows }))
+  const { nextCursor } = await read('start')
+  const changed = [portfolioLine(2, '"description":"x"'), portfolioLine(3), portfolioLine(4)]
+  const { results } = await refresh(
+    line(connection, { portfolio: changed, account: [accountLine(1)], replace: {} }),
+  )
+  t.match(results, [{ portfolioTransactions: counts(1, 1, 1, 1) }])
+  const changes = await read(nextCursor)
+  t.same(changes.items.map(({ transactionId }: Record<string, string>) => transactionId).sort(), [
+    uuid(2),
+    uuid(4),
+  ])
+  t.same(changes.removed, [uuid(1)])
+})
+
+t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
+  const connection = await newConnection()
+  const deleted = await newConnection()
+  await db.deleteFrom('connection').where('id', '=', deleted.id).execute()
+  const good = (id: number) => line(connection, { portfolio: [portfolioLine(id)] })
+  const bad: [string | Buffer, RegExp][] = [
+    ['{"connection":', /^not valid JSON: .*truncated/],
+    ['[]', /^a JSON object is expected/],
+    ['{"portfolioTransactions":[]}', /^connection: the field is missing/],
+    [`{"connection":${connection.id}}`, /^connection: the id .* in quotes/],
+    [line('17', {}), /^connection: there is no connection 17/],
+    [line('my-id', {}), /^connection: there is no connection my-id/],
+    [line(deleted, { orders: [orderLine(1)] }), /^connection: there is no connection/],
+    [line(connection, {}).replace('}', ',"portfolio":[]}'), /^portfolio: there is no such field/],
+    [line(connection, {}).replace('}', ',"transferOrders":{}}'), /^transferOrders: an array/],
+    [line(connection, { portfolio: ['1'] }), /^portfolioTransactions: 1: a JSON object/],
+    [
+      line(connection, { account: [accountLine(1), accountLine(2, '"fees":1')] }),
+      /^accountTransactions: 2: fees: there is no such field/,
+    ],
+    [
+      line(connection, { portfolio: [portfolioLine(1), portfolioLine(1)] }),
+      /^portfolioTransactions: 2: transactionId: duplicate of row 1/,
+    ],
+    [
+      line(connection, { portfolio: [portfolioLine(1)], replace: { from: '2024-03-01' } }),
+      /^portfolioTransactions: 1: the effective date 2024-02-29 is outside/,
+    ],
+    [line(connection, { replace: { from: '2024-02-30' } }), /^replace.from: an existing day/],
+    [
+      line(connection, { replace: { from: '2024-02-02', to: '2024-02-01' } }),
+      /^replace: from must not/,
+    ],
+    [Buffer.from(`{"connection":"\xff"}`, 'latin1'), /^the line is not UTF-8/],
+  ]
+  const all = [good(1), '', ...bad.map(([content]) => content), good(2)]
+  const { code, results, stderr } = await refresh(
+    Buffer.concat(all.flatMap((content) => [Buffer.from(content), Buffer.from('\n')])),
+  )
+  t.equal(code, 1)
+  t.equal(stderr, `2 connections refreshed, ${bad.length} lines failed.\n`)
+  t.match(results[0], { line: 1, portfolioTransactions: counts(1) })
+  for (const [index, [, reason]] of bad.entries()) {
+    const result = results.find((each) => each.line === index + 3) as Result
+    t.match(details(result)[0], reason)
+  }
+  t.match(results.at(-1), { line: bad.length + 3, portfolioTransactions: counts(1) })
+  t.match(await rowCounts(connection), { portfolio: 2, account: 0 })
+  const cut = await refresh(`${good(3)}\n${good(4).slice(0, -5)}`)
+  t.match(cut.results, [{ line: 1 }, { line: 2, errors: [{ detail: /truncated/ }] }])
+})
+
+t.test('a line of 65 MB: it fails, and the next line is written', async (t) => {
+  const connection = await newConnection()
+  const path = await fileOf('')
+  const file = createWriteStream(path)
+  file.write('{"connection":"')
+  for (let megabytes = 0; megabytes < 65; megabytes += 1) file.write('x'.repeat(2 ** 20))
+  file.end(`"}\n${line(connection, { portfolio: [portfolioLine(1)] })}`)
+  await once(file, 'finish')
+  const { stdout } = await operatorHere(['refresh', path], { DATABASE_URL: url })
+  t.match(parse(stdout), [
+    { line: 1, errors: [{ detail: 'the line is longer than 67108864 bytes' }] },
+    { line: 2, portfolioTransactions: counts(1) },
+  ])
+})
+
+t.test('replace: rows of the range are removed; more than half only with yes', async (t) => {
+  const connection = await newConnection()
+  const days = ['2024-01-01', '2024-02-01', '2024-02-02', '2024-02-03']
+  const rows = days.map((day, id) => dated(portfolioLine(id), day))
+  await refresh(line(connection, { portfolio: rows }))
+  const range = { from: '2024-02-01', to: '2024-02-29' }
+  const replace = (kept: number[], more = {}) =>
+    refresh(
+      line(connection, {
+        portfolio: kept.map((id) => rows[id] ?? ''),
+        replace: { ...range, ...more },
+      }),
+    )
+  t.match((await replace([1, 2])).results, [{ portfolioTransactions: counts(0, 0, 2, 1) }])
+  t.match(details((await replace([])).results[0] as Result), [/lacks 2 of the 2 rows/])
+  t.match(await rowCounts(connection), { portfolio: 3 })
+  t.match((await replace([], { yes: true })).results, [
+    { portfolioTransactions: counts(0, 0, 0, 2) },
+  ])
+  t.match((await replace([])).results, [{ portfolioTransactions: counts(0) }])
+  t.match(await rowCounts(connection), { portfolio: 1 })
+})
+
+t.test('gzip: read; blank lines that expand without end: rejected', async (t) => {
+  const connection = await newConnection()
+  const rows = line(connection, { portfolio: [portfolioLine(1)] })
+  t.match(await refresh(gzipSync(rows)), {
+    code: 0,
+    results: [{ portfolioTransactions: counts(1) }],
+  })
+  const expanding = await refresh(gzipSync(Buffer.alloc(100 * 2 ** 20, '\n')))
+  t.match(expanding, { code: 1, stdout: '', stderr: /expands to more than 200 times its size/ })
+})
+
+t.test('--app: its connections only, also by their external ids', async (t) => {
+  const [appId, other] = [await addApp(db, { name: 'own' }), await addApp(db)]
+  const [own, foreign] = [await addConnection(db, appId), await addConnection(db, other)]
+  await sql`update connection set external_id = 'customer 1' where id in (${own.id}, ${foreign.id})`.execute(
+    db,
+  )
+  await sql`update connection set external_id = 'customer 2' where id = ${foreign.id}`.execute(db)
+  const lists = { account: [accountLine(1)] }
+  const lines = ['customer 1', own.id, 'customer 2', foreign.id].map((name) => line(name, lists))
+  const { results } = await refresh(lines.join('\n'), '--app', 'own', '--jobs', '1')
+  t.match(results, [
+    { connection: 'customer 1', accountTransactions: counts(1) },
+    { accountTransactions: counts(0, 0, 1) },
+    { errors: [{ field: 'connection' }] },
+    { errors: [{ field: 'connection' }] },
+  ])
+  t.match(await refresh('', '--app', 'none'), { code: 1, stderr: /There is no app none/ })
+})
+
+t.test('unchanged: no catalog row, no row but the time', async (t) => {
+  const connection = await newConnection()
+  const content = Array.from({ length: 50 }, () =>
+    line(connection, { portfolio: [portfolioLine(1)] }),
+  )
+  await refresh(content[0] ?? '')
+  const writes = async () => {
+    const { rows } = await pool.query(`
+      select pg_stat_force_next_flush(), relname, n_tup_ins + n_tup_upd + n_tup_del as writes
+      from pg_stat_all_tables where n_tup_ins + n_tup_upd + n_tup_del > 0`)
+    return new Map<string, number>(rows.map(({ relname, writes: n }) => [relname, Number(n)]))
+  }
+  const before = await writes()
+  await refresh(content.join('\n'))
+  await until('the writes are counted', async () => {
+    return ((await writes()).get('connection') ?? 0) >= (before.get('connection') ?? 0) + 50
+  })
+  const after = await writes()
+  for (const name of ['portfolio_transaction', 'pg_class', 'pg_attribute', 'pg_type'])
+    t.equal(after.get(name), before.get(name), name)
+})
+
+/** Starts the command with an open standard input. */
+function start(...flags: string[]) {
+  const main = join(import.meta.dirname, '../../src/operator/main.ts')
+  const child = spawn(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', main, 'refresh', ...flags],
+    { env: { ...process.env, DATABASE_URL: url } },
+  )
+  t.teardown(() => child.kill('SIGKILL'))
+  return { child, results: resultsOf(child) }
+}
+
+function resultsOf(child: ChildProcessWithoutNullStreams): Result[] {
+  const results: Result[] = []
+  createInterface(child.stdout).on('line', (result) => results.push(JSON.parse(result)))
+  return results
+}
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  t.test(`${signal}: the lines in progress are finished and reported`, async (t) => {
+    const [locked, free] = [await newConnection(), await newConnection()]
+    const holder = await openClient(t, url)
+    await holder.query('begin')
+    await holder.query('select from connection where id = $1 for update', [locked.id])
+    const { child, results } = start('--jobs', '2')
+    child.stdin.write(`${line(locked, { account: [accountLine(1)] })}\n`)
+    child.stdin.write(`${line(locked, { account: [accountLine(2)] })}\n`)
+    child.stdin.write(`${line(free, { account: [accountLine(1)] })}\n`)
+    await until('the free line is done', () => results.length === 1)
+    const exit = once(child, 'exit')
+    child.kill(signal)
+    await holder.query('commit')
+    t.same(await exit, [null, signal])
+    t.same(
+      results.map((result) => result.line),
+      [3, 1],
+    )
+    t.match(await rowCounts(locked), { account: 1 })
+  })
+}
+
+t.test('a lost session: the line is sent again', async (t) => {
+  const connection = await newConnection()
+  const { child, results } = start('--jobs', '1')
+  for (let number = 1; number <= 5; number += 1) {
+    child.stdin.write(`${line(connection, { account: [accountLine(number)] })}\n`)
+    await until('the line is done', () => results.length === number)
+    await pool.query(
+      `select pg_terminate_backend(pid, 5000) from pg_stat_activity
+       where application_name = 'investment-data-operator' and datname = current_database()`,
+    )
+  }
+  child.stdin.end()
+  t.same(await once(child, 'exit'), [0, null])
+  t.match(await rowCounts(connection), { account: 5 })
+  t.same(
+    results.map((result) => result.errors),
+    Array(5).fill(undefined),
+  )
+})
+
+t.test('a reader of the results that stops reading: the refresh stops reading, too', async (t) => {
+  const connection = await newConnection()
+  const { child } = start()
+  child.stdout.pause()
+  const rows = `${line(connection, { orders: [orderLine(1)] })}\n`
+  let written = 0
+  const writing = (async () => {
+    for (; written < 20_000; written += 1)
+      if (!child.stdin.write(rows)) await once(child.stdin, 'drain')
+    child.stdin.end()
+  })().catch(() => {})
+  let before = -1
+  while (before !== written || before < 100) {
+    before = written
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+  }
+  t.ok(written < 20_000, `${written} lines were taken`)
+  child.kill('SIGKILL')
+  await writing
+})
+
+t.test('a reader of the results that ends: the refresh ends', async (t) => {
+  const connection = await newConnection()
+  const { child } = start()
+  child.stdin.on('error', () => {})
+  const stderr = text(child.stderr)
+  child.stdout.destroy()
+  const exit = once(child, 'exit')
+  child.stdin.write(`${line(connection, { orders: [orderLine(1)] })}\n`)
+  t.same(await exit, [1, null])
+  t.match(await stderr, /The reader of the results has ended/)
+})
