@@ -81,7 +81,7 @@ const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
   ],
 }
 
-/** Bytes that decide about the format, at least. */
+/** Bytes that decide about the format, unless a line ends before: its sender may wait for the result. */
 const START_BYTES = 265
 
 /**
@@ -97,7 +97,7 @@ export async function* plainText(
     let start: Buffer = Buffer.alloc(0)
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
       start = Buffer.concat([start, next.value])
-      if (start.length >= START_BYTES) break
+      if (start.length >= START_BYTES || start.includes(LINE_BREAK)) break
     }
     const all = async function* () {
       yield start
