@@ -62,6 +62,7 @@ t.test('each statement of the service is one task on one shard', async (t) => {
       Array.from(text.matchAll(/\$(\d+)::(\w+)/g), ([, number, type]) => [Number(number), type]),
     )
     const values = Array.from(types.keys().toArray().sort(), (number) => {
+      if (types.get(number) === 'json') return `'["${tokenHash(caller.token).toString('hex')}"]'`
       if (number === 1) return types.get(1) === 'bytea' ? app : `'nobody'`
       if (number === 2) return hash
       if (number === 3) return connectionKey(tokenHash(caller.connection.token))
