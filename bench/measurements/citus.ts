@@ -37,7 +37,7 @@ interface Series {
  * Citus. All servers share this machine: the processor time of a request tells more than the rate.
  */
 export async function measureCitus(options: MeasureOptions): Promise<string> {
-  if (citusPrograms === undefined) throw new Error('Set TEST_CITUS: see README.md.')
+  if (citusPrograms === undefined) throw new Error('Set TEST_CITUS: see CONTRIBUTING.md.')
   const citus = await startCitus()
   const pids = await Promise.all([citus.url, ...citus.workers.map(({ url }) => url)].map(pidOf))
   try {

@@ -15,7 +15,7 @@ export interface ServiceState {
   draining: boolean
 }
 
-/** Limits of the HTTP server. docs/operations.md gives the reasons. The other limits are in src/limits. */
+/** Limits of the HTTP server. docs/settings.md gives the reasons. The other limits are in src/limits. */
 export function httpLimits(config: Config, state: ServiceState) {
   return {
     // During shutdown, the service responds with `Connection: close`.

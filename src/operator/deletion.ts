@@ -24,7 +24,7 @@ async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<D
     .executeTakeFirstOrThrow()
 }
 
-/** Locks the tables before any connection, as TRUNCATE does: see "Write with SQL" in docs/operations.md. */
+/** Locks the tables before any connection, as TRUNCATE does: see "Write with SQL" in docs/importing.md. */
 const lockTables = (transaction: Kysely<Tables>) => countRows(transaction, [])
 
 export function describeRows(rows: DeletedRows): string {

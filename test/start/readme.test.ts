@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import type { TSchema } from '@sinclair/typebox'
 import { t } from 'tap'
 import { settings } from '../../src/config.ts'
 import { SHOWN_PROBLEMS } from '../../src/operator/errors.ts'
@@ -22,21 +23,16 @@ t.test('README.md: has the sections that a reader looks for', async (t) => {
   const sections = [...(await read('README.md')).matchAll(/^## (.+)$/gm)].map(([, title]) => title)
   t.same(sections, [
     'Quick start',
-    'Example requests',
-    'Importing data',
-    'Project structure',
-    'Configuration',
-    'Deployment',
+    'Where to read on',
+    'Other ways to start',
+    'Tests',
     'Speed',
-    'More pages',
-    'Contributing',
     'License',
   ])
 })
 
-t.test('README.md: the project structure names files and folders that exist', async (t) => {
-  const [, structure = ''] =
-    /^## Project structure\n(.*?)^## /ms.exec(await read('README.md')) ?? []
+t.test('architecture.md: the project structure names files and folders that exist', async (t) => {
+  const structure = await read('docs/architecture.md')
   const folders = [...structure.matchAll(/^\| `([\w/.-]+)` \|/gm)].map(([, path]) => String(path))
   const files = [...structure.matchAll(/([\w/-]+\.ts)/g)].map(([, path]) => String(path))
   t.ok(folders.length > 15 && files.length > 15)
@@ -44,9 +40,10 @@ t.test('README.md: the project structure names files and folders that exist', as
   for (const path of files) t.ok(globSync(`{.,src/**}/${path}`).length > 0, path)
 })
 
-t.test('README.md: each curl command returns the JSON that follows it', async (t) => {
+t.test('README.md, requests.md: each curl command returns the JSON that follows it', async (t) => {
   const service = await startSeededService(t)
-  const pairs = (await read('README.md')).matchAll(/```sh\n(curl [^`]*)```\s+```json\n([^`]*)```/g)
+  const pages = (await read('README.md')) + (await read('docs/requests.md'))
+  const pairs = pages.matchAll(/```sh\n(curl [^`]*)```\s+```json\n([^`]*)```/g)
   let found = 0
   for (const [, command = '', json = ''] of pairs) {
     const here = command.replace('http://127.0.0.1:3000', service.url)
@@ -57,11 +54,11 @@ t.test('README.md: each curl command returns the JSON that follows it', async (t
     t.equal(stdout, compact(json), String(command.split('DEMOSMALL1')[1]))
     found += 1
   }
-  t.equal(found, 3, 'one command an endpoint')
+  t.equal(found, 4, 'one command an endpoint, and the one of README.md')
 })
 
-t.test('README.md: the walk of a request names functions of the files', async (t) => {
-  const [, diagram = ''] = /^```mermaid\n(.*?)^```/ms.exec(await read('README.md')) ?? []
+t.test('architecture.md: the walk of a request names functions of the files', async (t) => {
+  const [, diagram = ''] = /^```mermaid\n(.*?)^```/ms.exec(await read('docs/architecture.md')) ?? []
   const steps = [...diagram.matchAll(/([\w/-]+\.ts): (\w+)\(\)/g)]
   t.ok(steps.length >= 15, `${steps.length} steps`)
   for (const [step, file = '', name = ''] of steps) {
@@ -75,9 +72,9 @@ t.test('README.md: the walk of a request names functions of the files', async (t
   }
 })
 
-/** Returns the first block of shell commands in README.md that starts with this text. */
+/** Returns the first block of shell commands in docs/importing.md that starts with this text. */
 async function commands(start: string): Promise<string> {
-  const blocks = [...(await read('README.md')).matchAll(/^```sh\n(.*?)^```/gms)]
+  const blocks = [...(await read('docs/importing.md')).matchAll(/^```sh\n(.*?)^```/gms)]
   return blocks.map(([, block = '']) => block).find((block) => block.startsWith(start)) ?? ''
 }
 
@@ -95,7 +92,7 @@ async function runCommands(text: string, folder: string, env: Record<string, str
   return (await promisify(execFile)('bash', ['-c', prelude + text], options)).stdout
 }
 
-t.test('README.md: the commands of an import create, import and read a row', async (t) => {
+t.test('importing.md: the commands of an import create, import and read a row', async (t) => {
   const service = await startService(t)
   const folder = await mkdtemp(join(tmpdir(), 'readme-'))
   t.teardown(() => rm(folder, { recursive: true }))
@@ -117,9 +114,9 @@ t.test('README.md: the commands of an import create, import and read a row', asy
 })
 
 t.test(
-  'README.md: the import has the true required fields and number of shown errors',
+  'importing.md: the import has the true required fields and number of shown errors',
   async (t) => {
-    const text = await read('README.md')
+    const text = await read('docs/importing.md')
     t.match(text, `the first ${SHOWN_PROBLEMS}, and their total number`)
     for (const [name, { fields, oneOf }] of Object.entries(rowTypes)) {
       const required = fields.inOrder.filter(({ absent }) => absent === undefined)
@@ -164,16 +161,22 @@ t.test('docker-compose.yml: HAProxy starts only with its profile', async (t) => 
   t.match(compose, /^ {4}ports: \['127\.0\.0\.1:\$\{PORT:-3000\}:3000'\]$/m, 'also without it')
 })
 
-for (const file of ['README.md', '.env.example']) {
+const code = (value: unknown) => (value === undefined ? '' : `\`${value}\``)
+
+for (const file of ['docs/settings.md', '.env.example']) {
   t.test(`${file}: lists every setting with its description, and no other`, async (t) => {
-    const named = file === 'README.md' ? /^\| `([A-Z_]+)` \|/gm : /^#? ?([A-Z_]+)=/gm
+    const named =
+      file === 'docs/settings.md' ? /^\| `([A-Z_]+)` \| .* \| .* \| .* \|$/gm : /^#? ?([A-Z_]+)=/gm
     const text = await read(file)
     const names = [...text.matchAll(named)].map(([, name]) => name)
     t.same(names.sort(), Object.keys(settings).sort())
-    for (const [name, { default: value, description }] of Object.entries(settings)) {
-      const row = `| \`${name}\` | ${value === undefined ? '' : `\`${value}\``} | ${description} |`
+    for (const [name, setting] of Object.entries(settings)) {
+      const { default: value, minimum, maximum, enum: values, description } = setting as TSchema
+      const range =
+        minimum === undefined ? values?.map(code).join(', ') : `${minimum} to ${maximum}`
+      const row = `| ${code(name)} | ${code(value)} | ${range ?? ''} | ${description} |`
       const lines = `# ${description}\n# ${name}=${value ?? ''}\n`
-      t.ok(text.includes(file === 'README.md' ? row : lines), `${name}: ${description}`)
+      t.ok(text.includes(file === '.env.example' ? lines : row), `${name}: ${description}`)
     }
   })
 }
@@ -181,13 +184,13 @@ for (const file of ['README.md', '.env.example']) {
 const defaults = new Map(
   Object.entries(settings).map(([name, { default: value }]) => [name, value]),
 )
-const LIMITS = {
-  'README.md': /^\| `([A-Z_]+)` \| `(\d+)` \|/gm,
-  '.env.example': /^# ?([A-Z_]+)=(\d+)$/gm,
-  'docs/operations.md': /^\| `([A-Z_]+)` (\d+) \|/gm,
-}
-for (const [file, row] of Object.entries(LIMITS)) {
-  t.test(`${file}: gives the true defaults of the limits`, async (t) => {
+const LIMITS = [
+  ['docs/settings.md', /^\| `([A-Z_]+)` \| `(\d+)` \|/gm],
+  ['.env.example', /^# ?([A-Z_]+)=(\d+)$/gm],
+  ['docs/settings.md', /^\| `([A-Z_]+)` (\d+) \|/gm],
+] as const
+for (const [file, row] of LIMITS) {
+  t.test(`${file}: gives the true defaults of the limits: ${row}`, async (t) => {
     const rows = [...(await read(file)).matchAll(row)]
     t.ok(rows.length >= 12, `${rows.length} limits`)
     for (const [, name = '', value] of rows) t.equal(String(defaults.get(name)), value, name)

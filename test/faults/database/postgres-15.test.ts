@@ -5,7 +5,7 @@ import { demoRequests, record, seedDemo } from '../support/golden-responses.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
 import { firstValue, migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
 
-// All other tests can run on it, too: see TEST_DATABASE_URL in README.md.
+// All other tests can run on it, too: see TEST_DATABASE_URL in CONTRIBUTING.md.
 const server = await startDebianPostgres(t)
 const environment = { DATABASE_URL: server.url }
 

@@ -19,9 +19,9 @@ import {
   startDebianPostgres,
 } from '../support/servers/debian-postgres.ts'
 
-/** Backup and restore on another server, with the commands of docs/operations.md. */
-const [createDatabase = ''] = await codeBlocks('Deploy')
-const [backUp = '', restore = ''] = await codeBlocks('Back up and restore')
+/** Backup and restore on another server, with the documented commands. */
+const [createDatabase = ''] = codeBlocks('Roles and database')
+const [backUp = '', restore = ''] = codeBlocks('Back up and restore')
 const folder = await mkdtemp(join(tmpdir(), 'backup-'))
 t.teardown(() => rm(folder, { recursive: true }))
 const dump = { 'investments.dump': `${folder}/dump` }

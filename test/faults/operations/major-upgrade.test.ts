@@ -15,10 +15,10 @@ import { firstValue, migrate, startDebianPostgres } from '../support/servers/deb
 import { startEmbeddedServer } from '../support/servers/embedded-postgres.ts'
 import { startHaproxy } from '../support/servers/proxies.ts'
 
-/** Moves from PostgreSQL 15 to 18, and to partitions, with the commands of docs/operations.md. */
-const blocks = await codeBlocks('Upgrade PostgreSQL')
+/** Moves from PostgreSQL 15 to 18, and to partitions, with the documented commands. */
+const blocks = codeBlocks('Upgrade PostgreSQL')
 const [create = '', subscribe = '', compare = '', end = ''] = blocks
-const [split = ''] = await codeBlocks('Move to partitions')
+const [split = ''] = codeBlocks('Move to partitions')
 const [partition = ''] = /^psql.*$/m.exec(split) ?? []
 const NAME = 'investments'
 const old = await startDebianPostgres(t, { wal_level: 'logical' })

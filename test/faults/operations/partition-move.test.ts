@@ -13,8 +13,8 @@ import {
   startDebianPostgres,
 } from '../support/servers/debian-postgres.ts'
 
-/** Move of a database in use to partitions, with the commands of docs/operations.md. */
-const [move = ''] = await codeBlocks('Move to partitions')
+/** Move of a database in use to partitions, with the documented commands. */
+const [move = ''] = codeBlocks('Move to partitions')
 const { folder } = await newDirectory(t)
 const server = await startDebianPostgres(t)
 await firstValue(server.url, 'create database investments')

@@ -18,7 +18,7 @@ import {
 } from '../support/servers/debian-postgres.ts'
 import { startHaproxy } from '../support/servers/proxies.ts'
 
-const [secondLogin = ''] = await codeBlocks('Rotate credentials')
+const [secondLogin = ''] = codeBlocks("Rotate the service's password")
 const folder = await mkdtemp(join(tmpdir(), 'rotation-'))
 t.teardown(() => rm(folder, { recursive: true }))
 const server = await startDebianPostgres(t)
@@ -28,7 +28,7 @@ const oldLogin = await migrate(url)
 await seedDemo(url)
 const golden = await recordDemo(t, url)
 
-t.test('200: the steps of docs/operations.md change the password, no request fails', async (t) => {
+t.test('200: the documented steps change the password, no request fails', async (t) => {
   const options = { environment: { DATABASE_URL: oldLogin } }
   const instances = [await startInstance(t, options), await startInstance(t, options)] as const
   const proxy = await startHaproxy(t, [instances[0].port, instances[1].port])
@@ -42,7 +42,7 @@ t.test('200: the steps of docs/operations.md change the password, no request fai
   const settings = await roleSettings(url, 'investment_service')
   t.same(await roleSettings(url, 'investment_service_b'), settings)
   await restartWith(instances, login)
-  await firstValue(url, await inlineCommand('alter role investment_service nologin'))
+  await firstValue(url, inlineCommand('alter role investment_service nologin'))
   await t.rejects(firstValue(oldLogin, 'select'), { code: '28000' }, 'the old login is disabled')
 
   const environment = { DATABASE_URL: url, SERVICE_DATABASE_PASSWORD: 'the-new-one' }

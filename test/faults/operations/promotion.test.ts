@@ -15,8 +15,8 @@ import {
   startPrepared,
 } from '../support/servers/debian-postgres.ts'
 
-/** Failover by promotion, with the commands of docs/operations.md. */
-const [create = '', promote = '', follow = ''] = await codeBlocks('Promote a standby')
+/** Failover by promotion, with the documented commands. */
+const [create = '', promote = '', follow = ''] = codeBlocks('Promote a standby')
 const one = await startDebianPostgres(t)
 const login = await migrate(one.url)
 const callers = await addSampleData(openAsOwner(t, one.url), 300)

@@ -22,11 +22,11 @@ import {
   startPrepared,
 } from '../support/servers/debian-postgres.ts'
 
-/** Recovery to a point in time, with the commands of docs/operations.md. */
-const blocks = await codeBlocks('Recover to a point in time')
+/** Recovery to a point in time, with the documented commands. */
+const blocks = codeBlocks('Recover to a point in time')
 const [archive = '', backUp = '', recover = '', check = ''] = blocks
 const SUPERUSER = 'postgres://SUPERUSER@HOST/postgres'
-const [expire = ''] = await codeBlocks('Expire cursors')
+const [expire = ''] = codeBlocks('Expire cursors')
 const { folder: ARCHIVE } = await newDirectory(t)
 const { folder } = await newDirectory(t)
 const BACKUP = `${folder}/backup`

@@ -13,8 +13,8 @@ import { startServiceProcess } from '../support/processes/service-process.ts'
 import { libpqVariables, runShell } from '../support/processes/shell.ts'
 import { firstValue, migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
 
-/** pg_repack on a database in use, with the commands of docs/operations.md. */
-const [repack = ''] = await codeBlocks('Bring rows together')
+/** pg_repack on a database in use, with the documented commands. */
+const [repack = ''] = codeBlocks('Bring rows together')
 const server = await startDebianPostgres(t)
 await firstValue(server.url, 'create database investments')
 const url = databaseUrl(server.url, 'investments')

@@ -51,7 +51,7 @@ async function restartAll(t: Test, instances: readonly [Instance, Instance]): Pr
   await once(systemd.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => systemd.close().closeAllConnections())
   const { port } = systemd.address() as AddressInfo
-  const [commands = ''] = await codeBlocks('Several instances')
+  const [commands = ''] = codeBlocks('Several instances')
   const ports = instances.map((instance) => instance.port)
   const filled = fillIn(commands, { '3001 3002': ports.join(' ') })
   await runShell(t, `systemctl() { curl --silent http://127.0.0.1:${port}/$1/$2; }\n${filled}`)

@@ -16,8 +16,9 @@ import { startInstance } from '../support/processes/instances.ts'
 import { startDns } from '../support/servers/dns.ts'
 import { startComposeHaproxy } from '../support/servers/proxies.ts'
 
-const operations = await readFile('docs/operations.md', 'utf8')
-const units = (await codeBlocks('With systemd')).filter((block) => block.includes('[Service]'))
+const scale = await readFile('docs/scale.md', 'utf8')
+const deploy = await readFile('docs/deploy.md', 'utf8')
+const units = codeBlocks('With systemd').filter((block) => block.includes('[Service]'))
 const [unit = ''] = units
 
 /** Values of a directive of the unit, for an instance. */
@@ -87,7 +88,7 @@ const SHARED = [
 ] as const
 
 t.test('The table of shares divides the defaults, and HAProxy sends fewer requests', (t) => {
-  const [, table = ''] = /^\| Limit of each instance .*\n.*\n((?:\|.*\n)+)/m.exec(operations) ?? []
+  const [, table = ''] = /^\| Limit of each instance .*\n.*\n((?:\|.*\n)+)/m.exec(scale) ?? []
   const rows = new Map(
     [...table.matchAll(/^\| `(\w+)`.*?((?: \| \d+)+) \|$/gm)].map(([, name = '', cells = '']) => [
       name,
@@ -105,7 +106,7 @@ t.test('The table of shares divides the defaults, and HAProxy sends fewer reques
     )
     for (const share of rows.get(name) ?? []) readConfig({ [name]: String(share) })
   }
-  const [documented] = /(?<=default-server.* maxconn )\d+/.exec(operations) ?? []
+  const [documented] = /(?<=default-server.* maxconn )\d+/.exec(deploy) ?? []
   t.equal(rows.get('maxconn')?.[0], Number(documented))
   for (const [index, maxconn] of (rows.get('maxconn') ?? []).entries())
     t.ok(maxconn < Number(rows.get('MAX_REQUESTS')?.[index]), `${maxconn}`)
@@ -113,7 +114,7 @@ t.test('The table of shares divides the defaults, and HAProxy sends fewer reques
 })
 
 t.test('proxy/haproxy.cfg: the documented configuration, without TLS', async (t) => {
-  const [documented = ''] = await codeBlocks('Behind a proxy')
+  const [documented = ''] = codeBlocks('Behind a proxy')
   const file = await readFile('proxy/haproxy.cfg', 'utf8')
   const lines = (text: string) => text.split('\n').filter((line) => line && !line.startsWith('#'))
   const [own, shared] = [new Set(lines(file)), new Set(lines(documented))]

@@ -12,7 +12,7 @@ import { addMigration, copyRelease } from '../support/processes/release.ts'
 import { launchService } from '../support/processes/service-process.ts'
 import { startHaproxy } from '../support/servers/proxies.ts'
 
-/** Upgrade and downgrade by docs/operations.md. The newer release has one more migration. */
+/** Upgrade and downgrade by docs/deploy.md. The newer release has one more migration. */
 const { url, db, login: DATABASE_URL } = await openTestDatabase(t)
 await seedDemo(url)
 const golden = await recordDemo(t, url)

@@ -1,13 +1,16 @@
-import { readFile } from 'node:fs/promises'
+import { globSync, readFileSync } from 'node:fs'
 
-const operations = new URL('../../../docs/operations.md', import.meta.url)
+/** The pages for operators, in one text. */
+const pages = globSync(`${import.meta.dirname}/../../../docs/*.md`)
+  .map((file) => readFileSync(file, 'utf8'))
+  .join('\n# ')
 
-/** Reads the code blocks of a section of docs/operations.md. */
-export async function codeBlocks(section: string): Promise<string[]> {
-  const text = await readFile(operations, 'utf8')
-  const [, content] = text.split(new RegExp(`^##+ ${section}$`, 'm'))
-  if (content === undefined) throw new Error(`docs/operations.md has no section “${section}”`)
-  const [own = ''] = content.split(/^##+ /m)
+/** Returns the code blocks of a section of a page in docs. No other section may have its heading. */
+export function codeBlocks(section: string): string[] {
+  const [, content, other] = pages.split(new RegExp(`^##+ ${section}$`, 'm'))
+  if (content === undefined || other !== undefined)
+    throw new Error(`not exactly one section “${section}” in docs`)
+  const [own = ''] = content.split(/^#+ [A-Z]/m)
   return [...own.matchAll(/^```\w*\n(.*?)^```$/gms)].map(([, block = '']) => block)
 }
 
@@ -19,7 +22,7 @@ export async function codeBlocks(section: string): Promise<string[]> {
 export function fillIn(
   text: string,
   values: Record<string, string>,
-  document = 'docs/operations.md',
+  document = 'the page',
 ): string {
   return Object.entries(values).reduce((filled, [placeholder, value]) => {
     if (!filled.includes(placeholder)) throw new Error(`${document} lacks “${placeholder}”`)
@@ -27,9 +30,8 @@ export function fillIn(
   }, text)
 }
 
-/** Returns a command after checking that docs/operations.md has it, within a sentence. */
-export async function inlineCommand(command: string): Promise<string> {
-  const text = await readFile(operations, 'utf8')
-  if (text.includes(`\`${command}\``)) return command
-  throw new Error(`docs/operations.md lacks “${command}”`)
+/** Returns a command after checking that a page in docs has it, within a sentence. */
+export function inlineCommand(command: string): string {
+  if (pages.includes(`\`${command}\``)) return command
+  throw new Error(`no page in docs has “${command}”`)
 }

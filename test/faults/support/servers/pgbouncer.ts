@@ -25,7 +25,7 @@ export interface PgBouncer {
 }
 
 /**
- * Starts it with the configuration of docs/operations.md.
+ * Starts it with the documented configuration.
  * @param url connection string of PostgreSQL
  * @param serverConnections number of connections to PostgreSQL
  */
@@ -40,7 +40,7 @@ export async function startPgBouncer(
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   await writeFile(`${folder}/users`, `"${username}" "${password}"\n`)
   const port = await freePort()
-  const [configuration = ''] = await codeBlocks('PgBouncer')
+  const [configuration = ''] = codeBlocks('PgBouncer')
   const filled = fillIn(configuration, {
     'investments = host=10.0.0.5': `${pathname.slice(1)} = host=${hostname} port=${serverPort}`,
     'listen_addr = 10.0.0.6': `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,

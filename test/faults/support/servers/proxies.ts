@@ -20,9 +20,9 @@ export interface Proxy {
 /** Starts a proxy in front of the instances on these ports. */
 export type StartProxy = (t: Test, ports: readonly [number, number]) => Promise<Proxy>
 
-/** Starts HAProxy with the configuration of docs/operations.md. */
+/** Starts HAProxy with the documented configuration. */
 export const startHaproxy: StartProxy = async (t, [one, two]) => {
-  const [configuration = ''] = await codeBlocks('Behind a proxy')
+  const [configuration = ''] = codeBlocks('Behind a proxy')
   const { certificate, key } = await makeCertificate(t)
   const chain = await readFile(certificate, 'utf8')
   const folder = await newFolder(t)
@@ -64,7 +64,7 @@ async function runHaproxy(t: Test, configuration: string): Promise<Program> {
   return await startProgram(t, { command: 'haproxy', package: 'haproxy', args, lastSignal })
 }
 
-/** Starts nginx with the example that docs/operations.md links. */
+/** Starts nginx with the example that docs/deploy.md links. */
 export const startNginx: StartProxy = async (t, [one, two]) => {
   const example = await readFile(join(import.meta.dirname, 'nginx.conf'), 'utf8')
   const folder = await newFolder(t)
