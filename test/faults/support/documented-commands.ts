@@ -3,14 +3,14 @@ import { globSync, readFileSync } from 'node:fs'
 /** The pages for operators, in one text. */
 const pages = globSync(`${import.meta.dirname}/../../../docs/*.md`)
   .map((file) => readFileSync(file, 'utf8'))
-  .join('\n# ')
+  .join('\n## \n')
 
 /** Returns the code blocks of a section of a page in docs. No other section may have its heading. */
 export function codeBlocks(section: string): string[] {
   const [, content, other] = pages.split(new RegExp(`^##+ ${section}$`, 'm'))
   if (content === undefined || other !== undefined)
     throw new Error(`not exactly one section “${section}” in docs`)
-  const [own = ''] = content.split(/^#+ [A-Z]/m)
+  const [own = ''] = content.split(/^##+ /m)
   return [...own.matchAll(/^```\w*\n(.*?)^```$/gms)].map(([, block = '']) => block)
 }
 
