@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import sqlite3
+import ssl
 import sys
 import traceback
 from decimal import Decimal
@@ -50,6 +51,7 @@ async def value_of(result: Any) -> Any:
 async def run(call: Dict[str, Any]) -> Any:
     client: Any = AsyncInvestmentData if ASYNC else InvestmentData
     limit = call.get("callTimeoutMs")
+    certificate = call.get("certificate")
     api = client(
         call["url"],
         call["token"],
@@ -57,6 +59,7 @@ async def run(call: Dict[str, Any]) -> Any:
         timeout=call["timeoutMs"] / 1000,
         call_timeout=None if limit is None else limit / 1000,
         retry=Retry(call["attempts"], call["baseDelayMs"] / 1000, call["maxDelayMs"] / 1000),
+        ssl_context=certificate and ssl.create_default_context(cafile=certificate),
         on_attempt=attempts.append,
     )
     try:

@@ -29,6 +29,8 @@ export interface Access {
   baseDelayMs?: number
   maxDelayMs?: number
   traceId?: string
+  /** File of a trusted certificate, for Python. Node.js trusts those of the process. */
+  certificate?: string
 }
 
 export type ListName = 'portfolio' | 'account'
@@ -166,7 +168,17 @@ function typescript(): Driver {
     { url: baseUrl, token, connection, ...options }: Access,
     call: (connection: ReturnType<InvestmentData['connection']>) => Promise<T>,
   ): Promise<T> {
-    const { attempts, baseDelayMs, maxDelayMs, traceId, ...limits } = { ...defaults, ...options }
+    const {
+      attempts,
+      baseDelayMs,
+      maxDelayMs,
+      traceId,
+      certificate: _,
+      ...limits
+    } = {
+      ...defaults,
+      ...options,
+    }
     const retry = { attempts, baseDelayMs, maxDelayMs }
     const seen: Driver['seen'] = { attempts: [], warnings: [] }
     driver.seen = seen

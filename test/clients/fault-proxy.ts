@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
@@ -31,6 +32,8 @@ interface FaultProxyOptions {
   headers?: Record<string, string>
   /** Runs before each request. */
   before?: () => Promise<void>
+  /** Certificate and key of a proxy with TLS. */
+  tls?: { cert: Buffer; key: Buffer }
 }
 
 interface Exchange extends Pick<FaultProxyOptions, 'target' | 'location' | 'headers'> {
@@ -90,9 +93,10 @@ const faults = {
 
 /** Starts an HTTP proxy that injects faults. */
 export async function startFaultProxy(t: Test, options: FaultProxyOptions): Promise<FaultProxy> {
-  const { fault, before, retryAfter = '0' } = options
+  const { fault, before, retryAfter = '0', tls } = options
   let requests = 0
-  const server = createServer(async (incoming, response) => {
+  const server = tls ? createTlsServer(tls) : createServer()
+  server.on('request', async (incoming: IncomingMessage, response: ServerResponse) => {
     const current = fault(requests, String(incoming.url))
     requests += 1
     proxy.counts[current] = (proxy.counts[current] ?? 0) + 1
@@ -110,7 +114,7 @@ export async function startFaultProxy(t: Test, options: FaultProxyOptions): Prom
     server.closeAllConnections()
     server.close()
   })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const url = `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`
   const proxy: FaultProxy = { url, counts: {}, connections: 0, headers: {} }
   return proxy
 }

@@ -174,9 +174,10 @@ t.test('Python: mypy --strict accepts it; README.md prints what it says', async 
 
 t.test('both packages: one version, no dependencies, the license of the project', async (t) => {
   const project = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
-  const { version, dependencies, license } = JSON.parse(
+  const { name, version, dependencies, license } = JSON.parse(
     await readFile(join(typescript, 'package.json'), 'utf8'),
   )
+  t.equal(name, '@investment-data/client')
   t.equal(dependencies, undefined)
   t.equal(license, project.license)
   const pyproject = await readFile(join(python, 'pyproject.toml'), 'utf8')

@@ -220,3 +220,62 @@ asyncio.run(main())
     t.equal(printed, '6\n6\n')
   },
 )
+
+t.test('errors have public names, and a process of a pool can return them', async (t) => {
+  const printed = await python(
+    service.url,
+    `
+import pickle
+def errors():
+    for call in (
+        lambda: InvestmentData(URL, "unknown").connection(CONNECTION).transfer_orders(),
+        lambda: InvestmentData("http://127.0.0.1:1", TOKEN, retry=Retry(1)).connection("a").transfer_orders(),
+    ):
+        try:
+            call()
+        except InvestmentDataError as error:
+            yield error
+    yield CopyError("conflict", "Another process has changed the copy")
+for error in errors():
+    copy = pickle.loads(pickle.dumps(error))
+    print(f"{type(copy).__module__}.{type(copy).__name__}", str(copy) == str(error), vars(copy) == vars(error))
+`,
+  )
+  const names = ['AuthenticationError', 'TransportError', 'CopyError']
+  t.equal(printed, names.map((name) => `investment_data.${name} True True\n`).join(''))
+})
+
+t.test('a client that is not closed: no ResourceWarning', async (t) => {
+  const printed = await python(
+    service.url,
+    `
+import gc, sys
+sys.unraisablehook = lambda warning: print(warning.exc_value)
+print(InvestmentData(URL, TOKEN).connection(CONNECTION).transfer_orders())
+gc.collect()
+`,
+  )
+  t.equal(printed, '[]\n')
+})
+
+t.test('SqliteStore: each kind of transactions and rows of the app', async (t) => {
+  const folder = t.testdir({})
+  const printed = await python(
+    service.url,
+    `
+import sqlite3
+with InvestmentData(URL, TOKEN, page_size=4) as api:
+    for level in ("", "EXCLUSIVE", None):
+        for factory in (None, sqlite3.Row, lambda cursor, row: {}):
+            file = f"${folder}/{level}{id(factory)}.db"
+            db = sqlite3.connect(file, isolation_level=level)
+            db.row_factory = factory
+            api.connection(CONNECTION).sync_transactions(SqliteStore(db, "mine"))
+            db.close()
+            db = sqlite3.connect(file)
+            print(*db.execute("select count(*) from account_transactions").fetchone(), end=" ")
+            db.close()
+`,
+  )
+  t.equal(printed, '6 '.repeat(9))
+})

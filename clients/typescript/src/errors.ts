@@ -41,7 +41,7 @@ export interface FailureFacts {
   attempts?: number | undefined
 }
 
-/** Error of a request. No message, property or stack has a token or an address. */
+/** Error of the client. No message, property or stack has a token or an address. */
 export abstract class InvestmentDataError extends Error {
   /** Code for programs. */
   abstract readonly code: string
@@ -58,7 +58,7 @@ export abstract class InvestmentDataError extends Error {
   /** Attempts of the request, with the first. */
   readonly attempts: number
 
-  constructor(message: string, facts: FailureFacts) {
+  constructor(message: string, facts: FailureFacts = {}) {
     super(message)
     this.status = facts.status
     this.headers = facts.headers ?? new Headers()
@@ -119,9 +119,9 @@ export class TransportError extends InvestmentDataError {
 }
 
 /** Error of a copy: `count_differs` from the list, or a `conflict` with another process. */
-export class CopyError extends Error {
+export class CopyError extends InvestmentDataError {
   override readonly name = 'CopyError'
-  readonly code: 'count_differs' | 'conflict'
+  override readonly code: 'count_differs' | 'conflict'
 
   constructor(code: CopyError['code'], message: string) {
     super(message)

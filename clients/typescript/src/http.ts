@@ -348,6 +348,8 @@ const MESSAGES: Record<string, string> = {
   call_timeout: 'The call did not end in time',
   incomplete_body: 'The response is incomplete',
   unexpected_response: 'The response is not from the service',
+  ENOTFOUND: 'The host of the service is unknown',
+  ECONNREFUSED: 'No server listens at the address of the service',
 }
 
 export function transportError(code: string, facts?: FailureFacts): TransportError {

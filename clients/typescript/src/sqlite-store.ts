@@ -3,7 +3,7 @@ import { CopyError } from './errors.ts'
 
 type Value = string | number | null
 
-/** Database of `node:sqlite` or `better-sqlite3`. */
+/** `DatabaseSync` of `node:sqlite`, or a database with the same functions. */
 export interface SqliteDatabase {
   exec(sql: string): unknown
   prepare(sql: string): { run(...values: Value[]): unknown; get(...values: Value[]): unknown }

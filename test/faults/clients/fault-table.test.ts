@@ -1,12 +1,12 @@
 /** What each client makes of each fault: the error, and how often it repeats the request. */
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:https'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import t from 'tap'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { failureOf, startDrivers } from '../../clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../../clients/fault-proxy.ts'
 import { accessOf } from '../../clients/service.ts'
-import { addCaller } from '../../support/rows.ts'
+import { addCaller, lists } from '../../support/rows.ts'
 import { startService } from '../../support/service.ts'
 import { makeCertificate } from '../support/servers/certificate.ts'
 
@@ -52,6 +52,9 @@ const TABLE: Record<Exclude<Fault, 'none' | 'hang up'>, Expected> = {
 
 const service = await startService(t)
 const caller = await addCaller(service.db)
+await lists.account.add(service.db, caller.connection, {}, {}, {})
+const { certificate, key } = await makeCertificate(t)
+const tls = { cert: await readFile(certificate), key: await readFile(key) }
 
 for (const [language, client] of Object.entries(startDrivers(t))) {
   for (const [name, { attempts, error, timeoutMs = 20_000 }] of Object.entries(TABLE)) {
@@ -95,7 +98,8 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
   t.test(`${language}: an unknown host is not tried again`, async (t) => {
     // A name that no name server has to be asked for.
     const access = { ...accessOf(service, caller), url: `http://${'a'.repeat(64)}.invalid` }
-    t.match(await failureOf(client.orders(access)), { code: 'ENOTFOUND', attempts: 1 })
+    const message = 'The host of the service is unknown'
+    t.match(await failureOf(client.orders(access)), { code: 'ENOTFOUND', attempts: 1, message })
   })
 
   t.test(`${language}: TLS to a port without TLS is not tried again`, async (t) => {
@@ -107,19 +111,29 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
   })
 
   t.test(`${language}: an unknown certificate is not tried again`, async (t) => {
-    const { certificate, key } = await makeCertificate(t)
-    const options = { cert: await readFile(certificate), key: await readFile(key) }
-    const server = createServer(options).listen(0, '127.0.0.1')
-    await new Promise((resolve) => server.on('listening', resolve))
-    t.teardown(() => server.close())
-    const address = server.address()
-    if (address === null || typeof address === 'string') throw new Error('no port')
-    const access = { ...accessOf(service, caller), url: `https://127.0.0.1:${address.port}` }
+    const proxy = await startFaultProxy(t, { target: service.url, fault: () => 'none', tls })
+    const access = accessOf(proxy, caller)
     t.match(await failureOf(client.orders(access)), {
       code: /DEPTH_ZERO_SELF_SIGNED_CERT|CERTIFICATE_VERIFY_FAILED/,
       attempts: 1,
     })
   })
+
+  t.test(
+    `${language}: TLS: one connection, a cut body and the time limit as without`,
+    async (t) => {
+      const fault = (n: number) => (['none', 'cut', 'none', 'none'] as const)[n] ?? 'dripped body'
+      const proxy = await startFaultProxy(t, { target: service.url, fault, tls })
+      const access = { ...accessOf(proxy, caller), certificate, pageSize: 1 }
+      const trusted = getCACertificates('default')
+      setDefaultCACertificates([...trusted, tls.cert.toString()])
+      t.teardown(() => setDefaultCACertificates(trusted))
+      t.equal((await client.list(access, 'account')).length, 3)
+      t.ok(proxy.connections <= 3, `${proxy.connections} connections`)
+      const short = { ...access, timeoutMs: 500, attempts: 1 }
+      t.match(await failureOf(client.orders(short)), { code: 'timeout', status: 200 })
+    },
+  )
 
   t.test(`${language}: nothing listens: tried again`, async (t) => {
     const access = {
@@ -127,6 +141,7 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
       url: `http://127.0.0.1:${await freePort()}`,
       attempts: 2,
     }
-    t.match(await failureOf(client.orders(access)), { code: 'ECONNREFUSED', attempts: 2 })
+    const message = 'No server listens at the address of the service'
+    t.match(await failureOf(client.orders(access)), { code: 'ECONNREFUSED', attempts: 2, message })
   })
 }

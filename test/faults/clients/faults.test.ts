@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { failureOf, type Row, startDrivers } from '../../clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../../clients/fault-proxy.ts'
@@ -102,6 +103,19 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     const long = { ...accessOf(proxy, caller), callTimeoutMs: 40_000 }
     t.match(await failureOf(client.orders(long)), { code: 'service_unavailable' })
     t.same(proxy.counts, { unavailable: 1 })
+  })
+
+  t.test(`${language}: the limit of a call is one for all its pages`, async (t) => {
+    const caller = await addCaller(db)
+    await lists.account.add(db, caller.connection, {}, {})
+    const fault = (n: number) => (n === 1 ? 'unavailable' : 'none')
+    const before = () => setTimeout(2000)
+    const options = { target: service.url, fault, retryAfter: '3', before }
+    const proxy = await startFaultProxy(t, options)
+    const access = { ...accessOf(proxy, caller), pageSize: 1, callTimeoutMs: 6000 }
+    // The delay would end 7 s after the begin of the call, and 5 s after that of the page.
+    t.match(await failureOf(client.list(access, 'account')), { code: 'service_unavailable' })
+    t.same(proxy.counts, { none: 1, unavailable: 1 })
   })
 
   t.test(`${language}: the server closes idle connections: no failed attempt`, async (t) => {

@@ -26,6 +26,18 @@ from ._types import (
     RetentionDetail,
 )
 
+# Tracebacks show the name to import.
+for _error in (
+    AuthenticationError,
+    CopyError,
+    CursorExpiredError,
+    InvestmentDataError,
+    ProblemError,
+    QuotaError,
+    TransportError,
+):
+    _error.__module__ = __name__
+
 __all__ = [
     "AccountTransaction",
     "AccountTransactionType",

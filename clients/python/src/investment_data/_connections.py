@@ -125,6 +125,9 @@ class Connections:
     """Sends requests to one server. Threads can share it."""
 
     def __init__(self, base_url: str, context: Optional[ssl.SSLContext]) -> None:
+        # A connection is not shared with a process that was made by fork().
+        self._idle: Dict[int, List[_Connection]] = {}
+        self._lock = threading.Lock()
         base = urllib.parse.urlsplit(base_url)
         self._host = base.hostname or ""
         self._port = base.port or (443 if base.scheme == "https" else 80)
@@ -132,9 +135,6 @@ class Connections:
         self._context = None
         if base.scheme == "https":
             self._context = context or ssl.create_default_context()
-        # A connection is not shared with a process that was made by fork().
-        self._idle: Dict[int, List[_Connection]] = {}
-        self._lock = threading.Lock()
         self._proxy: Optional[urllib.parse.SplitResult] = None
         proxy = urllib.request.getproxies().get(base.scheme)
         if proxy and not urllib.request.proxy_bypass(self._host):
@@ -169,6 +169,9 @@ class Connections:
             idle = self._idle.pop(os.getpid(), [])
         for connection in idle:
             connection.close()
+
+    def __del__(self) -> None:
+        self.close()
 
     def _take(self) -> Tuple[_Connection, bool]:
         with self._lock:

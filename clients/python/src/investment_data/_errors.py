@@ -1,5 +1,5 @@
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Type
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Facts:
 
 
 class InvestmentDataError(Exception):
-    """Error of a request. No message, attribute or traceback has a token or an address."""
+    """Error of the client. No message, attribute or traceback has a token or an address."""
 
     def __init__(self, code: str, message: str, facts: Facts = Facts()) -> None:
         super().__init__(message)
@@ -32,6 +32,10 @@ class InvestmentDataError(Exception):
         self.trace_id = facts.trace_id
         #: Attempts of the request, with the first.
         self.attempts = facts.attempts
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # Processes of a pool pickle errors. The constructors have other arguments than Exception.
+        return _restore, (type(self), self.args), self.__dict__
 
 
 class ProblemError(InvestmentDataError):
@@ -80,9 +84,9 @@ class TransportError(InvestmentDataError):
     """
 
 
-class CopyError(Exception):
+class CopyError(InvestmentDataError):
     """Error of a copy: ``count_differs`` from the list, or a ``conflict`` with another process."""
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+
+def _restore(kind: Type[InvestmentDataError], args: Tuple[object, ...]) -> InvestmentDataError:
+    return kind.__new__(kind, *args)

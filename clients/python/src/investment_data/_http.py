@@ -57,6 +57,8 @@ _MESSAGES = {
     "call_timeout": "The call did not end in time",
     "incomplete_body": "The response is incomplete",
     "unexpected_response": "The response is not from the service",
+    "ENOTFOUND": "The host of the service is unknown",
+    "ECONNREFUSED": "No server listens at the address of the service",
 }
 _log = logging.getLogger("investment_data")
 
@@ -328,15 +330,18 @@ def _json_of(response: Response) -> Tuple[Any, Optional[str]]:
 
 def parse(text: bytes) -> Any:
     """Parses JSON, with decimal fields as Decimal."""
-    return json.loads(text, object_hook=_with_decimals)
+    return _decoder.decode(text.decode())
 
 
 def _with_decimals(value: Dict[str, Any]) -> Dict[str, Any]:
-    for name in DECIMAL_FIELDS:
-        text = value.get(name)
+    for name in DECIMAL_FIELDS & value.keys():
+        text = value[name]
         if isinstance(text, str):
             value[name] = Decimal(text)
     return value
+
+
+_decoder = json.JSONDecoder(object_hook=_with_decimals)
 
 
 def _error_of(status: int, text: bytes, is_type: bool, facts: Facts) -> InvestmentDataError:

@@ -136,7 +136,7 @@ class SqliteStore:
             id_, _ = self._find(changes.list, changes.copy) or (None, None)
             self._db.executemany(
                 "insert or replace into investment_row values (?, ?, ?)",
-                ((id_, row_id, _text(row)) for row_id, row in changes.upserts),
+                ((id_, row_id, _encoder.encode(row)) for row_id, row in changes.upserts),
             )
             self._db.executemany(
                 "delete from investment_row where copy_id = ? and id = ?",
@@ -145,8 +145,8 @@ class SqliteStore:
 
     def count(self, list_: str, copy: str) -> int:
         id_, _ = self._find(list_, copy) or (None, None)
-        sql = "select count(*) from investment_row where copy_id = ?"
-        return int(self._db.execute(sql, (id_,)).fetchone()[0])
+        (count,) = self._row("select count(*) from investment_row where copy_id = ?", id_)
+        return int(count)
 
     def swap(self, list_: str, cursor: str) -> None:
         with self._transaction():
@@ -166,8 +166,14 @@ class SqliteStore:
         sql = (
             "select id, cursor from investment_copy where connection = ? and list = ? and copy = ?"
         )
-        found = self._db.execute(sql, (self._connection, list_, copy)).fetchone()
-        return (found[0], found[1]) if found else None
+        found: Optional[Tuple[int, str]] = self._row(sql, self._connection, list_, copy)
+        return found
+
+    def _row(self, sql: str, *values: object) -> Any:
+        cursor = self._db.cursor()
+        # The app may have another one.
+        cursor.row_factory = None
+        return cursor.execute(sql, values).fetchone()
 
     def _expect(self, list_: str, copy: str, cursor: Optional[str]) -> None:
         if self.cursor(list_, copy) != cursor:
@@ -181,14 +187,19 @@ class SqliteStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         self._db.execute("begin immediate")
-        with self._db:
+        try:
             yield
+            self._db.execute("commit")
+        except BaseException:
+            # SQLite may have rolled back, for example because the disk is full.
+            if self._db.in_transaction:
+                self._db.execute("rollback")
+            raise
 
 
-def _text(row: Any) -> str:
-    return json.dumps(
-        row, default=lambda decimal: format(decimal, "f"), ensure_ascii=False, separators=(",", ":")
-    )
+_encoder = json.JSONEncoder(
+    default=lambda decimal: format(decimal, "f"), ensure_ascii=False, separators=(",", ":")
+)
 
 
 async def value_of(value: Maybe[T]) -> T:
