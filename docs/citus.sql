@@ -40,7 +40,7 @@ begin
   end loop;
   -- A unique index must have the column that distributes the table. `connection create` keeps the ids unique.
   drop index connection_external_id;
-  create index connection_external_id on connection (app_id, external_id);
+  create index connection_external_id on connection (app_id, external_id) where external_id is not null;
   perform create_distributed_table('connection', 'id');
   foreach name in array tables loop
     perform create_distributed_table(name, 'connection_id', colocate_with => 'connection');

@@ -16,8 +16,8 @@ import { escaped, printable } from './output.ts'
 
 /** Environment and output of a call. */
 export interface Io {
-  /** The CLI reads DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS, SERVICE_DATABASE_PASSWORD and
-   * CONNECTION_TOKEN. */
+  /** The CLI reads DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS, DATABASE_POOLER, DATABASE_PREPARE,
+   * SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
   environment: NodeJS.ProcessEnv
   /** Resolves when the reader has taken the text; false: it has closed its input. */
   stdout(text: string): Promise<boolean>
@@ -36,11 +36,14 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   const isJson = argv.includes('--json')
   let exitCode = 0
   const run: Run = async (work, { anySchema = false, sessions } = {}) => {
-    const { DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS } = io.environment
-    const config = readConfig({ DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS })
+    const { DATABASE_URL, DATA_DIR, ...environment } = io.environment
+    const { DATABASE_GENERIC_PLANS, DATABASE_POOLER, DATABASE_PREPARE } = environment
+    const how = { DATABASE_GENERIC_PLANS, DATABASE_POOLER, DATABASE_PREPARE }
+    const config = readConfig({ DATABASE_URL, DATA_DIR, ...how })
+    const { DATABASE_POOLER: pooler } = config
     const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
     const use = (url: string) =>
-      withDatabase(url, { signal: io.signal, notice, sessions }, async (database) => {
+      withDatabase(url, { signal: io.signal, notice, sessions, pooler }, async (database) => {
         if (!anySchema) await requireSchema(database)
         const report = await work(database, notice, config)
         if (report.text !== undefined)

@@ -26,15 +26,17 @@ interface Interruption {
   notice: (sentence: string) => void
   /** Number of sessions with pipelines. An interrupted command first finishes their work. */
   sessions?: number | undefined
+  /** True behind PgBouncer in transaction mode: each transaction has another session. */
+  pooler?: boolean
 }
 
 /** Opens the database at a URL, and closes its connections after `use`. An abort cancels the statements of `use`. */
 export async function withDatabase<T>(
   url: string,
-  { signal, notice, sessions }: Interruption,
+  { signal, notice, sessions, pooler = false }: Interruption,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
-  const opened = openPool(await primaryOf(url), sessions)
+  const opened = openPool(await primaryOf(url), pooler, sessions)
   const { pool, closeSockets } = opened
   let cancelling: NodeJS.Timeout | undefined
   const cancelOnAbort = () => {
@@ -75,7 +77,7 @@ interface OpenedPool {
   closeSockets(): void
 }
 
-function openPool(connectionString: string, sessions?: number): OpenedPool {
+function openPool(connectionString: string, pooler: boolean, sessions?: number): OpenedPool {
   const sockets: Socket[] = []
   const pids = new Map<pg.ClientBase, number>()
   const pool = new pg.Pool({
@@ -87,12 +89,14 @@ function openPool(connectionString: string, sessions?: number): OpenedPool {
     },
     // One session runs the command, another one cancels its statement.
     max: 2 + (sessions ?? 1),
-    pipeline: sessions !== undefined,
+    // PgBouncer 1.18 mixes up the messages of pipelined queries.
+    pipeline: sessions !== undefined && !pooler,
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: APPLICATION,
     onConnect: async (client) => {
+      if (pooler) return
       await client.query(SESSION_SETTINGS)
       // PostgreSQL rejects this setting on Windows.
       await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})

@@ -15,3 +15,8 @@ export function tokenHash(token: string): Buffer {
 export function connectionKey(hash: Buffer): string {
   return hash.readBigInt64BE(0).toString()
 }
+
+/** True for the text of a key, as in an id. */
+export function isConnectionKey(text: string): boolean {
+  return /^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text)
+}

@@ -15,6 +15,7 @@ const READABLE: Record<string, string[]> = {
     'data_version',
     'id',
     'portfolio_transactions',
+    'refreshed_at',
     'token_hash',
   ],
   kysely_migration: ['name'],

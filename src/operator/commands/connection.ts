@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import type { Kysely } from 'kysely'
 import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
-import { connectionKey, tokenHash } from '../../postgres/tokens.ts'
+import { connectionKey, isConnectionKey, tokenHash } from '../../postgres/tokens.ts'
 import { examples, nonEmpty, type Run, shortText } from '../command.ts'
 import { findApp } from '../database.ts'
 import { deleteConnection, describeRows } from '../deletion.ts'
@@ -99,7 +99,7 @@ type ConnectionReference = ({ id: string } | { token: string }) & { app?: string
 export async function readReference(options: ConnectionOptions): Promise<ConnectionReference> {
   const { id, tokenFile, token, app } = options
   if (id !== undefined && tokenFile === undefined) {
-    if (/^-?\d{1,19}$/.test(id) && BigInt.asIntN(64, BigInt(id)) === BigInt(id)) return { id, app }
+    if (isConnectionKey(id)) return { id, app }
     // The value may be a token, so the message must not contain it.
     throw new UsageError(
       'The id of a connection is a number: `connection list --app NAME` shows it. A token is ' +

@@ -33,10 +33,11 @@ export function addRefreshCommand(
     .action(async (files: string[], { jobs, app }: { jobs: number; app?: string }) => {
       const sources = await openInputs(files.length > 0 ? files : ['-'])
       await run(
-        async (database, notice, { DATABASE_GENERIC_PLANS: genericPlans }) => {
+        async (database, notice, { DATABASE_GENERIC_PLANS, DATABASE_PREPARE: prepare }) => {
           const appId = app === undefined ? undefined : (await findApp(database.db, app)).id
           const onResult = (result: object) => stdout(`${escaped(JSON.stringify(result))}\n`)
-          const options = { sources, jobs, appId, genericPlans, onResult, notice }
+          const how = { genericPlans: DATABASE_GENERIC_PLANS, prepare }
+          const options = { sources, jobs, appId, ...how, onResult, notice }
           const { refreshed, failed } = await refresh(database, options)
           const done = `${pluralize(refreshed, 'connection')} refreshed`
           notice(failed > 0 ? `${done}, ${pluralize(failed, 'line')} failed.` : `${done}.`)

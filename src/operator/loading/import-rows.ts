@@ -1,19 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
-import { pluralize } from '../output.ts'
 import {
-  changeSteps,
-  countRemovals,
   LOAD_SETTINGS,
-  lacksMost,
+  merge,
   presentRows,
-  REFRESHED,
+  type Query,
   REPLACE_SETTINGS,
   type Replacement,
   type RowCounts,
   type RowSource,
-  rangeValues,
 } from './merge.ts'
 import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
 import type { Format, Source } from './source.ts'
@@ -118,59 +114,40 @@ async function withRetries<T>(client: pg.ClientBase, work: () => Promise<T>): Pr
   }
 }
 
-/** Writes the staged rows into the connection, and counts the changes. */
 async function write(
   client: pg.ClientBase,
   type: RowType,
-  { rows: read }: StagedInput,
+  { rows: count }: StagedInput,
   { connectionId, dryRun, replace }: ImportOptions,
 ): Promise<RowCounts> {
-  const staged: RowSource = { from: 'import_row i', values: [] }
-  const run = (text: string, ...values: string[]) => client.query(text, [connectionId, ...values])
-  // The lock of the triggers: imports into one connection wait for each other from here on.
-  const [connection] = (await run(REFRESHED)).rows
-  if (connection === undefined) throw new OperatorError('The connection does not exist any more.')
-  const { present, updated } = await findPresent(client, type, connectionId, staged)
-  const range = rangeValues(type, replace ?? {})
+  const query: Query = async (text, values = []) =>
+    (await client.query(text, [connectionId, ...values])).rows
   if (replace) await client.query(REPLACE_SETTINGS)
-  const removals = replace && (await run(countRemovals(type, staged), ...range)).rows[0]
-  const removed = removals?.removed ?? 0
-  const counts = { inserted: read - present, updated, unchanged: present - updated, removed }
-  if (dryRun) return counts
-  if (removals && !replace.yes && lacksMost(removals))
-    throw new OperatorError(
-      `The input lacks ${removed} of the ${pluralize(removals.present, 'row')} that it replaces; ` +
-        'nothing was imported. --yes removes them.',
-    )
-  const sources = {
-    all: staged,
-    added: { from: present > 0 ? NEW : staged.from, values: [] },
-    changed: { from: CHANGED, values: [] },
-  }
-  const { steps } = changeSteps(type, counts, sources, {
-    version: BigInt(connection.version),
-    range,
-  })
-  for (const [text, values] of steps) await run(text, ...values)
-  return counts
+  const compare = () => findPresent(client, query, type)
+  const merged = await merge(query, [{ type, count, all: STAGED, compare }], { dryRun, replace })
+  await merged?.written
+  const [counts] = merged?.counts ?? []
+  if (counts) return counts
+  throw new OperatorError('The connection does not exist any more.')
 }
 
 /** Finds the rows that the connection has already, in the temporary table `present_row`. */
-async function findPresent(client: pg.ClientBase, type: RowType, id: string, staged: RowSource) {
-  const none = { present: 0, updated: 0 }
-  const any = `select from ${type.table} where connection_id = $1::bigint limit 1`
-  if ((await client.query(any, [id])).rowCount === 0) return none
-  const found = `create temporary table present_row on commit drop as ${presentRows(type, staged)}`
-  await client.query(found, [id])
-  const { rows } = await client.query<typeof none>(
+async function findPresent(client: pg.ClientBase, query: Query, type: RowType) {
+  const any = await query(`select from ${type.table} where connection_id = $1::bigint limit 1`)
+  if (any.length === 0) return { present: 0, updated: 0, added: STAGED, changed: STAGED }
+  await query(`create temporary table present_row on commit drop as ${presentRows(type, STAGED)}`)
+  const { rows } = await client.query<{ present: number; updated: number }>(
     `select count(*)::integer as present, count(*) filter (where is_changed)::integer as updated
      from present_row`,
   )
-  return rows[0] ?? none
+  const { present = 0, updated = 0 } = rows[0] ?? {}
+  return { present, updated, added: present > 0 ? NEW : STAGED, changed: CHANGED }
 }
 
+const staged = (from: string): RowSource => ({ from: `${from} i`, values: [] })
+const STAGED = staged('import_row')
 /** Rows of the input that the connection does not have, and those that differ. */
-const NEW = `(
-  select i.* from import_row i left join present_row p on p.line = i.line where p.line is null) i`
-const CHANGED = `(
-  select i.* from import_row i join present_row p on p.line = i.line where p.is_changed) i`
+const NEW = staged(`(
+  select i.* from import_row i left join present_row p on p.line = i.line where p.line is null)`)
+const CHANGED = staged(`(
+  select i.* from import_row i join present_row p on p.line = i.line where p.is_changed)`)

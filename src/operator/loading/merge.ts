@@ -1,5 +1,7 @@
+import { OperatorError } from '../../operator-error.ts'
 import { columnOf } from '../../schemas/fields.ts'
-import { COMPLETION_ABSENT, type RowType } from './row-types.ts'
+import { pluralize } from '../output.ts'
+import { COMPLETION_ABSENT, type List, type RowType } from './row-types.ts'
 
 export interface RowCounts {
   inserted: number
@@ -64,39 +66,105 @@ export function presentRows(type: RowType, rows: RowSource): string {
   return `select i.line, ${differs(type)} as is_changed ${present(type, rows)}`
 }
 
+const VERSION = `data_version || '.' || (extract(epoch from changed_at) * 1000000)::bigint as "dataVersion"`
+const DATA_VERSION = `select ${VERSION} from connection where id = $1`
+
 /**
  * Notes the time of a refresh, and takes the lock of the triggers: loads into one connection wait for each other
  * from here on.
  */
-export const REFRESHED = `
+const REFRESHED = `
   update connection set refreshed_at = clock_timestamp() where id = $1
-  returning data_version as version`
+  returning data_version as version, ${VERSION}`
 
-/** A statement, and its parameters after the id of the connection. */
-export type Step = [text: string, values: string[]]
+/** Runs a statement. $1 is the id of the connection, and the values follow. */
+export type Query = <Row extends object>(text: string, values?: string[]) => Promise<Row[]>
+
+/** Rows of one list, and those that the connection lacks or has with other values. */
+export interface ListRows {
+  type: RowType
+  count: number
+  all: RowSource
+  compare(query: Query): Promise<{
+    present: number
+    updated: number
+    added: RowSource
+    changed: RowSource
+  }>
+}
+
+/** The rows cannot be written. */
+export class MergeRejected extends OperatorError {
+  readonly place: { list?: List; field?: string }
+
+  constructor(message: string, place: MergeRejected['place']) {
+    super(message)
+    this.place = place
+  }
+}
+
+interface Merged {
+  counts: RowCounts[]
+  /** Data version after all statements, which PostgreSQL may still run. */
+  written: Promise<string>
+}
 
 /**
- * Returns the statements that change the rows of a list.
- * @param version data version before the first one
- * @returns `version` after the last one
+ * Writes the rows of lists into a connection, in the transaction of the caller. A pipeline sends the statements in
+ * two round trips.
+ * @returns undefined if the connection does not exist
+ * @throws MergeRejected if a replacement without `yes` would remove more than half of the rows in its range
  */
-export function changeSteps(
-  type: RowType,
-  counts: RowCounts,
-  rows: Record<'all' | 'added' | 'changed', RowSource>,
-  { version, range }: { version: bigint; range: string[] },
-): { steps: Step[]; version: bigint } {
-  const steps: Step[] = []
-  let next = version
-  const write = (text: string, { values }: RowSource) => {
-    next += 1n
-    steps.push([text, type.hasChangeNumbers ? [...values, String(next)] : values])
+export async function merge(
+  query: Query,
+  lists: ListRows[],
+  { replace, dryRun = false }: { replace: Replacement | undefined; dryRun?: boolean | undefined },
+): Promise<Merged | undefined> {
+  const [[connection], ...compared] = await settled([
+    query<{ version: string; dataVersion: string }>(REFRESHED),
+    ...lists.map(async ({ type, count, all, compare }) => {
+      const range = rangeValues(type, replace ?? {})
+      const removals = { present: 0, removed: 0 }
+      const [found, [removal = removals]] = await settled([
+        compare(query),
+        replace ? query<typeof removals>(countRemovals(type, all), [...all.values, ...range]) : [],
+      ])
+      const { present, updated } = found
+      const { removed } = removal
+      const counts = { inserted: count - present, updated, unchanged: present - updated, removed }
+      return { type, all, range, ...found, removal, counts }
+    }),
+  ])
+  if (connection === undefined) return undefined
+  const counts = compared.map((list) => list.counts)
+  if (dryRun) return { counts, written: Promise.resolve(connection.dataVersion) }
+  for (const { type, removal } of compared) if (!replace?.yes) requireMost(type, removal)
+  let version = BigInt(connection.version)
+  const writes: Promise<unknown>[] = []
+  const write = (text: string, values: string[]) => {
+    version += 1n
+    writes.push(query(text, values))
   }
-  if (counts.inserted > 0) write(insertRows(type, rows.added), rows.added)
-  if (counts.updated > 0) write(updateRows(type, rows.changed), rows.changed)
-  if (counts.removed === 0) return { steps, version: next }
-  steps.push([removeOthers(type, rows.all), [...rows.all.values, ...range]])
-  return { steps, version: next + 1n }
+  for (const { type, all, range, added, changed, counts } of compared) {
+    const numbered = ({ values }: RowSource) =>
+      type.hasChangeNumbers ? [...values, String(version + 1n)] : values
+    if (counts.inserted > 0) write(insertRows(type, added), numbered(added))
+    if (counts.updated > 0) write(updateRows(type, changed), numbered(changed))
+    if (counts.removed > 0) write(removeOthers(type, all), [...all.values, ...range])
+  }
+  const newest = writes.length > 0 ? query<typeof connection>(DATA_VERSION) : [connection]
+  const written = settled([newest, ...writes]).then(([[after]]) => after?.dataVersion ?? '')
+  return { counts, written }
+}
+
+/** Waits for all statements, and throws the error of the first that failed: the others follow from it. */
+export async function settled<T extends unknown[]>(
+  statements: [...{ [K in keyof T]: Promise<T[K]> | T[K] }],
+): Promise<T> {
+  const results = await Promise.allSettled(statements)
+  const failed = results.find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
+  return results.map((result) => (result as PromiseFulfilledResult<unknown>).value) as T
 }
 
 /** Inserts new rows. The parameter after those of the source is the data version after the statement. */
@@ -134,12 +202,12 @@ function insert(type: RowType, { values }: RowSource, from: string, completion: 
 const isAbsent = `i.completed_at = '${COMPLETION_ABSENT}'`
 
 /** Parameters of a range, which follow those of the source. Orders have no effective date. */
-export function rangeValues({ hasChangeNumbers }: RowType, { from, to }: DateRange): string[] {
+function rangeValues({ hasChangeNumbers }: RowType, { from, to }: DateRange): string[] {
   return hasChangeNumbers ? [from ?? '-infinity', to ?? 'infinity'] : []
 }
 
 /** Counts the rows of the connection in a range as `present`, and those that the source lacks as `removed`. */
-export function countRemovals(type: RowType, rows: RowSource): string {
+function countRemovals(type: RowType, rows: RowSource): string {
   return `
     select count(*)::integer as present,
       (count(*) filter (where ${isOther(type, rows)}))::integer as removed ${inRange(type, rows)}`
@@ -188,7 +256,15 @@ export const LOAD_SETTINGS = `
 /** Memory for the hash table of all ids of the source: without it, NOT IN compares each row with each other. */
 export const REPLACE_SETTINGS = `set local work_mem = '1GB'`
 
-/** True if a replacement would remove more than half of the rows in its range. The input may be truncated. */
-export function lacksMost({ present, removed }: { present: number; removed: number }): boolean {
-  return 2 * removed > present
+/** The input may be truncated. */
+function requireMost(
+  { list }: RowType,
+  { present, removed }: { present: number; removed: number },
+) {
+  if (2 * removed <= present) return
+  throw new MergeRejected(
+    `The input lacks ${removed} of the ${pluralize(present, 'row')} that it replaces; nothing was ` +
+      'imported. --yes removes them, or "yes": true in a refresh.',
+    { list },
+  )
 }

@@ -1,12 +1,12 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
 import { describe, JsonScanner, NotJson, textOf } from './json-scanner.ts'
-import type { DateRange, Replacement } from './merge.ts'
+import type { Replacement } from './merge.ts'
 import { outsideOf, RowReader } from './row-reader.ts'
 import { type List, type RowType, rowTypes } from './row-types.ts'
 import { isDay, suggestion } from './rules.ts'
 
 /** A problem of a line. */
-export interface RefreshProblem {
+interface RefreshProblem {
   list?: List
   /** Number of the row in its list, from 1. */
   row?: number
@@ -15,16 +15,18 @@ export interface RefreshProblem {
 }
 
 /** Rows of one list. */
-export interface ListRows {
+export interface JsonList {
   type: RowType
   /** JSON of each row, as in the line. */
   rows: string[]
+  /** Effective date of each row; empty for an order or an invalid row. */
+  days: string[]
 }
 
 /** A line: the refresh of one connection. */
 export interface Refresh {
   connection: string | undefined
-  lists: ListRows[]
+  lists: JsonList[]
   replace: Replacement | undefined
   /** The first problems, at most SHOWN_PROBLEMS. */
   errors: RefreshProblem[]
@@ -37,7 +39,7 @@ const MEMBERS = ['connection', ...types.keys(), 'replace']
 export class RefreshReader {
   readonly #scanner = new JsonScanner()
   readonly #readers = new Map<RowType, RowReader>()
-  #errors: RefreshProblem[] = []
+  #refresh: Refresh = { connection: undefined, lists: [], replace: undefined, errors: [] }
   /** List and row of the row that is read. */
   #place: { list?: List; row?: number } = {}
 
@@ -48,133 +50,125 @@ export class RefreshReader {
     }
   }
 
-  /** Validates a line of UTF-8 with its line break. @returns undefined for a blank line */
-  read(line: Buffer): Refresh | undefined {
-    const refresh: Refresh = { connection: undefined, lists: [], replace: undefined, errors: [] }
-    this.#errors = refresh.errors
+  /**
+   * Validates a line with its line break.
+   * @param problem reason why the line is not read
+   * @returns undefined for a blank line
+   */
+  read(line: Buffer, problem?: string): Refresh | undefined {
+    this.#refresh = { connection: undefined, lists: [], replace: undefined, errors: [] }
     this.#place = {}
     this.#scanner.start(line, 0)
-    if (this.#scanner.atEnd()) return undefined
+    if (problem === undefined && this.#scanner.atEnd()) return undefined
     try {
-      this.#readLine(line, refresh)
+      if (problem !== undefined) this.#report(problem)
+      else if (this.#readLine(line)) this.#scanner.expectEnd()
     } catch (error) {
       if (!(error instanceof NotJson)) throw error
       this.#place = {}
       this.#report(`not valid JSON: ${error.message}`)
     }
-    return refresh
+    return this.#refresh
   }
 
   #report(detail: string, field?: string): void {
-    if (this.#errors.length === SHOWN_PROBLEMS) return
-    this.#errors.push({ ...this.#place, ...(field && { field }), detail })
+    const { errors } = this.#refresh
+    if (errors.length < SHOWN_PROBLEMS)
+      errors.push({ ...this.#place, ...(field && { field }), detail })
   }
 
-  #readLine(line: Buffer, refresh: Refresh): void {
-    const scanner = this.#scanner
-    if (scanner.readValue().type !== 'object') {
+  /** As the methods below, returns false if an unexpected value keeps the scanner from reading on. */
+  #readLine(line: Buffer): boolean {
+    if (this.#scanner.readValue().type !== 'object') {
       this.#report('a JSON object is expected: the refresh of a connection')
-      return
+      return false
     }
     const seen = new Set<string>()
-    const days: [ListRows, string[]][] = []
-    for (let more = !scanner.isEmptyObject(); more; more = scanner.hasMoreMembers()) {
-      const name = scanner.readName()
+    const isRead = this.#readMembers((name) => {
       if (seen.has(name)) this.#report('the field appears twice', name)
       seen.add(name)
       const type = types.get(name)
-      if (type) {
-        const list = this.#readList(line, type, days)
-        if (list === undefined) return
-        refresh.lists.push(list)
-      } else if (name === 'replace') {
-        if (!this.#readReplace(refresh)) return
-      } else if (!this.#readConnection(refresh, name)) return
-    }
-    scanner.expectEnd()
+      if (type) return this.#readList(line, type)
+      return name === 'replace' ? this.#readReplace() : this.#readConnection(name)
+    })
+    if (!isRead) return false
     if (!seen.has('connection')) this.#report('the field is missing', 'connection')
-    this.#requireInRange(days, refresh.replace ?? {})
-  }
-
-  /** @returns false if the value keeps the scanner from reading on */
-  #readConnection(refresh: Refresh, name: string): boolean {
-    const value = this.#scanner.readValue()
-    if (name !== 'connection') {
-      this.#report(`there is no such field${suggestion(name, MEMBERS)}`, name.slice(0, 60))
-    } else if (value.type === 'string' && value.end > value.start) {
-      refresh.connection = textOf(value)
-    } else {
-      this.#report(`the id of a connection is expected, in quotes, not ${describe(value)}`, name)
-    }
-    return value.type !== 'object' && value.type !== 'array'
-  }
-
-  #readReplace(refresh: Refresh): boolean {
-    const scanner = this.#scanner
-    const value = scanner.readValue()
-    if (value.type === 'null') return true
-    if (value.type !== 'object') {
-      this.#report(`an object is expected, not ${describe(value)}`, 'replace')
-      return value.type !== 'array'
-    }
-    const replace: Replacement = {}
-    for (let more = !scanner.isEmptyObject(); more; more = scanner.hasMoreMembers()) {
-      const name = scanner.readName()
-      const { type, bytes, start, end } = scanner.readValue()
-      if (type === 'object' || type === 'array') {
-        this.#report(`a value is expected, not an ${type}`, `replace.${name}`)
-        return false
+    const { lists, replace = {} } = this.#refresh
+    for (const { type, days } of lists)
+      for (const [index, day] of days.entries()) {
+        const problem = day === '' ? undefined : outsideOf(replace, day)
+        this.#place = { list: type.list, row: index + 1 }
+        if (problem) this.#report(problem)
       }
-      const text = bytes.toString('utf8', start, end)
-      const isBound = name === 'from' || name === 'to'
-      if (isBound && type === 'string' && isDay(bytes, start, end)) replace[name] = text
-      else if (isBound && type !== 'null')
-        this.#report('an existing day is expected, as YYYY-MM-DD', `replace.${name}`)
-      else if (name === 'yes' && type === 'boolean') replace.yes = text === 'true'
-      else if (!isBound) this.#report('from, to or yes is expected', `replace.${name}`)
-    }
-    if (replace.from && replace.to && replace.from > replace.to)
-      this.#report('from must not be after to', 'replace')
-    refresh.replace = replace
     return true
   }
 
-  /** @returns undefined if a row keeps the scanner from reading on */
-  #readList(line: Buffer, type: RowType, days: [ListRows, string[]][]): ListRows | undefined {
-    const [scanner, reader] = [this.#scanner, this.#readers.get(type)]
-    const value = scanner.readValue()
-    if (value.type !== 'array' || !reader) {
-      this.#report(`an array is expected, not ${describe(value)}`, type.list)
-      return value.type === 'object' ? undefined : { type, rows: [] }
+  #readMembers(read: (name: string) => boolean): boolean {
+    const scanner = this.#scanner
+    for (let more = !scanner.isEmptyObject(); more; more = scanner.hasMoreMembers())
+      if (!read(scanner.readName())) return false
+    return true
+  }
+
+  #readConnection(name: string): boolean {
+    const value = this.#scanner.readValue()
+    if (name !== 'connection')
+      this.#report(`there is no such field${suggestion(name, MEMBERS)}`, name.slice(0, 60))
+    else if (value.type === 'string' && value.end > value.start)
+      this.#refresh.connection = textOf(value)
+    else this.#report(`the id of a connection is expected, in quotes, not ${describe(value)}`, name)
+    return value.type !== 'object' && value.type !== 'array'
+  }
+
+  #readReplace(): boolean {
+    const range = this.#scanner.readValue()
+    if (range.type === 'null') return true
+    if (range.type !== 'object') {
+      this.#report(`an object is expected, not ${describe(range)}`, 'replace')
+      return range.type !== 'array'
     }
-    const found: ListRows = { type, rows: [] }
+    const replace: Replacement = {}
+    this.#refresh.replace = replace
+    const isRead = this.#readMembers((name) => {
+      const value = this.#scanner.readValue()
+      const { type, bytes, start, end } = value
+      const field = `replace.${name.slice(0, 60)}`
+      if (name === 'yes' && type === 'boolean') replace.yes = textOf(value) === 'true'
+      else if (name !== 'from' && name !== 'to') this.#report('from, to or yes is expected', field)
+      else if (type === 'string' && isDay(bytes, start, end)) replace[name] = textOf(value)
+      else if (type !== 'null') this.#report('an existing day is expected, as YYYY-MM-DD', field)
+      return type !== 'object' && type !== 'array'
+    })
+    if (replace.from && replace.to && replace.from > replace.to)
+      this.#report('from must not be after to', 'replace')
+    return isRead
+  }
+
+  #readList(line: Buffer, type: RowType): boolean {
+    const [scanner, reader] = [this.#scanner, this.#readers.get(type) as RowReader]
+    const value = scanner.readValue()
+    if (value.type !== 'array') {
+      this.#report(`an array is expected, not ${describe(value)}`, type.list)
+      return value.type !== 'object'
+    }
+    const list: JsonList = { type, rows: [], days: [] }
+    this.#refresh.lists.push(list)
     const ids = new Map<string, number>()
-    const own: string[] = []
-    days.push([found, own])
     for (let more = !scanner.isEmptyArray(); more; more = scanner.hasMoreElements()) {
-      const row = found.rows.length + 1
+      const row = list.rows.length + 1
       this.#place = { list: type.list, row }
       const { position } = scanner
-      const before = this.#errors.length
-      if (!reader.readRow()) return undefined
-      found.rows.push(reader.jsonOf(line, position, scanner.position))
-      const isValid = this.#errors.length === before
-      own.push(isValid ? reader.dayOf(line) : '')
+      const before = this.#refresh.errors.length
+      if (!reader.readRow()) return false
+      list.rows.push(reader.jsonOf(line, position, scanner.position))
+      const isValid = this.#refresh.errors.length === before
+      list.days.push(isValid ? reader.dayOf(line) : '')
       const id = isValid ? reader.idOf(line) : `invalid ${row}`
       const first = ids.get(id)
       if (first !== undefined) this.#report(`duplicate of row ${first}`, type.key.field)
       else ids.set(id, row)
     }
     this.#place = {}
-    return found
-  }
-
-  #requireInRange(days: [ListRows, string[]][], range: DateRange): void {
-    for (const [{ type }, own] of days)
-      for (const [index, day] of own.entries()) {
-        const problem = day === '' ? undefined : outsideOf(range, day)
-        this.#place = { list: type.list, row: index + 1 }
-        if (problem) this.#report(problem)
-      }
+    return true
   }
 }

@@ -124,18 +124,16 @@ const EXPANDED_BYTES = 4 * 1024 * 1024
 
 /** @throws OperatorError if the bytes are damaged, or expand without end */
 async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let [compressed, expanded] = [0, 0]
+  let expanded = 0
   // A source may overwrite its chunk while gunzip still reads it.
   const copies = async function* () {
-    for await (const chunk of chunks) {
-      compressed += chunk.length
-      yield Buffer.from(chunk)
-    }
+    for await (const chunk of chunks) yield Buffer.from(chunk)
   }
+  const gunzip = createGunzip()
   try {
-    for await (const chunk of pipeline(Readable.from(copies()), createGunzip(), () => {})) {
+    for await (const chunk of pipeline(Readable.from(copies()), gunzip, () => {})) {
       expanded += chunk.length
-      if (expanded > EXPANDED_BYTES && expanded > MAXIMUM_EXPANSION * compressed)
+      if (expanded > EXPANDED_BYTES && expanded > MAXIMUM_EXPANSION * gunzip.bytesWritten)
         throw new OperatorError(
           `${escaped(name)} expands to more than ${MAXIMUM_EXPANSION} times its size: rows do not.`,
         )
