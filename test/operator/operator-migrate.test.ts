@@ -125,11 +125,11 @@ t.test('Locked table: the migration stops waiting and tries again', async (t) =>
   await migrateTo(t, url, before)
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
-  await holder.query('begin; lock table portfolio_transaction in access share mode')
+  await holder.query('begin; lock table connection in access share mode')
   const migrating = operatorHere(['migrate', '--json'], { DATABASE_URL: url })
   await sleep(4_000)
   // Other sessions read between two attempts.
-  await query(url, 'select count(*) from portfolio_transaction')
+  await query(url, 'select count(*) from connection')
   await holder.end()
   const { stderr, json } = await migrating
   t.same(json(), { applied: [last] })

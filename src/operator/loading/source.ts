@@ -83,6 +83,8 @@ const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
 
 /** Bytes that decide about the format, unless a line ends before: its sender may wait for the result. */
 const START_BYTES = 265
+/** The first line of JSON that is formatted over several lines ends in an opening bracket. */
+const WHOLE_LINE = /[^\s{[]\s*\n/
 
 /**
  * Passes on the bytes of a source, decompressed.
@@ -97,7 +99,7 @@ export async function* plainText(
     let start: Buffer = Buffer.alloc(0)
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
       start = Buffer.concat([start, next.value])
-      if (start.length >= START_BYTES || start.includes(LINE_BREAK)) break
+      if (start.length >= START_BYTES || WHOLE_LINE.test(start.toString())) break
     }
     const all = async function* () {
       yield start
