@@ -68,7 +68,13 @@ const faults = {
   /** The connection ends among the headers. */
   'cut headers': ({ incoming }: Exchange) => incoming.socket.end('HTTP/1.1 200 OK\r\nx-a: b\r\n'),
   /** The connection ends in the middle of the body. */
-  cut: async (exchange: Exchange) => cut(exchange, await forwarded(exchange)),
+  cut: async (exchange: Exchange) => {
+    sendHalf(exchange, await forwarded(exchange)).end()
+  },
+  /** Nothing comes after the middle of the body. */
+  stall: async (exchange: Exchange) => {
+    sendHalf(exchange, await forwarded(exchange))
+  },
   /** A complete response, but the connection ends after it. */
   'hang up': async (exchange: Exchange) => {
     await send(exchange, await forwarded(exchange))
@@ -156,15 +162,15 @@ async function send({ response, headers }: Exchange, { result, body }: Forwarded
   await once(response.end(body), 'finish')
 }
 
-function cut({ response }: Exchange, { result, body }: Forwarded): void {
+function sendHalf({ response }: Exchange, { result, body }: Forwarded): Socket {
   const socket = response.socket as Socket
   const lines = Object.entries(result.headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`HTTP/1.1 ${result.statusCode} \r\n${lines.join('')}\r\n`)
   const half = body.subarray(0, body.length / 2)
+  const isChunked = result.headers['transfer-encoding'] === 'chunked'
   // The last chunk is missing, and no chunk is incomplete.
-  if (result.headers['transfer-encoding'] === 'chunked')
-    socket.end(
-      Buffer.concat([Buffer.from(`${half.length.toString(16)}\r\n`), half, Buffer.from('\r\n')]),
-    )
-  else socket.end(half)
+  if (isChunked) socket.write(`${half.length.toString(16)}\r\n`)
+  socket.write(half)
+  if (isChunked) socket.write('\r\n')
+  return socket
 }

@@ -279,3 +279,18 @@ with InvestmentData(URL, TOKEN, page_size=4) as api:
   )
   t.equal(printed, '6 '.repeat(9))
 })
+
+t.test('an export waits for an app that takes longer than the time limit', async (t) => {
+  const printed = await python(
+    service.url,
+    `
+import time
+with InvestmentData(URL, TOKEN, timeout=2) as api:
+    rows = api.connection(CONNECTION).export_account_transactions()
+    next(rows)
+    time.sleep(2.5)
+    print(1 + len(list(rows)))
+`,
+  )
+  t.equal(printed, '6\n')
+})

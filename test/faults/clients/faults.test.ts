@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
+import { InvestmentData } from '../../../clients/typescript/src/index.ts'
 import { failureOf, type Row, startDrivers } from '../../clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../../clients/fault-proxy.ts'
 import { accessOf, idOf, readList, tableOf } from '../../clients/service.ts'
@@ -94,7 +95,8 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
   t.test(`${language}: a call ends at its own limit`, async (t) => {
     const caller = await addCaller(db)
     const silent = await startFaultProxy(t, { target: service.url, fault: () => 'silent' })
-    const short = { ...accessOf(silent, caller), callTimeoutMs: 300 }
+    const limits = { callTimeoutMs: 300, timeoutMs: 3_600_000 }
+    const short = { ...accessOf(silent, caller), ...limits }
     const error = { name: 'TransportError', code: 'call_timeout', attempts: 1 }
     t.match(await failureOf(client.orders(short)), error)
     // The delay would end after the limit.
@@ -128,16 +130,38 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     t.same(proxy.counts, { 'hang up': 3 })
   })
 
-  t.test(`${language}: a cut export is an error after a part of the rows`, async (t) => {
+  t.test(`${language}: an incomplete export is an error after a part of it`, async (t) => {
     const caller = await addCaller(db)
     await lists.account.add(db, caller.connection, {}, {}, {})
-    const fault = (n: number) => (['unavailable', 'cut'] as const)[n] ?? 'none'
-    const proxy = await startFaultProxy(t, { target: service.url, fault })
-    const failed = await failureOf(client.exported(accessOf(proxy, caller), 'account'))
-    t.match(failed, { name: 'TransportError', code: 'incomplete_body', status: 200 })
-    t.same(proxy.counts, { unavailable: 1, cut: 1 })
+    for (const name of ['exported', 'csv'] as const)
+      for (const [last, code] of [
+        ['cut', 'incomplete_body'],
+        ['stall', 'timeout'],
+      ] as const) {
+        const fault = (n: number) => (['unavailable', last] as const)[n] ?? 'none'
+        const proxy = await startFaultProxy(t, { target: service.url, fault })
+        const access = { ...accessOf(proxy, caller), timeoutMs: 2000 }
+        const failed = await failureOf(client[name](access, 'account'))
+        t.match(failed, { name: 'TransportError', code, status: 200 }, `${name}, ${last}`)
+        t.same(proxy.counts, { unavailable: 1, [last]: 1 })
+      }
   })
 }
+
+t.test(
+  'TypeScript: an export waits for an app that takes longer than the time limit',
+  async (t) => {
+    const caller = await addCaller(db)
+    await lists.account.add(db, caller.connection, {}, {}, {})
+    const api = new InvestmentData({ baseUrl: service.url, token: caller.token, timeoutMs: 2000 })
+    let rows = 0
+    for await (const _ of api.connection(caller.connection.token).exportAccountTransactions()) {
+      if (rows === 0) await setTimeout(2500)
+      rows += 1
+    }
+    t.equal(rows, 3)
+  },
+)
 
 function byId(list: 'portfolio' | 'account') {
   return (a: Row, b: Row) => String(a[idOf[list]]).localeCompare(String(b[idOf[list]]))
