@@ -1289,6 +1289,7 @@ export interface components {
                 "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
                 ETag: components["headers"]["ETag"];
                 "Data-Version": components["headers"]["Data-Version"];
+                "Data-Refreshed": components["headers"]["Data-Refreshed"];
                 "Last-Modified": components["headers"]["Last-Modified"];
                 "Cache-Control": components["headers"]["Cache-Control"];
                 Vary: components["headers"]["Vary"];
@@ -1426,6 +1427,8 @@ export interface components {
         ETag: string;
         /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
         "Data-Version": string;
+        /** @description Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first one. A 304 has it, too. It is not a part of the `ETag`. */
+        "Data-Refreshed": string;
         /** @description Time of the last change of the connection’s data, as an HTTP date. */
         "Last-Modified": string;
         /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
@@ -1492,6 +1495,7 @@ export interface operations {
                     "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
                     ETag: components["headers"]["ETag"];
                     "Data-Version": components["headers"]["Data-Version"];
+                    "Data-Refreshed": components["headers"]["Data-Refreshed"];
                     "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     Vary: components["headers"]["Vary"];
@@ -1585,6 +1589,7 @@ export interface operations {
                     "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
                     ETag: components["headers"]["ETag"];
                     "Data-Version": components["headers"]["Data-Version"];
+                    "Data-Refreshed": components["headers"]["Data-Refreshed"];
                     "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     Vary: components["headers"]["Vary"];
@@ -1665,6 +1670,7 @@ export interface operations {
                     "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
                     ETag: components["headers"]["ETag"];
                     "Data-Version": components["headers"]["Data-Version"];
+                    "Data-Refreshed": components["headers"]["Data-Refreshed"];
                     "Last-Modified": components["headers"]["Last-Modified"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     Vary: components["headers"]["Vary"];

@@ -1,6 +1,8 @@
 -- Reads the data version.
 (
-  select caller.app_id, caller.expired, c.id as connection_id, c.version, null as total_items
+  select
+    caller.app_id, caller.expired, c.id as connection_id, c.version, c.refreshed,
+    null as total_items
   from
     (
       select
@@ -24,7 +26,8 @@
       select
         set_config('service.connection_id', c.id::text, true)::bigint as id,
         c.portfolio_transactions, c.account_transactions, c.change_horizon,
-        c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint as version
+        c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint as version,
+        floor(extract(epoch from c.refreshed_at))::bigint as refreshed
       from connection as c
       where
         c.id = $3::bigint

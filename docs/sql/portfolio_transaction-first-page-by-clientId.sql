@@ -2,7 +2,7 @@
 with
   lookup as materialized (
     select
-      caller.app_id, caller.expired, c.id as connection_id, c.version,
+      caller.app_id, caller.expired, c.id as connection_id, c.version, c.refreshed,
       c.portfolio_transactions as total_items
     from
       (
@@ -27,7 +27,8 @@ with
         select
           set_config('service.connection_id', c.id::text, true)::bigint as id,
           c.portfolio_transactions, c.account_transactions, c.change_horizon,
-          c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint as version
+          c.data_version || '.' || (extract(epoch from c.changed_at) * 1000000)::bigint as version,
+          floor(extract(epoch from c.refreshed_at))::bigint as refreshed
         from connection as c
         where
           c.id = $3::bigint
@@ -37,12 +38,12 @@ with
       ) as c on true
   )
 select
-  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.total_items, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null
+  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.refreshed,
+  lookup.total_items, null, null, null, null, null, null, null, null, null, null, null, null, null,
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from lookup
 union all
-select null, null, null, null, null, rows.*
+select null, null, null, null, null, null, rows.*
 from
   lookup
   cross join lateral (

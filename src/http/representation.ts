@@ -95,6 +95,10 @@ export function sendResponse(
     // The default needs no `accept`: a cache revalidates each response, and the tags differ (contract 25).
     vary: mediaType === JSON_TYPE ? 'accept-encoding' : 'accept, accept-encoding',
   })
+  if (meta.refreshed !== null) {
+    const time = new Date(Number(meta.refreshed) * 1000).toISOString()
+    reply.header('data-refreshed', time.replace('.000', ''))
+  }
   if (body === undefined) return reply.code(304).send()
   return reply.type(`${mediaType}; charset=utf-8`).send(body)
 }

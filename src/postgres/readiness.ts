@@ -82,6 +82,12 @@ export async function serverInfo(db: Pick<Database, 'probe'>): Promise<ServerInf
   return { version: String(version), standby: standby === 't', newestMigration: String(newest) }
 }
 
+export const refreshesStatement = compile(
+  'refreshes',
+  'Counts connections of a random sample by the time since their last refresh.',
+  sql`select refreshed, connections from sample_refreshes()`,
+)
+
 export const forcesGenericPlans = compile(
   'generic plans on Citus',
   'Checks if the connection forces generic plans on Citus.',

@@ -18,6 +18,8 @@ export interface Lookup {
   appId: string
   /** Version of the connection's rows: `<changes>.<microseconds since 1970>`. */
   version: string
+  /** Seconds since 1970 of the last refresh. */
+  refreshed: string | null
   totalItems: number
   extra: (string | null)[]
 }
@@ -27,6 +29,7 @@ export const LOOKUP_COLUMNS = [
   'expired',
   'connection_id',
   'version',
+  'refreshed',
   'total_items',
 ] as const
 
@@ -63,6 +66,7 @@ export function connectionOfApp(method: AuthMethod) {
           'c.account_transactions',
           'c.change_horizon',
           dataVersionOf('c').as('version'),
+          sql<string | null>`floor(extract(epoch from c.refreshed_at))::bigint`.as('refreshed'),
         ])
         .as('c'),
     (join) => join.onTrue(),
@@ -87,6 +91,7 @@ export function lookupColumns(totalItems: RawBuilder<string | null>) {
     'caller.expired',
     'c.id as connection_id',
     'c.version',
+    'c.refreshed',
     totalItems.as('total_items'),
   ] as const
 }
@@ -118,11 +123,11 @@ export function takeLookup(
 ): Lookup {
   const fields = rows.shift()
   if (fields === undefined) throw new InvalidToken()
-  const [appId, expired, connectionId, version, totalItems] = fields
+  const [appId, expired, connectionId, version, refreshed = null, totalItems] = fields
   if (typeof appId !== 'string') throw new Error('the first row of a response is not its lookup')
   if (expired === 't') throw new ExpiredToken()
   context.confirm(appId)
   if (connectionId === null || typeof version !== 'string') throw new ConnectionNotFound()
   const extra = fields.slice(LOOKUP_COLUMNS.length, LOOKUP_COLUMNS.length + extraColumns)
-  return { appId, version, totalItems: Number(totalItems ?? 0), extra }
+  return { appId, version, refreshed, totalItems: Number(totalItems ?? 0), extra }
 }

@@ -193,7 +193,7 @@ async function readReplica(
   try {
     const lookup = takeLookup(rows, { confirm: () => {} }, extraColumns)
     if (lookup.appId === current.appId && lookup.version === current.version)
-      return { lookup, rows }
+      return { lookup: { ...lookup, refreshed: current.refreshed }, rows }
   } catch {
     // A lagging replica may reject a request that the primary accepts.
   }

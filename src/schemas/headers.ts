@@ -30,6 +30,13 @@ export const ResponseHeaders = {
       'pages, so that all pages have the same state.',
     examples: [ENTITY_TAG.slice(3, ENTITY_TAG.indexOf('-'))],
   }),
+  'Data-Refreshed': Type.String({
+    format: 'date-time',
+    description:
+      'Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first ' +
+      'one. A 304 has it, too. It is not a part of the `ETag`.',
+    examples: ['2025-03-14T15:42:09Z'],
+  }),
   'Cache-Control': Type.String({
     description:
       'The response is for one app only, and a cache must revalidate it before each use. An ' +

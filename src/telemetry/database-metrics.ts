@@ -2,12 +2,14 @@ import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Limits } from '../limits/context.ts'
 import type { Database, Instrumentation } from '../postgres/database.ts'
 import { isStandby } from '../postgres/errors.ts'
-import { type ServerInfo, serverInfo } from '../postgres/readiness.ts'
+import { refreshesStatement, type ServerInfo, serverInfo } from '../postgres/readiness.ts'
 import type { ServerState } from '../postgres/server.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 
 /** Maximum age of the state of the primary, in ms. */
 const PRIMARY_STATE_MS = 5_000
+/** The same for the sample of refreshes, which reads 5,000 rows. */
+const REFRESHES_MS = 60_000
 
 /** Registers metrics of pools and servers. Each request of Prometheus computes them. */
 export function databaseMetrics(
@@ -61,6 +63,17 @@ function primaryMetrics(gauge: AddGauge, db: Database): void {
   gauge('database_info', 'Version of the primary.', ['version'], async (set) => {
     const { version } = await primaryState()
     if (version !== undefined) set({ version }, 1)
+  })
+  const refreshes = cachedFor(REFRESHES_MS, async () => {
+    const rows = await db.probe(refreshesStatement, []).catch(() => undefined)
+    const counts: (string | null)[][] = []
+    for (let row = rows?.shift(); row; row = rows?.shift()) counts.push(row)
+    return counts
+  })
+  const help = 'Connections of a random sample of 5,000, by the time since their last refresh.'
+  gauge('connections_sampled', help, ['refreshed'], async (set) => {
+    for (const [refreshed, count] of await refreshes())
+      set({ refreshed: String(refreshed) }, Number(count))
   })
   gauge('schema_info', 'Newest migration.', ['newest'], async (set) => {
     const { newestMigration: newest } = await primaryState()

@@ -57,6 +57,7 @@ const EXCEPTED = [
   'etag',
   'last-modified',
   'data-version',
+  'data-refreshed',
   'content-length',
   'transfer-encoding',
 ]

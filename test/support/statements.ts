@@ -2,6 +2,7 @@ import { appliedStatement } from '../../src/postgres/migrations.ts'
 import {
   distributedTable,
   forcesGenericPlans,
+  refreshesStatement,
   serverInfoStatement,
 } from '../../src/postgres/readiness.ts'
 import { walPositionStatement } from '../../src/postgres/replicas.ts'
@@ -30,6 +31,7 @@ export const serverStatements: readonly Statement[] = [
   appliedStatement,
   distributedTable,
   forcesGenericPlans,
+  refreshesStatement,
   serverInfoStatement,
   walPositionStatement,
 ]

@@ -135,6 +135,24 @@ t.test('database: version, schema and duration of reads', async (t) => {
   t.ok(found.has('process_resident_memory_bytes'))
 })
 
+t.test('refreshes: connections of all apps, by the time since their last refresh', async (t) => {
+  const { service } = await start(t)
+  await addConnection(service.db, await addApp(service.db))
+  const ages = ['1 hour', '30 hours', '3 days', '8 days', '9 days']
+  for (const age of ages) {
+    const { id } = await addConnection(service.db, await addApp(service.db))
+    await sql`update connection set refreshed_at = now() - ${age}::interval where id = ${id}`.execute(
+      service.db,
+    )
+  }
+  const found = await scrape(service)
+  const counts = ['1d', '2d', '7d', 'older', 'never'].map((refreshed) =>
+    found.get(series('connections_sampled', { refreshed })),
+  )
+  // The caller of start() has a connection, too.
+  t.same(counts, [1, 1, 1, 2, 2])
+})
+
 t.test(
   'unreachable database: database_up is 0 and the reason of the 503 is `database`',
   async (t) => {

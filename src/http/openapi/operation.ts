@@ -39,6 +39,7 @@ const QUOTA: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 const STATE: HeaderName[] = [
   'ETag',
   'Data-Version',
+  'Data-Refreshed',
   'Last-Modified',
   'Cache-Control',
   'Vary',

@@ -157,14 +157,17 @@ export async function merge(
   return { counts, written }
 }
 
-/** Waits for all statements, and throws the error of the first that failed: the others follow from it. */
+/** Waits for all statements, and throws the error of the one that failed first: the others follow from it. */
 export async function settled<T extends unknown[]>(
   statements: [...{ [K in keyof T]: Promise<T[K]> | T[K] }],
 ): Promise<T> {
-  const results = await Promise.allSettled(statements)
-  const failed = results.find(({ status }) => status === 'rejected')
-  if (failed?.status === 'rejected') throw failed.reason
-  return results.map((result) => (result as PromiseFulfilledResult<unknown>).value) as T
+  const errors: unknown[] = []
+  const fail = (error: unknown) => void errors.push(error)
+  const results = await Promise.all(
+    statements.map((statement) => Promise.resolve(statement).catch(fail)),
+  )
+  if (errors.length > 0) throw errors[0]
+  return results as T
 }
 
 /** Inserts new rows. The parameter after those of the source is the data version after the statement. */

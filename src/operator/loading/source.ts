@@ -81,10 +81,9 @@ const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
   ],
 }
 
-/** Bytes that decide about the format, unless a line ends before: its sender may wait for the result. */
+/** Bytes that decide about the format, unless an object ends before: its sender may wait for the result. */
 const START_BYTES = 265
-/** The first line of JSON that is formatted over several lines ends in an opening bracket. */
-const WHOLE_LINE = /[^\s{[]\s*\n/
+const OBJECT = /^\s*\{.+\}\s*\n/
 
 /**
  * Passes on the bytes of a source, decompressed.
@@ -99,7 +98,7 @@ export async function* plainText(
     let start: Buffer = Buffer.alloc(0)
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
       start = Buffer.concat([start, next.value])
-      if (start.length >= START_BYTES || WHOLE_LINE.test(start.toString())) break
+      if (start.length >= START_BYTES || OBJECT.test(start.toString())) break
     }
     const all = async function* () {
       yield start
