@@ -1,5 +1,8 @@
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
+import { plainText, readChunks } from '../../src/operator/loading/source.ts'
 import { accountLine, portfolioLine, prepareImport } from './importing.ts'
 
 const { problems, run, newConnection, db } = await prepareImport(t)
@@ -191,6 +194,17 @@ t.test('File compressed by gzip: read; a damaged one is rejected', async (t) => 
     await t.rejects(read(damaged), { name: 'OperatorError', message: /^rows\.ndjson is damaged: / })
   const array = gzipSync(`[${one}]`)
   await t.rejects(read(array), { message: /^rows\.ndjson is a JSON array/ })
+})
+
+t.test('Compressed file of several megabytes: every byte', async (t) => {
+  // Each chunk of a file overwrites the last one, while gunzip may still read it.
+  const text = `{"a":"${randomBytes(4_000_000).toString('hex')}"}\n`
+  const path = `${t.testdir()}/rows.ndjson.gz`
+  await writeFile(path, gzipSync(text, { level: 1 }))
+  const found: Buffer[] = []
+  for await (const chunk of plainText({ name: path, chunks: readChunks(path) }, 'ndjson'))
+    found.push(Buffer.from(chunk))
+  t.ok(Buffer.concat(found).equals(Buffer.from(text)))
 })
 
 t.test('JSON in another form: rejected with the command that changes it', async (t) => {
