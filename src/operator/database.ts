@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { findServer } from '../postgres/connect.ts'
+import { type FoundServer, findServers, supersedes } from '../postgres/connect.ts'
 import { missingFrom } from '../postgres/migrations.ts'
-import { serverUrls } from '../postgres/server-urls.ts'
+import { serverName, serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'
 
 export interface OperatorDatabase {
@@ -176,17 +176,28 @@ function waitReporter({ pool, pids }: OpenedPool, notice: (sentence: string) => 
 }
 
 /**
- * Returns the URL of the primary, if a URL names several hosts.
- * @throws OperatorError if none of them accepts connections as a primary
+ * Returns the URL of the newest primary, if a URL names several hosts.
+ * @throws OperatorError if none of them accepts connections as a primary, or two have different histories
  */
 async function primaryOf(url: string): Promise<string> {
   const urls = serverUrls(url)
   if (urls.length === 1) return url
   const limits = { waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS, pooler: false }
-  return await findServer(limits, urls).catch(({ errors }: AggregateError) => {
-    const reasons = errors.map(({ message }: Error) => message).join('; ')
-    throw new OperatorError(`No server in DATABASE_URL is a primary that responds (${reasons}).`)
-  })
+  const servers = await findServers(limits, urls, CONNECT_MS).catch(
+    ({ errors }: AggregateError) => {
+      const reasons = errors.map(({ message }: Error) => message).join('; ')
+      throw new OperatorError(`No server in DATABASE_URL is a primary that responds (${reasons}).`)
+    },
+  )
+  const [newest, ...others] = servers as [FoundServer, ...FoundServer[]]
+  const isRival = (other: FoundServer) =>
+    other.started !== newest.started && other.timeline > 0 && !supersedes(newest, other)
+  const rival = others.find(isRival)
+  if (rival === undefined) return newest.url
+  throw new OperatorError(
+    `${serverName(newest.url)} and ${serverName(rival.url)} in DATABASE_URL are both primaries, and neither ` +
+      'replaced the other: DATABASE_URL must name only the one that is in use.',
+  )
 }
 
 /** @throws OperatorError when migrations are missing */

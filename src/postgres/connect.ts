@@ -1,5 +1,6 @@
 import type pg from 'pg'
-import { ServerIsStandby } from './errors.ts'
+import { withDeadline } from '../limits/deadline.ts'
+import { isDenied, ServerIsStandby } from './errors.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings } from './statements.ts'
 import { WireClient } from './wire/client.ts'
@@ -63,16 +64,56 @@ export async function connect(
   }
 }
 
+/** A server that accepts connections, with the history of its data. */
+export interface FoundServer {
+  url: string
+  /** Identity of the database cluster; its standbys have the same one. Empty if the role may not read it. */
+  cluster: string
+  /** Each promotion begins a new timeline. 0: unknown, or a standby. */
+  timeline: number
+  /** Identity of the running server. Several addresses can lead to it. */
+  started: string
+}
+
+/** True if one server was promoted while the other one was a primary: the other one lacks its changes. */
+export const supersedes = (one: FoundServer, other: FoundServer) =>
+  one.cluster === other.cluster && one.timeline > other.timeline
+
+// pg_control_checkpoint() has the timeline of the last checkpoint, which a new primary has not yet begun.
+const HISTORY = `
+  select system_identifier::text as cluster, pg_postmaster_start_time()::text as started,
+    case when pg_is_in_recovery() then 0
+      else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end as timeline
+  from pg_control_system()`
+
 /**
- * Finds a server that accepts connections. It tries all at once, because one of them may be silent.
- * @returns its URL
+ * Finds the servers that accept connections. It tries all at once, because one of them may be silent.
+ * @param compareMs time after the first response in which the others may respond
+ * @returns newest timeline first
  * @throws AggregateError with the errors of all servers
  */
-export function findServer(options: Omit<ConnectOptions, 'url'>, urls: string[]): Promise<string> {
-  const test = async (url: string) => {
+export async function findServers(
+  options: Omit<ConnectOptions, 'url'>,
+  urls: string[],
+  compareMs: number,
+): Promise<FoundServer[]> {
+  const found: FoundServer[] = []
+  const tests = urls.map(async (url) => {
     const client = await connect({ ...options, url })
-    client.end()
-    return url
+    const rows = await historyOf(client).finally(() => client.destroy())
+    found.push({ url, cluster: '', timeline: 0, started: url, ...rows[0] })
+  })
+  await Promise.any(tests)
+  await withDeadline<unknown>(Promise.allSettled(tests), compareMs, () => {})
+  return found.toSorted((one, other) => other.timeline - one.timeline)
+}
+
+async function historyOf(client: WireClient): Promise<Partial<FoundServer>[]> {
+  try {
+    const query: pg.QueryConfig = { text: HISTORY, ...{ query_timeout: CONNECT_MS } }
+    return (await client.query(query)).rows
+  } catch (error) {
+    if (isDenied(error)) return []
+    throw error
   }
-  return Promise.any(urls.map(test))
 }

@@ -1,6 +1,12 @@
 import { ResponseTooLarge, Unavailable } from '../limits/errors.ts'
 import type { MemoryReservation } from '../limits/response-memory.ts'
-import { type ConnectOptions, connect, findServer } from './connect.ts'
+import {
+  type ConnectOptions,
+  connect,
+  type FoundServer,
+  findServers,
+  supersedes,
+} from './connect.ts'
 import {
   asUnavailable,
   isBroken,
@@ -53,6 +59,10 @@ const REOPEN_MS = 1_000
  * the first requests after a pause cost several times as much.
  */
 const IDLE_MS = 600_000
+/** Interval of the searches for a newer primary, if the URL names several hosts, in ms. */
+const COMPARE_EVERY_MS = 5_000
+/** Time that other servers get to respond, after the first one did, in ms. */
+const COMPARE_MS = 500
 
 interface Read extends ReadOptions {
   group: Group
@@ -114,7 +124,10 @@ export class Connections {
   readonly #probes = new Group(1, PROBE_MS)
   /** URLs of the servers that may be used; the first one is in use. */
   #urls: string[]
+  /** The server in use, if the URL names several hosts. */
+  #server: FoundServer | undefined
   #search: Promise<void> | undefined
+  readonly #comparison: NodeJS.Timeout | undefined
   #closing = false
 
   /** @param silentMs time without a completed read after which the server counts as down */
@@ -125,6 +138,8 @@ export class Connections {
     this.#urls = serverUrls(options.url)
     this.#reads = new Group(options.size, silentMs)
     this.#timer = setInterval(this.#check, CHECK_MS).unref()
+    const compare = () => this.#failOver(this.#urls.slice(1), true)
+    if (this.#urls.length > 1) this.#comparison = setInterval(compare, COMPARE_EVERY_MS).unref()
   }
 
   /** @throws Unavailable if no response arrives before the deadline */
@@ -149,6 +164,7 @@ export class Connections {
   close(): void {
     this.#closing = true
     clearInterval(this.#timer)
+    clearInterval(this.#comparison)
     for (const connection of this.#all()) this.#retire(connection)
   }
 
@@ -205,6 +221,7 @@ export class Connections {
   /** Connects to the server in use. If that fails, connects to another server of the URL. */
   async #connect(again = true): Promise<WireClient> {
     if (this.#closing) throw new Error('the connections are closed')
+    if (again && this.#urls.length > 1 && this.#server === undefined) await this.#find(this.#urls)
     const [url = ''] = this.#urls
     try {
       const client = await connect({ ...this.#options, url }, this.#createSocket)
@@ -212,16 +229,34 @@ export class Connections {
       client.end()
     } catch (error) {
       if (!again || this.#urls.length < 2) throw error
-      if (url === this.#urls[0]) this.#search ??= this.#failOver()
-      await this.#search
+      if (url === this.#urls[0]) await this.#find(this.#urls.slice(1))
     }
     return this.#connect(false)
   }
 
-  async #failOver(): Promise<void> {
-    const url = await findServer(this.#options, this.#urls.slice(1)).catch(() => undefined)
-    this.#search = undefined
-    if (url === undefined) return
+  #find(urls: string[]): Promise<void> {
+    this.#search ??= this.#failOver(urls).finally(() => {
+      this.#search = undefined
+    })
+    return this.#search
+  }
+
+  /**
+   * Uses the newest of other servers.
+   * @param responds true if the server in use stays, unless a newer one replaced it
+   * @throws ServerFailed if only superseded primaries respond
+   */
+  async #failOver(urls: string[], responds = false): Promise<void> {
+    const [newest] = await findServers(this.#options, urls, COMPARE_MS).catch(() => [])
+    const current = this.#server
+    if (newest === undefined || (responds && !(current && supersedes(newest, current)))) return
+    const { url } = newest
+    if (current && supersedes(current, newest))
+      throw new ServerFailed(
+        `${serverName(url)} is a superseded primary: it lacks changes of ${serverName(current.url)}`,
+      )
+    this.#server = newest
+    if (url === this.#urls[0]) return
     this.#urls = [url, ...this.#urls.filter((each) => each !== url)]
     for (const connection of this.#all()) this.#abandon(connection)
     this.#options.onFailover?.(serverName(url))

@@ -180,6 +180,69 @@ t.test('Commits lost by a promotion: their ETag is never used again', async (t) 
   t.not(changed.text, lost.text)
 })
 
+t.test('Two live primaries: service and operator use the newer one', async (t) => {
+  const old = await startDebianPostgres(t)
+  const oldLogin = await migrate(old.url)
+  const caller = await addCaller(openAsOwner(t, old.url))
+  const promoted = await startStandby(t, old)
+  const hosts = `127.0.0.1:${old.port},127.0.0.1:${promoted.port}`
+  const url = oldLogin.replace(/(?<=@)[^/]+/, hosts)
+  const owner = old.url.replace(/(?<=@)[^/]+/, hosts)
+  const { service } = await serve(t, { DATABASE_URL: url })
+  const items = async (each: ServiceProcess) => {
+    const request = { path: caller.connection.account, token: caller.token }
+    const { status, text } = await sendAndRead(each.url, request)
+    return status === 200 ? JSON.parse(text).totalItems : status
+  }
+  t.equal(await items(service), 0)
+  await query(promoted, 'select pg_promote()')
+  await query(
+    promoted,
+    `insert into account_transaction
+      (connection_id, movement_id, account_id, type, amount, operation_date_day)
+      values (${caller.connection.id}, gen_random_uuid(), gen_random_uuid(), 'DEPOSIT', 1, '2025-01-01')`,
+  )
+  await until('the running service follows', async () => (await items(service)) === 1)
+  t.match(linesOf(service, 'the primary has changed'), [`127.0.0.1:${promoted.port}`])
+  const started = await serve(t, { DATABASE_URL: url })
+  await untilReadyIs(started.service, 200)
+  t.equal(await items(started.service), 1, 'a new service')
+  t.equal((await operatorHere(['app', 'create', 'new'], { DATABASE_URL: owner })).code, 0)
+  const created = `select count(*)::int from app where name = 'new'`
+  t.equal(await query(promoted, created), 1)
+  t.equal(await query(old, created), 0)
+
+  await promoted.stop()
+  await untilReadyIs(service, 503)
+  t.equal(await items(service), 503, 'the superseded primary is not used')
+  const reason = `127.0.0.1:${old.port} is a superseded primary: it lacks changes of 127.0.0.1:${promoted.port}`
+  await until('the reason is logged', async () => service.output().includes(reason))
+  await promoted.start()
+  await untilReadyIs(service, 200)
+  t.equal(await items(service), 1)
+})
+
+t.test('Two promoted standbys: the operator refuses to choose one', async (t) => {
+  const primary = await startDebianPostgres(t)
+  await migrate(primary.url)
+  const standbys = [await startStandby(t, primary), await startStandby(t, primary)] as const
+  await primary.stop()
+  for (const standby of standbys) await query(standby, 'select pg_promote()')
+  const hosts = standbys.map(({ port }) => `127.0.0.1:${port}`)
+  const environment = { DATABASE_URL: primary.url.replace(/(?<=@)[^/]+/, hosts.join()) }
+  const { code, stderr } = await operatorHere(['app', 'create', 'new'], environment)
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    / are both primaries, and neither replaced the other: DATABASE_URL must name only/,
+  )
+  for (const host of hosts) t.match(stderr, host)
+  // Two addresses of one server are no conflict.
+  const [one] = standbys
+  const twice = one.url.replace(/(?<=@)[^/]+/, `127.0.0.1:${one.port},localhost:${one.port}`)
+  t.equal((await operatorHere(['app', 'create', 'new'], { DATABASE_URL: twice })).code, 0)
+})
+
 t.test('Two hosts, no primary: 503, and the operator names both', async (t) => {
   await two.stop()
   await untilReadyIs(service, 503)
