@@ -31,9 +31,11 @@ export async function rememberState(db: Kysely<Tables>): Promise<() => Promise<v
     })
 }
 
-/** Turns triggers off for a transaction. */
-export const setReplica = (transaction: Kysely<Tables>) =>
-  sql`set local session_replication_role = replica`.execute(transaction)
+/** Turns triggers off for a transaction, on the workers of Citus, too. */
+export async function setReplica(transaction: Kysely<Tables>): Promise<void> {
+  await sql`set local citus.propagate_set_commands = 'local'`.execute(transaction)
+  await sql`set local session_replication_role = replica`.execute(transaction)
+}
 
 /** Expires the cursors of all connections. */
 export const expireCursors = (db: Kysely<Tables>) =>

@@ -248,7 +248,7 @@ export const localEvents: Event[] = [
       for (const list of listNames) {
         const number = sql.raw(oneOf(['0', '1', '-1', 'change_number - 1', 'change_number << 2']))
         await sql`update ${sql.table(TABLE[list])} set amount = amount + 1, change_number = ${number}
-          where connection_id = ${connection.id} and random() < 0.5`.execute(db)
+          where connection_id = ${connection.id} and hashint8(change_number) % 2 = 0`.execute(db)
       }
       return undefined
     },
