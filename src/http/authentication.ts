@@ -24,9 +24,9 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 // Compact serialization of a signed token (RFC 7519). App tokens contain no dot.
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
-/** Maximum of callers that an instance remembers, and of apps and of client addresses. It drops the oldest. */
+/** Maximum of callers that an instance remembers, and of apps. It drops the oldest. */
 const MAX_CALLERS = 50_000
-const MAX_TENANTS = 10_000
+const MAX_APPS = 10_000
 /** Time for which a confirmation is enough for a response without data (400 and 429), in ms. */
 const CONFIRMED_MS = 2_000
 
@@ -38,8 +38,7 @@ const CONFIRMED_MS = 2_000
 export class Authentication {
   readonly #verify: IdentityProvider | undefined
   readonly #confirmations = new FifoMap<Confirmation>(MAX_CALLERS)
-  readonly #apps = new LruMap<Tenant>(MAX_TENANTS)
-  readonly #addresses = new LruMap<Tenant>(MAX_TENANTS)
+  readonly #apps = new LruMap<Tenant>(MAX_APPS)
   readonly #batches: FairBatches<Caller, Map<string, string | ExpiredToken>>
 
   /** @param verify undefined without an identity provider */
@@ -85,15 +84,15 @@ export class Authentication {
     if (this.#verify === undefined || !JWT.test(token)) {
       return this.#enter(context, ip, callerOfToken(token))
     }
-    context.enter(this.#addressTenant(ip))
-    return this.#verify(token).then((id) => this.#enter(context, ip, callerOfClient(id)))
+    context.enter(context.limits.tenantOf(ip))
+    return this.#verify(token, context).then((id) => this.#enter(context, ip, callerOfClient(id)))
   }
 
   #enter(context: RequestContext, ip: string, caller: Caller): Promise<void> | undefined {
     context.caller = caller
     const known = this.#confirmations.get(caller.key)
     if (known === undefined || known.confirmedAt < 0) {
-      context.enter(this.#addressTenant(ip))
+      context.enter(context.limits.tenantOf(ip))
       return this.#confirm(context, ip)
     }
     context.confirmation = known
@@ -113,12 +112,6 @@ export class Authentication {
     context.appId = appId
     this.#confirmations.set(caller.key, context.confirmation)
     context.enter(tenant)
-  }
-
-  #addressTenant(ip: string): Tenant {
-    const tenant = this.#addresses.get(ip) ?? new Tenant()
-    this.#addresses.set(ip, tenant)
-    return tenant
   }
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyError, FastifyInstance } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { ResponseTooLarge, TableLocked, Unavailable } from '../limits/errors.ts'
 import { ServerFailed } from '../postgres/errors.ts'
@@ -9,6 +9,7 @@ import {
   ExpiredToken,
   InvalidToken,
 } from '../queries/caller.ts'
+import { ProblemCodes } from '../schemas/problem.ts'
 import { HttpError, sendError, serviceUnavailable, unauthorized } from './http-error.ts'
 import type { RequestContext } from './request-context.ts'
 
@@ -19,7 +20,7 @@ export class IdentityProviderUnavailable extends Error {
 
 /** Sends every error of every route with the same body (contract 16). */
 export const errorHandler = fp(async (app: FastifyInstance) => {
-  app.setErrorHandler((error: FastifyError, request, reply) => {
+  app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const httpError = toHttpError(error)
     if (httpError.code === 'internal_error') request.log.error({ err: error }, 'request failed')
     if (httpError.code === 'service_unavailable') {
@@ -31,12 +32,27 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
       }
     }
     request.context.errorCode = httpError.code
+    if (isRepeatable(httpError, request)) {
+      const hasTurn = app.state.draining || (await request.context.waitToReject(request.ip))
+      if (!hasTurn) {
+        request.raw.destroy()
+        return reply.hijack()
+      }
+    }
     return sendError(request, reply, httpError)
   })
   app.setNotFoundHandler(() => {
     throw new HttpError('route_not_found')
   })
 })
+
+/** True for a response that the client causes, and that costs less than the request: 401, 429, and 503 by overload. */
+function isRepeatable({ code }: HttpError, { context, routeOptions }: FastifyRequest): boolean {
+  const { status } = ProblemCodes[code]
+  if (status === 401 || status === 429) return true
+  // Health checks have no line in the log.
+  return context.unavailableReason === 'overload' && routeOptions.logLevel !== 'silent'
+}
 
 /** A Unavailable without a cause comes from a limit of this service, not from the database. */
 function unavailableReason(error: Error): RequestContext['unavailableReason'] {

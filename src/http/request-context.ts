@@ -55,6 +55,17 @@ export class RequestContext extends ReadContext {
     if (!this.#entered) throw tooManyRequests()
   }
 
+  /**
+   * Waits for the turn of a rejection, without a share of the requests in flight.
+   * @returns false if too many wait: see Rejections
+   */
+  waitToReject(ip: string): Promise<boolean> {
+    const { requests, rejections, nobody } = this.limits
+    if (this.#entered) requests.leave(this.tenant)
+    this.#entered = false
+    return rejections.turn(this.tenant === nobody ? this.limits.tenantOf(ip) : this.tenant)
+  }
+
   override confirm(appId: string): void {
     this.appId = appId
     if (this.confirmation === undefined) return

@@ -1,17 +1,31 @@
+import { LruMap } from 'toad-cache'
 import { FairScheduler } from './fair-scheduler.ts'
+import { Rejections } from './rejections.ts'
 import { RequestLimit, Tenant } from './requests.ts'
 import { MemoryReservation, ResponseMemory } from './response-memory.ts'
+
+/** Maximum of client addresses that an instance remembers. It drops the oldest. */
+const MAX_ADDRESSES = 10_000
 
 export class Limits {
   readonly requests: RequestLimit
   readonly memory: ResponseMemory
   readonly scheduler = new FairScheduler()
+  readonly rejections = new Rejections()
   /** Tenant of requests that are not authenticated, which use no limited resource. */
   readonly nobody = new Tenant()
+  readonly #addresses = new LruMap<Tenant>(MAX_ADDRESSES)
 
   constructor(requests: number, responseBytes: number) {
     this.requests = new RequestLimit(requests)
     this.memory = new ResponseMemory(responseBytes)
+  }
+
+  /** Returns the tenant of the unconfirmed callers of a client address. */
+  tenantOf(ip: string): Tenant {
+    const tenant = this.#addresses.get(ip) ?? new Tenant()
+    this.#addresses.set(ip, tenant)
+    return tenant
   }
 }
 

@@ -4,6 +4,9 @@ export class Tenant {
   readonly appId: string | undefined
   requests = 0
   bytes = 0
+  /** Rejections that wait, and the time of the last one, on performance.now()'s clock. */
+  rejections = 0
+  rejectionAt = 0
 
   constructor(appId?: string) {
     this.appId = appId

@@ -5,6 +5,7 @@ import { ConcurrencyLimit } from '../../src/limits/concurrency.ts'
 import { Limits } from '../../src/limits/context.ts'
 import { Unavailable } from '../../src/limits/errors.ts'
 import { FairScheduler } from '../../src/limits/fair-scheduler.ts'
+import { Rejections } from '../../src/limits/rejections.ts'
 import { mayTake, RequestLimit, Tenant } from '../../src/limits/requests.ts'
 import { contextOf } from '../support/database.ts'
 
@@ -204,3 +205,37 @@ t.test(
     }
   },
 )
+
+t.test('Rejections: 100 of a tenant do not wait, further ones wait their turn', async (t) => {
+  const rejections = new Rejections()
+  const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+  for (let n = 0; n < 100; n += 1) await rejections.turn(busy)
+  const order: number[] = []
+  const waiting = Array.from({ length: 5 }, async (_, n) => {
+    t.ok(await rejections.turn(busy))
+    order.push(n)
+  })
+  t.equal(rejections.waiting, 5)
+  t.ok(await rejections.turn(other))
+  t.same(order, [], 'another tenant does not wait')
+  await Promise.all(waiting)
+  t.same(order, [0, 1, 2, 3, 4])
+  t.equal(rejections.waiting, 0)
+})
+
+t.test('Rejections: 2,000 wait, at most three quarters of them of one tenant', async (t) => {
+  const rejections = new Rejections()
+  const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+  const turns: Promise<boolean>[] = []
+  const add = (tenant: Tenant, count: number) => {
+    for (let n = 0; n < count; n += 1) turns.push(rejections.turn(tenant))
+  }
+  add(busy, 100 + 1_500)
+  t.equal(rejections.waiting, 1_500)
+  t.notOk(await rejections.turn(busy), 'the connection is closed')
+  add(other, 100 + 375)
+  t.equal(rejections.waiting, 1_875)
+  t.notOk(await rejections.turn(other))
+  t.same(new Set(await Promise.all(turns)), new Set([true]), 'within 5 seconds')
+  t.equal(rejections.waiting, 0)
+})

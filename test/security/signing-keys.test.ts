@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Registry } from 'prom-client'
 import t, { type Test } from 'tap'
@@ -6,6 +7,7 @@ import { IdentityProviderUnavailable } from '../../src/http/error-handler.ts'
 import { configuredProvider, identityProvider } from '../../src/http/identity-provider.ts'
 import { type SigningKeysOptions, signingKeys } from '../../src/http/jwks.ts'
 import { InvalidToken } from '../../src/queries/caller.ts'
+import { contextOf } from '../support/database.ts'
 import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts'
 import { until } from '../support/until.ts'
 
@@ -16,12 +18,13 @@ async function start(t: Test, times: Partial<SigningKeysOptions> = {}) {
   const warnings: string[] = []
   const log = { warn: (_facts: unknown, message?: string) => warnings.push(String(message)) }
   const keys = signingKeys({ url: String(issuer.environment.AUTH_JWKS_URL), log, ...times })
-  const verify = identityProvider({
+  const provider = identityProvider({
     issuer: String(issuer.environment.AUTH_ISSUER),
     audience: AUDIENCE,
     clientIdClaim: undefined,
     keys: keys.find,
   })
+  const verify = (token: string) => provider(token, contextOf())
   return { issuer, verify, keys, warnings }
 }
 
@@ -227,6 +230,37 @@ t.test('keys of ten minutes: fetched in the background, and in use until then', 
   fail()
 })
 
+t.test('signatures: two are verified at once, and none for a wrong algorithm or key', async (t) => {
+  const { issuer, verify } = await start(t)
+  const [header = '', payload = ''] = (await fresh(issuer)).split('.')
+  let inFlight = 0
+  const seen: number[] = []
+  const verifySignature = crypto.subtle.verify.bind(crypto.subtle)
+  t.intercept(crypto.subtle, 'verify', {
+    value: (...args: Parameters<typeof crypto.subtle.verify>) => {
+      inFlight += 1
+      seen.push(inFlight)
+      return verifySignature(...args).finally(() => {
+        inFlight -= 1
+      })
+    },
+  })
+  const rejectAll = (first: string) =>
+    Promise.all(
+      Array.from({ length: 20 }, () => {
+        const signature = randomBytes(64).toString('base64url')
+        return t.rejects(verify(`${first}.${payload}.${signature}`), InvalidToken)
+      }),
+    )
+  await rejectAll(header)
+  t.equal(seen.length, 20)
+  t.equal(Math.max(...seen), 2)
+  for (const wrong of [{ alg: 'none' }, { alg: 'HS256', kid: 'first' }, { alg: 'ES256', kid: 'x' }])
+    await rejectAll(Buffer.from(JSON.stringify(wrong)).toString('base64url'))
+  t.equal(seen.length, 20)
+  t.equal(await verify(await fresh(issuer)), 'client')
+})
+
 t.test('age of the keys: since the last fetch', async (t) => {
   const issuer = await startIssuer(t)
   await issuer.addKey('first')
@@ -235,7 +269,7 @@ t.test('age of the keys: since the last fetch', async (t) => {
   const metrics = new Registry()
   const verify = configuredProvider(config, { log: { warn: () => {} }, metrics })
   t.notMatch(await metrics.metrics(), /\nidentity_provider_keys_age_seconds [^0]/)
-  await verify?.(await fresh(issuer))
+  await verify?.(await fresh(issuer), contextOf())
   setClock(150_000)
   t.match(await metrics.metrics(), '\nidentity_provider_keys_age_seconds 150\n')
 })

@@ -309,11 +309,50 @@ t.test('200: an app is served while another one is over its quota', async (t) =>
   const flood = startFlood(t, service, flooding.connection.portfolio, () => flooding.token)
   await until('the quota is used up', () => (flood.counts.get(429) ?? 0) > CLIENTS)
   t.equal(countOf(await statusesOf(service, other), 200), MEASURED)
+  // The first 100 do not wait.
+  await until('more is rejected', () => (flood.counts.get(429) ?? 0) > 100)
   flood.stop()
   const { counts } = flood
   const lookups = await lookupsOf(service)
   const rejected = counts.get(429) ?? 0
-  t.ok(lookups < rejected / 100, `${lookups} lookups for ${rejected} responses with 429`)
+  t.ok(lookups < rejected / 10, `${lookups} lookups for ${rejected} responses with 429`)
+})
+
+t.test('200: an app is served while 40 rejections wait, more than MAX_REQUESTS', async (t) => {
+  const service = await startService(t, { environment: { MAX_REQUESTS: '20' }, logLevel: 'silent' })
+  const { token, connection } = await addCaller(service.db)
+  const path = connection.orders
+  const { rejections } = service.limits
+  t.equal((await service.get(path, { token })).status, 200)
+  const rejected: Promise<{ status: number }>[] = []
+  await until('40 wait', () => {
+    for (let n = 0; n < 5; n += 1) {
+      rejected.push(service.get(path, { token: `unknown${rejected.length}` }))
+    }
+    return rejections.waiting >= 40
+  })
+  t.equal((await service.get(path, { token })).status, 200)
+  t.ok(rejections.waiting > 20)
+  const statuses = (await Promise.all(rejected)).map(({ status }) => status)
+  // 503: more than the share of the address arrived at once.
+  t.ok(statuses.every((status) => status === 401 || status === 503))
+  t.equal(rejections.waiting, 0)
+})
+
+t.test('Rejections beyond those that may wait: the connection is closed', async (t) => {
+  const service = await startService(t, { logLevel: 'silent' })
+  const { token, connection } = await addCaller(service.db)
+  const { rejections } = service.limits
+  rejections.waiting = 2_000
+  const ask = (token: string) => service.get(connection.orders, { token })
+  for (let n = 0; n < 100; n += 1) t.equal((await ask(`unknown${n}`)).status, 401)
+  const isClosed = () =>
+    ask('unknown').then(
+      () => false,
+      () => true,
+    )
+  await until('a connection is closed', isClosed)
+  t.equal((await ask(token)).status, 200)
 })
 
 t.test('200: an app finds memory while another one does not read its responses', async (t) => {

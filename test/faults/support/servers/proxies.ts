@@ -21,23 +21,29 @@ export interface Proxy {
 export type StartProxy = (t: Test, ports: readonly [number, number]) => Promise<Proxy>
 
 /** Starts HAProxy with the documented configuration. */
-export const startHaproxy: StartProxy = async (t, [one, two]) => {
-  const [configuration = ''] = codeBlocks('Behind a proxy')
+export const startHaproxy: StartProxy = async (t, ports) => {
   const { certificate, key } = await makeCertificate(t)
   const chain = await readFile(certificate, 'utf8')
-  const folder = await newFolder(t)
+  const file = join(await newFolder(t), 'site.pem')
+  await writeFile(file, chain + (await readFile(key, 'utf8')))
+  // Clients in this process trust this certificate only.
+  setDefaultCACertificates([chain])
+  return await startDocumentedHaproxy(t, ports, ` ssl crt ${file} alpn h2,http/1.1`)
+}
+
+/** Starts the same HAProxy without TLS, whose handshakes would take most of the time of a flood. */
+export const startPlainHaproxy: StartProxy = (t, ports) => startDocumentedHaproxy(t, ports, '')
+
+async function startDocumentedHaproxy(t: Test, [one, two]: readonly [number, number], tls: string) {
+  const [configuration = ''] = codeBlocks('Behind a proxy')
   const port = await freePort()
-  await writeFile(join(folder, 'site.pem'), chain + (await readFile(key, 'utf8')))
   const filled = fillIn(configuration, {
-    'bind :443': `bind 127.0.0.1:${port}`,
-    '/etc/haproxy/site.pem': join(folder, 'site.pem'),
+    'bind :443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1': `bind 127.0.0.1:${port}${tls}`,
     '10.0.0.11:3000': `127.0.0.1:${one}`,
     '10.0.0.12:3000': `127.0.0.1:${two}`,
   })
   const program = await runHaproxy(t, filled)
-  // Clients in this process trust this certificate only.
-  setDefaultCACertificates([chain])
-  return await untilItProxies(program, `https://127.0.0.1:${port}`)
+  return await untilItProxies(program, `http${tls && 's'}://127.0.0.1:${port}`)
 }
 
 /**
