@@ -88,7 +88,7 @@ function buildProgram(run: Run, { environment, stdout, stderr }: Io): Command {
   addMaintenanceCommands(program, run, environment.SERVICE_DATABASE_PASSWORD || undefined)
   addAppCommands(program, run)
   addTokenCommands(program, run)
-  addConnectionCommands(program, run)
+  addConnectionCommands(program, run, stdout)
   addImportCommands(program, run, environment.CONNECTION_TOKEN || undefined)
   addRefreshCommand(program, run, stdout)
   return program

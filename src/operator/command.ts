@@ -45,3 +45,10 @@ export function shortText(value: string): string {
   if ([...nonEmpty(value)].length > 255) throw new InvalidArgumentError('255 characters at most.')
   return value
 }
+
+export const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }
+
+export function wholeNumber(value: string): number {
+  if (/^\d{1,9}$/.test(value) && Number(value) >= 1) return Number(value)
+  throw new InvalidArgumentError('It must be a whole number from 1 on.')
+}

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
-import { missingApp } from './database.ts'
+import { findApp, missingApp } from './database.ts'
 import { pluralize } from './output.ts'
 
 export interface DeletedRows {
@@ -49,16 +49,68 @@ export async function deleteConnection(db: Kysely<Tables>, id: string) {
   })
 }
 
+/** Number of connections that one transaction deletes. */
+export const DELETED_AT_ONCE = 500
+
+/** Deletes those of the connections that exist, with their rows, in one transaction. */
+export async function deleteConnections(db: Kysely<Tables>, ids: string[]) {
+  return await withoutTimeout(db, async (transaction) => {
+    const found: string[] = []
+    for (const id of ids) if (await lockConnection(transaction, id)) found.push(id)
+    const rows = await countRows(transaction, found)
+    await transaction
+      .deleteFrom('connection')
+      .where('id', 'in', [null, ...found])
+      .execute()
+    return { connections: found.length, ...rows }
+  })
+}
+
+/** Adds the counts of a deletion to a total. */
+export function addCounts<Counts extends object>(total: Counts, more: Counts): Counts {
+  const pairs = Object.entries(total).map(([name, count]) => [
+    name,
+    count + more[name as keyof Counts],
+  ])
+  return Object.fromEntries(pairs)
+}
+
+export const NONE_DELETED = {
+  connections: 0,
+  portfolioTransactions: 0,
+  accountTransactions: 0,
+  transferOrders: 0,
+}
+
 /**
  * Deletes an app with its tokens, permanently.
- * @param app `withConnections`: deletes its connections and their rows, too
+ * @param app `withConnections`: deletes its connections and their rows, too. Many go in several transactions, so
+ *   that a repetition continues after an interruption.
+ * @param onProgress receives the number of connections deleted so far
  * @returns id, name, and the number of deleted tokens, connections and rows
  * @throws OperatorError when the app does not exist, or has connections without `withConnections`
  */
 export async function deleteApp(
   db: Kysely<Tables>,
   { name, withConnections }: { name: string; withConnections: boolean },
+  onProgress: (connections: number) => void = () => {},
 ) {
+  let deleted = NONE_DELETED
+  const { id: appId } = await findApp(db, name)
+  while (withConnections) {
+    const batch = await db
+      .selectFrom('connection')
+      .select('id')
+      .where('app_id', '=', appId)
+      .orderBy('id')
+      .limit(DELETED_AT_ONCE)
+      .execute()
+    // The last ones go with the app.
+    if (batch.length < DELETED_AT_ONCE) break
+    const ids = batch.map(({ id }) => id)
+    deleted = addCounts(deleted, await deleteConnections(db, ids))
+    onProgress(deleted.connections)
+  }
   return await withoutTimeout(db, async (transaction) => {
     await lockTables(transaction)
     const app = { id: await lockApp(transaction, name), name }
@@ -86,7 +138,8 @@ export async function deleteApp(
       .where('app_id', '=', app.id)
       .executeTakeFirst()
     await transaction.deleteFrom('app').where('id', '=', app.id).execute()
-    return { ...app, tokens: Number(tokens.numDeletedRows), connections, ...rows }
+    const counts = addCounts(deleted, { connections, ...rows })
+    return { ...app, tokens: Number(tokens.numDeletedRows), ...counts }
   })
 }
 

@@ -4,6 +4,18 @@ export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
+const PROGRESS_MS = 5_000
+
+/** Returns a function that reports a number of connections, at most once in PROGRESS_MS. */
+export function progressOf(notice: (sentence: string) => void, done: string) {
+  let last = performance.now()
+  return (connections: number) => {
+    if (performance.now() - last < PROGRESS_MS) return
+    last = performance.now()
+    notice(`${pluralize(connections, 'connection')} ${done} so far.`)
+  }
+}
+
 type Cell = string | number | Date | null
 
 export function table(headings: string[], rows: Cell[][], whenEmpty = ''): string {

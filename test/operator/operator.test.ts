@@ -215,7 +215,7 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
     [['connection', 'delete', '9223372036854775808'], /^The id of a connection is a number/],
     [
       ['import', 'transfer-orders', '--connection', 'AbCdEfGh12', '-'],
-      /^(?!.*AbCd)The id of a connection is a number: .* A token is read from a file: --token-file FILE\./,
+      /^(?!.*AbCd)The id of a connection is a number: .* An external id needs --app\. A token is read from a file: --token-file FILE\./,
     ],
     [into, /^Missing required argument 'file'\./],
     [[...into, '-', '-'], /^Standard input \(-\) can be read only once\./],
@@ -446,7 +446,9 @@ t.test(
       'token revoke',
       'connection create',
       'connection list',
+      'connection show',
       'connection delete',
+      'refresh',
       'import portfolio-transactions',
       'import account-transactions',
       'import transfer-orders',

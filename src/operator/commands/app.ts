@@ -6,7 +6,7 @@ import { examples, nonEmpty, type Run, shortText } from '../command.ts'
 import { findApp } from '../database.ts'
 import { deleteApp, describeRows } from '../deletion.ts'
 import { isViolation, UsageError } from '../errors.ts'
-import { pluralize, table } from '../output.ts'
+import { pluralize, progressOf, table } from '../output.ts'
 
 /** `app create`, `app list`, `app set-client-id`, `app delete`. */
 export function addAppCommands(program: Command, run: Run): void {
@@ -76,8 +76,9 @@ function addDelete(app: Command, run: Run): void {
     .option('--with-connections', 'delete its connections and all their rows, too')
     .addHelpText('after', examples('app delete my-app', 'app delete my-app --with-connections'))
     .action((name: string, { withConnections = false }: { withConnections?: boolean }) =>
-      run(async ({ db }) => {
-        const json = await deleteApp(db, { name, withConnections })
+      run(async ({ db }, notice) => {
+        const onProgress = progressOf(notice, 'deleted')
+        const json = await deleteApp(db, { name, withConnections }, onProgress)
         const tokens = pluralize(json.tokens, 'token')
         const connections = pluralize(json.connections, 'connection')
         const rows = json.connections > 0 ? `: ${describeRows(json)}` : ''

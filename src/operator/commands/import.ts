@@ -49,7 +49,7 @@ function addImport(group: Command, name: RowTypeName, run: Run, token: string | 
         .choices(['ndjson', 'csv'])
         .default('ndjson'),
     )
-    .option('--connection <id>', 'id of the connection, from `connection list`')
+    .option('--connection <id>', 'id of the connection; with --app, also your external id')
     .option(
       '--token-file <file>',
       'file with its token, instead of the id; default: CONNECTION_TOKEN',
@@ -71,9 +71,10 @@ function addImport(group: Command, name: RowTypeName, run: Run, token: string | 
       if (flags.tokenFile === '-' && files.includes('-')) throw new UsageError(READ_ONCE)
       const replace = replacementOf(flags)
       const reference = await readReference({ id, token, ...flags })
-      await run(async ({ db, pool, signal }) => {
+      await run(async (database) => {
+        const { pool, signal } = database
         const inputs = await openInputs(files)
-        const connectionId = await findConnection(db, reference)
+        const connectionId = await findConnection(database, reference)
         const { sources, onProgress, stop } = showProgress(inputs)
         const input = { type: name, connectionId, sources, format: flags.format }
         const options = { ...input, dryRun, replace, onProgress, signal }

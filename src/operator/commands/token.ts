@@ -5,7 +5,7 @@ import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
 import { tokenHash } from '../../postgres/tokens.ts'
 import { Uuid } from '../../schemas/fields.ts'
-import { examples, nonEmpty, type Run } from '../command.ts'
+import { examples, nonEmpty, type Run, SECONDS } from '../command.ts'
 import { findApp } from '../database.ts'
 import { table } from '../output.ts'
 
@@ -64,8 +64,6 @@ function addRevoke(token: Command, run: Run): void {
       }),
     )
 }
-
-const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }
 
 /** Parses a lifetime such as `90d`, `12h` or `30m`, of 36,500 days at most. Returns seconds. */
 function lifetime(text: string): number {

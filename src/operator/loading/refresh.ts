@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
-import { isConnectionKey } from '../../postgres/tokens.ts'
+import { connectionId } from '../connections.ts'
 import type { OperatorDatabase } from '../database.ts'
 import { explainDatabaseError } from '../errors.ts'
 import {
@@ -16,7 +16,7 @@ import {
   settled,
 } from './merge.ts'
 import { type JsonList, type Refresh, RefreshReader } from './refresh-reader.ts'
-import { linesOf, plainText, type Source, wholeLines } from './source.ts'
+import { readBlocks, type Source } from './source.ts'
 
 /** Limit of a line. A larger history comes by `import`. */
 const MAXIMUM_LINE_BYTES = 64 * 1024 * 1024
@@ -123,31 +123,14 @@ function limited<Input, Output>(places: number, work: (input: Input) => Promise<
   }
 }
 
-/** Ends at an abort, also if a source sends nothing. */
 async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerator<Line> {
   const reader = new RefreshReader()
-  let interrupt = () => {}
-  signal.addEventListener('abort', () => interrupt())
-  for (const source of sources) {
-    const file = sources.length > 1 ? { file: source.name } : {}
-    const blocks = wholeLines(plainText(source, 'ndjson'), MAXIMUM_LINE_BYTES)
-    let number = 0
-    for (;;) {
-      const next = await new Promise<IteratorResult<Buffer> | undefined>((resolve, reject) => {
-        interrupt = () => resolve(undefined)
-        blocks.next().then(resolve, reject)
-      })
-      if (next === undefined || signal.aborted) return
-      if (next.done) break
-      for (const { start, end, problem } of linesOf(next.value, MAXIMUM_LINE_BYTES)) {
-        number += 1
-        if (end === start) continue
-        const line = reader.read(next.value.subarray(start, end + 1), problem)
-        if (line) yield { ...line, place: { ...file, line: number }, bytes: end - start }
-        if (signal.aborted) return
-      }
+  for await (const block of readBlocks(sources, signal, MAXIMUM_LINE_BYTES))
+    for (const { place, bytes, problem } of block) {
+      const line = reader.read(bytes, problem)
+      if (line) yield { ...line, place, bytes: bytes.length }
+      if (signal.aborted) return
     }
-  }
 }
 
 /**
@@ -208,7 +191,8 @@ async function write(
   const begin = `begin isolation level read committed;${LOAD_SETTINGS}; set local plan_cache_mode = ${plans}`
   const begun = client.query(replace ? `${begin};${REPLACE_SETTINGS}` : begin)
   const load = async () => {
-    const id = await findConnection(run, appId, connection)
+    const id = await connectionId(run, appId, connection)
+    if (id === undefined) throw unknown(connection)
     const query: Query = (text, values = []) => run(text, [id, ...values])
     return await merge(query, lists.map(listRows), { replace })
   }
@@ -242,27 +226,9 @@ function listRows({ type, rows }: JsonList): ListRows {
   }
 }
 
-/** @returns the id of a connection; with an app, of its connection with this id or external id */
-async function findConnection(
-  run: (text: string, values: unknown[]) => Promise<{ id: string }[]>,
-  appId: string | undefined,
-  name: string,
-): Promise<string> {
-  const id = isConnectionKey(name) ? name : null
-  if (appId === undefined && id !== null) return id
-  if (appId === undefined) throw unknown(name)
-  const text = `
-    select id from connection where app_id = $1 and (external_id = $2 or id = $3::bigint)`
-  const [found, other] = await run(text, [appId, name, id])
-  if (other) throw unknown(name, 'is the id of one connection, and the external id of another one')
-  if (found) return found.id
-  throw unknown(name)
-}
-
-function unknown(name: string, problem = 'does not exist'): MergeRejected {
-  return new MergeRejected(`the connection ${name.slice(0, 255)} ${problem}`, {
-    field: 'connection',
-  })
+function unknown(name: string): MergeRejected {
+  const detail = `the connection ${name.slice(0, 255)} does not exist`
+  return new MergeRejected(detail, { field: 'connection' })
 }
 
 const names = new Map<string, string>()

@@ -83,7 +83,7 @@ const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
 
 /** Bytes that decide about the format, unless an object ends before: its sender may wait for the result. */
 const START_BYTES = 265
-const OBJECT = /^\s*\{.+\}\s*\n/
+const OBJECT = /^\s*\{.*\}\s*\n/
 
 /**
  * Passes on the bytes of a source, decompressed.
@@ -212,6 +212,48 @@ export function* linesOf(block: Buffer, maximum = MAXIMUM_LINE_BYTES): Generator
 function lineProblem(line: Buffer, maximum: number): string | undefined {
   if (line.length > maximum) return `the line is longer than ${maximum} bytes`
   return isUtf8(line) ? undefined : `the line is ${NOT_UTF8}`
+}
+
+/** A line that is not empty, with its line break. */
+export interface NumberedLine {
+  /** File, if there are several, and number of the line from 1. */
+  place: { file?: string; line: number }
+  bytes: Buffer
+  problem: string | undefined
+}
+
+/**
+ * Reads the lines of sources, block by block: the next block may overwrite them. Ends at an abort, also if a source
+ * sends nothing.
+ */
+export async function* readBlocks(
+  sources: Source[],
+  signal: AbortSignal,
+  maximum = MAXIMUM_LINE_BYTES,
+): AsyncGenerator<Generator<NumberedLine>> {
+  let interrupt = () => {}
+  signal.addEventListener('abort', () => interrupt())
+  for (const source of sources) {
+    const blocks = wholeLines(plainText(source, 'ndjson'), maximum)
+    const file = sources.length > 1 ? { file: source.name } : {}
+    let number = 0
+    const numbered = function* (block: Buffer): Generator<NumberedLine> {
+      for (const { start, end, problem } of linesOf(block, maximum)) {
+        number += 1
+        const place = { ...file, line: number }
+        if (end > start) yield { place, bytes: block.subarray(start, end + 1), problem }
+      }
+    }
+    for (;;) {
+      const next = await new Promise<IteratorResult<Buffer> | undefined>((resolve, reject) => {
+        interrupt = () => resolve(undefined)
+        blocks.next().then(resolve, reject)
+      })
+      if (next === undefined || signal.aborted) return
+      if (next.done) break
+      yield numbered(next.value)
+    }
+  }
 }
 
 const CHUNK_BYTES = 256 * 1024

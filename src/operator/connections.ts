@@ -1,0 +1,155 @@
+import { randomInt } from 'node:crypto'
+import { type Kysely, sql } from 'kysely'
+import { OperatorError } from '../operator-error.ts'
+import type { Tables } from '../postgres/tables.ts'
+import { connectionKey, isConnectionKey, tokenHash } from '../postgres/tokens.ts'
+import { isViolation } from './errors.ts'
+
+/**
+ * Finds a connection by its id. With an app, only one of this app, also by its external id.
+ * @returns undefined if there is none; the id itself, without a check, if there is no app
+ */
+export async function connectionId(
+  run: (text: string, values: unknown[]) => Promise<{ id: string }[]>,
+  appId: string | undefined,
+  name: string,
+): Promise<string | undefined> {
+  const id = isConnectionKey(name) ? name : null
+  if (appId === undefined) return id ?? undefined
+  // An external id may look like the id of another connection: the id comes first.
+  const text = `
+    select id from connection where app_id = $1 and (external_id = $2 or id = $3::bigint)
+    order by id is distinct from $3::bigint limit 1`
+  return (await run(text, [appId, name, id]))[0]?.id
+}
+
+export interface NewConnection {
+  token: string
+  label: string | null
+  externalId: string | null
+}
+
+/**
+ * Creates connections of an app in one transaction. The database has only the hashes of their tokens (contract 21).
+ * @returns for each the id; `taken`: the id of the connection that has its external id already
+ * @throws OperatorError when a connection with a token exists
+ */
+export async function createConnections(
+  db: Kysely<Tables>,
+  appId: string,
+  connections: NewConnection[],
+): Promise<({ id: string } | { taken: string })[]> {
+  try {
+    return await db.transaction().execute(async (transaction) => {
+      // On Citus, no index keeps external ids unique.
+      await sql`select pg_advisory_xact_lock(hashtextextended(${appId}, 0))`.execute(transaction)
+      const names = connections.flatMap(({ externalId }) => externalId ?? [])
+      const { rows } = await sql<{ id: string; name: string }>`
+        select id, external_id as name from connection
+        where app_id = ${appId} and external_id = any(${names}::text[])`.execute(transaction)
+      const owners = new Map(rows.map(({ id, name }) => [name, id]))
+      const added: [string[], Buffer[], (string | null)[], (string | null)[]] = [[], [], [], []]
+      const results = connections.map(({ token, label, externalId }) => {
+        const taken = externalId === null ? undefined : owners.get(externalId)
+        if (taken !== undefined) return { taken }
+        const hash = tokenHash(token)
+        const id = connectionKey(hash)
+        if (externalId !== null) owners.set(externalId, id)
+        for (const [index, value] of [id, hash, label, externalId].entries())
+          (added[index] as unknown[]).push(value)
+        return { id }
+      })
+      const [ids, hashes, labels, externalIds] = added
+      await sql`
+        insert into connection (id, app_id, token_hash, label, external_id)
+        select id, ${appId}::uuid, hash, label, name
+        from unnest(${ids}::bigint[], ${hashes}::bytea[], ${labels}::text[], ${externalIds}::text[])
+          as n (id, hash, label, name)`.execute(transaction)
+      return results
+    })
+  } catch (error) {
+    // Two tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
+    if (!isViolation(error, 'connection_pkey')) throw error
+    throw new OperatorError(
+      'A connection with this token exists already: a token is unique in the whole database.',
+    )
+  }
+}
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+// 131 bits: a person with the id or the ETag cannot guess the token.
+const TOKEN_LENGTH = 22
+
+/** Every character is equally likely and unpredictable. */
+export function newToken(): string {
+  return Array.from({ length: TOKEN_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+}
+
+export interface ConnectionFilter {
+  after?: string | undefined
+  limit?: number | undefined
+  externalId?: string | undefined
+  label?: string | undefined
+  refreshedBefore?: Date | undefined
+}
+
+const PAGE = 1_000
+
+/** Reads the connections of an app in pages, in the order of their ids. */
+export async function* listConnections(
+  db: Kysely<Tables>,
+  appId: string,
+  { limit = Number.MAX_SAFE_INTEGER, ...filter }: ConnectionFilter,
+) {
+  const { externalId, label, refreshedBefore } = filter
+  let query = db.selectFrom('connection').selectAll().where('app_id', '=', appId).orderBy('id')
+  if (externalId !== undefined) query = query.where('external_id', '=', externalId)
+  if (label !== undefined) query = query.where('label', '=', label)
+  if (refreshedBefore !== undefined)
+    query = query.where(sql<boolean>`coalesce(refreshed_at < ${refreshedBefore}, true)`)
+  let { after } = filter
+  for (let left = limit; left > 0; left -= PAGE) {
+    const page = after === undefined ? query : query.where('id', '>', after)
+    const rows = await page.limit(Math.min(left, PAGE)).execute()
+    if (rows.length > 0) yield rows.map(describeConnection)
+    after = rows.at(-1)?.id
+    if (rows.length < PAGE) return
+  }
+}
+
+/** @throws OperatorError when the connection does not exist any more */
+export async function showConnection(db: Kysely<Tables>, id: string) {
+  const row = await db
+    .selectFrom('connection')
+    .innerJoin('app', 'app.id', 'connection.app_id')
+    .selectAll('connection')
+    .select('app.name as app')
+    .where('connection.id', '=', id)
+    .executeTakeFirst()
+  if (row === undefined) throw new OperatorError('The connection does not exist any more.')
+  return { app: row.app, ...describeConnection(row) }
+}
+
+interface ConnectionRow {
+  id: string
+  label: string | null
+  external_id: string | null
+  created_at: Date
+  changed_at: Date
+  refreshed_at: Date | null
+  portfolio_transactions: string
+  account_transactions: string
+}
+
+function describeConnection(row: ConnectionRow) {
+  return {
+    id: row.id,
+    externalId: row.external_id,
+    label: row.label,
+    createdAt: row.created_at,
+    changedAt: row.changed_at,
+    refreshedAt: row.refreshed_at,
+    portfolioTransactions: Number(row.portfolio_transactions),
+    accountTransactions: Number(row.account_transactions),
+  }
+}
