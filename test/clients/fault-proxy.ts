@@ -71,6 +71,18 @@ const faults = {
   cut: async (exchange: Exchange) => {
     sendHalf(exchange, await forwarded(exchange)).end()
   },
+  /** A response without its last lines, which seems to be complete. */
+  short: async (exchange: Exchange) => {
+    exchange.incoming.headers['accept-encoding'] = 'identity'
+    const { result, body } = await forwarded(exchange)
+    const { 'content-length': _, ...headers } = result.headers
+    const half = body.subarray(0, body.length / 2)
+    const end = half.lastIndexOf('\n') + 1 || half.length
+    await send(exchange, {
+      result: Object.assign(result, { headers }),
+      body: half.subarray(0, end),
+    })
+  },
   /** Nothing comes after the middle of the body. */
   stall: async (exchange: Exchange) => {
     sendHalf(exchange, await forwarded(exchange))
