@@ -165,6 +165,7 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     t.match(await failureOf(client.list(access, 'account', { from: '2025-02-30' })), {
       code: 'invalid_request',
       errors: [{ parameter: 'from', code: 'invalid_format' }],
+      message: / from: .+ \(request /,
     })
     t.match(await failureOf(client.sync(access, 'account', 'no cursor')), {
       code: 'invalid_request',
@@ -178,12 +179,7 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     })
   })
 
-  t.test(`${language}: TLS error has its code; invalid Retry-After means no wait`, async (t) => {
-    const access = accessOf(service, caller)
-    const tls = { ...access, url: service.url.replace('http:', 'https:'), attempts: 1 }
-    t.match(await failureOf(client.orders(tls)), {
-      code: /WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE/,
-    })
+  t.test(`${language}: invalid Retry-After means no wait`, async (t) => {
     for (const retryAfter of ['²', 'Fri, 06 Nov 2026 08:49:37 +99999999999999']) {
       const fault = (n: number) => (n === 0 ? 'unavailable' : 'none')
       const proxy = await startFaultProxy(t, { target: service.url, fault, retryAfter })

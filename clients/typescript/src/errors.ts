@@ -80,7 +80,8 @@ export class ProblemError extends InvestmentDataError {
   readonly errors: readonly ParameterFault[]
 
   constructor({ status, code, detail, requestId, errors = [] }: Problem, facts: FailureFacts = {}) {
-    super(`${status} ${code}: ${detail} (request ${requestId})`, { ...facts, status })
+    const faults = errors.map(({ parameter, detail }) => ` ${parameter}: ${detail}`).join('')
+    super(`${status} ${code}: ${detail}${faults} (request ${requestId})`, { ...facts, status })
     this.code = code
     this.detail = detail
     this.requestId = requestId

@@ -94,8 +94,8 @@ export const CSV: Media = { accept: 'text/csv', type: /\bcsv\b/, decimalsAsText:
 
 const DECIMALS_AS_TEXT = /;\s*IEEE754Compatible\s*=\s*"?true\b/i
 const RETRIED = new Set([429, 500, 502, 503, 504])
-/** Codes of Node.js. Not retried: ENOTFOUND, and those of TLS and certificates. */
-const RETRIED_CODES = /^(?!ENOTFOUND|EPROTO)(E[A-Z]+|EAI_AGAIN|UND_ERR_\w+|network_error)$/
+/** Codes of Node.js. Not retried: invalid hosts, and those of TLS and certificates. */
+const RETRIED_CODES = /^(?!ENOTFOUND|EINVAL|EPROTO)(E[A-Z]+|EAI_AGAIN|UND_ERR_\w+|network_error)$/
 /** Headers with addresses, which may have the connection token. */
 const UNSAFE_HEADERS = ['location', 'content-location', 'link', 'refresh', 'set-cookie']
 const PROBLEMS: Partial<Record<number, typeof ProblemError>> = {

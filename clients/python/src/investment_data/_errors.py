@@ -56,7 +56,8 @@ class ProblemError(InvestmentDataError):
         errors: Optional[List[Dict[str, str]]] = None,
         facts: Facts = Facts(),
     ) -> None:
-        super().__init__(code, f"{status} {code}: {detail} (request {request_id})", facts)
+        faults = "".join(f" {each['parameter']}: {each['detail']}" for each in errors or [])
+        super().__init__(code, f"{status} {code}: {detail}{faults} (request {request_id})", facts)
         self.status = status
         self.detail = detail
         self.request_id = request_id
