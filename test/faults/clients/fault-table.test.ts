@@ -46,9 +46,9 @@ const TABLE: Record<Exclude<Fault, 'none' | 'hang up'>, Expected> = {
   cut: { attempts: 3, error: transport('incomplete_body', 200) },
   silent: { attempts: 3, error: transport('timeout'), timeoutMs: 300 },
   'dripped headers': { attempts: 3, error: transport('timeout'), timeoutMs: 300 },
-  'dripped body': { attempts: 3, error: transport('timeout', 200), timeoutMs: 300 },
+  'dripped body': { attempts: 3, error: transport('timeout', 200), timeoutMs: 600 },
   short: { attempts: 3, error: transport('incomplete_body', 200) },
-  stall: { attempts: 3, error: transport('timeout', 200), timeoutMs: 300 },
+  stall: { attempts: 3, error: transport('timeout', 200), timeoutMs: 1500 },
   'not HTTP': { attempts: 1, error: transport('unexpected_response') },
 }
 
