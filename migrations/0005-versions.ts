@@ -66,8 +66,10 @@ async function createVersions(db: Kysely<unknown>): Promise<void> {
     as $$ begin
       insert into connection_version values (old.id, old.data_version, old.changed_at)
         on conflict (connection_id, data_version) do update set changed_at = excluded.changed_at;
-      new.changed_at := greatest(clock_timestamp(),
-        old.changed_at + (1 + random() * 999999) * interval '1 microsecond');
+      new.changed_at := clock_timestamp();
+      if new.changed_at <= old.changed_at then
+        new.changed_at := old.changed_at + (1 + random() * 99999) * interval '1 microsecond';
+      end if;
       return new;
     end $$`.execute(db)
   await sql`revoke execute on function remember_version() from public`.execute(db)

@@ -53,3 +53,13 @@ for (const list of listNames) {
     t.equal(await errorOf('since=start&version=1.2'), '400 version excluded_parameter')
   })
 }
+
+t.test('many changes at once: the data was not modified in the future', async (t) => {
+  const { token, connection } = await addCaller(db)
+  for (let change = 0; change < 30; change += 1) await lists.account.add(db, connection, {})
+  const { headers } = await get(connection.account, { token })
+  const [modified, date] = ['last-modified', 'date'].map((name) =>
+    Date.parse(String(headers.get(name))),
+  )
+  t.ok(Number(modified) <= Number(date), `${headers.get('last-modified')}`)
+})
