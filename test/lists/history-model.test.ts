@@ -11,5 +11,5 @@ t.test('The history changes: no copy is wrong, and only lost cursors expire', as
   const events = isCitus
     ? localEvents.filter(({ name }) => name !== 'TRUNCATE')
     : [...localEvents, ...copyEvents(t)]
-  await changeHistory(t, model, events, 2)
+  await changeHistory(t, model, events, 1)
 })
