@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
-import { brotliCompress, constants, gzip } from 'node:zlib'
+import { brotliCompress, gzip } from 'node:zlib'
 import { Negotiator } from '@fastify/accept-negotiator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
@@ -29,12 +29,9 @@ export function memoryFile(type: string, read: () => Content | Promise<Content>)
 
 const encodings = new Negotiator({ supportedValues: ['br', 'gzip', 'identity'] })
 
-/** The highest level of Brotli needs seconds for Swagger UI. Its result is only 9 % smaller. */
-const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }
-
 async function prepare(identity: Buffer) {
   const [br, gzipped] = await Promise.all([
-    promisify(brotliCompress)(identity, BROTLI),
+    promisify(brotliCompress)(identity),
     promisify(gzip)(identity),
   ])
   // One tag for all encodings, so it is weak.

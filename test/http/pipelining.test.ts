@@ -5,8 +5,12 @@ import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-// Less than the requests for the documentation page that this test holds.
-const environment = { MAX_REQUESTS: '20' }
+const environment = {
+  // Less than the requests for the documentation page that this test holds.
+  MAX_REQUESTS: '20',
+  // With this address, few documents (3 MB) fit into the buffers of a connection.
+  PUBLIC_URL: `https://example.com/${'long'.repeat(50_000)}`,
+}
 const { db, get, port } = await startService(t, { environment })
 const { token, connection } = await addCaller(db)
 await addPortfolioTransactions(db, connection, {}, {})
@@ -50,14 +54,19 @@ t.test('1000 requests one after the other: 1000 responses', async (t) => {
 })
 
 t.test('200: while clients request the documentation page and read nothing', async (t) => {
-  const bytes = pipelined('/docs/static/swagger-ui-bundle.js', 10)
-  const sockets = Array.from({ length: 20 }, () => {
-    const socket = connect(port, '127.0.0.1').on('error', () => {})
-    socket.write(bytes)
-    return socket.pause()
+  const sockets = Array.from({ length: 21 }, () => {
+    return connect(port, '127.0.0.1')
+      .on('error', () => {})
+      .pause()
   })
+  const [last, ...others] = sockets
+  for (const socket of others) socket.write(pipelined('/openapi.json', 10))
   const page = async () => (await get('/docs')).status
-  await until('the page has no room', async () => (await page()) === 503)
+  await until('the page has no room', async () => {
+    // The first responses of a connection fit into its buffers.
+    last?.write(pipelined('/openapi.json', 1))
+    return (await page()) === 503
+  })
   t.equal((await get('/health/ready')).status, 200)
   for (let i = 0; i < 20; i += 1) {
     t.equal((await get(connection.portfolio, { token })).status, 200)

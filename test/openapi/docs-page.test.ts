@@ -2,7 +2,7 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { EXACT_JSON } from '../../src/http/representation.ts'
+import { CSV } from '../../src/http/representation.ts'
 import { ProblemCodes } from '../../src/schemas/problem.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { parseExact } from '../support/exact-json.ts'
@@ -18,36 +18,27 @@ const service = await startSeededService(t, { environment })
 const production = await startService(t)
 const { page, errors, open } = await newDocsPage(t, browser, DESK)
 
-async function authorize(token: string): Promise<void> {
-  await page.getByRole('button', { name: 'Authorize' }).click()
-  const dialog = page.locator('.dialog-ux')
-  await dialog.getByRole('textbox').fill(token)
-  await dialog.getByRole('button', { name: 'Apply credentials' }).click()
-  await dialog.getByRole('button', { name: 'Close' }).first().click()
+const operationOf = (operationId: string) => page.locator(`#${operationId}`)
+
+/** Sends a request with the values of the form, and returns what the page shows. */
+async function send(operationId: string) {
+  const operation = operationOf(operationId)
+  if ((await operation.getAttribute('open')) === null)
+    await operation.locator('summary').first().click()
+  const example = await operation.locator('.response pre:visible').first().innerText()
+  const answer = page.waitForResponse(/\/api\//)
+  await operation.getByRole('button', { name: 'Send request' }).click()
+  await answer
+  const status = operation.getByRole('status').filter({ hasText: /^\d{3} / })
+  await status.waitFor()
+  const body = operation.locator('.response pre:visible').first()
+  return { status: await status.innerText(), body: await body.innerText(), example }
 }
 
-/** Executes an operation with the values of the page, and returns the response on the page. */
-async function tryOut(operationId: string) {
-  const operation = page.locator(`[id$="${operationId}"]`)
-  await operation.locator('.opblock-summary-control').click()
-  await operation.getByRole('button', { name: 'Try it out' }).click()
-  await operation.getByRole('button', { name: 'Execute' }).click()
-  const live = operation.locator('.live-responses-table')
-  const status = await live.locator('.response .response-col_status').innerText()
-  const body = await live.locator('.response .highlight-code code').first().innerText()
-  const example = await operation.locator('.responses-wrapper .example').first().innerText()
-  const box = (part: string) => live.locator(`.highlight-code > ${part}`).first().boundingBox()
-  const code = await box('.microlight')
-  for (const button of ['.copy-to-clipboard', '.download-contents']) {
-    const { y, height } = (await box(button)) ?? { y: Number.NaN, height: 0 }
-    t.ok(code && y + height <= code.y, `${button} covers no code`)
-  }
-  // An open operation slows all others down.
-  await operation.locator('.opblock-summary-control').click()
-  return { status, body, example }
-}
+const field = (operationId: string, name: string) =>
+  operationOf(operationId).getByLabel(new RegExp(`^${name} `))
 
-t.test('Try it out: the rows with every digit', async (t) => {
+t.test('request: the rows with every digit', async (t) => {
   await open(`${service.url}/docs`)
   const operations = {
     listPortfolioTransactions: 'portfolios/transactions',
@@ -55,66 +46,107 @@ t.test('Try it out: the rows with every digit', async (t) => {
     listAssetsTransferOrders: 'assets-transfer',
   }
   for (const [operationId, request] of Object.entries(operations)) {
-    const { status, body, example } = await tryOut(operationId)
-    t.match(status, /^200/, operationId)
+    const { status, body, example } = await send(operationId)
+    t.match(status, /^200 OK · \d+ ms · [\d,]+ B$/, operationId)
     if (operationId === 'listPortfolioTransactions')
       t.match(example, /"titles": 0\.000000000000000000000000000001,/)
     const { text } = await service.get(`${DEMO_CONNECTION}/${request}`, { token: DEMO_TOKEN })
     t.strictSame(parseExact(body), parseExact(text), 'response of the default connection')
+    t.match(body, /\n {6}"\w+": |\n {4}"\w+": /, 'indented')
   }
   t.strictSame(errors, [], 'no error, no violation of the policy, no other server')
 })
 
-t.test('Try it out: since with decimals as strings, version with 200 and 412', async (t) => {
-  // Uses the page of the test above: loading it again takes seconds.
-  const operation = page.locator('[id$="listPortfolioTransactions"]')
-  await operation.locator('.opblock-summary-control').click()
-  await operation.getByRole('button', { name: 'Clear' }).click()
-  await operation.getByPlaceholder('since', { exact: true }).fill('start')
-  await operation.getByRole('combobox').first().selectOption(EXACT_JSON)
-  await operation.getByRole('button', { name: 'Execute' }).click()
-  const live = operation.locator('.live-responses-table .highlight-code code').first()
-  t.match(JSON.parse(await live.innerText()), { hasMore: false })
-  t.match(await live.innerText(), '"406.20"')
+t.test('request: since with decimals as strings, version with 200 and 412, CSV', async (t) => {
+  const id = 'listPortfolioTransactions'
+  await field(id, 'since').fill('start')
+  await field(id, 'Accept').selectOption({ label: 'JSON, decimals as strings' })
+  const { body: changes } = await send(id)
+  t.match(JSON.parse(changes), { hasMore: false })
+  t.match(changes, '"406.20"')
   t.strictSame(errors, [])
 
   const path = `${DEMO_CONNECTION}/portfolios/transactions`
   const { headers } = await service.get(path, { token: DEMO_TOKEN })
   const version = String(headers.get('data-version'))
-  await operation.getByPlaceholder('since', { exact: true }).fill('')
+  await operationOf(id).getByRole('button', { name: 'Clear' }).click()
+  t.equal(await field(id, 'since').inputValue(), '')
   for (const [sent, status] of [
-    [version, '200'],
-    [`${version}0`, '412'],
+    [version, 200],
+    [`${version}0`, 412],
   ] as const) {
-    await operation.getByPlaceholder('version', { exact: true }).fill(sent)
+    await field(id, 'version').fill(sent)
     const request = page.waitForRequest(/portfolios/)
-    await operation.getByRole('button', { name: 'Execute' }).click()
+    const shown = await send(id)
     t.equal(new URL((await request).url()).search, `?version=${sent}`)
-    const response = operation.locator('.live-responses-table .response')
-    await response.locator('.response-col_status', { hasText: status }).waitFor()
-    t.match(await live.innerText(), status === '200' ? '"406.20"' : '"data_changed"')
+    t.match(shown.status, new RegExp(`^${status} `))
+    t.match(shown.body, status === 200 ? /406\.20,/ : '"data_changed"')
   }
+  await field(id, 'version').fill('')
+  await field(id, 'Accept').selectOption(CSV)
+  t.match((await send(id)).body, /^"?transactionId/)
+  const download = page.waitForEvent('download')
+  await operationOf(id).getByRole('link', { name: 'Download' }).click()
+  t.equal((await download).suggestedFilename(), 'response.csv')
 })
 
-t.test(
-  'without demo tokens: none in page and document, and a reload forgets the own one',
-  async (t) => {
-    const files = ['/docs', '/docs/static/page.js', '/openapi.json']
-    const texts = await Promise.all(files.map(async (path) => (await production.get(path)).text))
-    t.notMatch(texts.join(), /idq_\w+|DEMO[A-Z]+\d|127[.]0[.]0[.]1|localhost/)
-    await open(`${production.url}/docs`)
-    await authorize(DEMO_TOKEN)
-    await page.reload()
-    const operation = page.locator('[id$="listAssetsTransferOrders"]')
-    await operation.locator('.opblock-summary-control').click()
-    await operation.getByRole('button', { name: 'Try it out' }).click()
-    await operation.getByPlaceholder('token', { exact: true }).fill('unknown')
-    await operation.getByRole('button', { name: 'Execute' }).click()
-    const body = operation.locator('.live-responses-table .highlight-code code').first()
-    t.equal(JSON.parse(await body.innerText()).code, 'missing_credentials')
-    t.equal(errors.length, 1, 'the 401 itself')
-  },
-)
+t.test('samples: one block with the values of the form, and no token', async (t) => {
+  const id = 'listAccountTransactions'
+  await open(`${service.url}/docs#${id}`)
+  await field(id, 'from').fill('2024-05-01')
+  await field(id, 'limit').fill('2')
+  await field(id, 'X-Client-Trace-ID').fill("it's me")
+  const operation = operationOf(id)
+  const shown = operation.locator('.samples pre:visible')
+  const expected = {
+    curl: `'X-Client-Trace-ID: it'\\''s me' \\\n  "${service.url}/api/v1/queries/connections/$CONNECTION_TOKEN/accounts/transactions?from=2024-05-01&limit=2"`,
+    TypeScript: 'accountTransactions({ from: "2024-05-01" })',
+    Python: 'account_transactions(from_="2024-05-01")',
+  }
+  for (const [label, part] of Object.entries(expected)) {
+    await operation.getByRole('button', { name: label, exact: true }).click()
+    t.equal(await shown.count(), 1)
+    const text = await shown.innerText()
+    t.ok(text.includes(part), `${label}: ${text}`)
+    t.match(text, service.url)
+    for (const token of [DEMO_TOKEN, DEMO_CONNECTION_TOKEN]) t.notMatch(text, token)
+  }
+  await open(`${service.url}/docs#listAssetsTransferOrders`)
+  const others = operationOf('listAssetsTransferOrders').locator('.samples pre:visible')
+  t.match(await others.innerText(), 'import os', 'the same language in all operations, and later')
+  t.strictSame(errors, [])
+})
+
+t.test('code of guide and operations: one form, with colours and a button to copy', async (t) => {
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  const blocks = page.locator('.code')
+  t.equal(await page.locator('main pre').count(), await page.locator('.code pre').count())
+  for (const block of await blocks.all()) {
+    t.equal(await block.getByRole('button', { name: 'Copy', includeHidden: true }).count(), 1)
+    t.ok((await block.locator('code > span').count()) > 0, 'colours')
+  }
+  const block = blocks.filter({ hasText: 'import java.net.URI' })
+  await block.getByRole('button', { name: 'Copy' }).click()
+  await block.getByRole('button', { name: 'Copied' }).waitFor()
+  const copied = await page.evaluate<string>('navigator.clipboard.readText()')
+  t.equal(copied, await block.locator('code').evaluate(({ textContent }) => textContent))
+  t.match(copied, service.url)
+})
+
+t.test('without demo tokens: none in page and document, and a reload forgets them', async (t) => {
+  const files = ['/docs', '/docs/static/page.js', '/openapi.json']
+  const texts = await Promise.all(files.map(async (path) => (await production.get(path)).text))
+  t.notMatch(texts.join(), /idq_\w+|DEMO[A-Z]+\d|127[.]0[.]0[.]1|localhost/)
+  await open(`${production.url}/docs#listPortfolioTransactions`)
+  const id = 'listAssetsTransferOrders'
+  await field('listPortfolioTransactions', 'Authorization').fill(DEMO_TOKEN)
+  await field('listPortfolioTransactions', 'token').fill('unknown')
+  t.equal(JSON.parse((await send(id)).body).code, 'invalid_token', 'all operations share them')
+  await page.reload()
+  await field(id, 'token').fill('unknown')
+  t.equal(JSON.parse((await send(id)).body).code, 'missing_credentials')
+  t.equal(errors.length, 2, 'the 401s themselves')
+})
 
 t.test('links of the page: each anchor exists once, also one for each error code', async (t) => {
   const { text } = await service.get('/docs')
@@ -146,7 +178,7 @@ async function startProxy(target: string): Promise<string> {
   return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
 }
 
-t.test('proxy that removes a path prefix: page, links and Try it out', async (t) => {
+t.test('proxy that removes a path prefix: page, links and requests', async (t) => {
   const PUBLIC_URL = 'https://example.com/investments'
   const { databaseUrl } = service
   const { url } = await startService(t, {
@@ -160,7 +192,7 @@ t.test('proxy that removes a path prefix: page, links and Try it out', async (t)
   const target = await page.evaluate('location.href')
   t.equal(target, `${origin}/investments/docs#exact-decimals`)
   const sent = page.waitForRequest(/portfolios/)
-  const { status, body } = await tryOut('listPortfolioTransactions')
+  const { status, body } = await send('listPortfolioTransactions')
   t.match(status, /^200/)
   t.match(body, '406.20')
   t.equal((await sent).url(), `${origin}/investments${DEMO_CONNECTION}/portfolios/transactions`)
@@ -181,7 +213,7 @@ t.test('content security policy: no frames, no foreign scripts', async (t) => {
 })
 
 t.test('files of the page: compressed, and 304 for one that the client has', async (t) => {
-  const names = ['page.css', 'page.js', 'plugins.js', 'swagger-ui.css', 'swagger-ui-bundle.js']
+  const names = ['page.css', 'page.js', 'code-samples.js', 'icon.svg']
   const files = ['/openapi.json', '/docs', ...names.map((name) => `/docs/static/${name}`)]
   for (const path of files) {
     const texts = new Set<string>()

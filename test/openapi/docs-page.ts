@@ -8,7 +8,7 @@ export interface DocsPage {
   page: Page
   /** Errors of the page, and its requests to other servers, since it was opened. */
   errors: string[]
-  /** Opens an address. The next one in the same page takes less than half of the processor time. */
+  /** Opens an address. */
   open(address: string): Promise<void>
 }
 
@@ -31,8 +31,11 @@ export async function newDocsPage(t: Test, browser: Browser, screen: object): Pr
   const open = async (address: string) => {
     own = new URL(address).origin
     errors.length = 0
+    // A page that differs in its anchor only would not load again.
+    await page.goto('about:blank')
     await page.goto(address)
-    await page.locator('.opblock').first().waitFor()
+    // The script has marked the current section.
+    await page.locator('nav [aria-current]').first().waitFor({ state: 'attached' })
   }
   return { page, errors, open }
 }

@@ -1,11 +1,14 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
+import { DEMO } from '../../seeds/sample-data.ts'
 import { launchChromium } from '../support/chromium.ts'
-import { startService } from '../support/service.ts'
 import { DESK, newDocsPage, PHONE } from './docs-page.ts'
+import { DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 const browser = await launchChromium(t)
-const service = await startService(t)
+const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
+const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
+const service = await startSeededService(t, { environment })
 
 /** Address at this time. Then waits for two frames, because the browser moves the focus in the next one. */
 const address = (page: Page) =>
@@ -14,40 +17,67 @@ const address = (page: Page) =>
     requestAnimationFrame(() => requestAnimationFrame(() => end(href)))
   })`)
 
-/** Finds parts of names in tables, such as `Items` of `totalItems`, that are on two lines. */
-const BROKEN_NAMES = `[...document.querySelectorAll('main > .scroll :is(code, a)')]
-  .flatMap(({ childNodes }) => [...childNodes].filter(({ data }) => /^[A-Za-z_]+$/.test(data)))
-  .filter((text) => {
+/** Finds words in the elements that are on two lines, such as `Items` of `totalItems`. */
+const brokenWords = (page: Page, selector: string, word: string) =>
+  page.evaluate<string[]>(`[...document.querySelectorAll('${selector}')]
+  .flatMap(({ childNodes }) => [...childNodes])
+  .filter((node) => node.nodeType === Node.TEXT_NODE)
+  .flatMap((node) => [...node.data.matchAll(${word})].map(({ 0: text, index }) => {
     const range = document.createRange()
-    range.selectNodeContents(text)
-    return range.getClientRects().length > 1
-  })
-  .map(({ data }) => data)`
+    range.setStart(node, index)
+    range.setEnd(node, index + text.length)
+    return { text, lines: range.getClientRects().length }
+  }))
+  .filter(({ lines }) => lines > 1)
+  .map(({ text }) => text)`)
+
+/** Fonts, sizes and colours of visible texts. */
+const styles = (page: Page) =>
+  page.evaluate<Record<'fonts' | 'sizes' | 'backgrounds', string[]>>(`(() => {
+  const found = { fonts: new Set(), sizes: new Set(), backgrounds: new Set() }
+  for (const element of document.querySelectorAll('body *')) {
+    const { fontFamily, fontSize, backgroundColor } = getComputedStyle(element)
+    found.fonts.add(fontFamily)
+    if (element.checkVisibility() && element.innerText) found.sizes.add(fontSize)
+    found.backgrounds.add(backgroundColor)
+  }
+  return Object.fromEntries(Object.entries(found).map(([name, values]) => [name, [...values]]))
+})()`)
 
 for (const [name, screen, limit] of [
-  ['1280 pixels', DESK, 3_000],
-  ['phone', PHONE, 4_400],
+  ['1280 pixels', DESK, 2_600],
+  ['phone', PHONE, 4_000],
 ] as const) {
   const { page, errors, open } = await newDocsPage(t, browser, screen)
 
   t.test(`${name}: an opened operation is short, nothing overflows, anchors work`, async (t) => {
     const overflow = (page: Page) =>
       page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
-    const path = '/docs#/Transactions/listPortfolioTransactions'
-    await open(`${service.url}${path}`)
-    const operation = page.locator('[id$="listPortfolioTransactions"]')
-    await operation.locator('.response-col_status').last().waitFor()
+    // The address of earlier releases.
+    await open(`${service.url}/docs#/Transactions/listPortfolioTransactions`)
+    const operation = page.locator('#listPortfolioTransactions')
+    await operation.getByRole('button', { name: 'Send request' }).click()
+    await operation.getByText(/^200 OK/).waitFor()
     const box = await operation.boundingBox()
     t.ok(box && box.height < limit, `${box?.height} pixels`)
+    const response = await operation.locator('.response').boundingBox()
+    t.ok(response && response.height < 500, `response: ${response?.height} pixels`)
     t.equal(await overflow(page), 0)
     const isWide = '(box) => box.scrollWidth > box.clientWidth'
-    const tables = "[...document.querySelectorAll('main > .scroll')]"
+    const tables = "[...document.querySelectorAll('.scroll, select')]"
     t.equal(await page.evaluate(`${tables}.filter(${isWide}).length`), 0, 'wide tables')
-    t.strictSame(await page.evaluate(BROKEN_NAMES), [], 'no line ends within a part of a name')
-    const code = await operation.locator('.samples code').boundingBox()
-    const copy = await operation.locator('.samples .copy-to-clipboard').boundingBox()
-    t.ok(code && copy && code.x + code.width <= copy.x, 'the button to copy covers no code')
-    t.match(await operation.locator('.samples code').innerText(), `${service.url}/api/v1/`)
+    const names = await brokenWords(page, '.scroll :is(code, a)', '/^[A-Za-z_]+$/g')
+    t.strictSame(names, [], 'no line ends within a part of a name')
+    const values = await brokenWords(
+      page,
+      '.response > pre code, .response > pre span',
+      '/[\\w.-]+/g',
+    )
+    t.strictSame(values, [], 'no line ends within a value')
+    const code = await operation.locator('.samples code').first().boundingBox()
+    const copy = await operation.locator('.samples .bar').boundingBox()
+    t.ok(code && copy && copy.y + copy.height <= code.y, 'the buttons cover no code')
+    t.match(await operation.locator('.samples code').first().innerText(), `${service.url}/api/v1/`)
     await operation.getByRole('link', { name: 'cursor_expired' }).click()
     const heading = page.locator('h3#cursor_expired')
     t.match(await address(page), /#cursor_expired$/)
@@ -67,11 +97,17 @@ for (const [name, screen, limit] of [
     const found: Record<string, RegExp> = {
       expired_token: /#expired_token$/,
       retentionFrom: /#RetentionDetail[.]retentionFrom$/,
-      'List account trans': /#\/Transactions\/listAccountTransactions$/,
+      'List account trans': /#listAccountTransactions$/,
+      pagination: /#pagination$/,
+      'rate limit': /#rate-limits$/,
+      webhook: /#webhooks$/,
+      cursor: /#cursor_expired$/,
+      timeout: /#timeouts$/,
+      currency: /#\w+[.]currency$|#currencies$/,
     }
     for (const [words, url] of Object.entries(found)) {
-      // Throttling costs processor time, above all while an operation renders.
-      await throttle(screen === PHONE && !words.startsWith('List') ? 6 : 1)
+      // Throttling costs processor time.
+      await throttle(screen === PHONE && words.includes('_') ? 6 : 1)
       for (const by of ['click', 'Enter']) {
         await page.evaluate('location.hash = "top"')
         await address(page)
@@ -81,7 +117,7 @@ for (const [name, screen, limit] of [
         t.match(await address(page), url, `${by}: at once, without an animation`)
       }
     }
-    await page.locator('[id$="listAccountTransactions"] .responses-wrapper').waitFor()
+    await page.locator('#listAccountTransactions[open]').waitFor()
     await search.fill('')
     const link = page.locator('#contents').getByRole('link', { name: 'Exact decimals' })
     if (screen === PHONE) await page.locator('#contents summary').click()
@@ -91,17 +127,71 @@ for (const [name, screen, limit] of [
     t.strictSame(errors, [])
   })
 
+  t.test(`${name}: results of a search have whole words`, async (t) => {
+    await open(`${service.url}/docs`)
+    for (const words of ['retention', 'rate limit', 'nextCursor', 'data']) {
+      await page.getByRole('searchbox').fill(words)
+      t.strictSame(await brokenWords(page, '#results a', '/[A-Za-z]+/g'), [], words)
+      const texts = await page.locator('main, main :is(td, p, li)').allTextContents()
+      const known = new Set(texts.join(' ').split(/\s+/))
+      const excerpts = (await page.locator('#results small').allTextContents()).join(' ')
+      const cut = excerpts.split(/\s+/).filter((word) => word !== '…' && !known.has(word))
+      t.strictSame(cut, [], `${words}: whole words`)
+    }
+    await page.getByRole('searchbox').fill('no such words')
+    t.equal(await page.locator('nav').getByRole('status').innerText(), 'No results')
+    await page.getByRole('searchbox').fill('transactions')
+    await page.getByRole('searchbox').press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    const second = page.locator('#results a').nth(1)
+    const focused = await page.evaluate('document.activeElement.getAttribute("href")')
+    t.equal(focused, await second.getAttribute('href'))
+  })
+
+  t.test(`${name}: the navigation marks the section on the screen`, async (t) => {
+    await open(`${service.url}/docs#webhooks`)
+    const current = page.locator('nav [aria-current]')
+    await page.locator('nav a[href="#webhooks"][aria-current]').waitFor({ state: 'attached' })
+    await page
+      .locator('#exact-decimals')
+      .evaluate('document.querySelector("#exact-decimals").scrollIntoView()')
+    await page.locator('nav a[href="#exact-decimals"][aria-current]').waitFor({ state: 'attached' })
+    t.equal(await current.count(), 1)
+  })
+
+  t.test(`${name}: one scale of type, two fonts, one palette`, async (t) => {
+    await open(`${service.url}/docs#listPortfolioTransactions`)
+    const { fonts, sizes } = await styles(page)
+    t.comment(sizes.join(' '))
+    t.strictSame(new Set(fonts), new Set(['system-ui, sans-serif', 'ui-monospace, monospace']))
+    t.strictSame(new Set(sizes).size <= 6, true, sizes.join(' '))
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const { backgrounds } = await styles(page)
+      t.ok(backgrounds.length <= 4, `${colorScheme}: ${backgrounds.join(' ')}`)
+    }
+    await page.emulateMedia({ colorScheme: null })
+    t.match(await page.locator('link[rel=icon]').getAttribute('href'), 'icon.svg')
+    t.strictSame(errors, [])
+  })
+
   t.test(`${name}: print without navigation, focus visible in dark mode`, async (t) => {
+    await open(`${service.url}/docs`)
     await page.emulateMedia({ colorScheme: 'dark' })
-    const operation = page.locator('.opblock-summary-control').last()
+    const operation = page.locator('.operation > summary').last()
     await operation.focus()
     // A key makes the browser show the focus.
     await page.keyboard.press('Shift+Tab')
     await page.keyboard.press('Tab')
     const outline = await operation.evaluate('getComputedStyle(document.activeElement).outline')
     t.match(outline, 'rgb(122, 180, 255)')
+    await page.keyboard.press('Enter')
+    await page.locator('#listAssetsTransferOrders[open]').waitFor()
     await page.emulateMedia({ media: 'print' })
     t.notOk(await page.locator('nav').isVisible())
-    await page.locator('html:not(.dark-mode)').waitFor()
+    const closed = page.locator('#listPortfolioTransactions form')
+    t.ok((await closed.boundingBox())?.height, 'closed operations are printed')
+    const back = await page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
+    t.equal(back, 'rgb(255, 255, 255)', 'light')
   })
 }

@@ -1,46 +1,28 @@
 import type { TSchema } from '@sinclair/typebox'
-import { Marked } from 'marked'
-
-export interface PageDocument {
-  info: { title: string; version: string; description: string }
-  paths: Record<string, { get: Operation }>
-  components: { schemas: Record<string, TSchema> }
-}
-interface Operation {
-  operationId: string
-  summary: string
-  description: string
-  tags: string[]
-  parameters: { $ref: string }[]
-}
-
-const markdown = new Marked({
-  renderer: {
-    heading({ tokens, depth, text }) {
-      return heading(depth, slug(text), this.parser.parseInline(tokens))
-    },
-  },
-})
-
-const slug = (text: string) =>
-  text
-    .toLowerCase()
-    .replace(/[^\w\s-]/g, '')
-    .replace(/\s/g, '-')
-
-const heading = (depth: number, id: string, html: string) =>
-  `<h${depth} id="${id}"><a href="#${id}">${html}</a></h${depth}>\n`
+import { breakable, heading, markdown } from './markdown.ts'
+import {
+  type DemoTokens,
+  lastPart,
+  type PageDocument,
+  renderOperations,
+  typeOf,
+} from './operations.ts'
 
 /** @param demo Markdown on the demo tokens; empty without them */
-export function renderPage(document: PageDocument, template: string, demo: string): string {
+export function renderPage(
+  document: PageDocument,
+  template: string,
+  demo: string,
+  tokens?: DemoTokens,
+): string {
   const { title, version, description } = document.info
   const firstSection = description.indexOf('\n## ')
   const content = [
     markdown.parse(description.slice(0, firstSection)),
     demo && `<aside>${markdown.parse(demo)}</aside>`,
     heading(2, 'operations', 'Operations'),
-    '<noscript>Without JavaScript, <a href="openapi.json">openapi.json</a> has the operations.</noscript>',
-    '<div id="swagger-ui"></div>',
+    '<noscript><p>Requests, search and copy buttons need JavaScript.</p></noscript>',
+    renderOperations(document, tokens),
     markdown.parse(description.slice(firstSection)),
     fields(document),
   ].join('\n')
@@ -51,36 +33,27 @@ export function renderPage(document: PageDocument, template: string, demo: strin
       .replaceAll('<table>', '<div class="scroll" tabindex="0"><table>')
       .replaceAll('</table>', '</table></div>')
       .replace(/<table>.*?<\/table>/gs, breakNames),
-    navigation: navigation(content, operationLinks(document)),
+    navigation: navigation(content),
   }
   return template.replace(/\{(\w+)\}/g, (_, name) => parts[name] ?? '')
 }
 
-/** Lets lines break within the names in a table: after `_`, and before a capital. */
-const breakNames = (table: string) =>
-  table.replace(/>\w+(?=<)/g, (text) => text.replace(/_(?=\w)|[a-z](?=[A-Z])/g, '$&<wbr>'))
+const breakNames = (table: string) => table.replace(/>\w+(?=<)/g, breakable)
 
-function navigation(content: string, operations: string): string {
-  const links = [...content.matchAll(/<h([23]) id="[^"]+">(<a .*<\/a>)/g)].map(
-    ([, depth, link]) => ({ depth, link: String(link) }),
-  )
+/** Lists the headings, and the operations, which have no link of their own. */
+function navigation(content: string): string {
+  const headings =
+    /<h([23]) id="[^"]+">(<a .*<\/a>)|<details class="operation" id="(\w+)".*\n<summary><h3>(.*?)</g
+  const links = [...content.matchAll(headings)].map(([, depth = '3', link, id, summary]) => ({
+    depth,
+    link: link ?? `<a href="#${id}">${summary}</a>`,
+  }))
   const items = links.map(({ depth, link }, index) => {
-    if (depth === '3')
-      return `<li>${link}</li>${links[index + 1]?.depth === '3' ? '' : '</ul></li>'}`
-    if (link.includes('#operations')) return `<li>${link}<ul>${operations}</ul></li>`
-    return links[index + 1]?.depth === '3' ? `<li>${link}<ul>` : `<li>${link}</li>`
+    const isParent = links[index + 1]?.depth === '3'
+    if (depth === '3') return `<li>${link}</li>${isParent ? '' : '</ul></li>'}`
+    return isParent ? `<li>${link}<ul>` : `<li>${link}</li>`
   })
-  return `<ul>${items.join('\n')}</ul>`
-}
-
-function operationLinks({ paths }: PageDocument): string {
-  const links = Object.entries(paths).map(([path, { get }]) => {
-    const names = get.parameters.map(({ $ref }) => lastPart($ref))
-    const words = [path, get.description, 'Parameters:', names.join(', ')].join(' ')
-    const target = `#/${encodeURIComponent(String(get.tags[0]))}/${get.operationId}`
-    return `<li><a href="${target}" data-text="${words}">${get.summary}</a></li>`
-  })
-  return links.join('\n')
+  return `<ul>${items.join('\n').replace(/>\w+(?=<)/g, breakable)}</ul>`
 }
 
 /** Describes the fields of every schema. Those of the exact media type have the same names. */
@@ -100,20 +73,8 @@ function fields({ components: { schemas } }: PageDocument): string {
   return `${heading(2, 'fields', 'Fields')}${sections.join('\n')}`
 }
 
-const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1)
-
 function nameOf({ $ref, anyOf, items }: TSchema): string | undefined {
   if ($ref !== undefined) return lastPart($ref)
   const other = anyOf?.[0] ?? items
   return other && nameOf(other)
-}
-
-function typeOf({ $ref, type, format, anyOf, items }: TSchema): string {
-  if ($ref !== undefined) return `<a href="#${lastPart($ref)}">${lastPart($ref)}</a>`
-  if (anyOf) return anyOf.map(typeOf).join(' or ')
-  if (items) return `list of ${typeOf(items)}`
-  return [type ?? '']
-    .flat()
-    .map((name) => (name !== 'null' && format ? `${name} (${format})` : name))
-    .join(' or ')
 }

@@ -1,59 +1,232 @@
-/** Script of the page: Swagger UI, navigation, search, and the address of the service in samples. */
-/* global SwaggerUIBundle, demo, PLACEHOLDER */
-import { exactDigits, pageDocument, shortOperations } from './plugins.js'
+/** Script of the page: code, requests, navigation and search. */
+import { codeSamples, PLACEHOLDER } from './code-samples.js'
 
 /** Address of the service as the browser sees it, with the path that a proxy removes. */
 const base = new URL('../..', import.meta.url).href.replace(/\/$/, '')
 const main = document.querySelector('main')
-
-// Browsers print no backgrounds.
-const dark = matchMedia('screen and (prefers-color-scheme: dark)')
-const setTheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
-dark.addEventListener('change', setTheme)
-setTheme()
-
-for (const code of main.querySelectorAll('pre code')) {
-  code.textContent = code.textContent.replaceAll(PLACEHOLDER, base)
-}
-
-const ui = SwaggerUIBundle({
-  dom_id: '#swagger-ui',
-  url: `${base}/openapi.json`,
-  presets: [SwaggerUIBundle.presets.apis],
-  plugins: [exactDigits, () => pageDocument(base, PLACEHOLDER, demo), shortOperations],
-  layout: 'BaseLayout',
-  docExpansion: 'list',
-  deepLinking: true,
-  displayOperationId: false,
-  // The page lists the fields itself.
-  defaultModelsExpandDepth: -1,
-  defaultModelExpandDepth: 4,
-  displayRequestDuration: true,
-  tryItOutEnabled: false,
-  filter: false,
-  validatorUrl: null,
-  // A token in the browser's storage would outlive the tab.
-  persistAuthorization: false,
-  onComplete: () => {
-    if (demo) ui.preauthorizeApiKey('appToken', demo.appToken)
-    showTarget()
-  },
-})
-
-/** Scrolls to the target of the address. Swagger UI changes the height of the page after its load. */
-function showTarget() {
-  const hash = decodeURIComponent(location.hash.slice(1))
-  const [, tag, operationId] = hash.split('/')
-  if (operationId) ui.layoutActions.show(['operations', tag, operationId], true)
-  const id = operationId ? `operations-${tag.replaceAll(' ', '_')}-${operationId}` : hash
-  requestAnimationFrame(() => document.getElementById(id)?.scrollIntoView())
-}
-addEventListener('hashchange', showTarget)
-
 const nav = document.querySelector('nav')
-const search = nav.querySelector('input')
+
+function create(name, properties, ...children) {
+  const element = Object.assign(document.createElement(name), properties)
+  element.append(...children)
+  return element
+}
+
+function addButton(bar, textContent, onClick) {
+  const button = create('button', { type: 'button', textContent })
+  button.addEventListener('click', () => onClick(button))
+  bar.append(button)
+  return button
+}
+
+/** Lets lines break in a text. */
+const breakable = (text, places) =>
+  text.split(places).flatMap((part, index) => (index > 0 ? [create('wbr'), part] : [part]))
+
+// Code
+
+const KEYWORDS =
+  'as async await catch class const continue def else except export false for from function if import in let ' +
+  'new null of public return static throw throws true try var void with'
+const TOKENS = new RegExp(
+  [
+    /(?<comment>(?:#|\/\/) .*)/,
+    /(?<name>"[^"\n]*"(?=:))/,
+    /(?<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)/,
+    /(?<number>(?<![\w.-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w-]))/,
+    new RegExp(`(?<keyword>(?<![\\w.-])(?:${KEYWORDS.replaceAll(' ', '|')})(?![\\w-]))`),
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'g',
+)
+
+/** Shows text with its tokens as elements, which have colours. */
+function showCode(code, text) {
+  const parts = []
+  let end = 0
+  for (const { 0: token, index, groups } of text.matchAll(TOKENS)) {
+    const className = Object.keys(groups).find((name) => groups[name] !== undefined)
+    parts.push(
+      text.slice(end, index),
+      create('span', { className }, ...breakable(token, /(?<=[/?&])/)),
+    )
+    end = index + token.length
+  }
+  code.replaceChildren(...parts, text.slice(end))
+}
+
+async function copy(block, button) {
+  const pre = block.querySelector('pre:not([hidden])')
+  const text = pre.wholeText ?? pre.textContent
+  if (navigator.clipboard) await navigator.clipboard.writeText(text)
+  else {
+    // Browsers have no clipboard on a page without TLS.
+    const area = create('textarea', { value: text })
+    button.after(area)
+    area.select()
+    document.execCommand('copy')
+    area.remove()
+  }
+  button.textContent = 'Copied'
+  setTimeout(() => {
+    button.textContent = 'Copy'
+  }, 2_000)
+}
+
+for (const block of main.querySelectorAll('.code')) {
+  for (const code of block.querySelectorAll('code'))
+    showCode(code, code.textContent.replaceAll(PLACEHOLDER, base))
+  addButton(block.querySelector('.bar'), 'Copy', (button) => copy(block, button))
+}
+
+// Operations
+
+/** Characters of a response that the page shows. The download and the copy have all. */
+const MAX_SHOWN = 100_000
+
+/** Indents JSON without parsing it, so each number keeps its digits. */
+function indent(json) {
+  let depth = 0
+  const line = () => `\n${'  '.repeat(depth)}`
+  return json.replace(/"(?:[^"\\]|\\.)*"|\{\}|\[\]|[{}[\],:]/g, (token) => {
+    if (token === ':') return ': '
+    if (token === ',') return token + line()
+    if (token === '{' || token === '[') {
+      depth += 1
+      return token + line()
+    }
+    if (token === '}' || token === ']') {
+      depth -= 1
+      return line() + token
+    }
+    return token
+  })
+}
+
+/** Reads the fields that have a value, by their place in the request. */
+function readForm(form) {
+  const request = { path: {}, query: {}, header: {}, bearer: {} }
+  for (const { dataset, name, value } of form.elements)
+    if (dataset.in && value.trim()) request[dataset.in][name] = value.trim()
+  return request
+}
+
+async function send(path, form) {
+  const { path: names, query, header, bearer } = readForm(form)
+  const search = Object.keys(query).length > 0 ? `?${new URLSearchParams(query)}` : ''
+  const url = base + path.replace('{token}', encodeURIComponent(names.token)) + search
+  const authorization = bearer.appToken && { Authorization: `Bearer ${bearer.appToken}` }
+  const start = performance.now()
+  const response = await fetch(url, { headers: { ...header, ...authorization }, cache: 'no-store' })
+  const text = await response.text()
+  return { response, text, time: Math.round(performance.now() - start) }
+}
+
+function renderResponse({ response, text }) {
+  const type = response.headers.get('content-type') ?? ''
+  const shown = type.startsWith('application/json') ? indent(text) : text
+  const code = create('code')
+  showCode(code, shown.slice(0, MAX_SHOWN))
+  const rest = shown.length - MAX_SHOWN
+  if (rest > 0) code.append(`\n… and ${rest.toLocaleString('en')} characters more: see Download`)
+  const headers = [...response.headers].map((header) => header.join(': ')).join('\n')
+  return [
+    create('pre', { tabIndex: 0, wholeText: shown }, code),
+    create(
+      'details',
+      {},
+      create('summary', {}, 'Response headers'),
+      create('pre', { tabIndex: 0 }, create('code', {}, headers)),
+    ),
+  ]
+}
+
+const LANGUAGE = 'language of samples'
+
+for (const operation of main.querySelectorAll('.operation')) {
+  const { path } = operation.dataset
+  const form = operation.querySelector('form')
+  const samples = [...operation.querySelectorAll('.samples pre')]
+  const block = operation.querySelector('.response')
+  const status = block.querySelector('output')
+  const download = create('a', { textContent: 'Download', hidden: true })
+  status.after(download)
+  let shown = []
+
+  const update = () => {
+    const { query, header } = readForm(form)
+    // The default needs no header.
+    if (form.elements.Accept.selectedIndex === 0) delete header.Accept
+    for (const [index, { source }] of codeSamples(base, path, query, header).entries())
+      showCode(samples[index].firstChild, source)
+    for (const example of block.querySelectorAll('[data-type]'))
+      example.hidden = shown.length > 0 || example.dataset.type !== form.elements.Accept.value
+  }
+
+  const show = (text, isError, elements) => {
+    for (const element of shown) element.remove()
+    shown = elements
+    block.append(...shown)
+    status.textContent = text
+    status.className = isError ? 'error' : ''
+    download.hidden = elements.length === 0
+    URL.revokeObjectURL(download.href)
+    update()
+  }
+
+  form.addEventListener('input', ({ target: { name, value } }) => {
+    // All operations share the tokens.
+    if (name === 'token' || name === 'appToken')
+      for (const input of main.querySelectorAll(`input[name=${name}]`)) input.value = value
+    update()
+  })
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault()
+    status.textContent = 'Sending …'
+    try {
+      const result = await send(path, form)
+      const { response, text, time } = result
+      const file = new Blob([text], { type: response.headers.get('content-type') ?? '' })
+      const size = `${file.size.toLocaleString('en')} B`
+      const line = `${response.status} ${response.statusText} · ${time} ms · ${size}`
+      show(line, response.status >= 400, renderResponse(result))
+      download.href = URL.createObjectURL(file)
+      download.download = `response.${/csv|ndjson|json/.exec(file.type)?.[0] ?? 'txt'}`
+    } catch (error) {
+      show(`No response: ${error.message}`, true, [])
+    }
+  })
+  addButton(operation.querySelector('.send'), 'Clear', () => {
+    for (const input of form.querySelectorAll('[data-in=query], [data-in=header]'))
+      input.value = input.options?.[0].value ?? ''
+    show('Example response', false, [])
+  })
+  operation.addEventListener('toggle', () => {
+    if (operation.open) history.replaceState(null, '', `#${operation.id}`)
+  })
+
+  const bar = operation.querySelector('.samples .bar')
+  for (const { dataset } of samples) {
+    const tab = addButton(bar, dataset.label, () => selectLanguage(dataset.label))
+    tab.dataset.label = dataset.label
+  }
+  bar.append(bar.firstChild)
+  update()
+}
+
+/** Shows the samples of all operations in one language. */
+function selectLanguage(label) {
+  for (const pre of main.querySelectorAll('.samples pre')) pre.hidden = pre.dataset.label !== label
+  for (const tab of main.querySelectorAll('.samples button[data-label]'))
+    tab.ariaPressed = tab.dataset.label === label
+  localStorage.setItem(LANGUAGE, label)
+}
+selectLanguage(localStorage.getItem(LANGUAGE) ?? 'curl')
+
+// Navigation
+
 const contents = nav.querySelector('#contents')
-const results = nav.querySelector('#results')
 const phone = matchMedia('(max-width: 56rem)')
 const setContents = () => {
   contents.open = !phone.matches
@@ -61,67 +234,130 @@ const setContents = () => {
 phone.addEventListener('change', setContents)
 setContents()
 
+/** Opens and shows the target of the address. Earlier releases had `#/tag/operation`. */
+function showTarget() {
+  const id = decodeURIComponent(location.hash).slice(1).split('/').at(-1)
+  const target = id && document.getElementById(id)
+  if (!target) return
+  const operation = target.closest('.operation')
+  if (operation) operation.open = true
+  target.scrollIntoView()
+}
+addEventListener('hashchange', showTarget)
+showTarget()
+
+const sections = [...contents.querySelectorAll('a')].map((link) => ({
+  link,
+  target: document.getElementById(link.hash.slice(1)),
+}))
+
+function markSection() {
+  const { link } =
+    sections.findLast(({ target }) => target.getBoundingClientRect().top < 120) ?? sections[0]
+  if (link.ariaCurrent === 'true') return
+  for (const section of sections) section.link.ariaCurrent = section.link === link ? 'true' : null
+  link.scrollIntoView({ block: 'nearest' })
+}
+addEventListener('scroll', () => requestAnimationFrame(markSection), { passive: true })
+markSection()
+
+// Search
+
+const search = nav.querySelector('input')
+const results = nav.querySelector('#results')
+const found = nav.querySelector('#found')
+
 /** Text from a heading to the next one. */
 function textBelow(heading) {
   const texts = []
   for (let next = heading.nextElementSibling; next; next = next.nextElementSibling) {
-    if (/^H[123]$/.test(next.tagName) || next.id === 'swagger-ui') break
+    if (next.matches('h2, h3, .operation')) break
     // Each field has an entry.
     if (!next.querySelector('tr[id]')) texts.push(next.textContent)
   }
   return texts.join(' ')
 }
 
-const entryOf = (href, title, text) => ({ href, title, text: text.replace(/\s+/g, ' ').trim() })
+const entryOf = (id, title, text) => ({ id, title, text: text.replace(/\s+/g, ' ').trim() })
 const entries = [
-  ...[...nav.querySelectorAll('[data-text]')].map((link) =>
-    entryOf(link.hash, link.textContent, link.dataset.text),
-  ),
+  ...[...main.querySelectorAll('.operation')].map((operation) => {
+    const texts = [...operation.querySelectorAll('.route, .operation > p, .field, td')]
+    return entryOf(
+      operation.id,
+      operation.querySelector('h3').textContent,
+      texts.map(({ textContent }) => textContent).join(' '),
+    )
+  }),
   ...[...main.querySelectorAll('h2[id], h3[id]')].map((heading) =>
-    entryOf(`#${heading.id}`, heading.textContent, textBelow(heading)),
+    entryOf(heading.id, heading.textContent, textBelow(heading)),
   ),
   ...[...main.querySelectorAll('tr[id]')].map((row) =>
-    entryOf(`#${row.id}`, row.id, row.cells[2].textContent),
+    entryOf(row.id, row.id, row.cells[2].textContent),
   ),
 ]
 
 const MAX_RESULTS = 20
 
-/** Finds the entries with the words: in the title first. */
+/** Finds the entries with all words. Titles come first, and words before parts of words. */
 function find(words) {
-  const has = (text) => words.every((word) => text.toLowerCase().includes(word))
-  const titles = entries.filter(({ title }) => has(title))
-  const texts = entries.filter(({ title, text }) => !has(title) && has(`${title} ${text}`))
-  return [...titles, ...texts].slice(0, MAX_RESULTS)
+  const starts = words.map((word) => new RegExp(`\\b${word.replace(/\W/g, '\\$&')}`, 'i'))
+  const rank = ({ title, text }) => {
+    if (starts.every((start) => start.test(title))) return 0
+    if (starts.every((start) => start.test(`${title} ${text}`))) return 1
+    const all = `${title} ${text}`.toLowerCase()
+    return words.every((word) => all.includes(word)) ? 2 : undefined
+  }
+  const ranked = entries.map((entry) => ({ ...entry, rank: rank(entry) }))
+  return ranked
+    .filter((entry) => entry.rank !== undefined)
+    .sort((a, b) => a.rank - b.rank)
+    .slice(0, MAX_RESULTS)
 }
 
-/** Text around the first match. */
+/** Whole words around the first match. */
 function excerpt(text, word) {
-  const at = Math.max(0, text.toLowerCase().indexOf(word) - 30)
-  return `${at > 0 ? '…' : ''}${text.slice(at, at + 90)}${text.length > at + 90 ? '…' : ''}`
+  const at = Math.max(0, text.toLowerCase().indexOf(word))
+  const start = text.lastIndexOf(' ', Math.max(0, at - 30)) + 1
+  const end = text.indexOf(' ', at + 60)
+  return (start > 0 ? '… ' : '') + (end < 0 ? text.slice(start) : `${text.slice(start, end)} …`)
 }
+
+/** Places in names where lines break. */
+const NAME_PARTS = /(?<=[._])|(?<=[a-z])(?=[A-Z])/
 
 function showResults() {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean)
-  const items = find(words).map(({ href, title, text }) => {
-    const item = document.createElement('li')
-    const link = Object.assign(document.createElement('a'), { href, textContent: title })
-    const small = document.createElement('small')
-    small.textContent = excerpt(text, words[0] ?? '')
-    item.append(link, small)
-    return item
-  })
-  if (items.length === 0) items.push('Nothing found.')
-  results.replaceChildren(...items)
+  const items = words.length > 0 ? find(words) : []
+  results.replaceChildren(
+    ...items.map(({ id, title, text }) =>
+      create(
+        'li',
+        {},
+        create(
+          'a',
+          { href: `#${id}` },
+          ...breakable(title, NAME_PARTS),
+          create('small', {}, excerpt(text, words[0])),
+        ),
+      ),
+    ),
+  )
+  found.textContent = words.length > 0 ? `${items.length || 'No'} results` : ''
   results.hidden = words.length === 0
   contents.hidden = words.length > 0
 }
 search.addEventListener('input', showResults)
-search.addEventListener('keydown', ({ key }) => {
-  if (key === 'Enter') results.querySelector('a')?.click()
+nav.addEventListener('keydown', (event) => {
+  const links = [search, ...results.querySelectorAll('a')]
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  const at = links.indexOf(event.target)
+  if (event.key === 'Enter' && event.target === search) links[1]?.click()
+  if (!step || at < 0) return
+  event.preventDefault()
+  links[at + step]?.focus()
 })
 addEventListener('keydown', (event) => {
-  if (event.key !== '/' || event.target.closest('input, textarea')) return
+  if (event.key !== '/' || event.target.closest('input, select')) return
   event.preventDefault()
   search.focus()
 })

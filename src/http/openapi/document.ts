@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { parts } from '../../schemas/components.ts'
 import { PART } from '../../schemas/fields.ts'
 import { OPTIONAL_HEADERS } from '../../schemas/headers.ts'
+import { codeSamples, PLACEHOLDER } from '../docs-page/code-samples.js'
 
 type Parts = Record<string, object>
 type Schema = Record<string, unknown>
@@ -19,7 +20,7 @@ interface Operation {
   operationId: string
   parameters: Parameter[]
   responses: Record<string, { headers: Parts; content?: Record<string, { examples?: object }> }>
-  'x-codeSamples'?: { lang: string; label: string; source: string }[]
+  'x-codeSamples'?: ReturnType<typeof codeSamples>
 }
 
 export interface Document {
@@ -92,7 +93,7 @@ const ORDER = ['path', 'query', 'header']
 
 /**
  * Sorts the parameters: path, query, headers. The example of an optional parameter moves to its schema:
- * Swagger UI would send it by default, and a default `from` hides rows.
+ * A page that sends requests would send it by default, and a default `from` hides rows.
  */
 export function arrangeParameters(document: Document): void {
   for (const { parameters } of operationsOf(document)) {
@@ -117,4 +118,12 @@ export function requireHeaders(document: Document): void {
       }
     }
   }
+}
+
+/** Adds samples to each operation as `x-codeSamples`, the name that Redoc and Scalar read, too. */
+export function addCodeSamples(document: Document): void {
+  const [server] = document.servers
+  const address = server?.url.startsWith('http') ? server.url : PLACEHOLDER
+  for (const [path, { get }] of Object.entries(document.paths))
+    if (get) get['x-codeSamples'] = codeSamples(address, path)
 }

@@ -5,10 +5,11 @@ import fp from 'fastify-plugin'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
 import { ProblemCodes } from '../../schemas/problem.ts'
+import { PLACEHOLDER } from '../docs-page/code-samples.js'
 import { memoryFile } from '../memory-file.ts'
-import { addCodeSamples, PLACEHOLDER } from './code-samples.ts'
 import { addExamples, readDemoResponses } from './demo-responses.ts'
 import {
+  addCodeSamples,
   arrangeParameters,
   type Document,
   nameParts,

@@ -1,0 +1,175 @@
+import type { TSchema } from '@sinclair/typebox'
+import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../representation.ts'
+import { breakable, escapeHtml, markdown, pre } from './markdown.ts'
+
+type Parts<Part> = Record<string, Part>
+interface Reference {
+  $ref: string
+}
+interface Parameter {
+  name: string
+  in: string
+  required?: boolean
+  description: string
+  schema: TSchema
+}
+interface Response {
+  description: string
+  headers?: Parts<Reference>
+  content?: Parts<{ schema: TSchema; examples?: Parts<{ value: unknown }> }>
+}
+interface Operation {
+  operationId: string
+  summary: string
+  description: string
+  parameters: Reference[]
+  responses: Parts<Response | Reference>
+  'x-codeSamples': { label: string; source: string }[]
+}
+export interface PageDocument {
+  info: { title: string; version: string; description: string }
+  paths: Parts<{ get: Operation }>
+  components: {
+    schemas: Parts<TSchema>
+    parameters: Parts<Parameter>
+    headers: Parts<{ description: string }>
+    responses: Parts<Response>
+    securitySchemes: { appToken: { description: string } }
+  }
+}
+export interface DemoTokens {
+  appToken: string
+  connectionToken: string
+}
+
+const MEDIA_TYPES: Parts<string> = {
+  [JSON_TYPE]: 'JSON',
+  [EXACT_JSON]: 'JSON, decimals as strings',
+  [NDJSON]: 'NDJSON: all rows, one a line',
+  [CSV]: 'CSV: all rows, as a table',
+}
+
+/** Renders each operation as a closed section with a form, code samples and a response. */
+export function renderOperations({ paths, components }: PageDocument, demo?: DemoTokens): string {
+  const sections = Object.entries(paths).map(([path, { get }]) => {
+    const { operationId: id, responses } = get
+    const content = (responses[200] as Response).content ?? {}
+    const parameters = get.parameters.map(({ $ref }) => components.parameters[lastPart($ref)])
+    const fields = parameters.map((parameter) => parameter && field(id, parameter, demo))
+    return `<details class="operation" id="${id}" data-path="${path}">
+<summary><h3>${get.summary}</h3><span class="route"><b>GET</b> <code>${breakable(path)}</code></span></summary>
+${markdown.parse(get.description)}
+<div class="columns">
+<form id="${id}.form" autocomplete="off">
+${appToken(id, components.securitySchemes.appToken.description, demo)}
+${fields.join('\n')}
+${accept(id, Object.keys(content))}
+</form>
+<div class="results">
+${samples(get)}
+<p class="send"><button form="${id}.form">Send request</button></p>
+${exampleResponses(content)}
+</div>
+</div>
+${responseTable(responses, components)}
+</details>`
+  })
+  return sections.join('\n')
+}
+
+export const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
+
+export function typeOf({ $ref, type, format, anyOf, items }: TSchema): string {
+  if ($ref !== undefined) return `<a href="#${lastPart($ref)}">${lastPart($ref)}</a>`
+  if (anyOf) return anyOf.map(typeOf).join(' or ')
+  if (items) return `list of ${typeOf(items)}`
+  return [type ?? '']
+    .flat()
+    .map((name) => (name !== 'null' && format ? `${name} (${format})` : name))
+    .join(' or ')
+}
+
+/** Renders a label and its description. Browsers keep nothing of the field, because tokens are secret. */
+function row(id: string, name: string, about: string, description: string, control: string) {
+  return `<div class="field">
+<label for="${id}"><code>${name}</code> <small>${about}</small></label>
+<div id="${id}.text">${markdown.parse(description)}</div>
+${control.replace(' ', ` id="${id}" aria-describedby="${id}.text" `)}
+</div>`
+}
+
+const input = (name: string, place: string, attributes: string) =>
+  `<input name="${name}" data-in="${place}" autocomplete="off" autocapitalize="off" spellcheck="false" ${attributes}>`
+
+const appToken = (id: string, description: string, demo?: DemoTokens) =>
+  row(
+    `${id}.appToken`,
+    'Authorization',
+    'header, bearer token, <em>required</em>',
+    description,
+    input('appToken', 'bearer', `class="secret" value="${escapeHtml(demo?.appToken ?? '')}"`),
+  )
+
+function field(operationId: string, parameter: Parameter, demo?: DemoTokens) {
+  const { name, in: place, required, schema } = parameter
+  const { default: preset, examples } = schema
+  const about = [place, typeOf(schema), required ? '<em>required</em>' : '']
+  const description = preset
+    ? `${parameter.description} Default: ${preset}.`
+    : parameter.description
+  const value = required ? `required value="${escapeHtml(demo?.connectionToken ?? '')}"` : ''
+  const example = examples ? `placeholder="For example ${escapeHtml(examples[0])}"` : ''
+  return row(
+    `${operationId}.${name}`,
+    name,
+    about.filter(Boolean).join(', '),
+    description,
+    input(name, place, value || example),
+  )
+}
+
+function accept(id: string, mediaTypes: string[]) {
+  const options = mediaTypes.map((type) => `<option value="${type}">${MEDIA_TYPES[type]}</option>`)
+  const control = `<select name="Accept" data-in="header">${options.join('')}</select>`
+  return row(`${id}.Accept`, 'Accept', 'header', 'Format of the response.', control)
+}
+
+function samples({ 'x-codeSamples': all }: Operation) {
+  const blocks = all.map(({ label, source }, index) =>
+    pre(source, ` data-label="${label}"${index > 0 ? ' hidden' : ''}`),
+  )
+  return `<div class="code samples"><div class="bar"></div>${blocks.join('')}</div>`
+}
+
+function exampleResponses(content: NonNullable<Response['content']>) {
+  const blocks = Object.entries(content).map(([type, { examples }], index) => {
+    const [example] = Object.values(examples ?? {})
+    const { value } = example ?? {}
+    const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2)
+    return pre(text, ` data-type="${type}"${index > 0 ? ' hidden' : ''}`)
+  })
+  return `<div class="code response"><div class="bar"><output>Example response</output></div>${blocks.join('')}</div>`
+}
+
+function responseTable(responses: Operation['responses'], components: PageDocument['components']) {
+  const rows = Object.entries(responses).map(([status, part]) => {
+    const { description, content, headers } =
+      '$ref' in part ? (components.responses[lastPart(part.$ref)] as Response) : part
+    const codes = Object.keys(content?.[JSON_TYPE]?.examples ?? {})
+    const links =
+      status === '200'
+        ? typeOf(content?.[JSON_TYPE]?.schema as TSchema) + headerList(headers, components.headers)
+        : codes.map((code) => `<a href="#${code}"><code>${code}</code></a>`).join(' ')
+    return `<tr><td><code>${status}</code></td><td>${markdown.parseInline(description)} ${links}</td></tr>`
+  })
+  return `<h4>Responses</h4>
+<table><thead><tr><th>Status</th><th>Meaning</th></tr></thead><tbody>${rows.join('\n')}</tbody></table>`
+}
+
+function headerList(headers: Response['headers'], all: PageDocument['components']['headers']) {
+  const items = Object.keys(headers ?? {}).map(
+    (name) =>
+      `<dt><code>${name}</code></dt><dd>${markdown.parseInline(all[name]?.description ?? '')}</dd>`,
+  )
+  return `<details><summary>Headers</summary><dl>${items.join('\n')}</dl></details>`
+}
