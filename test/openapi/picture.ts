@@ -8,13 +8,15 @@ import { DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 const PICTURE = new URL('../../docs/images/docs-page.png', import.meta.url)
 
-t.test('docs:picture: the page at 1280 pixels', async (t) => {
+t.test('docs:picture: an operation and its response at 1280 pixels', async (t) => {
   const browser = await launchChromium(t)
   const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
   const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
   const service = await startSeededService(t, { environment })
   const { page, open } = await newDocsPage(t, browser, DESK)
-  await open(`${service.url}/docs`)
-  const clip = { x: 0, y: 0, width: 1280, height: 780 }
-  await page.screenshot({ path: fileURLToPath(PICTURE), clip })
+  await open(`${service.url}/docs#listPortfolioTransactions`)
+  const operation = page.locator('#listPortfolioTransactions')
+  await operation.getByRole('button', { name: 'Send request' }).click()
+  await operation.getByText(/^200 OK/).waitFor()
+  await page.screenshot({ path: fileURLToPath(PICTURE) })
 })
