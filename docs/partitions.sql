@@ -32,11 +32,13 @@ begin
       union all select 3, pg_get_triggerdef(oid)
         from pg_trigger where tgrelid = name::regclass and not tgisinternal
       union all select 4, format('alter table %I enable row level security', name)
-      union all select 5, format('create policy %I on %I for select to %s using (%s)', polname, name,
-          array_to_string(polroles::regrole[], ', '), pg_get_expr(polqual, polrelid))
+      union all select 5, format('create policy %I on %I for %s to %s using (%s)', polname, name,
+          case polcmd when 'r' then 'select' else 'all' end, array_to_string(polroles::regrole[], ', '), pg_get_expr(polqual, polrelid))
         from pg_policy where polrelid = name::regclass
       union all select 6, format('grant %s on %I to %s', privilege_type, name, grantee::regrole)
         from pg_class, aclexplode(relacl) where pg_class.oid = name::regclass and grantee <> relowner
+      union all select 7, format('grant %s (%I) on %I to %s', privilege_type, attname, name, grantee::regrole)
+        from pg_attribute, aclexplode(attacl) where attrelid = name::regclass
     ) definitions;
 
     execute format('alter table %I rename to whole', name);

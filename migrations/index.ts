@@ -5,6 +5,7 @@ import { up as rowCounts } from './0003-row-counts.ts'
 import { up as serviceRole } from './0004-service-role.ts'
 import { up as versions } from './0005-versions.ts'
 import { up as refreshes } from './0006-refreshes.ts'
+import { up as writer } from './0007-writer.ts'
 
 /** Migrations of this release by name, in order. */
 export const migrations: Record<string, Migration['up']> = {
@@ -14,4 +15,5 @@ export const migrations: Record<string, Migration['up']> = {
   '0004-service-role': serviceRole,
   '0005-versions': versions,
   '0006-refreshes': refreshes,
+  '0007-writer': writer,
 }

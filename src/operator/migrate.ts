@@ -175,8 +175,8 @@ async function withRetries<T>(
     } catch (error) {
       if (error instanceof pg.DatabaseError && error.message.includes('denied to create role')) {
         throw new OperatorError(
-          'A migration creates the role of the service, and this role may not create roles. An ' +
-            'administrator must run `create role investment_service;`. Then try again.',
+          'Migrations create the roles of the service and of writers, and this role may not create roles. An ' +
+            'administrator must run `create role investment_service; create role investment_writer;`. Then try again.',
         )
       }
       const isLocked = hasCode(error, LOCK_NOT_AVAILABLE)
