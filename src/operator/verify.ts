@@ -1,6 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { firstOfMonth } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
+import { withoutTimeout } from './deletion.ts'
 
 const KEYS = { portfolio_transaction: 'transaction_id', account_transaction: 'movement_id' }
 
@@ -108,4 +109,27 @@ function counts(table: string, period: 'month' | 'day') {
       from ${sql.table(table)} group by 1, 2) n using (connection_id, period)
     where coalesce(b.row_count, 0) <> coalesce(n.counted, 0)
     order by connection_id, period`
+}
+
+/** Counts the rows of a connection again. A writer that has not committed adds its rows afterwards. */
+export async function repairRowCounts(db: Kysely<Tables>, id: string): Promise<void> {
+  await withoutTimeout(db, async (transaction) => {
+    await sql`select from connection where id = ${id} for update`.execute(transaction)
+    for (const name of Object.keys(KEYS)) {
+      const rows = sql`from ${sql.table(name)} where connection_id = ${id}`
+      for (const [period, of] of [
+        ['day', sql<string>`effective_day`],
+        ['month', firstOfMonth(sql`effective_day`)],
+      ] as const) {
+        const counts = sql.table(`${name}_${period}`)
+        await sql`delete from ${counts} where connection_id = ${id}`.execute(transaction)
+        await sql`insert into ${counts} select ${id}::bigint, ${of}, count(*) ${rows} group by 2`.execute(
+          transaction,
+        )
+      }
+      await sql`
+        update connection set ${sql.ref(`${name}s`)} = (select count(*) ${rows}), data_version = data_version + 1
+        where id = ${id}`.execute(transaction)
+    }
+  })
 }

@@ -5,7 +5,7 @@ import { COLUMN, type List, TABLE } from '../lists/model/changes.ts'
 import { setReplica } from '../support/state.ts'
 import { operatorHere } from './operator-process.ts'
 
-const { url, db, run, newConnection } = await prepareImport(t)
+const { url, db, run, newConnection, rowCounts } = await prepareImport(t)
 const verify = (...flags: string[]) => operatorHere(['verify', ...flags], { DATABASE_URL: url })
 
 t.test('Correct row counts: exit code 0', async (t) => {
@@ -121,3 +121,26 @@ for (const [list, table] of Object.entries(TABLE) as [List, string][]) {
     t.same((await verify('--json')).json().numbers, [])
   })
 }
+
+t.test('--repair: wrong row counts are mended, and the API shows a new version', async (t) => {
+  const connection = await newConnection()
+  const { id } = connection
+  await run('portfolio-transactions', connection, `${portfolioLine(1)}\n${portfolioLine(2)}`)
+  await run('account-transactions', connection, accountLine(1))
+  await sql`update connection set portfolio_transactions = 7, account_transactions = 0
+    where id = ${id}`.execute(db)
+  await sql`update portfolio_transaction_day set row_count = 5 where connection_id = ${id}`.execute(
+    db,
+  )
+  await sql`delete from account_transaction_month where connection_id = ${id}`.execute(db)
+  const before = await rowCounts(connection)
+  t.match(await verify(), { code: 1 })
+  t.match(await verify('--repair'), {
+    code: 0,
+    stdout: /^The row counts and change numbers agree/,
+    stderr: /^The rows of \d connections? were counted again\.\n$/,
+  })
+  const after = await rowCounts(connection)
+  t.match(after, { portfolio: 2, account: 1 })
+  t.ok(after.version > before.version)
+})

@@ -10,7 +10,7 @@ import { GUARANTEED_DAYS, pruneCursors } from '../cursors.ts'
 import { UsageError } from '../errors.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
-import { type Verification, verifyRowCounts } from '../verify.ts'
+import { repairRowCounts, type Verification, verifyRowCounts } from '../verify.ts'
 
 export function addMaintenanceCommands(
   program: Command,
@@ -53,8 +53,18 @@ export function addMaintenanceCommands(
   program
     .command('verify')
     .description('compare all rows with the row counts and change numbers, which the API uses')
-    .addHelpText('after', examples('verify'))
-    .action(() => run(async ({ db }) => reportOf(await verifyRowCounts(db))))
+    .option('--repair', 'count the rows again in connections whose row counts are wrong')
+    .addHelpText('after', examples('verify', 'verify --repair'))
+    .action(({ repair }: { repair?: true }) =>
+      run(async ({ db }, notice) => {
+        const found = await verifyRowCounts(db)
+        const wrong = new Set(found.differences.map(({ connectionId }) => connectionId))
+        if (!repair || wrong.size === 0) return reportOf(found)
+        for (const id of wrong) await repairRowCounts(db, id)
+        notice(`The rows of ${pluralize(wrong.size, 'connection')} were counted again.`)
+        return reportOf(await verifyRowCounts(db))
+      }),
+    )
   addPrune(program, run)
 }
 
