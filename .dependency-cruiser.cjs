@@ -19,7 +19,7 @@ const json = '^src/json/'
 const queries = '^src/queries/'
 const http = '^src/http/'
 const telemetry = '^src/telemetry/'
-const config = '^src/config[.]ts$'
+const config = '^src/(config|env-file)[.]ts$'
 const operatorError = '^src/operator-error[.]ts$'
 const shutdown = '^src/shutdown[.]ts$'
 const operator = '^src/operator/'
@@ -55,7 +55,7 @@ module.exports = {
       to: { pathNot: [schemas, '^node_modules/@sinclair/typebox/'] },
     },
     layer('operator-error', operatorError),
-    layer('config', config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
+    layer('config', config, config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
     layer('limits', limits),
     layer('migrations', migrations),
     layer('postgres', postgres, limits, schemas, migrations),

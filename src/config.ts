@@ -1,8 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { parseEnv } from 'node:util'
-import { type Static, Type } from '@sinclair/typebox'
-import { Ajv, type ErrorObject } from 'ajv'
-import { OperatorError } from './operator-error.ts'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { ConfigurationError } from './env-file.ts'
 import { serverUrlProblem } from './postgres/server-urls.ts'
 import { LARGEST_LIMIT } from './schemas/list.ts'
 
@@ -157,41 +155,30 @@ const Settings = Type.Object({
 export type Config = Static<typeof Settings>
 export const settings = Settings.properties
 
-export class ConfigurationError extends OperatorError {
-  override name = 'ConfigurationError'
-}
+/** Settings of the operator. Compiling all costs 80 ms at the start of each command. */
+export const operatorSettings = Type.Pick(Settings, [
+  'DATABASE_URL',
+  'DATA_DIR',
+  'DATABASE_GENERIC_PLANS',
+  'DATABASE_POOLER',
+  'DATABASE_PREPARE',
+])
+export type OperatorConfig = Static<typeof operatorSettings>
 
-const ENV_FILE = '.env'
-/** A line that node:util parses, after a value in quotes has been removed. */
-const ENV_LINE = /^\s*(#.*|(export\s+)?[A-Za-z_][\w.-]*\s*=.*)?$/
-
-/**
- * Sets the variables of the file .env that the environment does not have.
- * @throws ConfigurationError, without text of the file, because this may be a secret
- */
-export function readEnvFile(environment: NodeJS.ProcessEnv): void {
-  if (!existsSync(ENV_FILE)) return
-  let text: string
-  try {
-    text = readFileSync(ENV_FILE, 'utf8')
-  } catch (error) {
-    throw new ConfigurationError(
-      `${ENV_FILE} cannot be read (${(error as { code?: string }).code}).`,
-    )
-  }
-  // A value in quotes may have several lines.
-  const quoted = /^([^#\n=]*=\s*)(["'`])([\s\S]*?)\2/gm
-  const unquoted = text.replace(quoted, (_, name, _quote, value) => name + value.replace(/./g, ''))
-  const wrong = unquoted.split(/\r?\n/).findIndex((line) => !ENV_LINE.test(line))
-  if (wrong !== -1)
-    throw new ConfigurationError(`Line ${wrong + 1} of ${ENV_FILE} must be NAME=value.`)
-  for (const [name, value] of Object.entries(parseEnv(text))) environment[name] ??= value
-}
+const validators = new Map<TObject, ValidateFunction>()
 
 /** @throws ConfigurationError with every error */
-export function readConfig(environment: NodeJS.ProcessEnv): Config {
+export function readConfig<Schema extends TObject = typeof Settings>(
+  environment: NodeJS.ProcessEnv,
+  schema: Schema = Settings as TObject as Schema,
+): Static<Schema> {
+  const isConfig = validators.get(schema) ?? ajv.compile(schema)
+  validators.set(schema, isConfig)
   // Compose files and shells pass an unset variable as an empty string.
-  const data = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  // Rules of the service also read variables of OpenTelemetry.
+  const isRead = (name: string) => schema.properties === settings || name in schema.properties
+  const given = Object.entries(environment).filter(([name, value]) => value !== '' && isRead(name))
+  const data: NodeJS.ProcessEnv = Object.fromEntries(given)
   const config: unknown = { ...data }
   const isValid = isConfig(config)
   const errors = [
@@ -200,18 +187,18 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     ...ruleErrors(data),
   ]
   if (!isValid || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
-  return config
+  return config as Static<Schema>
 }
 
 /** Converts settings to their types, adds defaults, and removes other variables. */
-const isConfig = new Ajv({
+const ajv = new Ajv({
   allErrors: true,
   coerceTypes: true,
   removeAdditional: 'all',
   useDefaults: true,
   meta: false,
   validateSchema: false,
-}).compile<Config>(Settings)
+})
 
 function describe({ instancePath, message, params: { allowedValues } }: ErrorObject): string {
   const reason = allowedValues ? `must be one of ${allowedValues.join(', ')}` : message
@@ -287,15 +274,4 @@ export function isTracing(config: Config): boolean {
   if (config.OTEL_SDK_DISABLED || exporter === 'none') return false
   const endpoint = config.OTEL_EXPORTER_OTLP_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
   return (exporter ?? endpoint) !== undefined
-}
-
-/**
- * Handles a failed import of tools/embedded-postgres, which the production image does not contain.
- * @throws ConfigurationError if it is not installed, else the given error
- */
-export function withoutEmbedded(error: NodeJS.ErrnoException): never {
-  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
-  throw new ConfigurationError(
-    'DATABASE_URL must be set: this installation has no embedded PostgreSQL.',
-  )
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
-import { type Config, readConfig, readEnvFile, withoutEmbedded } from './config.ts'
+import { type Config, readConfig } from './config.ts'
+import { readEnvFile, withoutEmbedded } from './env-file.ts'
 import { type SocketLimit, socketLimit } from './http/limits.ts'
 import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'

@@ -1,6 +1,7 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { type Config, ConfigurationError } from '../config.ts'
+import type { Config } from '../config.ts'
+import { ConfigurationError } from '../env-file.ts'
 import { serverUrls } from '../postgres/server-urls.ts'
 
 declare module 'fastify' {

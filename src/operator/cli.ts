@@ -1,23 +1,11 @@
-import os from 'node:os'
 import { Command, CommanderError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { readConfig } from '../config.ts'
-import { OperatorError } from '../operator-error.ts'
 import { CALL, type Run } from './command.ts'
-import { addAppCommands } from './commands/app.ts'
-import { addConnectionCommands } from './commands/connection.ts'
-import { addImportCommands } from './commands/import.ts'
-import { addMaintenanceCommands } from './commands/maintenance.ts'
-import { addRefreshCommand } from './commands/refresh.ts'
-import { addTokenCommands } from './commands/token.ts'
-import { requireSchema, withDatabase } from './database.ts'
-import { explainDatabaseError, ImportRejected, UsageError } from './errors.ts'
 import { escaped, printable } from './output.ts'
 
 /** Environment and output of a call. */
 export interface Io {
-  /** The CLI reads DATABASE_URL, DATA_DIR, DATABASE_GENERIC_PLANS, DATABASE_POOLER, DATABASE_PREPARE,
-   * SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
+  /** The CLI reads `operatorSettings`, SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
   environment: NodeJS.ProcessEnv
   /** Resolves when the reader has taken the text; false: it has closed its input. */
   stdout(text: string): Promise<boolean>
@@ -36,10 +24,9 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   const isJson = argv.includes('--json')
   let exitCode = 0
   const run: Run = async (work, { anySchema = false, sessions } = {}) => {
-    const { DATABASE_URL, DATA_DIR, ...environment } = io.environment
-    const { DATABASE_GENERIC_PLANS, DATABASE_POOLER, DATABASE_PREPARE } = environment
-    const how = { DATABASE_GENERIC_PLANS, DATABASE_POOLER, DATABASE_PREPARE }
-    const config = readConfig({ DATABASE_URL, DATA_DIR, ...how })
+    const { operatorSettings, readConfig } = await import('../config.ts')
+    const { requireSchema, withDatabase } = await import('./database.ts')
+    const config = readConfig(io.environment, operatorSettings)
     const { DATABASE_POOLER: pooler } = config
     const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
     const use = (url: string) =>
@@ -56,8 +43,12 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     else await io.withEmbedded(config.DATA_DIR, use)
   }
   try {
-    await buildProgram(run, io).parseAsync(argv, { from: 'user' })
+    await (await buildProgram(argv, run, io)).parseAsync(argv, { from: 'user' })
   } catch (error) {
+    // Commander printed the version or help: on request, or because the command is missing.
+    if (error instanceof CommanderError && /^commander[.](?:help|version)/.test(error.code))
+      return error.exitCode === 0 ? 0 : 2
+    const { exitResult } = await import('./errors.ts')
     const result = exitResult(error, argv.includes('--verbose'), io.signal)
     if (result.sentence) io.stderr(`${printable(result.sentence)}\n`)
     if (isJson && result.exitCode > 0) await io.stdout(`${escaped(JSON.stringify(result.json))}\n`)
@@ -66,8 +57,61 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   return exitCode
 }
 
+type Load = (program: Command, run: Run, io: Io) => Promise<void>
+
+// An empty variable counts as not set.
+const maintenance: Load = async (program, run, { environment }) => {
+  const { addMaintenanceCommands } = await import('./commands/maintenance.ts')
+  addMaintenanceCommands(program, run, environment.SERVICE_DATABASE_PASSWORD || undefined)
+}
+
+/** Commands with their descriptions. A call loads only the code of its command. */
+const COMMANDS: Record<string, [description: string, load: Load]> = {
+  migrate: [
+    'update the schema and configure the role of the service. With SERVICE_DATABASE_PASSWORD ' +
+      'in the environment, the role can log in.',
+    maintenance,
+  ],
+  seed: [
+    'add the sample data, with its public tokens, to a database without other apps',
+    maintenance,
+  ],
+  demo: ['the sample data', maintenance],
+  verify: [
+    'compare all rows with the row counts and change numbers, which the API uses',
+    maintenance,
+  ],
+  prune: ['delete what only old cursors need; they return 410', maintenance],
+  app: [
+    'apps: programs that call the service',
+    async (program, run) => (await import('./commands/app.ts')).addAppCommands(program, run),
+  ],
+  token: [
+    'bearer tokens of apps',
+    async (program, run) => (await import('./commands/token.ts')).addTokenCommands(program, run),
+  ],
+  connection: [
+    "connections: a user's link to a bank or broker; each belongs to one app",
+    async (program, run, { stdout }) =>
+      (await import('./commands/connection.ts')).addConnectionCommands(program, run, stdout),
+  ],
+  import: [
+    'import rows: newline-delimited JSON or CSV, with the field names of the API',
+    async (program, run, { environment }) => {
+      const { addImportCommands } = await import('./commands/import.ts')
+      addImportCommands(program, run, environment.CONNECTION_TOKEN || undefined)
+    },
+  ],
+  refresh: [
+    'refresh many connections: one line of JSON for each, with all its lists',
+    async (program, run, { stdout }) =>
+      (await import('./commands/refresh.ts')).addRefreshCommand(program, run, stdout),
+  ],
+}
+
 /** Commands and their help. Errors are thrown, and printed by the caller. */
-function buildProgram(run: Run, { environment, stdout, stderr }: Io): Command {
+async function buildProgram(argv: string[], run: Run, io: Io): Promise<Command> {
+  const { stdout, stderr } = io
   const program = new Command()
     .name(CALL)
     .description(
@@ -84,56 +128,11 @@ function buildProgram(run: Run, { environment, stdout, stderr }: Io): Command {
       outputError: () => {},
     })
     .exitOverride()
-  // An empty variable counts as not set.
-  addMaintenanceCommands(program, run, environment.SERVICE_DATABASE_PASSWORD || undefined)
-  addAppCommands(program, run)
-  addTokenCommands(program, run)
-  addConnectionCommands(program, run, stdout)
-  addImportCommands(program, run, environment.CONNECTION_TOKEN || undefined)
-  addRefreshCommand(program, run, stdout)
+  const name = argv.find((word) => Object.hasOwn(COMMANDS, word)) ?? ''
+  await COMMANDS[name]?.[1](program, run, io)
+  for (const [name, [description]] of Object.entries(COMMANDS)) {
+    const command = program.commands.find((each) => each.name() === name) ?? program.command(name)
+    command.description(description)
+  }
   return program
-}
-
-/** Result of a command that failed, or that only printed help. */
-interface ExitResult {
-  exitCode: number
-  sentence: string
-  json: object
-}
-
-export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal): ExitResult {
-  if (signal.aborted) {
-    const sentence = 'Interrupted; unfinished changes are rolled back.'
-    const code = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
-    return failed(code, error instanceof OperatorError ? error.message : sentence)
-  }
-  // Commander printed the version or help: on request, or because the command is missing.
-  if (error instanceof CommanderError && /^commander[.](?:help|version)/.test(error.code)) {
-    return { exitCode: error.exitCode === 0 ? 0 : 2, sentence: '', json: {} }
-  }
-  if (error instanceof CommanderError || error instanceof UsageError) {
-    return failed(2, `${usageSentence(error.message)} See ${CALL} --help.`)
-  }
-  if (error instanceof ImportRejected) {
-    const { message, problems: faults, total } = error
-    return { exitCode: 1, sentence: message, json: { error: 'rejected', faults, total } }
-  }
-  if (error instanceof OperatorError) return failed(1, error.message)
-  return failed(1, explainDatabaseError(error) ?? unexpected(error, verbose))
-}
-
-function failed(exitCode: number, sentence: string): ExitResult {
-  return { exitCode, sentence, json: { error: sentence } }
-}
-
-/** Turns a message of Commander into a sentence. */
-function usageSentence(message: string): string {
-  const text = message.replace(/^error: /, '').replaceAll(/\s+/g, ' ')
-  return text.charAt(0).toUpperCase() + text.slice(1).replace(/([^.?)])$/, '$1.')
-}
-
-function unexpected(error: unknown, verbose: boolean): string {
-  if (verbose && error instanceof Error) return error.stack ?? error.message
-  const message = error instanceof Error ? error.message : String(error)
-  return `Unexpected error: ${message} (--verbose prints its stack).`
 }

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander'
-import type { Config } from '../config.ts'
+import type { OperatorConfig } from '../config.ts'
 import type { OperatorDatabase } from './database.ts'
 
 /** Result of a command, for standard output. */
@@ -17,7 +17,7 @@ export type Run = (
   work: (
     database: OperatorDatabase,
     notice: (sentence: string) => void,
-    config: Config,
+    config: OperatorConfig,
   ) => Promise<Report>,
   /**
    * `anySchema`: accepts a database with missing migrations. `sessions`: see withDatabase().

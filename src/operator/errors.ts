@@ -1,5 +1,8 @@
+import os from 'node:os'
+import { CommanderError } from 'commander'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
+import { CALL } from './command.ts'
 import { escaped, pluralize } from './output.ts'
 
 export class UsageError extends OperatorError {
@@ -100,4 +103,44 @@ export class ImportRejected extends OperatorError {
     this.problems = problems
     this.total = total
   }
+}
+
+/** Result of a command that failed. */
+interface ExitResult {
+  exitCode: number
+  sentence: string
+  json: object
+}
+
+export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal): ExitResult {
+  if (signal.aborted) {
+    const sentence = 'Interrupted; unfinished changes are rolled back.'
+    const code = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
+    return failed(code, error instanceof OperatorError ? error.message : sentence)
+  }
+  if (error instanceof CommanderError || error instanceof UsageError) {
+    return failed(2, `${usageSentence(error.message)} See ${CALL} --help.`)
+  }
+  if (error instanceof ImportRejected) {
+    const { message, problems: faults, total } = error
+    return { exitCode: 1, sentence: message, json: { error: 'rejected', faults, total } }
+  }
+  if (error instanceof OperatorError) return failed(1, error.message)
+  return failed(1, explainDatabaseError(error) ?? unexpected(error, verbose))
+}
+
+function failed(exitCode: number, sentence: string): ExitResult {
+  return { exitCode, sentence, json: { error: sentence } }
+}
+
+/** Turns a message of Commander into a sentence. */
+function usageSentence(message: string): string {
+  const text = message.replace(/^error: /, '').replaceAll(/\s+/g, ' ')
+  return text.charAt(0).toUpperCase() + text.slice(1).replace(/([^.?)])$/, '$1.')
+}
+
+function unexpected(error: unknown, verbose: boolean): string {
+  if (verbose && error instanceof Error) return error.stack ?? error.message
+  const message = error instanceof Error ? error.message : String(error)
+  return `Unexpected error: ${message} (--verbose prints its stack).`
 }

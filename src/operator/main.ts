@@ -1,7 +1,12 @@
 /** Process of the admin CLI: `npm run operator -- --help`. */
-import { readEnvFile, withoutEmbedded } from '../config.ts'
+import { enableCompileCache } from 'node:module'
+import { join } from 'node:path'
+import { readEnvFile, withoutEmbedded } from '../env-file.ts'
 import { OperatorError } from '../operator-error.ts'
-import { operate } from './cli.ts'
+
+// Halves the processor time of a start. It must come before the import of the commands.
+enableCompileCache(join(import.meta.dirname, '../../node_modules/.cache/compile'))
+const { operate } = await import('./cli.ts')
 
 // The reader of the output, such as `head`, may stop early.
 process.stdout.on('error', () => {})

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { exitResult } from '../../src/operator/cli.ts'
+import { exitResult } from '../../src/operator/errors.ts'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { openPool } from '../support/database.ts'
 import {

@@ -10,7 +10,7 @@ import { pluralize, progressOf, table } from '../output.ts'
 
 /** `app create`, `app list`, `app set-client-id`, `app delete`. */
 export function addAppCommands(program: Command, run: Run): void {
-  const app = program.command('app').description('apps: programs that call the service')
+  const app = program.command('app')
   addCreate(app, run)
   addList(app, run)
   addSetClientId(app, run)

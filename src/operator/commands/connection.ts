@@ -27,9 +27,7 @@ import { escaped, pluralize, printable, progressOf, table } from '../output.ts'
 type Stdout = (text: string) => Promise<boolean>
 
 export function addConnectionCommands(program: Command, run: Run, stdout: Stdout): void {
-  const connection = program
-    .command('connection')
-    .description("connections: a user's link to a bank or broker; each belongs to one app")
+  const connection = program.command('connection')
   addCreate(connection, run, stdout)
   addList(connection, run, stdout)
   addShow(connection, run)

@@ -10,9 +10,7 @@ import { pluralize } from '../output.ts'
 import { findConnection, readReference } from './connection.ts'
 
 export function addImportCommands(program: Command, run: Run, token: string | undefined): void {
-  const group = program
-    .command('import')
-    .description('import rows: newline-delimited JSON or CSV, with the field names of the API')
+  const group = program.command('import')
   for (const name of Object.keys(rowTypes) as RowTypeName[]) addImport(group, name, run, token)
 }
 

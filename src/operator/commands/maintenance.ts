@@ -19,10 +19,6 @@ export function addMaintenanceCommands(
 ): void {
   program
     .command('migrate')
-    .description(
-      'update the schema and configure the role of the service. With SERVICE_DATABASE_PASSWORD ' +
-        'in the environment, the role can log in.',
-    )
     .addHelpText('after', examples('migrate'))
     .action(() =>
       run(
@@ -40,7 +36,6 @@ export function addMaintenanceCommands(
     )
   program
     .command('seed')
-    .description('add the sample data, with its public tokens, to a database without other apps')
     .addHelpText('after', examples('seed'))
     .action(() =>
       run(async ({ db, pool }) => {
@@ -52,7 +47,6 @@ export function addMaintenanceCommands(
   addDemo(program, run)
   program
     .command('verify')
-    .description('compare all rows with the row counts and change numbers, which the API uses')
     .option('--repair', 'count the rows again in connections whose row counts are wrong')
     .addHelpText('after', examples('verify', 'verify --repair'))
     .action(({ repair }: { repair?: true }) =>
@@ -71,7 +65,6 @@ export function addMaintenanceCommands(
 function addDemo(program: Command, run: Run): void {
   program
     .command('demo')
-    .description('the sample data')
     .command('advance')
     .description(
       `move ${DEMO.wealth.connections.large.token} by some days: add rows, give an UNKNOWN its type, ` +
@@ -96,7 +89,6 @@ function daysToAdvance(value: string): number {
 function addPrune(program: Command, run: Run): void {
   program
     .command('prune')
-    .description('delete what only old cursors need; they return 410')
     .option(
       '--days <n>',
       'keep removals and versions of the last n days',

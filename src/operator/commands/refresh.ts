@@ -21,7 +21,6 @@ export function addRefreshCommand(
 ): void {
   program
     .command('refresh')
-    .description('refresh many connections: one line of JSON for each, with all its lists')
     .argument('[file...]', 'files, also compressed by gzip; default: -, standard input')
     .option('--jobs <n>', 'number of sessions', jobs, 4)
     .option('--app <name>', 'the app of the connections; accepts their external ids, too', nonEmpty)

@@ -10,7 +10,7 @@ import { findApp } from '../database.ts'
 import { table } from '../output.ts'
 
 export function addTokenCommands(program: Command, run: Run): void {
-  const token = program.command('token').description('bearer tokens of apps')
+  const token = program.command('token')
   addIssue(token, run)
   addList(token, run)
   addRevoke(token, run)

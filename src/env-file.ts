@@ -1,0 +1,45 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { OperatorError } from './operator-error.ts'
+
+export class ConfigurationError extends OperatorError {
+  override name = 'ConfigurationError'
+}
+
+const ENV_FILE = '.env'
+/** A line that node:util parses, after a value in quotes has been removed. */
+const ENV_LINE = /^\s*(#.*|(export\s+)?[A-Za-z_][\w.-]*\s*=.*)?$/
+
+/**
+ * Sets the variables of the file .env that the environment does not have.
+ * @throws ConfigurationError, without text of the file, because this may be a secret
+ */
+export function readEnvFile(environment: NodeJS.ProcessEnv): void {
+  if (!existsSync(ENV_FILE)) return
+  let text: string
+  try {
+    text = readFileSync(ENV_FILE, 'utf8')
+  } catch (error) {
+    throw new ConfigurationError(
+      `${ENV_FILE} cannot be read (${(error as { code?: string }).code}).`,
+    )
+  }
+  // A value in quotes may have several lines.
+  const quoted = /^([^#\n=]*=\s*)(["'`])([\s\S]*?)\2/gm
+  const unquoted = text.replace(quoted, (_, name, _quote, value) => name + value.replace(/./g, ''))
+  const wrong = unquoted.split(/\r?\n/).findIndex((line) => !ENV_LINE.test(line))
+  if (wrong !== -1)
+    throw new ConfigurationError(`Line ${wrong + 1} of ${ENV_FILE} must be NAME=value.`)
+  for (const [name, value] of Object.entries(parseEnv(text))) environment[name] ??= value
+}
+
+/**
+ * Handles a failed import of tools/embedded-postgres, which the production image does not contain.
+ * @throws ConfigurationError if it is not installed, else the given error
+ */
+export function withoutEmbedded(error: NodeJS.ErrnoException): never {
+  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+  throw new ConfigurationError(
+    'DATABASE_URL must be set: this installation has no embedded PostgreSQL.',
+  )
+}
