@@ -323,7 +323,7 @@ function excerpt(text, word) {
 }
 
 /** Places in names where lines break. */
-const NAME_PARTS = /(?<=[._])|(?<=[a-z])(?=[A-Z])/
+const NAME_PARTS = /(?<=[._])/
 
 function showResults() {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean)
