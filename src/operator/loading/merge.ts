@@ -66,16 +66,16 @@ export function presentRows(type: RowType, rows: RowSource): string {
   return `select i.line, ${differs(type)} as is_changed ${present(type, rows)}`
 }
 
-const VERSION = `data_version || '.' || (extract(epoch from changed_at) * 1000000)::bigint as "dataVersion"`
-const DATA_VERSION = `select ${VERSION} from connection where id = $1`
+const DATA_VERSION = `
+  select data_version as version,
+    data_version || '.' || (extract(epoch from changed_at) * 1000000)::bigint as "dataVersion"
+  from connection where id = $1`
 
 /**
  * Notes the time of a refresh, and takes the lock of the triggers: loads into one connection wait for each other
- * from here on.
+ * from here on. Citus accepts neither clock_timestamp() nor the data version in RETURNING.
  */
-const REFRESHED = `
-  update connection set refreshed_at = clock_timestamp() where id = $1
-  returning data_version as version, ${VERSION}`
+const REFRESHED = 'update connection set refreshed_at = statement_timestamp() where id = $1'
 
 /** Runs a statement. $1 is the id of the connection, and the values follow. */
 export type Query = <Row extends object>(text: string, values?: string[]) => Promise<Row[]>
@@ -120,8 +120,9 @@ export async function merge(
   lists: ListRows[],
   { replace, dryRun = false }: { replace: Replacement | undefined; dryRun?: boolean | undefined },
 ): Promise<Merged | undefined> {
-  const [[connection], ...compared] = await settled([
-    query<{ version: string; dataVersion: string }>(REFRESHED),
+  const [, [connection], ...compared] = await settled([
+    query(REFRESHED),
+    query<{ version: string; dataVersion: string }>(DATA_VERSION),
     ...lists.map(async ({ type, count, all, compare }) => {
       const range = rangeValues(type, replace ?? {})
       const removals = { present: 0, removed: 0 }
