@@ -13,7 +13,7 @@ const newer = process.env.TEST_PGBOUNCER
 /** PgBouncer supports prepared statements since 1.21. Debian's is older. */
 export const supportsPrepared = newer !== undefined
 
-/** PgBouncer in transaction mode, of Debian's package pgbouncer. */
+/** PgBouncer of Debian's package pgbouncer. */
 export interface PgBouncer {
   /** Returns a connection string that leads through PgBouncer. */
   through(url: string): string
@@ -33,6 +33,7 @@ export async function startPgBouncer(
   t: Test,
   url: string,
   serverConnections: number,
+  mode: 'session' | 'transaction' = 'transaction',
 ): Promise<PgBouncer> {
   const { hostname, port: serverPort, pathname, username, password } = new URL(url)
   const account = await notRoot()
@@ -44,6 +45,7 @@ export async function startPgBouncer(
   const filled = fillIn(configuration, {
     'investments = host=10.0.0.5': `${pathname.slice(1)} = host=${hostname} port=${serverPort}`,
     'listen_addr = 10.0.0.6': `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,
+    'pool_mode = transaction': `pool_mode = ${mode}`,
     '/etc/pgbouncer/userlist.txt': `${folder}/users`,
     'default_pool_size = 16': `default_pool_size = ${serverConnections}`,
     ...(supportsPrepared ? {} : { 'max_prepared_statements = 100': '' }),
