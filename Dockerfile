@@ -39,4 +39,4 @@ EXPOSE 3000
 ENTRYPOINT ["/usr/local/bin/node", "--disable-warning=ExperimentalWarning"]
 CMD ["src/server.ts"]
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s \
-  CMD ["/usr/local/bin/node", "-e", "require('node:http').get(`http://127.0.0.1:${process.env.PORT}/health/ready`, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
+  CMD ["/usr/local/bin/node", "-e", "require('node:http').get(`http://127.0.0.1:${process.env.METRICS_PORT || process.env.PORT}/health/ready`, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]

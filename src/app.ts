@@ -81,10 +81,12 @@ export async function buildApp({
     ...(traces ? [traces.traceRead] : []),
   ])
 
+  const healthChecks = health(db, state, app.log)
+
   await app.register(errorHandler)
   await app.register(requestContext, { limits })
   await app.register(accessLog)
-  if (metrics) await app.register(metrics.plugin, { db, limits, droppedLogLines })
+  if (metrics) await app.register(metrics.plugin, { db, limits, droppedLogLines, healthChecks })
   if (traces) await app.register(traces.plugin)
   await app.register(compression)
   await app.register(unusualRequests)
@@ -92,7 +94,7 @@ export async function buildApp({
   await app.register(headRequests)
   await app.register(openapi, { config })
   await app.register(documentation, { config })
-  await app.register(health, { prefix: '/health', db })
+  await app.register(healthChecks, { prefix: '/health' })
   await app.register(api, { prefix: '/api/v1/queries', db, config, limits })
   return app
 }

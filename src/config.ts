@@ -1,3 +1,4 @@
+import { isIP, isIPv4 } from 'node:net'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { ConfigurationError } from './env-file.ts'
@@ -120,6 +121,10 @@ const Settings = Type.Object({
     'Mean event loop delay above which requests get 503, in ms. 0: no limit.',
   ),
 
+  TRUSTED_PROXIES: optional(
+    'Addresses of proxies that send X-Forwarded-For, such as 10.0.0.1, 10.1.0.0/16.',
+  ),
+
   // Authentication and quota
   AUTH_ISSUER: optional('Identity provider whose access tokens are accepted: their `iss`.'),
   AUTH_AUDIENCE: optional('Audience that these tokens need: their `aud`.'),
@@ -139,10 +144,10 @@ const Settings = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: 65_535,
-      description: 'Port of the metrics for Prometheus. If unset: no metrics.',
+      description: 'Port of the metrics and of further health checks. If unset: none.',
     }),
   ),
-  METRICS_HOST: text('127.0.0.1', 'Address of the metrics. They need no authentication.'),
+  METRICS_HOST: text('127.0.0.1', 'Address of this port. It needs no authentication.'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional('Collector of the traces. If unset: no traces.'),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(
     'Its full URL instead, such as http://collector:4318/v1/traces.',
@@ -240,6 +245,10 @@ const rules: Record<string, Rule> = {
     'https://HOST/PATH, without user, password, query or fragment',
   ),
   CONTACT_URL: urlLike(/^https?:[/]{2}[^\s@]+$/i, 'https://HOST/PATH, without user or password'),
+  TRUSTED_PROXIES: (list) =>
+    list.split(',').every((network) => isNetwork(network.trim()))
+      ? undefined
+      : 'must be addresses or networks like 10.0.0.1, 10.1.0.0/16',
   REDIS_URL: urlLike(/^rediss?:/i, 'redis://HOST:6379'),
   AUTH_JWKS_URL: (text) => {
     const url = URL.parse(text)
@@ -261,6 +270,11 @@ function ruleErrors(data: NodeJS.ProcessEnv): string[] {
     const problem = value === undefined ? undefined : rule(value, data)
     return problem === undefined ? [] : [`${name} ${problem}`]
   })
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', prefix = '0'] = text.split('/')
+  return isIP(address) > 0 && /^\d+$/.test(prefix) && Number(prefix) <= (isIPv4(address) ? 32 : 128)
 }
 
 /** An attacker on the network can replace keys that are sent over plain HTTP. */

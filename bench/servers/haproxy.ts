@@ -16,6 +16,7 @@ export async function startHaproxy(ports: number[]): Promise<ServerProcess> {
   const servers = ports.map((each) => `  server s${each} 127.0.0.1:${each}`).join('\n')
   const configuration = shipped
     .replace('bind :8080', `bind 127.0.0.1:${port}`)
+    .replace(' port 9464', '')
     .replace(/^ *server-template .*$/m, servers)
     .replace(/^resolvers .*/ms, '')
   const folder = await mkdtemp(join(tmpdir(), 'haproxy-'))

@@ -16,7 +16,7 @@ import {
 import { headerCount } from './headers.ts'
 import { serviceUnavailable, unauthorized } from './http-error.ts'
 import type { IdentityProvider } from './identity-provider.ts'
-import { type Confirmation, type RequestContext, tooManyRequests } from './request-context.ts'
+import { type Confirmation, tooManyRequests } from './request-context.ts'
 
 // RFC 6750 and 7235: scheme in any case, one or more spaces, one token68.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
@@ -68,42 +68,44 @@ export class Authentication {
    * data needs it: no statement authorizes that response.
    * @throws InvalidToken or ExpiredToken
    */
-  async confirmRecent({ context, ip }: FastifyRequest): Promise<void> {
+  async confirmRecent(request: FastifyRequest): Promise<void> {
+    const { context } = request
     const { confirmedAt = -1, tenant } = context.confirmation ?? {}
-    if (performance.now() - confirmedAt > CONFIRMED_MS) await this.#confirm(context, ip)
+    if (performance.now() - confirmedAt > CONFIRMED_MS) await this.#confirm(request)
     else context.appId = tenant?.appId
   }
 
   /** @returns undefined for a known app token: no other work is needed before the read */
   #authenticate(request: FastifyRequest): Promise<void> | undefined {
-    const { context, ip } = request
+    const { context } = request
     const { requests } = context.limits
     if (requests.delayed) throw serviceUnavailable('The service is overloaded. Try again soon.')
     if (requests.full) throw tooManyRequests()
     const token = bearerToken(request)
     if (this.#verify === undefined || !JWT.test(token)) {
-      return this.#enter(context, ip, callerOfToken(token))
+      return this.#enter(request, callerOfToken(token))
     }
-    context.enter(context.limits.tenantOf(ip))
-    return this.#verify(token, context).then((id) => this.#enter(context, ip, callerOfClient(id)))
+    context.enter(context.limits.tenantOf(request.ip))
+    return this.#verify(token, context).then((id) => this.#enter(request, callerOfClient(id)))
   }
 
-  #enter(context: RequestContext, ip: string, caller: Caller): Promise<void> | undefined {
+  #enter(request: FastifyRequest, caller: Caller): Promise<void> | undefined {
+    const { context } = request
     context.caller = caller
     const known = this.#confirmations.get(caller.key)
     if (known === undefined || known.confirmedAt < 0) {
-      context.enter(context.limits.tenantOf(ip))
-      return this.#confirm(context, ip)
+      context.enter(context.limits.tenantOf(request.ip))
+      return this.#confirm(request)
     }
     context.confirmation = known
     context.enter(known.tenant)
     return undefined
   }
 
-  async #confirm(context: RequestContext, ip: string): Promise<void> {
+  async #confirm({ context, ip }: FastifyRequest): Promise<void> {
     const caller = context.caller as Caller
     const confirmedAt = performance.now()
-    const apps = await this.#batches.add(ip, caller.key, caller)
+    const apps = await this.#batches.add(context.limits.tenantOf(ip), caller.key, caller)
     const appId = apps.get(caller.key) ?? new InvalidToken()
     if (typeof appId !== 'string') throw appId
     const tenant = this.#apps.get(appId) ?? new Tenant(appId)

@@ -21,6 +21,7 @@ export function httpLimits(config: Config, state: ServiceState) {
   return {
     // During shutdown, the service responds with `Connection: close`.
     return503OnClosing: false,
+    trustProxy: config.TRUSTED_PROXIES ?? false,
     // A connection token of any length gets 404. Node.js limits the whole path.
     routerOptions: { maxParamLength: MAX_HEADER_BYTES },
     serverFactory: (handler: RequestListener) =>

@@ -63,7 +63,8 @@ export class RequestContext extends ReadContext {
     const { requests, rejections, nobody } = this.limits
     if (this.#entered) requests.leave(this.tenant)
     this.#entered = false
-    return rejections.turn(this.tenant === nobody ? this.limits.tenantOf(ip) : this.tenant)
+    const tenant = this.tenant === nobody ? this.limits.tenantOf(ip) : this.tenant
+    return rejections.turn(tenant, this.startedAt)
   }
 
   override confirm(appId: string): void {

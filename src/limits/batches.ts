@@ -12,7 +12,7 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
  */
 export class FairBatches<Item, Result> {
   readonly #run: (items: Item[]) => Promise<Result>
-  readonly #groups = new Map<string, Map<string, Waiting<Item, Result>>>()
+  readonly #groups = new Map<unknown, Map<string, Waiting<Item, Result>>>()
   #running = false
 
   constructor(run: (items: Item[]) => Promise<Result>) {
@@ -20,7 +20,7 @@ export class FairBatches<Item, Result> {
   }
 
   /** Adds an item. Equal keys of a group that wait share one item. @returns the result of its batch */
-  add(group: string, key: string, item: Item): Promise<Result> {
+  add(group: unknown, key: string, item: Item): Promise<Result> {
     const items = this.#groups.get(group) ?? new Map<string, Waiting<Item, Result>>()
     this.#groups.set(group, items)
     const waiting = items.get(key) ?? { item, ...Promise.withResolvers<Result>() }

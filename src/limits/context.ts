@@ -21,10 +21,11 @@ export class Limits {
     this.memory = new ResponseMemory(responseBytes)
   }
 
-  /** Returns the tenant of the unconfirmed callers of a client address. */
+  /** Returns the tenant of the unconfirmed callers of a client address. In IPv6, a client has a /64 network. */
   tenantOf(ip: string): Tenant {
-    const tenant = this.#addresses.get(ip) ?? new Tenant()
-    this.#addresses.set(ip, tenant)
+    const network = ip.includes('.') ? ip : ip.split('::', 1).join().split(':', 4).join(':')
+    const tenant = this.#addresses.get(network) ?? new Tenant()
+    this.#addresses.set(network, tenant)
     return tenant
   }
 }

@@ -83,9 +83,13 @@ export function isLocked(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '55P03'
 }
 
-/** True if the server did not respond; false if the service itself rejected the request. */
+/**
+ * True if the server did not respond. False if the service itself rejected the request, or if the server ended a
+ * slow statement (57014): overload alone must not make an instance not ready.
+ */
 export function isServerFailure(error: unknown): boolean {
   if (!(error instanceof Unavailable)) return false
+  if (error.cause instanceof pg.DatabaseError && error.cause.code === '57014') return false
   return error instanceof ServerFailed || error.cause !== undefined
 }
 

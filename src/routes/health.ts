@@ -1,28 +1,33 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { serviceUnavailable } from '../http/http-error.ts'
+import type { ServiceState } from '../http/limits.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Readiness, readinessOf } from '../postgres/readiness.ts'
 
 /**
  * Liveness and readiness, without authentication or access log. Both respond within a second, also
  * while the database hangs.
+ * @returns a plugin that adds them to a server: that of the API, and that of the metrics
  */
-export async function health(app: FastifyInstance, { db }: { db: Database }): Promise<void> {
+export function health(db: Database, state: ServiceState, log: FastifyBaseLogger) {
   const readiness = readinessOf(db)
   let last: Readiness = 'ready'
-  const quiet = { logLevel: 'silent', schema: { hide: true } } as const
-  app.get('/live', quiet, async () => ({ status: 'live' }))
-  app.get('/ready', quiet, async () => {
-    if (app.state.draining) throw serviceUnavailable('The service is shutting down.')
+  const ready = async () => {
+    if (state.draining) throw serviceUnavailable('The service is shutting down.')
     const found = await readiness()
     if (found !== last) {
-      if (found === 'ready') app.log.info('ready')
-      else app.log.warn({ reason: NOT_READY[found] }, 'not ready')
+      if (found === 'ready') log.info('ready')
+      else log.warn({ reason: NOT_READY[found] }, 'not ready')
       last = found
     }
     if (found !== 'ready') throw serviceUnavailable(NOT_READY[found])
     return { status: 'ready', waitingRequests: db.state().primary.waiting }
-  })
+  }
+  return async (app: FastifyInstance) => {
+    const quiet = { logLevel: 'silent', schema: { hide: true } } as const
+    app.get('/live', quiet, async () => ({ status: 'live' }))
+    app.get('/ready', quiet, ready)
+  }
 }
 
 const NOT_READY: Record<Exclude<Readiness, 'ready'>, string> = {

@@ -1,9 +1,14 @@
 import type { AddressInfo } from 'node:net'
-import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyPluginAsync,
+} from 'fastify'
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { ConfigurationError } from '../env-file.ts'
+import { HttpError, sendError } from '../http/http-error.ts'
 import type { Limits } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { databaseMetrics, readDurations } from './database-metrics.ts'
@@ -20,6 +25,7 @@ export interface MetricSources {
   db: Database
   limits: Limits
   droppedLogLines: () => number
+  healthChecks: FastifyPluginAsync
 }
 
 /** Collects metrics of requests, databases and process, and serves them for Prometheus. */
@@ -29,38 +35,40 @@ export function createMetrics(config: Config) {
     collectDefaultMetrics({ register: registry })
     httpMetrics(app, registry, sources.droppedLogLines)
     databaseMetrics(registry, sources)
-    const server = metricsServer(config, app.log, () => registry.metrics())
-    app.addHook('onReady', server.listen)
-    app.addHook('onClose', server.close)
+    const server = metricsServer(app.log, () => registry.metrics())
+    await server.register(sources.healthChecks, { prefix: '/health' })
+    app.addHook('onReady', () => listen(server, config, app.log))
+    app.addHook('onClose', () => server.close())
   }
   return { registry, recordRead: readDurations(registry), plugin: fp(plugin) }
 }
 
 /**
- * Server of GET /metrics on a separate port without authentication, which clients must not reach.
- * listen() throws ConfigurationError if the port cannot be opened.
+ * Server of GET /metrics and of the health checks, on a separate port without authentication, which clients must
+ * not reach. It has its own queue of new connections, so health checks do not wait behind clients.
  */
-export function metricsServer(
-  { METRICS_HOST: host, METRICS_PORT: port = 0 }: Config,
-  log: Pick<FastifyBaseLogger, 'info' | 'error'>,
-  read: () => Promise<string>,
-) {
+function metricsServer(log: FastifyBaseLogger, read: () => Promise<string>): FastifyInstance {
   const server = fastify({ requestTimeout: 5_000, forceCloseConnections: true })
-  server.setErrorHandler((err, _request, reply) => {
+  server.setErrorHandler((err, request, reply) => {
+    if (err instanceof HttpError) return sendError(request, reply, err)
     log.error({ err }, 'metrics could not be served')
     return reply.code(500).send()
   })
   server.get('/metrics', async (_request, reply) =>
     reply.type(Registry.PROMETHEUS_CONTENT_TYPE).send(await read()),
   )
-  return {
-    listen: async () => {
-      await server.listen({ host, port }).catch((error) => {
-        throw new ConfigurationError(`METRICS_PORT ${port} cannot be opened: ${error.message}`)
-      })
-      const { address, port: opened } = server.server.address() as AddressInfo
-      log.info({ host: address, port: opened }, 'metrics are served at /metrics')
-    },
-    close: () => server.close(),
-  }
+  return server
+}
+
+/** @throws ConfigurationError if the port cannot be opened */
+async function listen(
+  server: FastifyInstance,
+  { METRICS_HOST: host, METRICS_PORT: port = 0 }: Config,
+  log: FastifyBaseLogger,
+): Promise<void> {
+  await server.listen({ host, port }).catch((error) => {
+    throw new ConfigurationError(`METRICS_PORT ${port} cannot be opened: ${error.message}`)
+  })
+  const { address, port: opened } = server.server.address() as AddressInfo
+  log.info({ host: address, port: opened }, 'metrics are served at /metrics')
 }

@@ -71,6 +71,21 @@ t.test('failing statements: ready is 503, although the health check succeeds', a
   t.equal((await becomes(200)).status, 200, 'ready again without a restart')
 })
 
+t.test(
+  'each statement exceeds its timeout: ready is 200, since this may be overload',
+  async (t) => {
+    const environment = { STATEMENT_TIMEOUT_MS: '100' }
+    const slow = await startService(t, { environment })
+    const { connection, token } = await addCaller(slow.db)
+    await sql`create policy slow on app_token as restrictive for select
+    using ((select pg_sleep(1)) is not null)`.execute(slow.db)
+    for (let n = 0; n < 10; n += 1) {
+      t.equal((await slow.get(connection.orders, { token })).status, 503)
+      t.equal((await slow.get('/health/ready')).status, 200)
+    }
+  },
+)
+
 t.test('schema of a later release: ready is 200', async (t) => {
   const future = { name: '9999-of-a-later-release', timestamp: '2099-01-01T00:00:00Z' }
   await db.insertInto('kysely_migration').values(future).execute()

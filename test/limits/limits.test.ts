@@ -51,6 +51,23 @@ t.test('RequestLimit: exactly the maximum, and the share of each tenant', (t) =>
   t.end()
 })
 
+t.test('tenantOf: one tenant for an IPv4 address, and for a /64 network of IPv6', (t) => {
+  const limits = new Limits(1, 1)
+  const groups = [
+    ['10.0.0.1'],
+    ['10.0.0.2'],
+    ['::ffff:10.0.0.1'],
+    ['2001:db8:1:2::5', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2:3::'],
+    ['2001:db8:1:3::5'],
+    ['2001:db8::5', '2001:db8::a:b:c:d'],
+    ['::1'],
+  ]
+  const tenants = groups.map((ips) => new Set(ips.map((ip) => limits.tenantOf(ip))))
+  for (const each of tenants) t.equal(each.size, 1)
+  t.equal(new Set(tenants.flatMap((each) => [...each])).size, groups.length)
+  t.end()
+})
+
 t.test('memory: large requests have three quarters of it, small ones all', (t) => {
   const fits = (rows: number, bytes: number) => {
     const context = contextOf({ rows, limits: new Limits(1, 400_000) })
@@ -209,18 +226,21 @@ t.test(
 t.test('Rejections: 100 of a tenant do not wait, further ones wait their turn', async (t) => {
   const rejections = new Rejections()
   const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-  for (let n = 0; n < 100; n += 1) await rejections.turn(busy)
+  for (let n = 0; n < 100; n += 1) await rejections.turn(busy, performance.now())
   const order: number[] = []
   const waiting = Array.from({ length: 5 }, async (_, n) => {
-    t.ok(await rejections.turn(busy))
+    t.ok(await rejections.turn(busy, performance.now()))
     order.push(n)
   })
   t.equal(rejections.waiting, 5)
-  t.ok(await rejections.turn(other))
+  t.ok(await rejections.turn(other, performance.now()))
   t.same(order, [], 'another tenant does not wait')
   await Promise.all(waiting)
   t.same(order, [0, 1, 2, 3, 4])
   t.equal(rejections.waiting, 0)
+  const long = rejections.turn(busy, performance.now() - 5_000)
+  t.equal(rejections.waiting, 0, 'a request that has taken 5 seconds does not wait')
+  t.ok(await long)
 })
 
 t.test('Rejections: 2,000 wait, at most three quarters of them of one tenant', async (t) => {
@@ -228,14 +248,14 @@ t.test('Rejections: 2,000 wait, at most three quarters of them of one tenant', a
   const [busy, other] = [new Tenant('busy'), new Tenant('other')]
   const turns: Promise<boolean>[] = []
   const add = (tenant: Tenant, count: number) => {
-    for (let n = 0; n < count; n += 1) turns.push(rejections.turn(tenant))
+    for (let n = 0; n < count; n += 1) turns.push(rejections.turn(tenant, performance.now()))
   }
   add(busy, 100 + 1_500)
   t.equal(rejections.waiting, 1_500)
-  t.notOk(await rejections.turn(busy), 'the connection is closed')
+  t.notOk(await rejections.turn(busy, performance.now()), 'the connection is closed')
   add(other, 100 + 375)
   t.equal(rejections.waiting, 1_875)
-  t.notOk(await rejections.turn(other))
+  t.notOk(await rejections.turn(other, performance.now()))
   t.same(new Set(await Promise.all(turns)), new Set([true]), 'within 5 seconds')
   t.equal(rejections.waiting, 0)
 })

@@ -133,6 +133,22 @@ t.test('other URLs that cannot be used: one sentence', async (t) => {
   t.same(errorsOf(t, { REDIS_URL: `rediss://:${PASSWORD}@db.example` }), [])
 })
 
+t.test('TRUSTED_PROXIES: addresses and networks only', async (t) => {
+  for (const list of ['10.0.0.1', '10.0.0.0/8, 2001:db8::/32, ::1'])
+    t.same(errorsOf(t, { TRUSTED_PROXIES: list }), [])
+  for (const list of [
+    'true',
+    '10.0.0.1 10.0.0.2',
+    '10.0.0.0/33',
+    '10.0.0.0/',
+    'proxy',
+    '10.0.0.1,',
+  ])
+    t.same(errorsOf(t, { TRUSTED_PROXIES: list }), [
+      'TRUSTED_PROXIES must be addresses or networks like 10.0.0.1, 10.1.0.0/16',
+    ])
+})
+
 t.test('a value outside of a list: one sentence with the allowed values', async (t) => {
   t.same(errorsOf(t, { LOG_LEVEL: 'loud' }), [
     'LOG_LEVEL must be one of fatal, error, warn, info, debug, silent',

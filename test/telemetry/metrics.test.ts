@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { startIssuer } from '../support/issuer.ts'
 import { metricsUrl, scrape } from '../support/metrics.ts'
 import { addApp, addCaller, addConnection, addPortfolioTransactions } from '../support/rows.ts'
+import { hideNewestMigration } from '../support/schema-behind.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -202,21 +203,32 @@ t.test('failed fetches of the identity provider keys: counted', async (t) => {
   t.equal(found.get(series('http_unavailable_total', unavailable)), 1)
 })
 
-t.test('METRICS_PORT: serves only metrics, is closed by default, and must be free', async (t) => {
-  const { service } = await start(t)
-  t.equal((await fetch(metricsUrl(service).replace('/metrics', '/'))).status, 404)
-  t.equal((await fetch(metricsUrl(service), { method: 'POST' })).status, 404)
-  t.equal((await service.get('/metrics')).status, 404, 'not on the port for clients')
+t.test(
+  'METRICS_PORT: serves metrics and health, is closed by default, and must be free',
+  async (t) => {
+    const { service } = await start(t)
+    const health = (name: string) =>
+      fetch(metricsUrl(service).replace('/metrics', `/health/${name}`))
+    for (const name of ['live', 'ready']) t.equal((await health(name)).status, 200)
+    const newest = await hideNewestMigration(service.db)
+    await until('not ready', async () => (await health('ready')).status === 503)
+    t.match(await (await health('ready')).json(), { code: 'service_unavailable' })
+    await newest.restore()
+    await until('ready', async () => (await health('ready')).status === 200)
+    t.equal((await fetch(metricsUrl(service).replace('/metrics', '/'))).status, 404)
+    t.equal((await fetch(metricsUrl(service), { method: 'POST' })).status, 404)
+    t.equal((await service.get('/metrics')).status, 404, 'not on the port for clients')
 
-  const quiet = await startService(t)
-  t.notOk(quiet.log.some((line) => line.includes('metrics')))
+    const quiet = await startService(t)
+    t.notOk(quiet.log.some((line) => line.includes('metrics')))
 
-  const taken = createServer().listen(0, '127.0.0.1')
-  await once(taken, 'listening')
-  t.teardown(() => taken.close())
-  const { port } = taken.address() as AddressInfo
-  await t.rejects(startService(t, { environment: { METRICS_PORT: String(port) } }), {
-    name: 'ConfigurationError',
-    message: new RegExp(`^METRICS_PORT ${port} cannot be opened: .*EADDRINUSE`),
-  })
-})
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    t.teardown(() => taken.close())
+    const { port } = taken.address() as AddressInfo
+    await t.rejects(startService(t, { environment: { METRICS_PORT: String(port) } }), {
+      name: 'ConfigurationError',
+      message: new RegExp(`^METRICS_PORT ${port} cannot be opened: .*EADDRINUSE`),
+    })
+  },
+)

@@ -1,6 +1,10 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, get } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { until } from '../../support/until.ts'
@@ -9,9 +13,14 @@ import { codeBlocks, fillIn } from '../support/documented-commands.ts'
 import { recordDemo, seedDemo, sendAndRead } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { type Instance, startInstance } from '../support/processes/instances.ts'
-import { startServiceProcess } from '../support/processes/service-process.ts'
+import { healthPortOf, startServiceProcess } from '../support/processes/service-process.ts'
 import { runShell } from '../support/processes/shell.ts'
-import { type StartProxy, startHaproxy, startNginx } from '../support/servers/proxies.ts'
+import {
+  type StartProxy,
+  startHaproxy,
+  startNginx,
+  startPlainHaproxy,
+} from '../support/servers/proxies.ts'
 
 const { url: databaseUrl, login } = await openTestDatabase(t)
 await seedDemo(databaseUrl)
@@ -53,8 +62,10 @@ async function restartAll(t: Test, instances: readonly [Instance, Instance]): Pr
   const { port } = systemd.address() as AddressInfo
   const [commands = ''] = codeBlocks('Several instances')
   const ports = instances.map((instance) => instance.port)
-  const filled = fillIn(commands, { '3001 3002': ports.join(' ') })
-  await runShell(t, `systemctl() { curl --silent http://127.0.0.1:${port}/$1/$2; }\n${filled}`)
+  const filled = fillIn(commands, { '3001 3002': ports.join(' '), ':1$port': ':$(health $port)' })
+  const cases = ports.map((each) => `${each}) echo ${healthPortOf(each)} ;;`).join(' ')
+  const systemctl = `systemctl() { curl --silent http://127.0.0.1:${port}/$1/$2; }`
+  await runShell(t, `health() { case $1 in ${cases} esac; }\n${systemctl}\n${filled}`)
   t.same([...starts.keys()], ports, 'each instance restarts')
   await Promise.all(starts.values())
 }
@@ -83,7 +94,8 @@ t.test('503: HAProxy has no ready instance and sends the standard error body', a
 t.test('503 and 404: an instance hangs, and HAProxy sends the standard error body', async (t) => {
   const { port, process } = await startServiceProcess(t, options.environment)
   const { url } = await startHaproxy(t, [port, port])
-  assertProblem(t, await sendAndRead(url, { path: '/health/live' }), 'route_not_found')
+  for (const path of ['/health/live', '/%68ealth/ready', '/he%61lth'])
+    assertProblem(t, await sendAndRead(url, { path }), 'route_not_found')
   process.kill('SIGSTOP')
   // The first requests wait for the limit of HAProxy, until its health checks fail.
   const response = await sendAndRead(url, request)
@@ -155,6 +167,95 @@ t.test('More than 1,000 new connections of one address in 10 s: HAProxy closes t
   })
   t.ok(opened > 900, `${opened} connections`)
   await untilServed(url)
+})
+
+/** Sends requests from an address until one gets 429 of HAProxy. */
+async function untilTarpitted(url: string, path: string, status: number) {
+  const statuses = new Set<number>()
+  let last = await sendAndRead(url, { path })
+  await until('HAProxy sends 429', async () => {
+    const responses = Array.from({ length: 20 }, () => sendAndRead(url, { path }))
+    for (last of await Promise.all(responses)) statuses.add(last.status)
+    return last.status === 429
+  })
+  t.same(statuses, new Set([status, 429]))
+  return last
+}
+
+/** Status of a request from another address of this machine. */
+async function statusFrom(localAddress: string, url: string): Promise<number> {
+  const headers = { authorization: `Bearer ${golden[0]?.token}` }
+  const [response] = await once(
+    get(`${url}${request.path}`, { localAddress, headers, agent: false }),
+    'response',
+  )
+  return response.resume().statusCode
+}
+
+t.test('429: an address causes more than 500 errors in 10 s; others get 200', async (t) => {
+  const { port } = await startServiceProcess(t, options.environment)
+  const { url } = await startPlainHaproxy(t, [port, port])
+  const { status, headers, text } = await untilTarpitted(url, '/nothing', 404)
+  t.match(JSON.parse(text), { status, code: 'too_many_requests' })
+  t.equal(headers.get('retry-after'), '10')
+  t.match(headers.get('x-request-id'), /^[0-9a-f-]{36}$/)
+  t.equal(await statusFrom('127.0.0.1', url), 429)
+  t.equal(await statusFrom('127.0.0.2', url), 200)
+  await untilServed(url)
+})
+
+t.test('429: an address sends too many requests in 10 s; others get 200', async (t) => {
+  const { port } = await startServiceProcess(t, options.environment)
+  const { url } = await startPlainHaproxy(t, [port, port], { 'rate gt 5000': 'rate gt 100' })
+  await untilTarpitted(url, '/openapi.json', 200)
+  t.equal(await statusFrom('127.0.0.2', url), 200)
+  await untilServed(url)
+})
+
+t.test(
+  '200: the health check takes a second; HAProxy sends the address of the client',
+  async (t) => {
+    const slow = createServer(({ url = '', headers }, response) => {
+      if (url.startsWith('/health/')) setTimeout(() => response.end(), 1_000)
+      // With the 401 that startPlainHaproxy() waits for.
+      else if (url.includes('/none/')) response.writeHead(401).end()
+      else response.end(headers['x-forwarded-for'])
+    })
+    await once(slow.listen(0, '127.0.0.1'), 'listening')
+    t.teardown(() => slow.close().closeAllConnections())
+    const { port } = slow.address() as AddressInfo
+    const { url, log } = await startPlainHaproxy(t, [port, port])
+    await sleep(5_000)
+    t.equal((await sendAndRead(url, request)).text, '127.0.0.1')
+    const [sent] = await once(get(url, { localAddress: '127.0.0.2', agent: false }), 'response')
+    t.equal(await text(sent), '127.0.0.2')
+    t.notMatch(log(), 'is DOWN')
+  },
+)
+
+t.test('IPv6: HAProxy limits the connections of a /64 network', async (t) => {
+  const [configuration = ''] = codeBlocks('Behind a proxy')
+  const folder = await mkdtemp(join(tmpdir(), 'ipv6-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const bind = 'bind :443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1'
+  await writeFile(join(folder, 'haproxy.cfg'), fillIn(configuration, { [bind]: 'bind :::8080' }))
+  const clients = `
+    const { connect } = require('node:net')
+    let closed = 0
+    for (const localAddress of process.argv.slice(2)) for (let n = 0; n < 150; n += 1)
+      connect({ host: 'fd00:1::1', port: 8080, localAddress }).on('error', () => {})
+        .on('close', () => { closed += 1 }).resume()
+    setTimeout(() => { console.log(closed >= 100); process.exit() }, 3000)`
+  await writeFile(join(folder, 'clients.cjs'), clients)
+  const commands = `
+    ip link set lo up
+    for address in fd00:1::1 fd00:1::2 fd00:2::1; do ip -6 addr add $address/128 dev lo nodad; done
+    PATH=$PATH:/usr/sbin; haproxy -D -f ${folder}/haproxy.cfg -p ${folder}/pid
+    ${process.execPath} ${folder}/clients.cjs fd00:1::1 fd00:1::2
+    ${process.execPath} ${folder}/clients.cjs fd00:1::1 fd00:2::1
+    kill $(cat ${folder}/pid)`
+  const output = await runShell(t, `unshare --map-root-user --net bash -euc '${commands}'`)
+  t.match(output, /^true\nfalse$/m)
 })
 
 t.test('503: nginx rejects requests beyond 200 connections of one address', async (t) => {

@@ -122,7 +122,10 @@ t.test('proxy/haproxy.cfg: the documented configuration, without TLS', async (t)
   const added = [...own].filter((line) => !shared.has(line)).map((line) => line.trim())
   t.match(
     removed.split('\n').map((line) => line.trim().split(' ')[0]),
-    ['bind', '#', 'stick-table', 'tcp-request', 'tcp-request', 'http-response', 'server', 'server'],
+    [
+      ...['bind', '#', '#', 'stick-table', 'tcp-request', 'tcp-request', 'http-request'],
+      ...['http-response', 'server', 'server'],
+    ],
   )
   t.match(added, [
     'bind :8080',
@@ -139,10 +142,16 @@ t.test('200: HAProxy of Docker Compose finds instances that start and end', asyn
   const { url: databaseUrl, login } = await openTestDatabase(t)
   await seedDemo(databaseUrl)
   const golden = await recordDemo(t, databaseUrl)
-  const [free, addresses] = [await freePort(), new Set<string>()]
+  const [free, metrics, addresses] = [await freePort(), await freePort(), new Set<string>()]
   // As containers: each instance has an address, and all have the same port.
   const startOn = async (address: string) => {
-    const environment = { DATABASE_URL: login, HOST: address, PORT: String(free) }
+    const environment = {
+      DATABASE_URL: login,
+      HOST: address,
+      PORT: String(free),
+      METRICS_HOST: address,
+      METRICS_PORT: String(metrics),
+    }
     const instance = await startInstance(t, { environment })
     addresses.add(address)
     return async () => {
@@ -151,7 +160,7 @@ t.test('200: HAProxy of Docker Compose finds instances that start and end', asyn
     }
   }
   const endFirst = await startOn('127.0.0.1')
-  const { url, log } = await startComposeHaproxy(t, free, await startDns(t, addresses))
+  const { url, log } = await startComposeHaproxy(t, free, metrics, await startDns(t, addresses))
   const stop = startGoldenLoad(t, { url, golden, clients: 4 })
   /** Waits until HAProxy sends requests to an instance, with the number of its place. */
   const untilUsed = (place: number) =>

@@ -144,7 +144,7 @@ async function sendAsOthers(port: number, seconds: number) {
 for (const [name, { proxy, environment, ...attack }] of Object.entries(attacks)) {
   if (!name.includes(process.env.ATTACK ?? '')) continue
   t.test(`200: other apps during an attack: ${name}`, async (t) => {
-    const settings = { DATABASE_URL: login, LOG_LEVEL: 'info', METRICS_PORT: '0', ...environment }
+    const settings = { DATABASE_URL: login, LOG_LEVEL: 'info', ...environment }
     const service = await startServiceProcess(t, settings, undefined, openSync('/dev/null', 'w'))
     const front = proxy ? await startPlainHaproxy(t, [service.port, service.port]) : service
     const port = Number(new URL(front.url).port)

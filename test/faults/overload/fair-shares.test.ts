@@ -339,6 +339,28 @@ t.test('200: an app is served while 40 rejections wait, more than MAX_REQUESTS',
   t.equal(rejections.waiting, 0)
 })
 
+t.test(
+  'TRUSTED_PROXIES: the address of an unconfirmed caller is that of X-Forwarded-For',
+  async (t) => {
+    const headers = { 'x-forwarded-for': '203.0.113.1, 203.0.113.2' }
+    for (const [TRUSTED_PROXIES, counted] of [
+      ['', '127.0.0.1'],
+      ['127.0.0.1', '203.0.113.2'],
+      ['127.0.0.0/8, 203.0.113.2', '203.0.113.1'],
+      ['10.0.0.1', '127.0.0.1'],
+    ] as const) {
+      const service = await startService(t, {
+        environment: { TRUSTED_PROXIES },
+        logLevel: 'silent',
+      })
+      await service.get('/api/v1/queries/connections/none/assets-transfer', { headers })
+      const isCounted = (ip: string) => service.limits.tenantOf(ip).rejectionAt !== 0
+      const addresses = ['127.0.0.1', '203.0.113.1', '203.0.113.2']
+      t.same(addresses.filter(isCounted), [counted])
+    }
+  },
+)
+
 t.test('Rejections beyond those that may wait: the connection is closed', async (t) => {
   const service = await startService(t, { logLevel: 'silent' })
   const { token, connection } = await addCaller(service.db)

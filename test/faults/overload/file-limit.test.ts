@@ -37,8 +37,8 @@ async function startLimited(t: Test, files: number, more: Record<string, string>
 }
 
 /** Starts the service, and waits until it responds. */
-async function startReady(t: Test, files: number) {
-  const service = await startLimited(t, files)
+async function startReady(t: Test, files: number, more: Record<string, string> = {}) {
+  const service = await startLimited(t, files, more)
   const live = () => sendAndRead(service.url, { path: '/health/live' })
   await until('the service is live', async () => {
     if (service.process.exitCode !== null) throw new Error(service.output())
@@ -98,6 +98,23 @@ t.test('200: on open connections while no file can be opened, then on all', asyn
   for (const socket of [...sockets, open]) socket.destroy()
   t.same(await recordOk(service.url, requests), golden)
 })
+
+t.test(
+  '200: ready on the port of the metrics, with more idle connections than MAX_SOCKETS',
+  async (t) => {
+    const METRICS_PORT = String(await freePort())
+    const service = await startReady(t, 300, { METRICS_PORT })
+    const sockets = await openIdle(service.port, 250)
+    const ready = (url: string) => sendAndRead(url, { path: '/health/ready' })
+    const next = connect(service.port, '127.0.0.1').resume()
+    next.on('error', () => {})
+    await within('the port of the clients is full', once(next, 'close'))
+    for (let n = 0; n < 5; n += 1) {
+      t.equal((await ready(`http://127.0.0.1:${METRICS_PORT}`)).status, 200)
+    }
+    for (const socket of sockets) socket.destroy()
+  },
+)
 
 t.test('exit code 1: too few files for the connections to PostgreSQL', async (t) => {
   const one = await startLimited(t, 111)

@@ -15,6 +15,10 @@ export interface ServiceProcess extends Program {
   ready(): Promise<number>
 }
 
+/** Port of the metrics and the health checks of a service, by its port. */
+const healthPorts = new Map<number, number>()
+export const healthPortOf = (port: number, other = port) => healthPorts.get(port) ?? other
+
 /** Starts the service with these settings only, and waits until it is live. */
 export async function startServiceProcess(
   t: Test,
@@ -23,7 +27,9 @@ export async function startServiceProcess(
   stdout?: number,
 ): Promise<ServiceProcess> {
   const port = Number(environment.PORT ?? (await freePort()))
-  const settings = { LOG_LEVEL: 'warn', PORT: String(port), ...environment }
+  const METRICS_PORT = environment.METRICS_PORT ?? String(healthPortOf(port, await freePort()))
+  healthPorts.set(port, Number(METRICS_PORT))
+  const settings = { LOG_LEVEL: 'warn', PORT: String(port), METRICS_PORT, ...environment }
   const program = await launchService(t, settings, release, stdout)
   const url = `http://${environment.HOST ?? '127.0.0.1'}:${port}`
   await until('the service is live', async () => {

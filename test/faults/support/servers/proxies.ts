@@ -9,6 +9,7 @@ import { until } from '../../../support/until.ts'
 import { codeBlocks, fillIn } from '../documented-commands.ts'
 import { send } from '../golden-responses.ts'
 import { type Program, startProgram } from '../processes/program.ts'
+import { healthPortOf } from '../processes/service-process.ts'
 import { makeCertificate } from './certificate.ts'
 
 /** Proxy in front of two instances. */
@@ -31,16 +32,30 @@ export const startHaproxy: StartProxy = async (t, ports) => {
   return await startDocumentedHaproxy(t, ports, ` ssl crt ${file} alpn h2,http/1.1`)
 }
 
-/** Starts the same HAProxy without TLS, whose handshakes would take most of the time of a flood. */
-export const startPlainHaproxy: StartProxy = (t, ports) => startDocumentedHaproxy(t, ports, '')
+/**
+ * Starts the same HAProxy without TLS, whose handshakes would take most of the time of a flood.
+ * @param changes of the configuration
+ */
+export const startPlainHaproxy = (
+  t: Test,
+  ports: readonly [number, number],
+  changes: Record<string, string> = {},
+): Promise<Proxy> => startDocumentedHaproxy(t, ports, '', changes)
 
-async function startDocumentedHaproxy(t: Test, [one, two]: readonly [number, number], tls: string) {
+async function startDocumentedHaproxy(
+  t: Test,
+  [one, two]: readonly [number, number],
+  tls: string,
+  changes: Record<string, string> = {},
+) {
   const [configuration = ''] = codeBlocks('Behind a proxy')
   const port = await freePort()
   const filled = fillIn(configuration, {
     'bind :443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1': `bind 127.0.0.1:${port}${tls}`,
-    '10.0.0.11:3000': `127.0.0.1:${one}`,
-    '10.0.0.12:3000': `127.0.0.1:${two}`,
+    ...changes,
+    'check port 9464': 'check',
+    '10.0.0.11:3000': `127.0.0.1:${one} port ${healthPortOf(one)}`,
+    '10.0.0.12:3000': `127.0.0.1:${two} port ${healthPortOf(two)}`,
   })
   const program = await runHaproxy(t, filled)
   return await untilItProxies(program, `http${tls && 's'}://127.0.0.1:${port}`)
@@ -49,14 +64,21 @@ async function startDocumentedHaproxy(t: Test, [one, two]: readonly [number, num
 /**
  * Starts HAProxy with the configuration of Docker Compose.
  * @param port of each instance
+ * @param healthPort port of its health checks
  * @param dnsPort of the DNS server that knows their addresses
  */
-export async function startComposeHaproxy(t: Test, port: number, dnsPort: number): Promise<Proxy> {
+export async function startComposeHaproxy(
+  t: Test,
+  port: number,
+  healthPort: number,
+  dnsPort: number,
+): Promise<Proxy> {
   const configuration = await readFile('proxy/haproxy.cfg', 'utf8')
   const own = await freePort()
   const addresses = {
     'bind :8080': `bind 127.0.0.1:${own}`,
     'service:3000': `service:${port}`,
+    'check port 9464': `check port ${healthPort}`,
     '127.0.0.11:53': `127.0.0.1:${dnsPort}`,
   }
   const program = await runHaproxy(t, fillIn(configuration, addresses, 'proxy/haproxy.cfg'))
