@@ -10,6 +10,8 @@ import {
   type Replacement,
   type RowCounts,
   type RowSource,
+  type Run,
+  runInOrder,
 } from './merge.ts'
 import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
 import type { Format, Source } from './source.ts'
@@ -120,10 +122,10 @@ async function write(
   { rows: count }: StagedInput,
   { connectionId, dryRun, replace }: ImportOptions,
 ): Promise<RowCounts> {
-  const query: Query = async (text, values = []) =>
-    (await client.query(text, [connectionId, ...values])).rows
+  const run = runInOrder(client)
+  const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
   if (replace) await client.query(REPLACE_SETTINGS)
-  const compare = () => findPresent(client, query, type)
+  const compare = () => findPresent(run, query, type)
   const merged = await merge(query, [{ type, count, all: STAGED, compare }], { dryRun, replace })
   await merged?.written
   const [counts] = merged?.counts ?? []
@@ -132,15 +134,15 @@ async function write(
 }
 
 /** Finds the rows that the connection has already, in the temporary table `present_row`. */
-async function findPresent(client: pg.ClientBase, query: Query, type: RowType) {
+async function findPresent(run: Run, query: Query, type: RowType) {
   const any = await query(`select from ${type.table} where connection_id = $1::bigint limit 1`)
   if (any.length === 0) return { present: 0, updated: 0, added: STAGED, changed: STAGED }
   await query(`create temporary table present_row on commit drop as ${presentRows(type, STAGED)}`)
-  const { rows } = await client.query<{ present: number; updated: number }>(
-    `select count(*)::integer as present, count(*) filter (where is_changed)::integer as updated
-     from present_row`,
-  )
-  const { present = 0, updated = 0 } = rows[0] ?? {}
+  const [counts] = await run<{ present: number; updated: number }>({
+    text: `select count(*)::integer as present, count(*) filter (where is_changed)::integer as updated
+      from present_row`,
+  })
+  const { present = 0, updated = 0 } = counts ?? {}
   return { present, updated, added: present > 0 ? NEW : STAGED, changed: CHANGED }
 }
 

@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { columnOf } from '../../schemas/fields.ts'
 import { pluralize } from '../output.ts'
@@ -76,6 +77,22 @@ const DATA_VERSION = `
  * from here on. Citus accepts neither clock_timestamp() nor the data version in RETURNING.
  */
 const REFRESHED = 'update connection set refreshed_at = statement_timestamp() where id = $1'
+
+export type Run = <Row extends object>(query: pg.QueryConfig) => Promise<Row[]>
+
+/**
+ * Returns a function that runs statements in order. Only in its pipeline does pg send a statement before the one before
+ * has ended.
+ */
+export function runInOrder(client: pg.ClientBase & { pipeline?: boolean }): Run {
+  let last: Promise<unknown> = Promise.resolve()
+  return async <Row extends object>(query: pg.QueryConfig): Promise<Row[]> => {
+    const run = () => client.query<Row & pg.QueryResultRow>(query)
+    const result = client.pipeline ? run() : last.then(run)
+    last = result.catch(() => {})
+    return (await result).rows
+  }
+}
 
 /** Runs a statement. $1 is the id of the connection, and the values follow. */
 export type Query = <Row extends object>(text: string, values?: string[]) => Promise<Row[]>

@@ -13,6 +13,7 @@ import {
   presentRows,
   type Query,
   REPLACE_SETTINGS,
+  runInOrder,
   settled,
 } from './merge.ts'
 import { type JsonList, type Refresh, RefreshReader } from './refresh-reader.ts'
@@ -185,11 +186,12 @@ async function write(
   { connection = '', lists, replace }: Line,
   { appId, genericPlans, prepare }: RefreshOptions,
 ) {
-  const run = async (text: string, values: unknown[]) =>
-    (await client.query({ ...(prepare && { name: nameOf(text) }), text, values })).rows
+  const send = runInOrder(client)
+  const run = <Row extends object>(text: string, values: unknown[]) =>
+    send<Row>({ ...(prepare && { name: nameOf(text) }), text, values })
   const plans = genericPlans ? 'force_generic_plan' : 'auto'
   const begin = `begin isolation level read committed;${LOAD_SETTINGS}; set local plan_cache_mode = ${plans}`
-  const begun = client.query(replace ? `${begin};${REPLACE_SETTINGS}` : begin)
+  const begun = send({ text: replace ? `${begin};${REPLACE_SETTINGS}` : begin })
   const load = async () => {
     const id = await connectionId(run, appId, connection)
     if (id === undefined) throw unknown(connection)
@@ -198,7 +200,7 @@ async function write(
   }
   const [, merged] = await settled([begun, load()])
   if (merged === undefined) throw unknown(connection)
-  const [dataVersion] = await settled([merged.written, client.query('commit')])
+  const [dataVersion] = await settled([merged.written, send({ text: 'commit' })])
   const counts = lists.map(({ type }, index) => [type.list, merged.counts[index]])
   return { dataVersion, ...Object.fromEntries(counts) }
 }
