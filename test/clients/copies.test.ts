@@ -3,9 +3,10 @@ import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
 import { addCaller, type Caller, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { type Driver, failureOf, type ListName, type Row, startDrivers } from './drivers.ts'
+import { type Driver, failureOf, startDrivers } from './drivers.ts'
 import { type Fault, startFaultProxy } from './fault-proxy.ts'
-import { accessOf, idOf, readList, tableOf } from './service.ts'
+import { accessOf, readList, tableOf } from './service.ts'
+import { readCopy, sorted } from './sqlite-copies.ts'
 
 /** Copies that the clients keep in SQLite with one call. */
 const service = await startService(t)
@@ -14,25 +15,10 @@ const drivers = startDrivers(t)
 const clients = Object.entries(drivers)
 const LISTS = ['portfolio', 'account'] as const
 
-const sorted = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort()
-
-/** Rows of the complete copy, as an app reads them. */
-function read(file: string, name: string, list: ListName): Row[] {
-  const sqlite = new DatabaseSync(file)
-  const sql = `select id, row from ${list}_transactions where connection = ?`
-  const found = sqlite.prepare(sql).all(name) as { id: string; row: string }[]
-  sqlite.close()
-  return found.map(({ id, row }) => {
-    const parsed: Row = JSON.parse(row)
-    if (parsed[idOf[list]] !== id) throw new Error(`the id of ${row} is ${id}`)
-    return parsed
-  })
-}
-
 async function compare(t: Test, caller: Caller, file: string, name: string): Promise<void> {
   for (const list of LISTS) {
     const table = sorted(await readList(service, caller, list))
-    t.strictSame(sorted(read(file, name, list)), table, `${list}: ${table.length} rows`)
+    t.strictSame(sorted(readCopy(file, name, list)), table, `${list}: ${table.length} rows`)
   }
 }
 
@@ -89,7 +75,7 @@ for (const [language, client] of clients) {
     for (const [index, caller] of callers.entries())
       await client.copy(accessOf(service, caller), file, `user ${index}`)
     for (const [index, caller] of callers.entries()) await compare(t, caller, file, `user ${index}`)
-    t.strictSame(read(file, 'other', 'account'), [])
+    t.strictSame(readCopy(file, 'other', 'account'), [])
   })
 
   t.test(
@@ -102,13 +88,13 @@ for (const [language, client] of clients) {
       // The second page of the new copy fails.
       const first = await copyWith(t, client, caller, file, ['expired', 'none', 'unavailable'])
       t.match(await failureOf(first.result), { code: 'service_unavailable' })
-      t.equal(read(file, 'mine', 'portfolio').length, 10, 'the old copy')
+      t.equal(readCopy(file, 'mine', 'portfolio').length, 10, 'the old copy')
       const counts: number[] = []
       const proxy = await startFaultProxy(t, {
         target: service.url,
         fault: () => 'none',
         before: async () => {
-          counts.push(read(file, 'mine', 'portfolio').length)
+          counts.push(readCopy(file, 'mine', 'portfolio').length)
         },
       })
       const access = { ...accessOf(proxy, caller), pageSize: 4 }
@@ -150,14 +136,14 @@ for (const [language, client] of clients) {
       const file = join(t.testdir({}), 'copy.db')
       const access = accessOf(service, caller)
       await client.copy(access, file, 'mine')
-      const before = read(file, 'mine', 'account')
+      const before = readCopy(file, 'mine', 'account')
       await change(caller, 2)
       const sqlite = new DatabaseSync(file)
       sqlite.exec(`create trigger full before insert on investment_row
       when new.row like '%"movementId"%' and (select count(*) from investment_row) > 13
       begin select raise(abort, 'no space left'); end`)
       t.match((await failureOf(client.copy(access, file, 'mine'))).message, /no space left/)
-      t.strictSame(read(file, 'mine', 'account'), before)
+      t.strictSame(readCopy(file, 'mine', 'account'), before)
       sqlite.exec('drop trigger full')
       sqlite.close()
       await client.copy(access, file, 'mine')

@@ -19,7 +19,7 @@ const flags = [
   '--min-semi-space-size=16',
   ...['--import', new URL('../preload.ts', import.meta.url).href],
 ]
-const timeoutSeconds = 300
+const timeoutSeconds = 600
 /** Number of files that the summary names. */
 const slowest = 5
 

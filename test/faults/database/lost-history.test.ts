@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { startDrivers } from '../../clients/drivers.ts'
 import {
   changeHistory,
   copyEvents,
@@ -10,14 +12,17 @@ import {
 import { createDatabase } from '../../support/database.ts'
 import { onServer } from '../../support/template.ts'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 /** Statements of each writer before and after the beginning of an event. */
 const ROUNDS = 6
 
 /** @param times number of times that each event occurs */
 async function follow(t: Test, url: string, times: number) {
-  const model = new Model(await openSite(t, url))
+  const model = new Model(await openSite(t, url), {
+    drivers: startDrivers(t),
+    file: join(t.testdir({}), 'copies.db'),
+  })
   await model.start()
   const events = Array.from({ length: times }, () => [...localEvents, ...copyEvents(t)])
   await changeHistory(t, model, events.flat(), ROUNDS)

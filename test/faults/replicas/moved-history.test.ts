@@ -1,4 +1,6 @@
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { startDrivers } from '../../clients/drivers.ts'
 import {
   changeHistory,
   copyEvents,
@@ -20,7 +22,7 @@ import {
   startStandby,
 } from '../support/servers/debian-postgres.ts'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 /** Statements of each writer before and after the beginning of an event. */
 const ROUNDS = 6
@@ -32,7 +34,10 @@ t.test('PostgreSQL 15: no copy is wrong, and only lost cursors expire', async (t
   const url = databaseUrl(first.url, 'investments')
   await migrate(url)
   t.match(await firstValue(url, 'show server_version'), /^15\./)
-  const model = new Model(await openSite(t, url))
+  const model = new Model(await openSite(t, url), {
+    drivers: startDrivers(t),
+    file: join(t.testdir({}), 'copies.db'),
+  })
   await model.start()
   const events = [...localEvents, ...copyEvents(t), ...serverEvents(t, first, settings)]
   await changeHistory(t, model, events, ROUNDS)

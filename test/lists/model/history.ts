@@ -3,6 +3,9 @@ import { type Kysely, sql } from 'kysely'
 import type pg from 'pg'
 import type { Test } from 'tap'
 import type { Tables } from '../../../src/postgres/tables.ts'
+import type { Driver } from '../../clients/drivers.ts'
+import { accessOf, readList as readRows } from '../../clients/service.ts'
+import { readCopy, sorted } from '../../clients/sqlite-copies.ts'
 import { openPool } from '../../support/database.ts'
 import { addCaller, addConnection, type Caller, listNames } from '../../support/rows.ts'
 import { type Service, startService } from '../../support/service.ts'
@@ -61,6 +64,12 @@ interface Figures {
   expired: number
 }
 
+/** Clients that keep copies of all connections in a file of SQLite. */
+export interface Clients {
+  drivers: Record<string, Driver>
+  file: string
+}
+
 const CALLERS = 3
 const COPIES = 3
 
@@ -77,11 +86,13 @@ export class Model {
   /** Wrong copies, and cursors that expired or did not, against the model. */
   readonly wrong: string[] = []
   site: Site
+  readonly #clients: Clients | undefined
   readonly #readers: Reader[] = []
   readonly #ids = Array.from({ length: 30 }, () => randomUUID())
 
-  constructor(site: Site) {
+  constructor(site: Site, clients?: Clients) {
     this.site = site
+    this.#clients = clients
   }
 
   async start(): Promise<void> {
@@ -106,6 +117,8 @@ export class Model {
       this.#readers.filter((_, index) => index % COPIES > 0),
     )
     await this.#recordVersions()
+    // The copies of half of the connections have cursors that may be lost.
+    await this.#copyByClients(this.callers.slice(1))
     if (event.loses) {
       this.known.clear()
       for (const [id, versions] of before) this.known.set(id, versions)
@@ -114,6 +127,33 @@ export class Model {
     await this.#recordVersions()
     await this.#pollAll(event.name)
     await this.compare(event.name)
+    await this.#compareClients(event.name)
+  }
+
+  /** Each client refreshes its own copies, with one call for each connection. */
+  async #copyByClients(callers: Caller[]): Promise<void> {
+    const { drivers, file } = this.#clients ?? { drivers: {}, file: '' }
+    for (const [name, driver] of Object.entries(drivers))
+      for (const caller of callers)
+        await driver.copy(
+          accessOf(this.site.service, caller),
+          file,
+          `${name} ${caller.connection.token}`,
+        )
+  }
+
+  async #compareClients(event: string): Promise<void> {
+    const { drivers, file } = this.#clients ?? { drivers: {}, file: '' }
+    await this.#copyByClients(this.callers)
+    for (const caller of this.callers)
+      for (const list of listNames) {
+        const rows = String(sorted(await readRows(this.site.service, caller, list)))
+        for (const name of Object.keys(drivers)) {
+          const copy = readCopy(file, `${name} ${caller.connection.token}`, list)
+          this.comparisons += 1
+          if (String(sorted(copy)) !== rows) this.wrong.push(`${event}: a copy of ${name} is wrong`)
+        }
+      }
   }
 
   /** Writers and readers work at the same time. */
