@@ -124,6 +124,7 @@ async function api(app: FastifyInstance, { db, config, limits }: ApiOptions) {
   await app.register(authentication.plugin)
   await app.register(bufferCompression)
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
+  if (quotas === undefined) app.log.info('no app has a quota: RATE_LIMIT_PER_MINUTE is 0')
   const quota = await quotas?.openQuota(app, config)
   const maximumLimit = config.MAX_LIMIT
   const unfinished = resetOnExit(app)

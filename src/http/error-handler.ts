@@ -21,23 +21,22 @@ export class IdentityProviderUnavailable extends Error {
 /** Sends every error of every route with the same body (contract 16). */
 export const errorHandler = fp(async (app: FastifyInstance) => {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
+    const { context } = request
     const httpError = toHttpError(error)
-    if (httpError.code === 'internal_error') request.log.error({ err: error }, 'request failed')
-    if (httpError.code === 'service_unavailable') {
-      request.context.unavailableReason = unavailableReason(error)
+    const { code } = httpError
+    context.errorCode = code
+    if (code === 'internal_error') request.log.error({ err: error }, 'request failed')
+    if (code === 'service_unavailable') context.unavailableReason = unavailableReason(error)
+    const isRepeatable = canRepeat(httpError, request) && !app.state.draining
+    const turn = isRepeatable ? context.waitToReject(request.ip) : undefined
+    // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
+    if (code === 'service_unavailable' && !context.repeatedBy && !reply.raw.destroyed) {
       const cause = error.cause instanceof Error ? error.cause.message : undefined
-      // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
-      if (!reply.raw.destroyed) {
-        request.log.warn({ reason: error.message, cause }, 'request could not be served')
-      }
+      request.log.warn({ reason: error.message, cause }, 'request could not be served')
     }
-    request.context.errorCode = httpError.code
-    if (isRepeatable(httpError, request)) {
-      const hasTurn = app.state.draining || (await request.context.waitToReject(request.ip))
-      if (!hasTurn) {
-        request.raw.destroy()
-        return reply.hijack()
-      }
+    if ((await turn) === false) {
+      request.raw.destroy()
+      return reply.hijack()
     }
     return sendError(request, reply, httpError)
   })
@@ -47,7 +46,7 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
 })
 
 /** True for a response that the client causes, and that costs less than the request: 401, 429, and 503 by overload. */
-function isRepeatable({ code }: HttpError, { context, routeOptions }: FastifyRequest): boolean {
+function canRepeat({ code }: HttpError, { context, routeOptions }: FastifyRequest): boolean {
   const { status } = ProblemCodes[code]
   if (status === 401 || status === 429) return true
   // Health checks have no line in the log.

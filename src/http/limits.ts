@@ -91,6 +91,11 @@ function createLimitedServer(config: Config, handler: RequestListener): Server {
   return server
 }
 
+/** Node.js documents no other way to end the parser of a socket. */
+interface ParsedSocket extends Socket {
+  parser?: { onIncoming: () => number }
+}
+
 /**
  * Counts the requests in flight, and closes a connection with more than MAX_PIPELINED of them. If a client
  * does not read its responses, Node.js first handles all requests of a chunk: 64 KB contain 2,000.
@@ -103,9 +108,11 @@ function limitPipelining(handler: RequestListener, state: ServiceState): Request
     pipelined.set(socket, (pipelined.get(socket) ?? 0) - 1)
   }
   return (request, response) => {
-    const { socket } = request
+    const socket: ParsedSocket = request.socket
     const count = pipelined.get(socket) ?? 0
     if (count >= MAX_PIPELINED) {
+      // 2 ends the parser. It would otherwise parse 2,400 requests of a chunk, which takes 0.1 s.
+      if (socket.parser) socket.parser.onIncoming = () => 2
       socket.destroy()
       return
     }

@@ -42,6 +42,8 @@ export class RequestContext extends ReadContext {
   errorCode: ProblemCode | undefined
   unavailableReason: 'database' | 'identity_provider' | 'overload' | undefined
   items: number | undefined
+  /** Tenant of a repeated rejection, whose log lines are sampled. */
+  repeatedBy: Tenant | undefined
   span: Span | undefined
   #entered = false
 
@@ -64,7 +66,9 @@ export class RequestContext extends ReadContext {
     if (this.#entered) requests.leave(this.tenant)
     this.#entered = false
     const tenant = this.tenant === nobody ? this.limits.tenantOf(ip) : this.tenant
-    return rejections.turn(tenant, this.startedAt)
+    const turn = rejections.turn(tenant, this.startedAt)
+    if (tenant.rejectionAt > performance.now()) this.repeatedBy = tenant
+    return turn
   }
 
   override confirm(appId: string): void {

@@ -8,10 +8,21 @@ import type {
 import fp from 'fastify-plugin'
 import type { DestinationStream } from 'pino'
 
-/** Logs one line per request, without the path, which contains the connection token (contract 21). */
+/** Time between two lines of repeated rejections of an app or a client address, in ms. */
+const SAMPLE_MS = 1_000
+
+/**
+ * Logs one line per request, without the path, which contains the connection token (contract 21). Of repeated
+ * rejections, it logs one a second: see Rejections.
+ */
 export const accessLog = fp(async (app: FastifyInstance) => {
   app.onRequestEnd(({ request, reply, aborted }) => {
     const { context } = request
+    const { repeatedBy } = context
+    if (repeatedBy && performance.now() - repeatedBy.loggedAt < SAMPLE_MS) {
+      repeatedBy.unlogged += 1
+      return
+    }
     const line = {
       method: request.method,
       route: request.routeOptions.url,
@@ -22,6 +33,11 @@ export const accessLog = fp(async (app: FastifyInstance) => {
       app: context.appId,
       items: context.items,
       traceId: context.span?.spanContext().traceId,
+      unlogged: repeatedBy?.unlogged,
+    }
+    if (repeatedBy) {
+      repeatedBy.loggedAt = performance.now()
+      repeatedBy.unlogged = 0
     }
     request.log.info(aborted ? { ...line, aborted } : line, 'request')
   })

@@ -7,6 +7,9 @@ export class Tenant {
   /** Rejections that wait, and the time of the last one, on performance.now()'s clock. */
   rejections = 0
   rejectionAt = 0
+  /** Repeated rejections without a line in the log, and time of the last one with a line. */
+  unlogged = 0
+  loggedAt = Number.NEGATIVE_INFINITY
 
   constructor(appId?: string) {
     this.appId = appId

@@ -124,6 +124,30 @@ t.test('all lines: no token and no path', async (t) => {
   }
 })
 
+t.test(
+  'repeated rejections: one line a second, with the number of those without a line',
+  async (t) => {
+    const service = await startService(t, { environment: { MAX_REQUESTS: '4' } })
+    const { connection } = await addCaller(service.db)
+    const isRejected = (line: string) => /"status":(401|503)/.test(line)
+    let asked = 0
+    const ask = async (count: number) => {
+      asked += count
+      const request = () => service.get(connection.orders, { token: 'unknown' })
+      await Promise.all(Array.from({ length: count }, request))
+      return service.log.filter(isRejected)
+    }
+    await until('lines are missing', async () => (await ask(300)).length < asked - 50)
+    const reasons = service.log.filter((line) => line.includes('could not be served'))
+    t.ok(reasons.length < asked - 50, `${reasons.length} more lines for ${asked} requests`)
+    await sleep(1_000)
+    const lines = (await ask(200)).map((line) => JSON.parse(line))
+    const unlogged = lines.map((line) => Number(line.unlogged ?? 0)).reduce((a, b) => a + b)
+    t.ok(unlogged >= 50, `${unlogged} without a line`)
+    t.ok(lines.length + unlogged <= asked)
+  },
+)
+
 t.test('redacted logger: no path of a request, no additional properties of an error', async (t) => {
   const log: string[] = []
   const app = fastify({

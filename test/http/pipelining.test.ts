@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { connect } from 'node:net'
 import t from 'tap'
 import { sendRaw } from '../support/raw-http.ts'
@@ -35,6 +36,21 @@ t.test('1000 requests at once: the connection is closed', async (t) => {
     t.ok(responses.length <= 10, `${responses.length} responses`)
   }
 })
+
+t.test(
+  '1000 requests at once: the service handles 10, and does not parse the others',
+  async (t) => {
+    // Node.js would make an object of each request that it parses.
+    let parsed = 0
+    const count = () => {
+      parsed += 1
+    }
+    subscribe('http.server.request.start', count)
+    t.teardown(() => unsubscribe('http.server.request.start', count))
+    await sendRaw({ port, bytes: pipelined('/health/live', 1_000), responses: 1_000 })
+    t.equal(parsed, 11)
+  },
+)
 
 t.test('11 requests at once, also after others: the connection is closed', async (t) => {
   for (const before of [0, 50]) {
