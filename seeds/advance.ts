@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { OperatorError } from '../src/operator-error.ts'
 import type { Tables } from '../src/postgres/tables.ts'
 import { connectionKey, tokenHash } from '../src/postgres/tokens.ts'
@@ -16,10 +16,10 @@ const lists = [
 /**
  * Moves the large connection of the sample data by some days, in one transaction. On each day, both of
  * its lists get new rows. The newest UNKNOWN gets a type, one amount is corrected, one row is cancelled.
- * @returns the new last day
+ * @returns the new last day, and the numbers of rows
  * @throws OperatorError if the database does not have this connection
  */
-export async function advance(db: Kysely<Tables>, days: number): Promise<string> {
+export async function advance(db: Kysely<Tables>, days: number) {
   const { app, connections } = DEMO.wealth
   const hash = tokenHash(connections.large.token)
   return await db.transaction().execute(async (transaction) => {
@@ -33,13 +33,21 @@ export async function advance(db: Kysely<Tables>, days: number): Promise<string>
       .forNoKeyUpdate('connection')
       .executeTakeFirst()
     if (!connection) throw new OperatorError('The database does not have the sample data.')
+    await sql`update connection set refreshed_at = now() where id = ${connection.id}`.execute(
+      transaction,
+    )
+    const counts = { added: 0, corrected: 0, cancelled: 0 }
     let day = await lastDay(transaction, connection.id)
     for (let left = days; left > 0; left -= 1) {
       day = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10)
-      for (const list of lists) await changeRows(transaction, connection.id, list)
-      await addRows(transaction, connection.id, day)
+      for (const list of lists) {
+        const { corrected, cancelled } = await changeRows(transaction, connection.id, list)
+        counts.corrected += corrected
+        counts.cancelled += cancelled
+      }
+      counts.added += await addRows(transaction, connection.id, day)
     }
-    return day
+    return { day, ...counts }
   })
 }
 
@@ -58,9 +66,12 @@ async function changeRows(db: Kysely<Tables>, id: string, list: (typeof lists)[n
       select ${key} from ${table} where connection_id = ${id} and type = ${type}
       order by effective_day desc, ${key} offset ${offset} limit 1)`
   const { booked, known } = list
-  await sql`update ${table} set type = ${known} ${newest('UNKNOWN', 0)}`.execute(db)
-  await sql`delete from ${table} ${newest(booked, 1)}`.execute(db)
-  await sql`update ${table} set amount = amount + 0.01 ${newest(booked, 0)}`.execute(db)
+  const run = async (statement: RawBuilder<unknown>) =>
+    Number((await statement.execute(db)).numAffectedRows ?? 0)
+  const classified = await run(sql`update ${table} set type = ${known} ${newest('UNKNOWN', 0)}`)
+  const cancelled = await run(sql`delete from ${table} ${newest(booked, 1)}`)
+  const corrected = await run(sql`update ${table} set amount = amount + 0.01 ${newest(booked, 0)}`)
+  return { corrected: classified + corrected, cancelled }
 }
 
 async function addRows(db: Kysely<Tables>, connection_id: string, day: string) {
@@ -101,4 +112,5 @@ async function addRows(db: Kysely<Tables>, connection_id: string, day: string) {
     .insertInto('account_transaction')
     .values([movement('FEES', '-4.95'), movement('DIVIDENDS', cash), movement('UNKNOWN', '0.01')])
     .execute()
+  return 6
 }

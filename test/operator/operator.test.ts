@@ -316,7 +316,7 @@ t.test('import: names the fields that no row had', async (t) => {
   ].join('\n')
   const hours = ['operationDateHour', 'originalOperationDateHour', 'valueDateHour']
   const leftOut = [...hours, 'originalValueDateHour']
-  const sentence = `No row has: ${leftOut.join(', ')}. These fields are null.`
+  const sentence = `No row has ${leftOut.length} of the fields: they are null. --json names them.`
   const count = 'Read 4 rows: 4 would be inserted, 0 would be updated, 0 are unchanged.'
   t.equal(
     (await importing('account-transactions', rows, '--dry-run')).stdout,
@@ -339,7 +339,7 @@ t.test('import: names the fields that no row had', async (t) => {
   t.equal(
     (await importing(orders, order)).stdout,
     'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n' +
-      'No row has: managementCompany. These fields are null.\n',
+      'No row has 1 of the fields: they are null. --json names them.\n',
     'completedAt is not null where it is left out',
   )
   const whole = order.replace('{"id"', '{"managementCompany":null,"id"')

@@ -33,7 +33,8 @@ t.test('demo advance: each day adds, classifies, corrects and cancels rows', asy
   )
   let last = ''
   for (let n = 0; n < 3; n += 1) {
-    const { day } = await advance()
+    const { day, ...counts } = await advance()
+    t.match(counts, { added: 6, corrected: 4, cancelled: 2 })
     t.ok(day > last, day)
     last = day
     for (const [index, list] of LISTS.entries()) {

@@ -112,7 +112,8 @@ function reportOf(
   const isEmpty = read === 0 && removed === 0
   const rows = isEmpty ? 'the input has none' : done.join(', ')
   const text = [`Read ${pluralize(read, 'row')}: ${rows}.`]
-  if (leftOut.length > 0) text.push(`No row has: ${leftOut.join(', ')}. These fields are null.`)
+  if (leftOut.length > 0)
+    text.push(`No row has ${leftOut.length} of the fields: they are null. --json names them.`)
   return { json: { ...counts, leftOut }, text: text.join('\n') }
 }
 

@@ -74,9 +74,14 @@ function addDemo(program: Command, run: Run): void {
     .addHelpText('after', examples('demo advance', 'demo advance --days 10'))
     .action(({ days }: { days: number }) =>
       run(async ({ db }) => {
-        const day = await advance(db, days)
+        const { day, ...counts } = await advance(db, days)
         const { token } = DEMO.wealth.connections.large
-        return { json: { days, day }, text: `${token} has the rows up to ${day}.` }
+        const { added, corrected, cancelled } = counts
+        const changes = `${added} rows added, ${corrected} corrected, ${cancelled} cancelled`
+        return {
+          json: { days, day, ...counts },
+          text: `${token} has the rows up to ${day}: ${changes}.`,
+        }
       }),
     )
 }
