@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
 import t from 'tap'
@@ -344,6 +345,8 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     await until('the free line is done', () => results.length === 1)
     const exit = once(child, 'exit')
     child.kill(signal)
+    // Nothing shows when the command has received the signal.
+    await sleep(1_000)
     await holder.query('commit')
     t.same(await exit, [null, signal])
     t.same(
