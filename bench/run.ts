@@ -16,6 +16,7 @@ import { measureGrowth } from './measurements/growth.ts'
 import { measureImport } from './measurements/import-rate.ts'
 import { measureInstances } from './measurements/instances.ts'
 import { measureOverload } from './measurements/overload.ts'
+import { measureRefresh } from './measurements/refresh.ts'
 import { measureSessions } from './measurements/sessions.ts'
 import { measureSizes } from './measurements/sizes.ts'
 import { measureTotals } from './measurements/totals.ts'
@@ -45,6 +46,9 @@ const { values: flags } = parseArgs({
     growth: flag,
     instances: flag,
     overload: flag,
+    refresh: flag,
+    /** Connections that `--refresh` refreshes each day. */
+    connections: { type: 'string', default: '20000' },
     sessions: flag,
     sizes: flag,
     citus: flag,
@@ -62,6 +66,7 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   growth: (server) => measureGrowth(server, scale),
   instances: (server) => measureInstances(server, scale),
   overload: measureOverload,
+  refresh: (server) => measureRefresh(server, flags.quick ? 2_000 : Number(flags.connections)),
   sessions: (server) => measureSessions(server, scale),
   sizes: (server) =>
     withDatabase(server, async (database) => {

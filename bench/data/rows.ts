@@ -86,23 +86,65 @@ function transaction(random: () => number, portfolio: string, assets: string[], 
 export async function* orderLines(seed: number, count: number): AsyncGenerator<Buffer> {
   const random = numbers(seed)
   for (let row = 0; row < count; row += 1) {
-    const order = {
-      id: uuid(random),
-      portfolio: uuid(random),
-      investment: uuid(random),
-      name: NAMES[row % NAMES.length],
-      isin: `ES01${String(Math.floor(random() * 1e8)).padStart(8, '0')}`,
-      currency: 'EUR',
-      assetType: row % 2 === 0 ? 'FUND' : 'STOCK',
-      titles: Number((random() * 900).toFixed(5)),
-      amount: Number((random() * 90_000).toFixed(2)),
-      total: row % 3 === 0,
-      marketer: { name: 'Puerto Valores', cif: 'A00000000' },
-      managementCompany: row % 2 === 0 ? { name: 'Faro Gestión', cif: 'B00000000' } : null,
-      completedAt: row % 4 === 3 ? null : `${dayBefore(row)}T10:00:00Z`,
-    }
-    yield Buffer.from(`${JSON.stringify(order)}\n`)
+    yield Buffer.from(`${JSON.stringify(order(random, row))}\n`)
   }
+}
+
+function order(random: () => number, row: number) {
+  return {
+    id: uuid(random),
+    portfolio: uuid(random),
+    investment: uuid(random),
+    name: NAMES[row % NAMES.length],
+    isin: `ES01${String(Math.floor(random() * 1e8)).padStart(8, '0')}`,
+    currency: 'EUR',
+    assetType: row % 2 === 0 ? 'FUND' : 'STOCK',
+    titles: Number((random() * 900).toFixed(5)),
+    amount: Number((random() * 90_000).toFixed(2)),
+    total: row % 3 === 0,
+    marketer: { name: 'Puerto Valores', cif: 'A00000000' },
+    managementCompany: row % 2 === 0 ? { name: 'Faro Gestión', cif: 'B00000000' } : null,
+    completedAt: row % 4 === 3 ? null : `${dayBefore(row)}T10:00:00Z`,
+  }
+}
+
+const CASH = ['DIVIDENDS', 'FEES', 'DEPOSIT', 'TAXES', 'INTEREST', 'UNKNOWN']
+
+function movement(random: () => number, account: string, day: string) {
+  return {
+    movementId: uuid(random),
+    accountId: account,
+    type: CASH[Math.floor(random() * CASH.length)],
+    amount: Number((random() * 2_000 - 500).toFixed(2)),
+    currency: 'EUR',
+    description: `${NAMES[Math.floor(random() * NAMES.length)]}, ${Math.floor(random() * 1e6)}`,
+    operationDateDay: day,
+    valueDateDay: day,
+  }
+}
+
+/**
+ * Generates the refresh of one connection: 13 rows. On each day, one portfolio transaction is new, and an account
+ * transaction on three of ten days.
+ */
+export function refreshLine(connection: string, seed: number, day: number): string {
+  const idOf = (list: number) => uuid(numbers(seed * 4 + list))
+  const [portfolio, account] = [idOf(0), idOf(1)]
+  // The first numbers of similar seeds are similar.
+  const randomOf = (list: number, row: number) => numbers((seed * 4 + list) * 7_919 + row * 104_729)
+  const list = <T>(rows: number, first: number, row: (index: number) => T) =>
+    Array.from({ length: rows }, (_, index) => row(first + index))
+  const line = {
+    connection,
+    portfolioTransactions: list(7, day, (row) =>
+      transaction(randomOf(2, row), portfolio, [account], 1_000 - row),
+    ),
+    accountTransactions: list(5, Math.floor(day * 0.3), (row) =>
+      movement(randomOf(3, row), account, dayBefore(1_000 - row)),
+    ),
+    transferOrders: [order(numbers(seed), 0)],
+  }
+  return `${JSON.stringify(line)}\n`
 }
 
 /** Uniform numbers from 0 to 1, by a linear congruential generator. */
