@@ -70,6 +70,13 @@ const SESSION_SETTINGS = `
   set tcp_keepalives_interval = 10;
   set tcp_keepalives_count = 3`
 
+/** Sends the statements of a pipeline that begin at the same time in one packet. */
+class BatchingSocket extends Socket {
+  override uncork(): void {
+    process.nextTick(() => super.uncork())
+  }
+}
+
 interface OpenedPool {
   pool: pg.Pool
   /** Process ids of its sessions in PostgreSQL. */
@@ -83,7 +90,7 @@ function openPool(connectionString: string, pooler: boolean, sessions?: number):
   const pool = new pg.Pool({
     connectionString,
     stream: () => {
-      const socket = new Socket()
+      const socket = new BatchingSocket()
       sockets.push(socket)
       return socket
     },

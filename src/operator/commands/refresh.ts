@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8'
 import { type Command, InvalidArgumentError } from 'commander'
 import { examples, nonEmpty, type Run } from '../command.ts'
 import { findApp } from '../database.ts'
@@ -30,6 +31,9 @@ export function addRefreshCommand(
       examples('refresh day.ndjson.gz > results.ndjson', 'refresh --app my-app -'),
     )
     .action(async (files: string[], { jobs, app }: { jobs: number; app?: string }) => {
+      // The lines leave garbage, which Node.js would collect at 200 MB. It now does so at 60 MB.
+      setFlagsFromString('--semi-space-growth-factor=1')
+      setFlagsFromString('--heap-growing-percent=30')
       const sources = await openInputs(files.length > 0 ? files : ['-'])
       await run(
         async (database, notice, { DATABASE_GENERIC_PLANS, DATABASE_PREPARE: prepare }) => {

@@ -4,7 +4,7 @@ import { OperatorError } from '../../operator-error.ts'
 import {
   LOAD_SETTINGS,
   merge,
-  presentRows,
+  mergeSql,
   type Query,
   REPLACE_SETTINGS,
   type Replacement,
@@ -126,7 +126,10 @@ async function write(
   const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
   if (replace) await client.query(REPLACE_SETTINGS)
   const compare = () => findPresent(run, query, type)
-  const merged = await merge(query, [{ type, count, all: STAGED, compare }], { dryRun, replace })
+  const merged = await merge(query, [{ type, count, all: source(type, 'import_row'), compare }], {
+    dryRun,
+    replace,
+  })
   await merged?.written
   const [counts] = merged?.counts ?? []
   if (counts) return counts
@@ -135,21 +138,25 @@ async function write(
 
 /** Finds the rows that the connection has already, in the temporary table `present_row`. */
 async function findPresent(run: Run, query: Query, type: RowType) {
+  const all = source(type, 'import_row')
   const any = await query(`select from ${type.table} where connection_id = $1::bigint limit 1`)
-  if (any.length === 0) return { present: 0, updated: 0, added: STAGED, changed: STAGED }
-  await query(`create temporary table present_row on commit drop as ${presentRows(type, STAGED)}`)
+  if (any.length === 0) return { present: 0, updated: 0, added: all, changed: all }
+  await query(`create temporary table present_row on commit drop as ${all.sql.present}`)
   const [counts] = await run<{ present: number; updated: number }>({
     text: `select count(*)::integer as present, count(*) filter (where is_changed)::integer as updated
       from present_row`,
   })
   const { present = 0, updated = 0 } = counts ?? {}
-  return { present, updated, added: present > 0 ? NEW : STAGED, changed: CHANGED }
+  const added = present > 0 ? source(type, NEW) : all
+  return { present, updated, added, changed: source(type, CHANGED) }
 }
 
-const staged = (from: string): RowSource => ({ from: `${from} i`, values: [] })
-const STAGED = staged('import_row')
+function source(type: RowType, from: string): RowSource {
+  return { sql: mergeSql(type, `${from} i`, 0), values: [] }
+}
+
 /** Rows of the input that the connection does not have, and those that differ. */
-const NEW = staged(`(
-  select i.* from import_row i left join present_row p on p.line = i.line where p.line is null)`)
-const CHANGED = staged(`(
-  select i.* from import_row i join present_row p on p.line = i.line where p.is_changed)`)
+const NEW = `(
+  select i.* from import_row i left join present_row p on p.line = i.line where p.line is null)`
+const CHANGED = `(
+  select i.* from import_row i join present_row p on p.line = i.line where p.is_changed)`

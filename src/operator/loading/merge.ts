@@ -24,16 +24,27 @@ export interface Replacement extends DateRange {
   yes?: boolean | undefined
 }
 
-/** Rows to merge, with the columns of their type and `line`. */
+/** Statements that merge rows of a source. $1 is the id of the connection, and the values of the source follow. */
+export interface MergeSql {
+  /** Selects { line, is_changed } of each row that the connection has already. */
+  present: string
+  /** The parameter after those of the source is the data version after the statement. */
+  insert: string
+  update: string
+  /** Counts the rows of the connection in a range as `present`, and those that the source lacks as `removed`. */
+  countRemovals: string
+  /** Deletes the rows of the connection in a range that the source lacks. */
+  removeOthers: string
+}
+
+/** Rows to merge. */
 export interface RowSource {
-  /** Item `i` of FROM. */
-  from: string
-  /** Its parameters, which follow $1, the id of the connection. */
+  sql: MergeSql
   values: string[]
 }
 
-/** Rows as JSON objects with the fields of the API, as one parameter. */
-export function jsonRows(type: RowType, rows: string[]): RowSource {
+/** FROM of rows as JSON objects with the fields of the API, as one parameter. */
+export function jsonRows(type: RowType): string {
   const fields = type.fields.inOrder
   const columns = fields.flatMap(({ path, members }) => {
     if (members)
@@ -44,27 +55,47 @@ export function jsonRows(type: RowType, rows: string[]): RowSource {
     return [`r."${path}" as ${columnOf(path)}`]
   })
   const types = fields.map(({ path, sqlType }) => `"${path}" ${sqlType}`)
-  return {
-    from: `(
-      select r.ordinality as line, ${columns.join(', ')}
-      from rows from (jsonb_to_recordset($2::jsonb) as (${types.join(', ')})) with ordinality r) i`,
-    values: [`[${rows.join()}]`],
-  }
+  return `(
+    select r.ordinality as line, ${columns.join(', ')}
+    from rows from (jsonb_to_recordset($2::jsonb) as (${types.join(', ')})) with ordinality r) i`
 }
 
 /**
  * Selects the rows of the connection that the source has too, each by the primary key: only this index has the
  * order. With old statistics, PostgreSQL would compare each row with each other.
  */
-const present = ({ table, key }: RowType, { from }: RowSource) => `
+const present = ({ table, key }: RowType, from: string) => `
   from ${from} cross join lateral (
     select * from ${table} t where t.connection_id = $1 and t.${key.column} >= i.${key.column}
     order by t.${key.column} limit 1) t
   where t.${key.column} = i.${key.column}`
 
-/** Selects { line, is_changed } of each row that the connection has already. */
-export function presentRows(type: RowType, rows: RowSource): string {
-  return `select i.line, ${differs(type)} as is_changed ${present(type, rows)}`
+/**
+ * Compiles the statements of a type.
+ * @param from item `i` of FROM with the columns of the type and `line`
+ * @param parameters number of values of the source
+ */
+export function mergeSql(type: RowType, from: string, parameters: number): MergeSql {
+  const { table, key, columns, hasChangeNumbers } = type
+  const next = parameters + 2
+  const all = [...columns, ...(hasChangeNumbers ? ['change_number'] : [])]
+  // NOT IN is a lookup in a hash table. NOT EXISTS can be a loop over both tables, with old statistics.
+  const isOther = `t.${key.column} not in (select i.${key.column} from ${from})`
+  const range = `and t.effective_day between $${next}::date and $${next + 1}::date`
+  const inRange = `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
+  const known = columns.includes('completed_at') ? present(type, from) : `from ${from}`
+  return {
+    present: `select i.line, ${differs(type)} as is_changed ${present(type, from)}`,
+    insert: insertFrom(type, `from ${from}`, 'now()', next),
+    // Citus supports neither MERGE nor UPDATE from a temporary table.
+    update: `
+      ${insertFrom(type, known, 'coalesce(t.completed_at, now())', next)}
+      on conflict (connection_id, ${key.column}) do update
+      set ${all.map((column) => `${column} = excluded.${column}`).join(', ')}`,
+    countRemovals: `
+      select count(*)::integer as present, (count(*) filter (where ${isOther}))::integer as removed ${inRange}`,
+    removeOthers: `delete ${inRange} and ${isOther}`,
+  }
 }
 
 const DATA_VERSION = `
@@ -145,7 +176,7 @@ export async function merge(
       const removals = { present: 0, removed: 0 }
       const [found, [removal = removals]] = await settled([
         compare(query),
-        replace ? query<typeof removals>(countRemovals(type, all), [...all.values, ...range]) : [],
+        replace ? query<typeof removals>(all.sql.countRemovals, [...all.values, ...range]) : [],
       ])
       const { present, updated } = found
       const { removed } = removal
@@ -166,9 +197,9 @@ export async function merge(
   for (const { type, all, range, added, changed, counts } of compared) {
     const numbered = ({ values }: RowSource) =>
       type.hasChangeNumbers ? [...values, String(version + 1n)] : values
-    if (counts.inserted > 0) write(insertRows(type, added), numbered(added))
-    if (counts.updated > 0) write(updateRows(type, changed), numbered(changed))
-    if (counts.removed > 0) write(removeOthers(type, all), [...all.values, ...range])
+    if (counts.inserted > 0) write(added.sql.insert, numbered(added))
+    if (counts.updated > 0) write(changed.sql.update, numbered(changed))
+    if (counts.removed > 0) write(all.sql.removeOthers, [...all.values, ...range])
   }
   const newest = writes.length > 0 ? query<typeof connection>(DATA_VERSION) : [connection]
   const written = settled([newest, ...writes]).then(([[after]]) => after?.dataVersion ?? '')
@@ -188,32 +219,18 @@ export async function settled<T extends unknown[]>(
   return results as T
 }
 
-/** Inserts new rows. The parameter after those of the source is the data version after the statement. */
-function insertRows(type: RowType, rows: RowSource): string {
-  return insert(type, rows, `from ${rows.from}`, 'now()')
-}
-
-/** Updates rows that the connection has. Citus supports neither MERGE nor UPDATE from a temporary table. */
-function updateRows(type: RowType, rows: RowSource): string {
-  const columns = [...type.columns, ...(type.hasChangeNumbers ? ['change_number'] : [])]
-  const isOrder = type.columns.includes('completed_at')
-  return `
-    ${insert(type, rows, isOrder ? present(type, rows) : `from ${rows.from}`, 'coalesce(t.completed_at, now())')}
-    on conflict (connection_id, ${type.key.column}) do update
-    set ${columns.map((column) => `${column} = excluded.${column}`).join(', ')}`
-}
-
-function insert(type: RowType, { values }: RowSource, from: string, completion: string): string {
-  // The change number of a row: the version after the statement, and its line (migration 0002).
-  const version = `$${values.length + 2}::bigint`
+function insertFrom(type: RowType, from: string, completion: string, next: number): string {
   const columns = ['connection_id', ...type.columns]
   const selected = type.columns.map((column) =>
     column === 'completed_at'
       ? `case when ${isAbsent} then ${completion} else i.completed_at end`
       : `i.${column}`,
   )
-  if (type.hasChangeNumbers) columns.push('change_number')
-  if (type.hasChangeNumbers) selected.push(`${version} << 31 | i.line`)
+  if (type.hasChangeNumbers) {
+    // The change number of a row: the version after the statement, and its line (migration 0002).
+    columns.push('change_number')
+    selected.push(`$${next}::bigint << 31 | i.line`)
+  }
   return `
     insert into ${type.table} (${columns.join(', ')})
     select $1::bigint, ${selected.join(', ')} ${from}`
@@ -225,29 +242,6 @@ const isAbsent = `i.completed_at = '${COMPLETION_ABSENT}'`
 /** Parameters of a range, which follow those of the source. Orders have no effective date. */
 function rangeValues({ hasChangeNumbers }: RowType, { from, to }: DateRange): string[] {
   return hasChangeNumbers ? [from ?? '-infinity', to ?? 'infinity'] : []
-}
-
-/** Counts the rows of the connection in a range as `present`, and those that the source lacks as `removed`. */
-function countRemovals(type: RowType, rows: RowSource): string {
-  return `
-    select count(*)::integer as present,
-      (count(*) filter (where ${isOther(type, rows)}))::integer as removed ${inRange(type, rows)}`
-}
-
-/** Deletes the rows of the connection in a range that the source lacks. */
-function removeOthers(type: RowType, rows: RowSource): string {
-  return `delete ${inRange(type, rows)} and ${isOther(type, rows)}`
-}
-
-/** NOT IN is a lookup in a hash table. NOT EXISTS can be a loop over both tables, with old statistics. */
-function isOther({ key }: RowType, { from }: RowSource): string {
-  return `t.${key.column} not in (select i.${key.column} from ${from})`
-}
-
-function inRange({ table, hasChangeNumbers }: RowType, { values }: RowSource): string {
-  const first = values.length + 2
-  const range = `and t.effective_day between $${first}::date and $${first + 1}::date`
-  return `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
 }
 
 /** Compares every digit: 1.0 equals 1.00 with `=`, but has another scale. */

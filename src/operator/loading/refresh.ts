@@ -9,14 +9,17 @@ import {
   type ListRows,
   LOAD_SETTINGS,
   MergeRejected,
+  type MergeSql,
   merge,
-  presentRows,
+  mergeSql,
   type Query,
   REPLACE_SETTINGS,
+  type RowSource,
   runInOrder,
   settled,
 } from './merge.ts'
 import { type JsonList, type Refresh, RefreshReader } from './refresh-reader.ts'
+import { rowTypes } from './row-types.ts'
 import { readBlocks, type Source } from './source.ts'
 
 /** Limit of a line. A larger history comes by `import`. */
@@ -205,24 +208,31 @@ async function write(
   return { dataVersion, ...Object.fromEntries(counts) }
 }
 
+const sqlOf = new Map(
+  Object.values(rowTypes).map((type) => [type, mergeSql(type, jsonRows(type), 1)]),
+)
+
 function listRows({ type, rows }: JsonList): ListRows {
-  const all = jsonRows(type, rows)
+  const source = (some: string[]): RowSource => ({
+    sql: sqlOf.get(type) as MergeSql,
+    values: [`[${some.join()}]`],
+  })
+  const all = source(rows)
   return {
     type,
     count: rows.length,
     all,
     compare: async (query) => {
       type Present = { line: string; is_changed: boolean }
-      const present = await query<Present>(presentRows(type, all), all.values)
+      const present = await query<Present>(all.sql.present, all.values)
       const known = new Set(present.map(({ line }) => Number(line) - 1))
-      const added = rows.filter((_, index) => !known.has(index))
       const changed = present.filter(({ is_changed }) => is_changed)
       const rowOf = ({ line }: Present) => rows[Number(line) - 1] ?? ''
       return {
         present: present.length,
         updated: changed.length,
-        added: jsonRows(type, added),
-        changed: jsonRows(type, changed.map(rowOf)),
+        added: source(rows.filter((_, index) => !known.has(index))),
+        changed: source(changed.map(rowOf)),
       }
     },
   }
