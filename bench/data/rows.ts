@@ -124,18 +124,17 @@ function movement(random: () => number, account: string, day: string) {
 }
 
 /**
- * Generates the refresh of one connection: 13 rows. On each day, one portfolio transaction is new, and an account
- * transaction on three of ten days.
+ * Generates the lists of one connection for a refresh: 13 rows. On each day, one portfolio transaction is new, and an
+ * account transaction on three of ten days.
  */
-export function refreshLine(connection: string, seed: number, day: number): string {
+export function refreshLists(seed: number, day: number) {
   const idOf = (list: number) => uuid(numbers(seed * 4 + list))
   const [portfolio, account] = [idOf(0), idOf(1)]
   // The first numbers of similar seeds are similar.
   const randomOf = (list: number, row: number) => numbers((seed * 4 + list) * 7_919 + row * 104_729)
   const list = <T>(rows: number, first: number, row: (index: number) => T) =>
     Array.from({ length: rows }, (_, index) => row(first + index))
-  const line = {
-    connection,
+  return {
     portfolioTransactions: list(7, day, (row) =>
       transaction(randomOf(2, row), portfolio, [account], 1_000 - row),
     ),
@@ -144,7 +143,6 @@ export function refreshLine(connection: string, seed: number, day: number): stri
     ),
     transferOrders: [order(numbers(seed), 0)],
   }
-  return `${JSON.stringify(line)}\n`
 }
 
 /** Uniform numbers from 0 to 1, by a linear congruential generator. */

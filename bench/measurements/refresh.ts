@@ -15,7 +15,8 @@ import {
   settle,
 } from '../data/data-set.ts'
 import { type BenchDatabase, type PostgresServer, withDatabase } from '../data/database.ts'
-import { refreshLine } from '../data/rows.ts'
+import { fillRefreshed } from '../data/refreshed.ts'
+import { refreshLists } from '../data/rows.ts'
 import { generateLoad, type LoadResult } from '../load/load-generator.ts'
 import { dailySyncs } from '../load/loads.ts'
 import { percentile } from '../load/statistics.ts'
@@ -26,7 +27,9 @@ import { startService } from '../servers/targets.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/operator/main.ts')
 const LOAD_MS = 10_000
-/** Connections of a line that few others refresh meanwhile. */
+/** Number of connections above which SQL writes the first rows. */
+const MOST = 100_000
+/** Clients that run their daily sync meanwhile. */
 const CLIENTS = 4
 
 /**
@@ -37,15 +40,19 @@ export async function measureRefresh(server: PostgresServer, connections: number
   return withDatabase(server, async (database) => {
     await fillSmall(database.owner)
     await addConnections(database, connections)
-    const parts = [
-      await run(database, 'first refresh: all rows new', connections, 0),
-      await run(database, 'day 1: one of ten rows new', connections, 1),
-    ]
+    const parts: (string | number | undefined)[][] = []
+    if (connections > MOST) {
+      const numbers = Array.from({ length: connections }, (_, index) => keyOf(numberOf(index)))
+      await fillRefreshed(database.owner, numbers)
+    } else parts.push(await run(database, 'first refresh: all rows new', connections, 0))
     await settle(database.owner)
-    parts.push(
-      await run(database, 'day 2: one of ten rows new', connections, 2),
-      await run(database, 'day 2 again: no row new', connections, 2),
-    )
+    const size = await sizeOf(database)
+    parts.push(await run(database, 'a day: one of ten rows new', connections, 1))
+    const sizes = [size, await sizeOf(database)]
+    if (connections <= MOST) parts.push(await run(database, 'the same lines again', connections, 1))
+    const begin = performance.now()
+    await database.owner.query('vacuum')
+    const vacuum = ((performance.now() - begin) / 1000).toFixed(1)
     const columns = [
       `Refreshes of ${connections.toLocaleString('en')} connections`,
       ...[
@@ -57,8 +64,17 @@ export async function measureRefresh(server: PostgresServer, connections: number
         'peak MB',
       ],
     ]
-    return `${table(columns, parts)}\n\n${await measureReaders(database, connections)}`
+    const [before, after] = sizes.map((bytes) => `${digits(bytes / 2 ** 20)} MiB`)
+    const sentence = `The database grew from ${before} to ${after} on the day. VACUUM took ${vacuum} s.`
+    return [table(columns, parts), sentence, await measureReaders(database, connections)].join(
+      '\n\n',
+    )
   })
+}
+
+async function sizeOf({ owner }: BenchDatabase): Promise<number> {
+  const { rows } = await owner.query('select pg_database_size(current_database())::float8 as size')
+  return rows[0].size
 }
 
 /** Numbers of the connections follow those of the data set. */
@@ -111,8 +127,10 @@ async function refresh({ ownerUrl }: BenchDatabase, connections: number, day: nu
   function* lines() {
     for (let from = 0; from < connections; from += 10)
       yield Array.from({ length: Math.min(10, connections - from) }, (_, i) =>
-        refreshLine(keyOf(numberOf(from + i)), from + i, day),
-      ).join('')
+        JSON.stringify({ connection: keyOf(numberOf(from + i)), ...refreshLists(from + i, day) }),
+      )
+        .join('\n')
+        .concat('\n')
   }
   const exit = once(child, 'exit')
   const begin = performance.now()
