@@ -291,7 +291,7 @@ async function deleteFrom(file: string, run: Run, appName: string | undefined): 
   const inputs = await openInputs([file])
   await run(async ({ db, pool, signal }, notice) => {
     const app = appName === undefined ? undefined : await findApp(db, appName)
-    const onProgress = progressOf(notice, 'deleted')
+    const onProgress = progressOf(notice, 'connection', 'deleted')
     let deleted = NONE_DELETED
     let given = 0
     const remove = async (ids: Set<string>) => {

@@ -273,11 +273,6 @@ export async function* readChunks(path: string): AsyncGenerator<Buffer> {
   }
 }
 
-/** A source and its size; undefined for a pipe. */
-export interface Input extends Source {
-  bytes: number | undefined
-}
-
 export const READ_ONCE = 'Standard input (-) can be read only once.'
 
 /**
@@ -285,21 +280,20 @@ export const READ_ONCE = 'Standard input (-) can be read only once.'
  * @param paths `-` is standard input
  * @throws OperatorError for the first file that cannot be read
  */
-export async function openInputs(paths: string[]): Promise<Input[]> {
+export async function openInputs(paths: string[]): Promise<Source[]> {
   if (paths.filter((path) => path === '-').length > 1) {
     throw new UsageError(READ_ONCE)
   }
   return await Promise.all(paths.map(openInput))
 }
 
-async function openInput(path: string): Promise<Input> {
-  if (path === '-') return { name: 'standard input', chunks: process.stdin, bytes: undefined }
+async function openInput(path: string): Promise<Source> {
+  if (path === '-') return { name: 'standard input', chunks: process.stdin }
   try {
     await access(path, constants.R_OK)
-    const stats = await stat(path)
-    if (stats.isDirectory())
+    if ((await stat(path)).isDirectory())
       throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
-    return { name: path, chunks: readChunks(path), bytes: stats.isFile() ? stats.size : undefined }
+    return { name: path, chunks: readChunks(path) }
   } catch (error) {
     const sentence = FILE_ERRORS[(error as NodeJS.ErrnoException).code ?? '']
     throw sentence === undefined ? error : new OperatorError(`${escaped(path)}: ${sentence}.`)

@@ -17,7 +17,7 @@ interface Problem {
 interface StageOptions {
   format: Format
   range: DateRange
-  onRows: (rows: number) => void
+  onRows: ((rows: number) => void) | undefined
   signal: AbortSignal | undefined
 }
 
@@ -74,7 +74,7 @@ export class StagedInput {
       const lines = isCsv ? csvAsJson({ ...source, chunks: text }, this.#type.fields) : text
       for await (const block of wholeLines(lines)) {
         for (const line of linesOf(block)) this.#read(block, line, range)
-        onRows(this.rows)
+        onRows?.(this.rows)
         yield this.#reader.takeCopyText()
       }
     }
