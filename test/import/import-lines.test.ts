@@ -197,7 +197,6 @@ t.test('File compressed by gzip: read; a damaged one is rejected', async (t) => 
 })
 
 t.test('Compressed file of several megabytes: every byte', async (t) => {
-  // Each chunk of a file overwrites the last one, while gunzip may still read it.
   const text = `{"a":"${randomBytes(4_000_000).toString('hex')}"}\n`
   const path = `${t.testdir()}/rows.ndjson.gz`
   await writeFile(path, gzipSync(text, { level: 1 }))
@@ -242,20 +241,13 @@ t.test('Other compression, encoding or format: rejected with advice', async (t) 
     [Buffer.from('fd377a585a0000042c', 'hex'), /^rows\.ndjson is compressed by xz: .*xz -dc/],
     [gzipSync('rows'.padEnd(257, '\0').concat('ustar\0')), /^rows\.ndjson is a tar archive: /],
     [Buffer.from('rows'.padEnd(257, '\0').concat('ustar  \0')), /^rows\.ndjson is a tar archive: /],
-    [
-      Buffer.alloc(4096),
-      /^rows\.ndjson is damaged, because it starts with zero bytes: copy or export it again\.$/,
-    ],
     [Buffer.from('%PDF-1.7\n'), /^rows\.ndjson is a PDF document: /],
     [Buffer.from('\n<!DOCTYPE html>\n<html>'), /^rows\.ndjson is HTML or XML, such as an error/],
-    [Buffer.from('fffe00007b000000', 'hex'), /^rows\.ndjson is UTF-32: .*iconv -f UTF-32/],
-    [Buffer.from('0000feff0000007b', 'hex'), /^rows\.ndjson is UTF-32: .*iconv -f UTF-32/],
-    [Buffer.from(`\ufeff${one}`, 'utf16le'), /^rows\.ndjson is UTF-16: .*iconv/],
-    [Buffer.from(`\ufeff${one}`, 'utf16le').swap16(), /^rows\.ndjson is UTF-16: .*iconv/],
-    [Buffer.from(one, 'utf16le'), /is probably UTF-16LE: .*iconv -f UTF-16LE.* zero bytes/],
-    [Buffer.from(one, 'utf16le').swap16(), /is probably UTF-16BE: .*iconv -f UTF-16BE/],
-    [Buffer.from('7b00000022000000', 'hex'), /is probably UTF-32LE: .*iconv -f UTF-32LE/],
-    [Buffer.from('0000007b00000022', 'hex'), /is probably UTF-32BE: .*iconv -f UTF-32BE/],
+    [Buffer.from(`\ufeff${one}`, 'utf16le'), /^rows\.ndjson is UTF-16 .*iconv -f UTF-16/],
+    [Buffer.from(`\ufeff${one}`, 'utf16le').swap16(), /^rows\.ndjson is UTF-16 .*iconv -f UTF-16/],
+    [Buffer.from(one, 'utf16le'), /^rows\.ndjson is UTF-16 or damaged: /],
+    [Buffer.from(one, 'utf16le').swap16(), /^rows\.ndjson is UTF-16 or damaged: /],
+    [Buffer.alloc(4096), /^rows\.ndjson is UTF-16 or damaged: .*, or export it again\.$/],
   ]
   for (const [file, message] of forms)
     await t.rejects(read(file), { name: 'OperatorError', message })

@@ -257,7 +257,7 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
       ['connection', 'create', '--app', 'taken', '--token-file', tokenFile('taken-token')],
       'A connection with this token exists already: a token is unique in the whole database.',
     ],
-    [[...into, 'no-such-file'], 'no-such-file: there is no such file.'],
+    [[...into, 'no-such-file'], 'no-such-file: no such file or directory.'],
     [[...into, tmpdir()], `${tmpdir()} is a folder: name the files in it.`],
     [
       ['import', 'transfer-orders', '--token-file', tokenFile('no-such'), '-'],
@@ -279,7 +279,7 @@ t.test('Control and bidirectional characters: escaped in messages, text and JSON
   const named = await call('token', 'list', '--app', 'a\u001b[2J\u202e\u009bb')
   t.match(named, { code: 1, stderr: 'There is no app a\\u001b[2J\\u202e\\u009bb: ' })
   const file = await call('import', 'transfer-orders', '--connection', '5', 'a\r\nb\u2066')
-  t.match(file, { code: 1, stderr: 'a\\u000d\\u000ab\\u2066: there is no such file.\n' })
+  t.match(file, { code: 1, stderr: 'a\\u000d\\u000ab\\u2066: no such file or directory.\n' })
   const name = 'right\u202eleft'
   t.match(await call('app', 'create', name), { code: 0, stdout: /^The app right\\u202eleft is/ })
   const { json } = await call('connection', 'create', '--app', name, '--json')

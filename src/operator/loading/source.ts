@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { access, constants, open, stat } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { access, constants, stat } from 'node:fs/promises'
 import { pipeline, Readable } from 'node:stream'
+import { getSystemErrorMessage } from 'node:util'
 import { createGunzip } from 'node:zlib'
 import { OperatorError } from '../../operator-error.ts'
 import { UsageError } from '../errors.ts'
@@ -14,51 +16,24 @@ export interface Source {
   chunks: AsyncIterable<Buffer>
 }
 
-const GZIP = [0x1f, 0x8b]
-
-type Bytes = (number | undefined)[]
-
-const ZIP = [0x50, 0x4b, 0x03, 0x04]
-/** First entries of workbooks of Excel and LibreOffice. A zip archive has the name at byte 30. */
-const WORKBOOK_ENTRIES = ['[Content_Types].xml', '_rels/', 'docProps/', 'xl/', 'mimetype']
-const TAR = 'a tar archive: give the files in it'
 const WORKBOOK = 'a workbook: save its sheet as CSV in UTF-8, and use `--format csv`'
 
-/**
- * First bytes of files that are not UTF-8 text, and advice. Undefined stands for any byte. UTF-32
- * starts like UTF-16.
- */
-const OTHER_FORMATS: [Bytes, string][] = [
-  [[0x28, 0xb5, 0x2f, 0xfd], 'compressed by zstd: give the output of `zstd -dc`'],
-  [[0x42, 0x5a, 0x68], 'compressed by bzip2: give the output of `bzip2 -dc`'],
-  [[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0], 'compressed by xz: give the output of `xz -dc`'],
-  ...WORKBOOK_ENTRIES.map((name): [Bytes, string] => [
-    [...ZIP, ...bytesAt(30 - ZIP.length, name)],
-    WORKBOOK,
-  ]),
-  [[0xd0, 0xcf, 0x11, 0xe0], WORKBOOK],
-  [ZIP, 'a zip archive: give the files in it'],
-  [bytesAt(257, 'ustar\0'), TAR],
-  [bytesAt(257, 'ustar  \0'), TAR],
-  [bytesAt(0, '%PDF'), 'a PDF document: export its rows as newline-delimited JSON or CSV'],
-  [[0, 0, 0, 0], 'damaged, because it starts with zero bytes: copy or export it again'],
-  [[0xff, 0xfe, 0, 0], utf('32')],
-  [[0, 0, 0xfe, 0xff], utf('32')],
-  [[0xff, 0xfe], utf('16')],
-  [[0xfe, 0xff], utf('16')],
-  [[undefined, 0, 0, 0], `probably ${utf('32LE')} (it has zero bytes)`],
-  [[0, 0, 0], `probably ${utf('32BE')} (it has zero bytes)`],
-  [[undefined, 0], `probably ${utf('16LE')} (it has zero bytes)`],
-  [[0], `probably ${utf('16BE')} (it has zero bytes)`],
+/** First bytes of files that are not UTF-8 text, as Latin-1, and advice. */
+const OTHER_FORMATS: [RegExp, string][] = [
+  [/^\x28\xb5\x2f\xfd/, 'compressed by zstd: give the output of `zstd -dc`'],
+  [/^BZh/, 'compressed by bzip2: give the output of `bzip2 -dc`'],
+  [/^\xfd7zXZ/, 'compressed by xz: give the output of `xz -dc`'],
+  // Excel and LibreOffice: a zip archive has the name of its first entry at byte 30.
+  [/^PK[^ -~]{2}.{26}(?:\[Content_Types\]|_rels\/|docProps\/|xl\/|mimetype)/s, WORKBOOK],
+  [/^\xd0\xcf.\xe0/, WORKBOOK],
+  [/^PK[^ -~]{2}/, 'a zip archive: give the files in it'],
+  [/^.{257}ustar {0,2}\0/s, 'a tar archive: give the files in it'],
+  [/^%PDF/, 'a PDF document: export its rows as newline-delimited JSON or CSV'],
+  [
+    /^\xff\xfe|^\xfe\xff|^.{0,3}\0/s,
+    'UTF-16 or damaged: give the output of `iconv -f UTF-16 -t UTF-8`, or export it again',
+  ],
 ]
-
-function bytesAt(offset: number, text: string): Bytes {
-  return [...Array(offset), ...Buffer.from(text)]
-}
-
-function utf(form: string): string {
-  return `UTF-${form}: give the output of \`iconv -f UTF-${form} -t UTF-8\``
-}
 
 /** First characters of texts in neither format. jq before 1.7 rounds numbers. */
 const OTHER_IN_BOTH: [RegExp, string][] = [
@@ -104,12 +79,12 @@ export async function* plainText(
       yield start
       yield* { [Symbol.asyncIterator]: () => iterator }
     }
-    const beginsWith = (bytes: (number | undefined)[]) =>
-      bytes.every((byte, at) => byte === undefined || start[at] === byte)
-    if (beginsWith(GZIP)) return yield* plainText({ name, chunks: decompress(name, all()) }, format)
+    if (start[0] === 0x1f && start[1] === 0x8b)
+      return yield* plainText({ name, chunks: decompress(name, all()) }, format)
+    const bytes = start.toString('latin1')
     const text = start.toString().replace(/^\ufeff/, '')
     const other =
-      OTHER_FORMATS.find(([bytes]) => beginsWith(bytes)) ??
+      OTHER_FORMATS.find(([pattern]) => pattern.test(bytes)) ??
       OTHER_TEXTS[format].find(([pattern]) => pattern.test(text))
     if (other) throw new OperatorError(`${escaped(name)} is ${other[1]}.`)
     yield* all()
@@ -126,13 +101,9 @@ const EXPANDED_BYTES = 4 * 1024 * 1024
 /** @throws OperatorError if the bytes are damaged, or expand without end */
 async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let expanded = 0
-  // A source may overwrite its chunk while gunzip still reads it.
-  const copies = async function* () {
-    for await (const chunk of chunks) yield Buffer.from(chunk)
-  }
   const gunzip = createGunzip()
   try {
-    for await (const chunk of pipeline(Readable.from(copies()), gunzip, () => {})) {
+    for await (const chunk of pipeline(Readable.from(chunks), gunzip, () => {})) {
       expanded += chunk.length
       if (expanded > EXPANDED_BYTES && expanded > MAXIMUM_EXPANSION * gunzip.bytesWritten)
         throw new OperatorError(
@@ -160,8 +131,8 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
  * Cuts the chunks of a source into blocks of whole lines, without a byte order mark. Every line ends
- * with a line break, the last one too. A block may share the memory of its chunk, which may be reused
- * for the next chunk. Buffers at most one line; of a line that is too long, little over the limit.
+ * with a line break, the last one too.
+ * Buffers at most one line; of a line that is too long, little over the limit.
  */
 export async function* wholeLines(
   chunks: AsyncIterable<Buffer>,
@@ -172,7 +143,7 @@ export async function* wholeLines(
   let isFirst = true
   const keep = (bytes: Buffer) => {
     if (bytes.length === 0 || restBytes > maximum) return
-    rest.push(Buffer.from(bytes.subarray(0, maximum + 1 - restBytes)))
+    rest.push(bytes.subarray(0, maximum + 1 - restBytes))
     restBytes += rest.at(-1)?.length ?? 0
   }
   const block = (bytes: Buffer) => {
@@ -258,19 +229,8 @@ export async function* readBlocks(
 
 const CHUNK_BYTES = 256 * 1024
 
-/** Reads a file into one buffer: each chunk is overwritten by the next one. */
 export async function* readChunks(path: string): AsyncGenerator<Buffer> {
-  const file = await open(path)
-  const buffer = Buffer.allocUnsafe(CHUNK_BYTES)
-  try {
-    for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES)
-      if (bytesRead === 0) return
-      yield buffer.subarray(0, bytesRead)
-    }
-  } finally {
-    await file.close()
-  }
+  yield* createReadStream(path, { highWaterMark: CHUNK_BYTES })
 }
 
 export const READ_ONCE = 'Standard input (-) can be read only once.'
@@ -289,21 +249,13 @@ export async function openInputs(paths: string[]): Promise<Source[]> {
 
 async function openInput(path: string): Promise<Source> {
   if (path === '-') return { name: 'standard input', chunks: process.stdin }
-  try {
-    await access(path, constants.R_OK)
-    if ((await stat(path)).isDirectory())
-      throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
-    return { name: path, chunks: readChunks(path) }
-  } catch (error) {
-    const sentence = FILE_ERRORS[(error as NodeJS.ErrnoException).code ?? '']
-    throw sentence === undefined ? error : new OperatorError(`${escaped(path)}: ${sentence}.`)
-  }
+  const info = await stat(path).catch(unreadable)
+  if (info.isDirectory())
+    throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
+  await access(path, constants.R_OK).catch(unreadable)
+  return { name: path, chunks: readChunks(path) }
 }
 
-const FILE_ERRORS: Record<string, string> = {
-  ENOENT: 'there is no such file',
-  ENOTDIR: 'there is no such file',
-  EACCES: 'you may not read this file',
-  ELOOP: 'its symbolic links form a loop',
-  ENAMETOOLONG: 'the file name is too long',
+function unreadable({ errno = 0, path }: NodeJS.ErrnoException): never {
+  throw new OperatorError(`${escaped(`${path}`)}: ${getSystemErrorMessage(errno)}.`)
 }
