@@ -66,16 +66,15 @@ t.test('Invalid decimal as a string: rejected', async (t) => {
   t.same(actual, expected)
 })
 
-t.test('Invisible character in a rejected value or name: escaped, and named', async (t) => {
-  const bom = (text: string) => `${text} (\\ufeff is the byte order mark)`
+t.test('Invisible character in a rejected value or name: escaped', async (t) => {
   const [actual, expected] = await report('portfolio-transactions', [
     [
       portfolioLine(1, '"amount":"1\u00a0234.50"'),
-      'amount: a number such as 1234.50 is expected, not "1\\u00a0234.50" (\\u00a0 is the no-break space)',
+      'amount: a number such as 1234.50 is expected, not "1\\u00a0234.50"',
     ],
     [
       portfolioLine(2, '"amount":"1\u202f234.50"'),
-      'amount: a number such as 1234.50 is expected, not "1\\u202f234.50" (\\u202f is the narrow no-break space)',
+      'amount: a number such as 1234.50 is expected, not "1\\u202f234.50"',
     ],
     [
       portfolioLine(3, '"amount":" 1\u2009\u200b\u0085"'),
@@ -83,7 +82,7 @@ t.test('Invisible character in a rejected value or name: escaped, and named', as
     ],
     [
       portfolioLine(4).replace('"BUY"', '"\ufeffBUY"'),
-      `type: ${bom('"\\ufeffBUY"')} is not in the list; the closest is BUY`,
+      'type: "\\ufeffBUY" is not in the list; the closest is BUY',
     ],
     [
       portfolioLine(5, '"amount\u00a0":1'),
@@ -95,7 +94,7 @@ t.test('Invisible character in a rejected value or name: escaped, and named', as
   const csv = { format: 'csv' } as const
   const cells = `\ufeff${uuid(1)},${uuid(0)},BUY,2024-02-29`
   t.same(await problems('portfolio-transactions', `${names}\n${cells}`, csv), [
-    `2: transactionId: a UUID is expected, not ${bom(`"\\ufeff${uuid(1)}"`)}`,
+    `2: transactionId: a UUID is expected, not "\\ufeff${uuid(1)}"`,
   ])
   t.same(await problems('portfolio-transactions', `${names},\ufeffprice\n`, csv), [
     '1: \\ufeffprice: there is no such field; the closest is price',

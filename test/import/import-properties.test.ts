@@ -12,7 +12,7 @@ function problemsOf(line: string): string[] {
   const reader = new RowReader(rowTypes['portfolio-transactions'], (reason) =>
     problems.push(reason),
   )
-  reader.read(Buffer.from(`${line}\n`), 0, 1, {})
+  reader.read(Buffer.from(`${line}\n`), 1, {})
   return problems
 }
 

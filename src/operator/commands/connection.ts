@@ -21,7 +21,7 @@ import {
   NONE_DELETED,
 } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
-import { type NumberedLine, openInputs, readBlocks } from '../loading/source.ts'
+import { type Line, openInputs, readBlocks } from '../loading/source.ts'
 import { escaped, pluralize, printable, progressOf, table } from '../output.ts'
 
 type Stdout = (text: string) => Promise<boolean>
@@ -68,7 +68,7 @@ function addCreate(connection: Command, run: Run, stdout: Stdout): void {
         const inputs = await openInputs([stream === true ? '-' : stream])
         return await run(async (database, notice) => {
           const app = await findApp(database.db, name)
-          const lines = readBlocks(inputs, database.signal)
+          const lines = readBlocks(inputs, { signal: database.signal })
           const done = await createStream(database, { appId: app.id, lines, stdout })
           const failed = done.failed > 0 ? `, ${pluralize(done.failed, 'line')} failed` : ''
           notice(`${pluralize(done.created, 'connection')} created${failed}.`)
@@ -128,7 +128,7 @@ async function createStream(
   return done
 }
 
-function readNew({ place, bytes, problem }: NumberedLine) {
+function readNew({ place, bytes, problem }: Line) {
   try {
     if (problem) throw new InvalidArgumentError(problem)
     const members: unknown = JSON.parse(String(bytes))
@@ -299,7 +299,7 @@ async function deleteFrom(file: string, run: Run, appName: string | undefined): 
       deleted = addCounts(deleted, await deleteConnections(db, [...ids].sort(byKey)))
       onProgress(deleted.connections)
     }
-    for await (const block of readBlocks(inputs, signal)) {
+    for await (const block of readBlocks(inputs, { signal })) {
       let ids = new Set<string>()
       for (const { bytes } of block) {
         given += 1

@@ -22,9 +22,25 @@ function isDigit(byte: number | undefined): boolean {
 /** Problem of a line that ends as in files of old Macintosh systems. */
 export const CR_ALONE = 'a line must end with LF or CRLF, not with CR alone'
 
-/** The line is not JSON. The message names the error and its position. */
-export class NotJson extends Error {
-  override name = 'NotJson'
+/** The line is not JSON: jsonProblem() explains it. */
+export class NotJson extends Error {}
+
+/** The scanner cannot read on after an object or array that is not expected. */
+export class UnexpectedValue extends Error {}
+
+export function requireScalar({ type }: Value): void {
+  if (type === 'object' || type === 'array') throw new UnexpectedValue()
+}
+
+/** Explains why a line is not JSON. V8 names the position from 0. */
+export function jsonProblem(line: Buffer): string {
+  const text = line.toString().replace(/\r?\n$/, '')
+  if (text.includes('\r')) return CR_ALONE
+  try {
+    return `unexpected ${typeof JSON.parse(text)}`
+  } catch (error) {
+    return visible((error as SyntaxError).message.replace(/ \(line \d+ column \d+\)$/, ''))
+  }
 }
 
 export interface Value {
@@ -46,10 +62,7 @@ export function describe(value: Value): string {
   if (value.type === 'object' || value.type === 'array') return `an ${value.type}`
   const text = textOf(value)
   const short = text.length > 40 ? `${text.slice(0, 40)}…` : text
-  if (value.type !== 'string') return short
-  const named = [...short].find((character) => INVISIBLE_NAMES[character])
-  const note = named ? ` (${visible(named)} is ${INVISIBLE_NAMES[named]})` : ''
-  return visible(JSON.stringify(short)) + note
+  return value.type === 'string' ? visible(JSON.stringify(short)) : short
 }
 
 /** Escapes all characters that a reader cannot see, except the space. */
@@ -58,12 +71,6 @@ export function visible(text: string): string {
 }
 
 const INVISIBLE = /(?! )[\p{C}\p{Z}]/gu
-
-const INVISIBLE_NAMES: Record<string, string> = {
-  '\u00a0': 'the no-break space',
-  '\u202f': 'the narrow no-break space',
-  '\ufeff': 'the byte order mark',
-}
 
 const WORDS: [Buffer, Value['type']][] = [
   [Buffer.from('null'), 'null'],
@@ -76,7 +83,7 @@ const WORDS: [Buffer, Value['type']][] = [
 /**
  * Reads a line of JSON (RFC 8259) token by token, without creating strings. JSON.parse rounds numbers
  * and hides duplicate members. A library that does neither (lossless-json) reached 0.6 of the speed.
- * Every method except `start` and `atEnd` throws NotJson if the line is not JSON.
+ * Every method except `start` and `atEnd` throws NotJson.
  */
 export class JsonScanner {
   /** The last value. The scanner reuses this object. */
@@ -89,13 +96,11 @@ export class JsonScanner {
   }
   #bytes: Buffer = Buffer.alloc(0)
   #at = 0
-  #lineStart = 0
 
   /** Goes to the start of a line of UTF-8. The line must end with a line break. */
-  start(bytes: Buffer, at: number): void {
-    this.#bytes = bytes
-    this.#at = at
-    this.#lineStart = at
+  start(line: Buffer): void {
+    this.#bytes = line
+    this.#at = 0
   }
 
   /** True if the rest of the line is blank. */
@@ -104,9 +109,7 @@ export class JsonScanner {
   }
 
   expectEnd(): void {
-    if (this.atEnd()) return
-    if (this.#bytes[this.#at - 1] === RETURN) throw new NotJson(CR_ALONE)
-    throw this.#unexpected('nothing more is expected after the object')
+    if (!this.atEnd()) throw new NotJson()
   }
 
   /** Reads the closing brace directly after an opening one. */
@@ -118,7 +121,7 @@ export class JsonScanner {
   hasMoreMembers(): boolean {
     if (this.#take(COMMA)) return true
     if (this.#take(CLOSING_BRACE)) return false
-    throw this.#unexpected('a comma or a closing brace is expected')
+    throw new NotJson()
   }
 
   /** Reads the closing bracket directly after an opening one. */
@@ -130,7 +133,7 @@ export class JsonScanner {
   hasMoreElements(): boolean {
     if (this.#take(COMMA)) return true
     if (this.#take(CLOSING_BRACKET)) return false
-    throw this.#unexpected('a comma or a closing bracket is expected')
+    throw new NotJson()
   }
 
   /** Index of the next byte. */
@@ -147,9 +150,7 @@ export class JsonScanner {
 
   /** Reads any member name and its colon. */
   readName(): string {
-    if (this.#next() !== QUOTE) {
-      throw this.#unexpected('the name of a field, in double quotes, is expected')
-    }
+    if (this.#next() !== QUOTE) throw new NotJson()
     this.#string()
     this.#expectColon()
     return textOf(this.value)
@@ -165,7 +166,7 @@ export class JsonScanner {
   }
 
   #expectColon(): void {
-    if (!this.#take(COLON)) throw this.#unexpected('a colon is expected')
+    if (!this.#take(COLON)) throw new NotJson()
   }
 
   #string(): void {
@@ -177,27 +178,21 @@ export class JsonScanner {
         escaped = true
         end += 1
       }
-      if ((bytes[end] ?? 0) < 0x20) throw this.#brokenString(end)
+      if ((bytes[end] ?? 0) < 0x20) throw new NotJson()
       end += 1
     }
     this.#set('string', at + 1, end)
     this.#at = end + 1
-    if (escaped) this.#unescape(at)
-  }
-
-  #brokenString(at: number): NotJson {
-    const isLineEnd = this.#bytes[at] === LINE_BREAK
-    const expectation = isLineEnd ? 'a closing quote' : 'a character that is valid in a string'
-    return this.#unexpected(`${expectation} is expected`, at)
+    if (escaped) this.#unescape()
   }
 
   /** Escapes are rare, so JSON.parse decodes them. */
-  #unescape(at: number): void {
+  #unescape(): void {
     const { value } = this
     try {
       value.text = String(JSON.parse(`"${textOf(value)}"`))
     } catch {
-      throw new NotJson(`a string has an escape that JSON does not define, ${this.#position(at)}`)
+      throw new NotJson()
     }
     value.bytes = Buffer.from(value.text)
     value.start = 0
@@ -229,13 +224,13 @@ export class JsonScanner {
     let end = start
     while (isDigit(this.#bytes[end])) end += 1
     this.#at = end
-    if (end === start) throw this.#unexpected('a digit is expected')
+    if (end === start) throw new NotJson()
   }
 
   #word(): void {
     const start = this.#at
     const type = WORDS.find(([word]) => this.#takeAll(word))?.[1]
-    if (!type) throw this.#unexpected('a value is expected')
+    if (!type) throw new NotJson()
     this.#set(type, start, this.#at)
   }
 
@@ -268,27 +263,6 @@ export class JsonScanner {
     this.#at += expected.length
     return true
   }
-
-  #unexpected(expectation: string, at = this.#at): NotJson {
-    if (this.#bytes[at] === LINE_BREAK) {
-      return new NotJson(`${expectation}, but the line ends: is the file truncated?`)
-    }
-    const [found = ''] = this.#bytes.toString('utf8', at, at + 4)
-    return new NotJson(`${expectation} ${this.#position(at)}, not ${nameOf(found)}`)
-  }
-
-  #position(at: number): string {
-    const before = this.#bytes.toString('utf8', this.#lineStart, at)
-    return `at character ${before.length + 1}`
-  }
-}
-
-/** Names a character in a message: in quotes if it is visible. */
-function nameOf(character: string): string {
-  if (!/[\p{Z}\p{Cf}]/u.test(character) || character === ' ') return JSON.stringify(character)
-  const code = character.codePointAt(0) ?? 0
-  const name = INVISIBLE_NAMES[character] ?? 'the invisible character'
-  return `${name} U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
 function isBlank(byte: number | undefined): boolean {

@@ -1,5 +1,13 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
-import { describe, JsonScanner, NotJson, textOf } from './json-scanner.ts'
+import {
+  describe,
+  JsonScanner,
+  jsonProblem,
+  NotJson,
+  requireScalar,
+  textOf,
+  UnexpectedValue,
+} from './json-scanner.ts'
 import type { Replacement } from './merge.ts'
 import { outsideOf, RowReader } from './row-reader.ts'
 import { type List, type RowType, rowTypes } from './row-types.ts'
@@ -58,15 +66,15 @@ export class RefreshReader {
   read(line: Buffer, problem?: string): Refresh | undefined {
     this.#refresh = { connection: undefined, lists: [], replace: undefined, errors: [] }
     this.#place = {}
-    this.#scanner.start(line, 0)
+    this.#scanner.start(line)
     if (problem === undefined && this.#scanner.atEnd()) return undefined
     try {
-      if (problem !== undefined) this.#report(problem)
-      else if (this.#readLine(line)) this.#scanner.expectEnd()
+      if (problem === undefined) this.#readLine(line)
+      else this.#report(problem)
     } catch (error) {
-      if (!(error instanceof NotJson)) throw error
       this.#place = {}
-      this.#report(`not valid JSON: ${error.message}`)
+      if (error instanceof NotJson) this.#report(`not valid JSON: ${jsonProblem(line)}`)
+      else if (!(error instanceof UnexpectedValue)) throw error
     }
     return this.#refresh
   }
@@ -77,21 +85,21 @@ export class RefreshReader {
       errors.push({ ...this.#place, ...(field && { field }), detail })
   }
 
-  /** As the methods below, returns false if an unexpected value keeps the scanner from reading on. */
-  #readLine(line: Buffer): boolean {
+  #readLine(line: Buffer): void {
     if (this.#scanner.readValue().type !== 'object') {
       this.#report('a JSON object is expected: the refresh of a connection')
-      return false
+      return
     }
     const seen = new Set<string>()
-    const isRead = this.#readMembers((name) => {
+    this.#readMembers((name) => {
       if (seen.has(name)) this.#report('the field appears twice', name)
       seen.add(name)
       const type = types.get(name)
-      if (type) return this.#readList(line, type)
-      return name === 'replace' ? this.#readReplace() : this.#readConnection(name)
+      if (type) this.#readList(line, type)
+      else if (name === 'replace') this.#readReplace()
+      else this.#readConnection(name)
     })
-    if (!isRead) return false
+    this.#scanner.expectEnd()
     if (!seen.has('connection')) this.#report('the field is missing', 'connection')
     const { lists, replace = {} } = this.#refresh
     for (const { type, days } of lists)
@@ -100,36 +108,35 @@ export class RefreshReader {
         this.#place = { list: type.list, row: index + 1 }
         if (problem) this.#report(problem)
       }
-    return true
   }
 
-  #readMembers(read: (name: string) => boolean): boolean {
+  #readMembers(read: (name: string) => void): void {
     const scanner = this.#scanner
     for (let more = !scanner.isEmptyObject(); more; more = scanner.hasMoreMembers())
-      if (!read(scanner.readName())) return false
-    return true
+      read(scanner.readName())
   }
 
-  #readConnection(name: string): boolean {
+  #readConnection(name: string): void {
     const value = this.#scanner.readValue()
     if (name !== 'connection')
       this.#report(`there is no such field${suggestion(name, MEMBERS)}`, name.slice(0, 60))
     else if (value.type === 'string' && value.end > value.start)
       this.#refresh.connection = textOf(value)
     else this.#report(`the id of a connection is expected, in quotes, not ${describe(value)}`, name)
-    return value.type !== 'object' && value.type !== 'array'
+    requireScalar(value)
   }
 
-  #readReplace(): boolean {
+  #readReplace(): void {
     const range = this.#scanner.readValue()
-    if (range.type === 'null') return true
+    if (range.type === 'null') return
     if (range.type !== 'object') {
       this.#report(`an object is expected, not ${describe(range)}`, 'replace')
-      return range.type !== 'array'
+      requireScalar(range)
+      return
     }
     const replace: Replacement = {}
     this.#refresh.replace = replace
-    const isRead = this.#readMembers((name) => {
+    this.#readMembers((name) => {
       const value = this.#scanner.readValue()
       const { type, bytes, start, end } = value
       const field = `replace.${name.slice(0, 60)}`
@@ -137,19 +144,19 @@ export class RefreshReader {
       else if (name !== 'from' && name !== 'to') this.#report('from, to or yes is expected', field)
       else if (type === 'string' && isDay(bytes, start, end)) replace[name] = textOf(value)
       else if (type !== 'null') this.#report('an existing day is expected, as YYYY-MM-DD', field)
-      return type !== 'object' && type !== 'array'
+      requireScalar(value)
     })
     if (replace.from && replace.to && replace.from > replace.to)
       this.#report('from must not be after to', 'replace')
-    return isRead
   }
 
-  #readList(line: Buffer, type: RowType): boolean {
+  #readList(line: Buffer, type: RowType): void {
     const [scanner, reader] = [this.#scanner, this.#readers.get(type) as RowReader]
     const value = scanner.readValue()
     if (value.type !== 'array') {
       this.#report(`an array is expected, not ${describe(value)}`, type.list)
-      return value.type !== 'object'
+      requireScalar(value)
+      return
     }
     const list: JsonList = { type, rows: [], days: [] }
     this.#refresh.lists.push(list)
@@ -159,7 +166,7 @@ export class RefreshReader {
       this.#place = { list: type.list, row }
       const { position } = scanner
       const before = this.#refresh.errors.length
-      if (!reader.readRow()) return false
+      reader.readRow()
       list.rows.push(reader.jsonOf(line, position, scanner.position))
       const isValid = this.#refresh.errors.length === before
       list.days.push(isValid ? reader.dayOf(line) : '')
@@ -169,6 +176,5 @@ export class RefreshReader {
       else ids.set(id, row)
     }
     this.#place = {}
-    return true
   }
 }

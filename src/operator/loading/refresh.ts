@@ -129,7 +129,7 @@ function limited<Input, Output>(places: number, work: (input: Input) => Promise<
 
 async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerator<Line> {
   const reader = new RefreshReader()
-  for await (const block of readBlocks(sources, signal, MAXIMUM_LINE_BYTES))
+  for await (const block of readBlocks(sources, { signal, maximum: MAXIMUM_LINE_BYTES }))
     for (const { place, bytes, problem } of block) {
       const line = reader.read(bytes, problem)
       if (line) yield { ...line, place, bytes: bytes.length }

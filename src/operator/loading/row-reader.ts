@@ -1,5 +1,12 @@
 import { CopyWriter } from './copy-writer.ts'
-import { JsonScanner, NotJson, type Value, visible } from './json-scanner.ts'
+import {
+  JsonScanner,
+  jsonProblem,
+  NotJson,
+  requireScalar,
+  UnexpectedValue,
+  visible,
+} from './json-scanner.ts'
 import type { DateRange } from './merge.ts'
 import type { Field, Fields, RowType } from './row-types.ts'
 import { suggestion } from './rules.ts'
@@ -35,20 +42,21 @@ export class RowReader {
    * @param range effective dates that the row may have
    * @returns true for a valid row, false for a blank or invalid line
    */
-  read(block: Buffer, start: number, line: number, range: DateRange): boolean {
+  read(line: Buffer, number: number, range: DateRange): boolean {
     this.#problems = 0
-    this.#scanner.start(block, start)
+    this.#scanner.start(line)
     if (this.#scanner.atEnd()) return false
     try {
-      if (this.readRow()) this.#scanner.expectEnd()
-      const problem = this.#problems > 0 ? undefined : outsideOf(range, this.dayOf(block))
+      this.readRow()
+      this.#scanner.expectEnd()
+      const problem = this.#problems > 0 ? undefined : outsideOf(range, this.dayOf(line))
       if (problem) this.#report(problem)
     } catch (error) {
-      if (!(error instanceof NotJson)) throw error
-      this.#report(`not valid JSON: ${error.message}`)
+      if (error instanceof NotJson) this.#report(`not valid JSON: ${jsonProblem(line)}`)
+      else if (!(error instanceof UnexpectedValue)) throw error
     }
     if (this.#problems > 0) return false
-    this.#row.end(block, line)
+    this.#row.end(line, number)
     return true
   }
 
@@ -64,23 +72,20 @@ export class RowReader {
       .map(({ path }) => path)
   }
 
-  /**
-   * Validates the row at the scanner.
-   * @returns false if an unexpected value keeps the scanner from reading on
-   */
-  readRow(): boolean {
+  /** Validates the row at the scanner. */
+  readRow(): void {
     const { fields, noun, oneOf } = this.#type
     this.#row.begin()
     this.#defaults = ''
-    const { type } = this.#scanner.readValue()
-    if (type !== 'object') {
+    const value = this.#scanner.readValue()
+    if (value.type !== 'object') {
       this.#report(`a JSON object is expected: one ${noun}`)
-      return type !== 'array'
+      requireScalar(value)
+      return
     }
-    if (!this.#readMembers(fields)) return false
+    this.#readMembers(fields)
     if (oneOf.length > 0 && oneOf.every(({ column }) => this.#row.isNull(column)))
       this.#report(`${oneOf.map(({ path }) => path).join(' or ')} must have a value`)
-    return true
   }
 
   /** Returns the id of the last row, in lower case. */
@@ -101,18 +106,18 @@ export class RowReader {
     return field ? this.#row.textOf(field.column, block) : ''
   }
 
-  /** @returns false if an unexpected object or array keeps the scanner from reading on */
-  #readMembers(fields: Fields): boolean {
+  #readMembers(fields: Fields): void {
     let next = 0
     let more = !this.#scanner.isEmptyObject()
     while (more) {
       const field = this.#readName(fields, next)
-      if (field ? !this.#readValue(field) : isOpen(this.#scanner.readValue())) return false
-      if (field) next = field.position + 1
+      if (field) {
+        this.#readValue(field)
+        next = field.position + 1
+      } else requireScalar(this.#scanner.readValue())
       more = this.#scanner.hasMoreMembers()
     }
     this.#fillAbsent(fields)
-    return true
   }
 
   /** Most files have one order of fields. Comparing with the next name is faster than a lookup. */
@@ -129,19 +134,19 @@ export class RowReader {
     return field
   }
 
-  #readValue(field: Field): boolean {
+  #readValue(field: Field): void {
     if (this.#row.isSet(field.column)) this.#report('the field appears twice', field.path)
     this.#present[field.column] = 1
     const value = this.#scanner.readValue()
     if (value.type === 'null') {
       if (!field.nullable) this.#report('null is not allowed here', field.path)
       this.#setNull(field)
-      return true
+    } else if (value.type === 'object' && field.members) this.#readMembers(field.members)
+    else {
+      if (!field.rule.accepts(value)) this.#report(field.rule.explain(value), field.path)
+      this.#row.set(field.column, value)
+      requireScalar(value)
     }
-    if (value.type === 'object' && field.members) return this.#readMembers(field.members)
-    if (!field.rule.accepts(value)) this.#report(field.rule.explain(value), field.path)
-    this.#row.set(field.column, value)
-    return !isOpen(value)
   }
 
   #fillAbsent(fields: Fields): void {
@@ -160,11 +165,6 @@ export class RowReader {
     this.#row.setNull(column)
     for (const member of members?.inOrder ?? []) this.#row.setNull(member.column)
   }
-}
-
-/** True if the scanner has only read the opening bracket of the value. */
-function isOpen({ type }: Value): boolean {
-  return type === 'object' || type === 'array'
 }
 
 /** Returns the problem of an effective date outside of the range that the input replaces. */

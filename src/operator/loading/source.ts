@@ -162,69 +162,65 @@ export async function* wholeLines(
   if (restBytes > 0) yield block(Buffer.concat([...rest, LINE_BREAK]))
 }
 
-export interface Line {
-  start: number
-  /** Index of its line break. */
-  end: number
-  problem: string | undefined
-}
-
-export function* linesOf(block: Buffer, maximum = MAXIMUM_LINE_BYTES): Generator<Line> {
-  // Checking a block at once is many times faster than checking each line.
-  const isValid = block.length <= maximum && isUtf8(block)
-  for (let start = 0; start < block.length; ) {
-    const end = block.indexOf(0x0a, start)
-    const problem = isValid ? undefined : lineProblem(block.subarray(start, end), maximum)
-    yield { start, end, problem }
-    start = end + 1
-  }
-}
-
-function lineProblem(line: Buffer, maximum: number): string | undefined {
-  if (line.length > maximum) return `the line is longer than ${maximum} bytes`
-  return isUtf8(line) ? undefined : `the line is ${NOT_UTF8}`
-}
-
 /** A line that is not empty, with its line break. */
-export interface NumberedLine {
+export interface Line {
   /** File, if there are several, and number of the line from 1. */
   place: { file?: string; line: number }
   bytes: Buffer
   problem: string | undefined
 }
 
-/**
- * Reads the lines of sources, block by block: the next block may overwrite them. Ends at an abort, also if a source
- * sends nothing.
- */
+interface ReadOptions {
+  signal: AbortSignal | undefined
+  /** Limit of a line, in bytes. */
+  maximum?: number
+  /** Returns newline-delimited JSON. */
+  textOf?: (source: Source) => AsyncIterable<Buffer>
+}
+
+/** Reads the lines of sources, block by block. Ends at an abort, also if a source sends nothing. */
 export async function* readBlocks(
   sources: Source[],
-  signal: AbortSignal,
-  maximum = MAXIMUM_LINE_BYTES,
-): AsyncGenerator<Generator<NumberedLine>> {
+  {
+    signal,
+    maximum = MAXIMUM_LINE_BYTES,
+    textOf = (source) => plainText(source, 'ndjson'),
+  }: ReadOptions,
+): AsyncGenerator<Generator<Line>> {
   let interrupt = () => {}
-  signal.addEventListener('abort', () => interrupt())
+  signal?.addEventListener('abort', () => interrupt())
   for (const source of sources) {
-    const blocks = wholeLines(plainText(source, 'ndjson'), maximum)
-    const file = sources.length > 1 ? { file: source.name } : {}
-    let number = 0
-    const numbered = function* (block: Buffer): Generator<NumberedLine> {
-      for (const { start, end, problem } of linesOf(block, maximum)) {
-        number += 1
-        const place = { ...file, line: number }
-        if (end > start) yield { place, bytes: block.subarray(start, end + 1), problem }
-      }
-    }
+    const blocks = wholeLines(textOf(source), maximum)
+    const place = { ...(sources.length > 1 && { file: source.name }), line: 0 }
     for (;;) {
       const next = await new Promise<IteratorResult<Buffer> | undefined>((resolve, reject) => {
         interrupt = () => resolve(undefined)
         blocks.next().then(resolve, reject)
       })
-      if (next === undefined || signal.aborted) return
+      if (next === undefined || signal?.aborted) return
       if (next.done) break
-      yield numbered(next.value)
+      yield linesOf(next.value, maximum, place)
     }
   }
+}
+
+/** Counts each line in `place`. */
+function* linesOf(block: Buffer, maximum: number, place: Line['place']): Generator<Line> {
+  // Checking a block at once is many times faster than checking each line.
+  const isValid = block.length <= maximum && isUtf8(block)
+  for (let start = 0; start < block.length; ) {
+    const end = block.indexOf(LINE_BREAK, start) + 1
+    const bytes = block.subarray(start, end)
+    place.line += 1
+    const problem = isValid ? undefined : lineProblem(bytes, maximum)
+    if (bytes.length > 1) yield { place: { ...place }, bytes, problem }
+    start = end
+  }
+}
+
+function lineProblem(line: Buffer, maximum: number): string | undefined {
+  if (line.length > maximum + 1) return `the line is longer than ${maximum} bytes`
+  return isUtf8(line) ? undefined : `the line is ${NOT_UTF8}`
 }
 
 const CHUNK_BYTES = 256 * 1024

@@ -6,7 +6,7 @@ import { csvAsJson } from './csv.ts'
 import type { DateRange } from './merge.ts'
 import { RowReader } from './row-reader.ts'
 import type { RowType } from './row-types.ts'
-import { type Format, type Line, linesOf, plainText, type Source, wholeLines } from './source.ts'
+import { type Format, plainText, readBlocks, type Source } from './source.ts'
 
 interface Problem {
   line: number
@@ -38,11 +38,8 @@ export async function stage(
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
   const input = new StagedInput(type)
   const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
-  const { signal } = options
-  const copied = pipeline(input.copyText(sources, options), copy, signal ? { signal } : {})
-  // An aborted pipeline still waits for a source that sends nothing.
-  const interrupted = new Promise((_, reject) => signal?.addEventListener('abort', reject))
-  await Promise.race([copied, interrupted])
+  await pipeline(input.copyText(sources, options), copy)
+  options.signal?.throwIfAborted()
   await client.query(`analyze import_row (${type.key.column})`)
   return input
 }
@@ -65,15 +62,21 @@ export class StagedInput {
 
   async *copyText(
     sources: Source[],
-    { format, range, onRows }: StageOptions,
+    { format, range, onRows, signal }: StageOptions,
   ): AsyncGenerator<Buffer> {
+    const textOf = (source: Source) => {
+      const chunks = plainText(source, format)
+      return format === 'csv' ? csvAsJson({ ...source, chunks }, this.#type.fields) : chunks
+    }
     for (const source of sources) {
-      this.#starts.push({ file: source.name, before: this.#line })
-      const text = plainText(source, format)
-      const isCsv = format === 'csv'
-      const lines = isCsv ? csvAsJson({ ...source, chunks: text }, this.#type.fields) : text
-      for await (const block of wholeLines(lines)) {
-        for (const line of linesOf(block)) this.#read(block, line, range)
+      const before = this.#line
+      this.#starts.push({ file: source.name, before })
+      for await (const lines of readBlocks([source], { signal, textOf })) {
+        for (const { place, bytes, problem } of lines) {
+          this.#line = before + place.line
+          if (problem) this.#report(problem)
+          else if (this.#reader.read(bytes, this.#line, range)) this.rows += 1
+        }
         onRows?.(this.rows)
         yield this.#reader.takeCopyText()
       }
@@ -89,12 +92,6 @@ export class StagedInput {
   locate(line: number): { file: string; line: number } {
     const start = this.#starts.findLast(({ before }) => before < line)
     return { file: start?.file ?? '', line: line - (start?.before ?? 0) }
-  }
-
-  #read(block: Buffer, { start, problem }: Line, range: DateRange): void {
-    this.#line += 1
-    if (problem) this.#report(problem)
-    else if (this.#reader.read(block, start, this.#line, range)) this.rows += 1
   }
 
   #report(reason: string, field?: string): void {
