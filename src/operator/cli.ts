@@ -1,20 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { CALL, type Run } from './command.ts'
-import { escaped, printable } from './output.ts'
-
-/** Environment and output of a call. */
-export interface Io {
-  /** The CLI reads `operatorSettings`, SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
-  environment: NodeJS.ProcessEnv
-  /** Resolves when the reader has taken the text; false: it has closed its input. */
-  stdout(text: string): Promise<boolean>
-  stderr(text: string): void
-  /** Aborted by SIGINT or SIGTERM, with the name of the signal as the reason. */
-  signal: AbortSignal
-  /** Runs `use` with the URL of the embedded database in a folder, for calls without DATABASE_URL. */
-  withEmbedded<T>(dataDir: string, use: (url: string) => Promise<T>): Promise<T>
-}
+import { CALL, type Io, type Run } from './command.ts'
+import { printable, toJson } from './output.ts'
 
 /**
  * Runs a command line.
@@ -34,9 +21,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
         if (!anySchema) await requireSchema(database)
         const report = await work(database, notice, config)
         if (report.text !== undefined)
-          await io.stdout(
-            `${isJson ? escaped(JSON.stringify(report.json)) : printable(report.text)}\n`,
-          )
+          await io.stdout(`${isJson ? toJson(report.json) : printable(report.text)}\n`)
         if (report.failed) exitCode = 1
       })
     if (config.DATABASE_URL !== undefined) await use(config.DATABASE_URL)
@@ -51,19 +36,15 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const { exitResult } = await import('./errors.ts')
     const result = exitResult(error, argv.includes('--verbose'), io.signal)
     if (result.sentence) io.stderr(`${printable(result.sentence)}\n`)
-    if (isJson && result.exitCode > 0) await io.stdout(`${escaped(JSON.stringify(result.json))}\n`)
+    if (isJson && result.exitCode > 0) await io.stdout(`${toJson(result.json)}\n`)
     exitCode = result.exitCode
   }
   return exitCode
 }
 
-type Load = (program: Command, run: Run, io: Io) => Promise<void>
+type Load = () => Promise<{ addCommands(program: Command, run: Run, io: Io): void }>
 
-// An empty variable counts as not set.
-const maintenance: Load = async (program, run, { environment }) => {
-  const { addMaintenanceCommands } = await import('./commands/maintenance.ts')
-  addMaintenanceCommands(program, run, environment.SERVICE_DATABASE_PASSWORD || undefined)
-}
+const maintenance: Load = () => import('./commands/maintenance.ts')
 
 /** Commands with their descriptions. A call loads only the code of its command. */
 const COMMANDS: Record<string, [description: string, load: Load]> = {
@@ -82,30 +63,19 @@ const COMMANDS: Record<string, [description: string, load: Load]> = {
     maintenance,
   ],
   prune: ['delete what only old cursors need; they return 410', maintenance],
-  app: [
-    'apps: programs that call the service',
-    async (program, run) => (await import('./commands/app.ts')).addAppCommands(program, run),
-  ],
-  token: [
-    'bearer tokens of apps',
-    async (program, run) => (await import('./commands/token.ts')).addTokenCommands(program, run),
-  ],
+  app: ['apps: programs that call the service', () => import('./commands/app.ts')],
+  token: ['bearer tokens of apps', () => import('./commands/token.ts')],
   connection: [
     "connections: a user's link to a bank or broker; each belongs to one app",
-    async (program, run, { stdout }) =>
-      (await import('./commands/connection.ts')).addConnectionCommands(program, run, stdout),
+    () => import('./commands/connection.ts'),
   ],
   import: [
     'import rows: newline-delimited JSON or CSV, with the field names of the API',
-    async (program, run, { environment }) => {
-      const { addImportCommands } = await import('./commands/import.ts')
-      addImportCommands(program, run, environment.CONNECTION_TOKEN || undefined)
-    },
+    () => import('./commands/import.ts'),
   ],
   refresh: [
     'refresh many connections: one line of JSON for each, with all its lists',
-    async (program, run, { stdout }) =>
-      (await import('./commands/refresh.ts')).addRefreshCommand(program, run, stdout),
+    () => import('./commands/refresh.ts'),
   ],
 }
 
@@ -129,7 +99,8 @@ async function buildProgram(argv: string[], run: Run, io: Io): Promise<Command> 
     })
     .exitOverride()
   const name = argv.find((word) => Object.hasOwn(COMMANDS, word)) ?? ''
-  await COMMANDS[name]?.[1](program, run, io)
+  const module = await COMMANDS[name]?.[1]()
+  module?.addCommands(program, run, io)
   for (const [name, [description]] of Object.entries(COMMANDS)) {
     const command = program.commands.find((each) => each.name() === name) ?? program.command(name)
     command.description(description)

@@ -2,6 +2,19 @@ import { InvalidArgumentError } from 'commander'
 import type { OperatorConfig } from '../config.ts'
 import type { OperatorDatabase } from './database.ts'
 
+/** Environment and output of a call. */
+export interface Io {
+  /** The CLI reads `operatorSettings`, SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
+  environment: NodeJS.ProcessEnv
+  /** Resolves when the reader has taken the text; false: it has closed its input. */
+  stdout(text: string): Promise<boolean>
+  stderr(text: string): void
+  /** Aborted by SIGINT or SIGTERM, with the name of the signal as the reason. */
+  signal: AbortSignal
+  /** Runs `use` with the URL of the embedded database in a folder, for calls without DATABASE_URL. */
+  withEmbedded<T>(dataDir: string, use: (url: string) => Promise<T>): Promise<T>
+}
+
 /** Result of a command, for standard output. */
 export interface Report {
   /** Undefined: the command has written its results itself. */
@@ -46,9 +59,19 @@ export function shortText(value: string): string {
   return value
 }
 
-export const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }
+const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }
 
-export function wholeNumber(value: string): number {
-  if (/^\d{1,9}$/.test(value) && Number(value) >= 1) return Number(value)
-  throw new InvalidArgumentError('It must be a whole number from 1 on.')
+/** Returns the seconds of a duration such as `90d`, `12h` or `30m`; NaN for another text. */
+export function secondsOf(duration: string): number {
+  const [, count, unit = ''] = /^([0-9]{1,10})([smhdw])$/.exec(duration) ?? []
+  return Number(count) * (SECONDS[unit] ?? Number.NaN)
+}
+
+/** Returns a parser of whole numbers in a range. */
+export function wholeNumber(minimum: number, maximum: number) {
+  return (value: string): number => {
+    const number = /^[0-9]+$/.test(value) ? Number(value) : Number.NaN
+    if (number >= minimum && number <= maximum) return number
+    throw new InvalidArgumentError(`It must be a whole number from ${minimum} to ${maximum}.`)
+  }
 }

@@ -38,7 +38,7 @@ export async function createConnections(
   db: Kysely<Tables>,
   appId: string,
   connections: NewConnection[],
-): Promise<({ id: string } | { taken: string })[]> {
+): Promise<{ id?: string; taken?: string }[]> {
   try {
     return await db.transaction().execute(async (transaction) => {
       // On Citus, no index keeps external ids unique.
@@ -126,8 +126,12 @@ export async function showConnection(db: Kysely<Tables>, id: string) {
     .select('app.name as app')
     .where('connection.id', '=', id)
     .executeTakeFirst()
-  if (row === undefined) throw new OperatorError('The connection does not exist any more.')
+  if (row === undefined) throw missingConnection()
   return { app: row.app, ...describeConnection(row) }
+}
+
+export function missingConnection(): OperatorError {
+  return new OperatorError('The connection does not exist any more.')
 }
 
 interface ConnectionRow {

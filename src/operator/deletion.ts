@@ -33,30 +33,20 @@ export function describeRows(rows: DeletedRows): string {
   return `${portfolio}, ${account} and ${pluralize(rows.transferOrders, 'transfer order')}`
 }
 
-/**
- * Deletes a connection with its rows and row counts, permanently.
- * @returns the id, the name of its app, the label, and the deleted rows
- * @throws OperatorError when the connection does not exist any more
- */
-export async function deleteConnection(db: Kysely<Tables>, id: string) {
-  return await withoutTimeout(db, async (transaction) => {
-    await lockTables(transaction)
-    const connection = await lockConnection(transaction, id)
-    if (!connection) throw new OperatorError('The connection does not exist any more.')
-    const rows = await countRows(transaction, [id])
-    await transaction.deleteFrom('connection').where('id', '=', id).execute()
-    return { ...connection, ...rows }
-  })
-}
-
 /** Number of connections that one transaction deletes. */
 export const DELETED_AT_ONCE = 500
 
-/** Deletes those of the connections that exist, with their rows, in one transaction. */
+/** Deletes those of the connections that exist, with their rows and row counts, in one transaction. */
 export async function deleteConnections(db: Kysely<Tables>, ids: string[]) {
   return await withoutTimeout(db, async (transaction) => {
+    await lockTables(transaction)
     const found: string[] = []
-    for (const id of ids) if (await lockConnection(transaction, id)) found.push(id)
+    for (const id of ids) {
+      // Takes the strongest lock: a session that writes rows of the connection finishes first, or fails. Citus
+      // locks rows of one connection at a time.
+      const connection = transaction.selectFrom('connection').select('id').where('id', '=', id)
+      if (await connection.forUpdate().executeTakeFirst()) found.push(id)
+    }
     const rows = await countRows(transaction, found)
     await transaction
       .deleteFrom('connection')
@@ -84,53 +74,38 @@ export const NONE_DELETED = {
 
 /**
  * Deletes an app with its tokens, permanently.
- * @param app `withConnections`: deletes its connections and their rows, too. Many go in several transactions, so
- *   that a repetition continues after an interruption.
+ * @param app `withConnections`: first deletes its connections and their rows, so that a repetition continues after
+ *   an interruption
  * @param onProgress receives the number of connections deleted so far
  * @returns id, name, and the number of deleted tokens, connections and rows
- * @throws OperatorError when the app does not exist, or has connections without `withConnections`
+ * @throws OperatorError when the app does not exist, or has connections
  */
 export async function deleteApp(
   db: Kysely<Tables>,
   { name, withConnections }: { name: string; withConnections: boolean },
   onProgress: (connections: number) => void = () => {},
 ) {
+  const app = await findApp(db, name)
+  const connectionIds = async (from: Kysely<Tables>, limit: number) => {
+    const connections = from.selectFrom('connection').select('id').where('app_id', '=', app.id)
+    const found = await connections.orderBy('id').limit(limit).execute()
+    return found.map(({ id }) => id)
+  }
   let deleted = NONE_DELETED
-  const { id: appId } = await findApp(db, name)
   while (withConnections) {
-    const batch = await db
-      .selectFrom('connection')
-      .select('id')
-      .where('app_id', '=', appId)
-      .orderBy('id')
-      .limit(DELETED_AT_ONCE)
-      .execute()
-    // The last ones go with the app.
-    if (batch.length < DELETED_AT_ONCE) break
-    const ids = batch.map(({ id }) => id)
+    const ids = await connectionIds(db, DELETED_AT_ONCE)
+    if (ids.length === 0) break
     deleted = addCounts(deleted, await deleteConnections(db, ids))
     onProgress(deleted.connections)
   }
   return await withoutTimeout(db, async (transaction) => {
     await lockTables(transaction)
-    const app = { id: await lockApp(transaction, name), name }
-    // In the order of the triggers' locks, to prevent a deadlock.
-    const found = await transaction
-      .selectFrom('connection')
-      .select('id')
-      .where('app_id', '=', app.id)
-      .orderBy('id')
-      .execute()
-    const connectionIds: string[] = []
-    // Citus locks rows of one connection at a time.
-    for (const { id } of found)
-      if (!withConnections || (await lockConnection(transaction, id))) connectionIds.push(id)
-    const connections = connectionIds.length
-    const rows = await countRows(transaction, connectionIds)
-    if (connections > 0 && !withConnections) {
+    await lockApp(transaction, name)
+    const left = await connectionIds(transaction, Number.MAX_SAFE_INTEGER)
+    if (left.length > 0) {
       throw new OperatorError(
-        `The app ${name} still has ${pluralize(connections, 'connection')} with ` +
-          `${describeRows(rows)}; nothing was deleted. --with-connections deletes them, too.`,
+        `The app ${name} still has ${pluralize(left.length, 'connection')} with ` +
+          `${describeRows(await countRows(transaction, left))}. --with-connections deletes them, too.`,
       )
     }
     const tokens = await transaction
@@ -138,37 +113,19 @@ export async function deleteApp(
       .where('app_id', '=', app.id)
       .executeTakeFirst()
     await transaction.deleteFrom('app').where('id', '=', app.id).execute()
-    const counts = addCounts(deleted, { connections, ...rows })
-    return { ...app, tokens: Number(tokens.numDeletedRows), ...counts }
+    return { ...app, tokens: Number(tokens.numDeletedRows), ...deleted }
   })
 }
 
 /**
  * Takes the strongest lock: a session that adds a token or a connection finishes first, or fails. A change of
  * a unique column takes it on each copy of the row. On Citus, FOR UPDATE would lock one copy.
- * @returns the id of the app, which is deleted with its changed name
  * @throws OperatorError when the app does not exist
  */
-async function lockApp(transaction: Kysely<Tables>, name: string): Promise<string> {
-  const locked = await transaction
-    .updateTable('app')
-    .set({ name: sql`id::text` })
-    .where('name', '=', name)
-    .returning('id')
-    .executeTakeFirst()
-  if (locked) return locked.id
-  throw missingApp(name)
-}
-
-/** Takes the strongest lock: a session that writes rows of the connection finishes first, or fails. */
-async function lockConnection(transaction: Kysely<Tables>, id: string) {
-  return await transaction
-    .selectFrom('connection')
-    .innerJoin('app', 'app.id', 'connection.app_id')
-    .select(['connection.id', 'app.name as app', 'connection.label'])
-    .where('connection.id', '=', id)
-    .forUpdate('connection')
-    .executeTakeFirst()
+async function lockApp(transaction: Kysely<Tables>, name: string): Promise<void> {
+  const app = transaction.updateTable('app').set({ name: sql`id::text` })
+  const { numUpdatedRows } = await app.where('name', '=', name).executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) throw missingApp(name)
 }
 
 /** Runs a transaction without statement timeout: deleting millions of rows takes long. */

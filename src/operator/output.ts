@@ -47,6 +47,11 @@ export function escaped(text: string, characters = /\p{C}/gu): string {
   )
 }
 
+/** Writes JSON for a terminal. */
+export function toJson(value: object): string {
+  return escaped(JSON.stringify(value))
+}
+
 /** Escapes these characters in each line of a text. Keeps line breaks. */
 export function printable(text: string): string {
   return text

@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { pruneCursors } from '../../src/operator/cursors.ts'
-import { deleteApp, deleteConnection } from '../../src/operator/deletion.ts'
+import { deleteApp, deleteConnections } from '../../src/operator/deletion.ts'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
@@ -113,7 +113,7 @@ for (const analyzed of [0, 60]) {
       await isLinear(`${type}: correction`, () => load(id, type, corrected))
     }
     await isLinear('prune', () => pruneCursors(db, -1))
-    await isLinear('deletion of a connection', () => deleteConnection(db, id))
+    await isLinear('deletion of a connection', () => deleteConnections(db, [id]))
     for (let number = 0; number < 50; number += 1) {
       const connection = await addConnection(db, appId)
       for (const [type, line] of types) await load(connection.id, type, lines(line, 0, ROWS / 50))

@@ -136,7 +136,7 @@ t.test('401: deleted app; its connections go only with --with-connections', asyn
     code: 1,
     stdout: '',
     stderr:
-      `The app ending still has 2 connections with ${IN_WORDS}; nothing was deleted. ` +
+      `The app ending still has 2 connections with ${IN_WORDS}. ` +
       '--with-connections deletes them, too.\n',
   })
   await isWhole(t, customer, 'after the error, all data is unchanged')

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import t from 'tap'
-import { deleteConnection } from '../../src/operator/deletion.ts'
+import { deleteConnections } from '../../src/operator/deletion.ts'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { chunksOf, portfolioLine } from '../import/importing.ts'
@@ -41,7 +41,7 @@ const writers: Record<string, (client: pg.Client, id: string, round: number) => 
     'connection delete': async (client) => {
       const { id } = await addConnection(db, appId)
       await client.query(portfolio(id))
-      await deleteConnection(db, id)
+      await deleteConnections(db, [id])
     },
   }
 

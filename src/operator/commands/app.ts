@@ -1,15 +1,13 @@
 import type { Command } from 'commander'
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { OperatorError } from '../../operator-error.ts'
-import type { Tables } from '../../postgres/tables.ts'
 import { examples, nonEmpty, type Run, shortText } from '../command.ts'
 import { findApp } from '../database.ts'
 import { deleteApp, describeRows } from '../deletion.ts'
 import { isViolation, UsageError } from '../errors.ts'
 import { pluralize, progressOf, table } from '../output.ts'
 
-/** `app create`, `app list`, `app set-client-id`, `app delete`. */
-export function addAppCommands(program: Command, run: Run): void {
+export function addCommands(program: Command, run: Run): void {
   const app = program.command('app')
   addCreate(app, run)
   addList(app, run)
@@ -24,12 +22,24 @@ function addCreate(app: Command, run: Run): void {
     .argument('<name>', 'unique name of the app', shortText)
     .option('--client-id <id>', 'its client id at the identity provider', shortText)
     .addHelpText('after', examples('app create my-app'))
-    .action((name: string, { clientId }: { clientId?: string }) =>
+    .action((name: string, { clientId = null }: { clientId?: string | null }) =>
       run(async ({ db }) => {
-        const json = await createApp(db, { name, clientId })
+        const json = await db
+          .insertInto('app')
+          .values({ name, client_id: clientId })
+          .returning(['id', 'name'])
+          .executeTakeFirstOrThrow()
+          .catch((error: unknown) => explainTaken(error, name, clientId))
         return { json, text: `The app ${json.name} is registered (${json.id}).` }
       }),
     )
+}
+
+function explainTaken(error: unknown, name: string, clientId: string | null): never {
+  if (isViolation(error, 'app_name_key')) throw new OperatorError(`The app ${name} already exists.`)
+  if (isViolation(error, 'app_client_id_key'))
+    throw new OperatorError(`Another app already has the client id ${clientId}.`)
+  throw error
 }
 
 function addList(app: Command, run: Run): void {
@@ -39,7 +49,19 @@ function addList(app: Command, run: Run): void {
     .addHelpText('after', examples('app list'))
     .action(() =>
       run(async ({ db }) => {
-        const items = await listApps(db)
+        // Citus supports no correlated subquery here.
+        const counts = db
+          .selectFrom('connection')
+          .select(['app_id', sql<number>`count(*)::integer`.as('count')])
+          .groupBy('app_id')
+          .as('c')
+        const items = await db
+          .selectFrom('app')
+          .leftJoin(counts, 'c.app_id', 'app.id')
+          .select(['id', 'name', 'client_id as clientId', 'created_at as createdAt'])
+          .select(sql<number>`coalesce(c.count, 0)`.as('connections'))
+          .orderBy('name')
+          .execute()
         const headings = ['name', 'id', 'client id', 'connections']
         const rows = items.map((app) => [app.name, app.id, app.clientId, app.connections])
         return { json: { items }, text: table(headings, rows, 'There are no apps.') }
@@ -58,14 +80,18 @@ function addSetClientId(app: Command, run: Run): void {
       'after',
       examples('app set-client-id my-app 8f14e45f-client', 'app set-client-id my-app --none'),
     )
-    .action((name: string, id: string | undefined, { none = false }: { none?: boolean }) => {
-      if ((id === undefined) !== none) throw new UsageError('Give a client id, or --none.')
-      return run(async ({ db }) => {
-        const json = await setClientId(db, { name, clientId: id ?? null })
-        const clientId = id === undefined ? 'no client id' : `the client id ${id}`
-        return { json, text: `The app ${name} has ${clientId} from now on.` }
-      })
-    })
+    .action(
+      (name: string, clientId: string | null = null, { none = false }: { none?: boolean }) => {
+        if ((clientId === null) !== none) throw new UsageError('Give a client id, or --none.')
+        return run(async ({ db }) => {
+          const { id } = await findApp(db, name)
+          const update = db.updateTable('app').set({ client_id: clientId }).where('id', '=', id)
+          await update.execute().catch((error: unknown) => explainTaken(error, name, clientId))
+          const text = none ? 'no client id' : `the client id ${clientId}`
+          return { json: { id, name, clientId }, text: `The app ${name} has ${text} from now on.` }
+        })
+      },
+    )
 }
 
 function addDelete(app: Command, run: Run): void {
@@ -88,67 +114,4 @@ function addDelete(app: Command, run: Run): void {
         }
       }),
     )
-}
-
-/**
- * Registers an app.
- * @param app `clientId`: id of the app at the identity provider
- * @throws OperatorError when the name or the client id is taken
- */
-async function createApp(
-  db: Kysely<Tables>,
-  { name, clientId }: { name: string; clientId?: string | undefined },
-) {
-  try {
-    return await db
-      .insertInto('app')
-      .values({ name, client_id: clientId ?? null })
-      .returning(['id', 'name'])
-      .executeTakeFirstOrThrow()
-  } catch (error) {
-    if (!isViolation(error, 'app_name_key')) throw clientIdTaken(error, clientId)
-    throw new OperatorError(`The app ${name} already exists.`)
-  }
-}
-
-/**
- * Replaces the client id of an app, from the next request on.
- * @param app `clientId` null: tokens of the identity provider are rejected
- * @throws OperatorError when the app does not exist, or another app has the client id
- */
-async function setClientId(
-  db: Kysely<Tables>,
-  { name, clientId }: { name: string; clientId: string | null },
-) {
-  const app = await findApp(db, name)
-  try {
-    await db.updateTable('app').set({ client_id: clientId }).where('id', '=', app.id).execute()
-    return { ...app, clientId }
-  } catch (error) {
-    throw clientIdTaken(error, clientId)
-  }
-}
-
-function clientIdTaken(error: unknown, clientId: string | null | undefined): unknown {
-  if (!isViolation(error, 'app_client_id_key')) return error
-  return new OperatorError(`Another app already has the client id ${clientId}.`)
-}
-
-async function listApps(db: Kysely<Tables>) {
-  return await db
-    .selectFrom('app')
-    // Citus supports no correlated subquery here.
-    .leftJoin(
-      (db) =>
-        db
-          .selectFrom('connection')
-          .select(['app_id', sql<number>`count(*)::integer`.as('count')])
-          .groupBy('app_id')
-          .as('c'),
-      (join) => join.onRef('c.app_id', '=', 'app.id'),
-    )
-    .select(['id', 'name', 'client_id as clientId', 'created_at as createdAt'])
-    .select(sql<number>`coalesce(c.count, 0)`.as('connections'))
-    .orderBy('name')
-    .execute()
 }

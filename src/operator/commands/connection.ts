@@ -2,12 +2,22 @@ import { text } from 'node:stream/consumers'
 import { type Command, InvalidArgumentError } from 'commander'
 import { OperatorError } from '../../operator-error.ts'
 import { connectionKey, isConnectionKey, tokenHash } from '../../postgres/tokens.ts'
-import { examples, nonEmpty, type Run, SECONDS, shortText, wholeNumber } from '../command.ts'
+import {
+  examples,
+  type Io,
+  nonEmpty,
+  type Run,
+  secondsOf,
+  shortText,
+  wholeNumber,
+} from '../command.ts'
 import {
   type ConnectionFilter,
   connectionId,
   createConnections,
   listConnections,
+  missingConnection,
+  type NewConnection,
   newToken,
   showConnection,
 } from '../connections.ts'
@@ -15,18 +25,16 @@ import { findApp, type OperatorDatabase } from '../database.ts'
 import {
   addCounts,
   DELETED_AT_ONCE,
-  deleteConnection,
   deleteConnections,
   describeRows,
   NONE_DELETED,
 } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
+import { jsonProblem } from '../loading/json-scanner.ts'
 import { type Line, openInputs, readBlocks } from '../loading/source.ts'
-import { escaped, pluralize, printable, progressOf, table } from '../output.ts'
+import { pluralize, printable, progressOf, table, toJson } from '../output.ts'
 
-type Stdout = (text: string) => Promise<boolean>
-
-export function addConnectionCommands(program: Command, run: Run, stdout: Stdout): void {
+export function addCommands(program: Command, run: Run, { stdout }: Io): void {
   const connection = program.command('connection')
   addCreate(connection, run, stdout)
   addList(connection, run, stdout)
@@ -42,7 +50,7 @@ interface CreateFlags {
   stream?: string | true
 }
 
-function addCreate(connection: Command, run: Run, stdout: Stdout): void {
+function addCreate(connection: Command, run: Run, stdout: Io['stdout']): void {
   connection
     .command('create')
     .description('create a connection and show its token, once; or many of them')
@@ -66,10 +74,17 @@ function addCreate(connection: Command, run: Run, stdout: Stdout): void {
         if (tokenFile !== undefined || label !== undefined || externalId !== undefined)
           throw new UsageError('--stream reads each label and externalId from its lines.')
         const inputs = await openInputs([stream === true ? '-' : stream])
-        return await run(async (database, notice) => {
-          const app = await findApp(database.db, name)
-          const lines = readBlocks(inputs, { signal: database.signal })
-          const done = await createStream(database, { appId: app.id, lines, stdout })
+        return await run(async ({ db, signal }, notice) => {
+          const app = await findApp(db, name)
+          const done = { created: 0, failed: 0 }
+          for await (const lines of readBlocks(inputs, { signal })) {
+            const results = await createFrom([...lines], db, app.id)
+            const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
+            if (!isRead) throw new OperatorError('The reader of the results has ended.')
+            const failed = results.filter((result) => 'errors' in result).length
+            done.failed += failed
+            done.created += results.length - failed
+          }
           const failed = done.failed > 0 ? `, ${pluralize(done.failed, 'line')} failed` : ''
           notice(`${pluralize(done.created, 'connection')} created${failed}.`)
           return { json: done, failed: done.failed > 0 }
@@ -90,68 +105,41 @@ function addCreate(connection: Command, run: Run, stdout: Stdout): void {
 
 const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
 
-const CREATED_AT_ONCE = 1_000
-
-/** Creates a connection for each line, and prints a result for each, after the commit. */
-async function createStream(
-  { db, signal }: OperatorDatabase,
-  { appId, lines, stdout }: { appId: string; lines: ReturnType<typeof readBlocks>; stdout: Stdout },
-) {
-  const done = { created: 0, failed: 0 }
-  const write = async (batch: ReturnType<typeof readNew>[]) => {
-    const wanted = batch.flatMap(({ wanted }) => wanted ?? [])
-    const created = await createConnections(db, appId, wanted)
-    const results = batch.map(({ place, wanted, detail }) => {
-      const made = wanted && created.shift()
-      if (made && 'id' in made) {
-        done.created += 1
-        return { ...place, externalId: wanted.externalId, id: made.id, token: wanted.token }
-      }
-      done.failed += 1
-      const problem = made ? { field: 'externalId', detail: takenBy(made.taken) } : { detail }
-      return { ...place, errors: [problem] }
-    })
-    if (!(await stdout(results.map((result) => `${escaped(JSON.stringify(result))}\n`).join(''))))
-      throw new OperatorError('The reader of the results has ended.')
-  }
-  for await (const block of lines) {
-    let batch: ReturnType<typeof readNew>[] = []
-    for (const line of block) {
-      batch.push(readNew(line))
-      if (batch.length < CREATED_AT_ONCE) continue
-      await write(batch)
-      batch = []
-      if (signal.aborted) break
-    }
-    if (batch.length > 0) await write(batch)
-  }
-  return done
+/** Creates a connection for each line, in one transaction. Returns the results of the lines. */
+async function createFrom(lines: Line[], db: OperatorDatabase['db'], appId: string) {
+  const read = lines.map(readNew)
+  const valid = read.filter((line) => 'token' in line)
+  const created = await createConnections(db, appId, valid)
+  return read.map((line, index) => {
+    const place = lines[index]?.place
+    if ('detail' in line) return { ...place, errors: [line] }
+    const { externalId, token } = line
+    const { id, taken = '' } = created.shift() ?? {}
+    if (id !== undefined) return { ...place, externalId, id, token }
+    return { ...place, errors: [{ field: 'externalId', detail: takenBy(taken) }] }
+  })
 }
 
-function readNew({ place, bytes, problem }: Line) {
+function readNew({ bytes, problem }: Line): NewConnection | { detail: string } {
   try {
     if (problem) throw new InvalidArgumentError(problem)
-    const members: unknown = JSON.parse(String(bytes))
-    if (typeof members !== 'object' || members === null || Array.isArray(members))
+    const line: unknown = JSON.parse(String(bytes))
+    if (typeof line !== 'object' || line === null || Array.isArray(line))
       throw new InvalidArgumentError('a JSON object is expected')
-    const { label = null, externalId = null, ...others } = members as Record<string, unknown>
-    const [unknown] = Object.keys(others)
-    if (unknown !== undefined)
-      throw new InvalidArgumentError(`there is no such field: ${unknown.slice(0, 60)}`)
-    const text = (value: unknown) => {
-      if (value === null) return null
-      if (typeof value === 'string') return shortText(value)
-      throw new InvalidArgumentError('label and externalId are texts')
+    for (const [name, value] of Object.entries(line)) {
+      if (name !== 'label' && name !== 'externalId')
+        throw new InvalidArgumentError(`there is no such field: ${name.slice(0, 60)}`)
+      if (typeof value === 'string') shortText(value)
+      else if (value !== null) throw new InvalidArgumentError('label and externalId are texts')
     }
-    const wanted = { token: newToken(), label: text(label), externalId: text(externalId) }
-    return { place, wanted, detail: '' }
+    return { label: null, externalId: null, ...line, token: newToken() }
   } catch (error) {
-    if (error instanceof InvalidArgumentError) return { place, detail: error.message }
-    return { place, detail: `not valid JSON: ${(error as SyntaxError).message}` }
+    if (error instanceof InvalidArgumentError) return { detail: error.message }
+    return { detail: `not valid JSON: ${jsonProblem(bytes)}` }
   }
 }
 
-function addList(connection: Command, run: Run, stdout: Stdout): void {
+function addList(connection: Command, run: Run, stdout: Io['stdout']): void {
   const command = connection
     .command('list')
     .description('list the connections of an app in the order of their ids, without secrets')
@@ -164,7 +152,7 @@ function addList(connection: Command, run: Run, stdout: Stdout): void {
       timeBefore,
     )
     .option('--after <id>', 'only those after this id', key)
-    .option('--limit <n>', 'at most n of them', wholeNumber)
+    .option('--limit <n>', 'at most n of them', wholeNumber(1, 1e9))
     .addHelpText(
       'after',
       examples(
@@ -180,10 +168,9 @@ function addList(connection: Command, run: Run, stdout: Stdout): void {
         let isFirst = true
         for await (const items of listConnections(db, app.id, filter)) {
           const text = json
-            ? items.map((item) => escaped(JSON.stringify(item))).join()
-            : printable(tableOf(items, isFirst))
-          const start = json ? (isFirst ? '{"items":[' : ',') : ''
-          if (!(await stdout(start + text + (json ? '' : '\n')))) return { json: {} }
+            ? (isFirst ? '{"items":[' : ',') + items.map((item) => toJson(item)).join()
+            : `${printable(tableOf(items, isFirst))}\n`
+          if (!(await stdout(text))) return { json: {} }
           isFirst = false
         }
         if (isFirst)
@@ -219,10 +206,8 @@ function key(value: string): string {
 }
 
 function timeBefore(value: string): Date {
-  const [, count = '', unit = ''] = /^([0-9]{1,6})([smhdw])$/.exec(value) ?? []
-  const time = unit
-    ? Date.now() - Number(count) * SECONDS[unit as keyof typeof SECONDS] * 1_000
-    : Date.parse(value)
+  const seconds = secondsOf(value)
+  const time = Number.isNaN(seconds) ? Date.parse(value) : Date.now() - seconds * 1_000
   if (Number.isFinite(time) && /^[0-9]/.test(value)) return new Date(time)
   throw new InvalidArgumentError(
     'Write an age such as 2d or 12h, or a time such as 2025-03-14T15:00Z.',
@@ -280,9 +265,12 @@ function addDelete(connection: Command, run: Run): void {
       if (file !== undefined) return await deleteFrom(file, run, options.app)
       const reference = await readReference({ id, ...options })
       await run(async (database) => {
-        const json = await deleteConnection(database.db, await findConnection(database, reference))
-        const text = `Connection ${json.id} of ${json.app} is deleted with ${describeRows(json)}.`
-        return { json, text }
+        const id = await findConnection(database, reference)
+        const { app, label } = await showConnection(database.db, id)
+        const { connections, ...rows } = await deleteConnections(database.db, [id])
+        if (connections === 0) throw missingConnection()
+        const text = `Connection ${id} of ${app} is deleted with ${describeRows(rows)}.`
+        return { json: { id, app, label, ...rows }, text }
       })
     })
 }
@@ -291,27 +279,23 @@ async function deleteFrom(file: string, run: Run, appName: string | undefined): 
   const inputs = await openInputs([file])
   await run(async ({ db, pool, signal }, notice) => {
     const app = appName === undefined ? undefined : await findApp(db, appName)
+    const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
     const onProgress = progressOf(notice, 'connection', 'deleted')
     let deleted = NONE_DELETED
     let given = 0
-    const remove = async (ids: Set<string>) => {
-      signal.throwIfAborted()
-      deleted = addCounts(deleted, await deleteConnections(db, [...ids].sort(byKey)))
-      onProgress(deleted.connections)
-    }
     for await (const block of readBlocks(inputs, { signal })) {
-      let ids = new Set<string>()
-      for (const { bytes } of block) {
-        given += 1
-        const query = async (text: string, values: unknown[]) =>
-          (await pool.query(text, values)).rows
-        const id = await connectionId(query, app?.id, String(bytes).trim())
-        if (id !== undefined) ids.add(id)
-        if (ids.size < DELETED_AT_ONCE) continue
-        await remove(ids)
-        ids = new Set()
+      const lines = Array.from(block, ({ bytes }) => String(bytes).trim())
+      given += lines.length
+      while (lines.length > 0) {
+        signal.throwIfAborted()
+        const ids = new Set<string>()
+        for (const line of lines.splice(0, DELETED_AT_ONCE)) {
+          const id = await connectionId(query, app?.id, line)
+          if (id !== undefined) ids.add(id)
+        }
+        deleted = addCounts(deleted, await deleteConnections(db, [...ids].sort(byKey)))
+        onProgress(deleted.connections)
       }
-      await remove(ids)
     }
     const missing = given - deleted.connections
     const text =

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { examples, nonEmpty, type Report, type Run } from '../command.ts'
+import { examples, type Io, nonEmpty, type Report, type Run } from '../command.ts'
 import { UsageError } from '../errors.ts'
 import { type Imported, type ImportOptions, importRows } from '../loading/import-rows.ts'
 import type { Replacement } from '../loading/merge.ts'
@@ -9,8 +9,9 @@ import { type Format, openInputs, READ_ONCE } from '../loading/source.ts'
 import { pluralize, progressOf } from '../output.ts'
 import { findConnection, readReference } from './connection.ts'
 
-export function addImportCommands(program: Command, run: Run, token: string | undefined): void {
+export function addCommands(program: Command, run: Run, { environment }: Io): void {
   const group = program.command('import')
+  const token = environment.CONNECTION_TOKEN || undefined
   for (const name of Object.keys(rowTypes) as RowTypeName[]) addImport(group, name, run, token)
 }
 

@@ -1,22 +1,18 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import type { Kysely } from 'kysely'
 import { advance } from '../../../seeds/advance.ts'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
-import { examples, type Report, type Run } from '../command.ts'
+import { examples, type Io, type Report, type Run, wholeNumber } from '../command.ts'
 import { GUARANTEED_DAYS, pruneCursors } from '../cursors.ts'
 import { UsageError } from '../errors.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
 import { repairRowCounts, type Verification, verifyRowCounts } from '../verify.ts'
 
-export function addMaintenanceCommands(
-  program: Command,
-  run: Run,
-  password: string | undefined,
-): void {
+export function addCommands(program: Command, run: Run, { environment }: Io): void {
   program
     .command('migrate')
     .addHelpText('after', examples('migrate'))
@@ -24,6 +20,7 @@ export function addMaintenanceCommands(
       run(
         async ({ db }, notice, { DATABASE_GENERIC_PLANS: genericPlans }) => {
           const applied = await migrate(db, notice)
+          const password = environment.SERVICE_DATABASE_PASSWORD || undefined
           await configureServiceRole(db, { password, genericPlans }, notice)
           const done = `Applied ${applied.join(', ')}.`
           return {
@@ -70,7 +67,7 @@ function addDemo(program: Command, run: Run): void {
       `move ${DEMO.wealth.connections.large.token} by some days: add rows, give an UNKNOWN its type, ` +
         'correct an amount, cancel a row. Always the same changes on a day.',
     )
-    .option('--days <n>', 'number of days, at most 366', daysToAdvance, 1)
+    .option('--days <n>', 'number of days, at most 366', wholeNumber(1, 366), 1)
     .addHelpText('after', examples('demo advance', 'demo advance --days 10'))
     .action(({ days }: { days: number }) =>
       run(async ({ db }) => {
@@ -86,18 +83,13 @@ function addDemo(program: Command, run: Run): void {
     )
 }
 
-function daysToAdvance(value: string): number {
-  if (/^\d{1,3}$/.test(value) && Number(value) >= 1 && Number(value) <= 366) return Number(value)
-  throw new InvalidArgumentError('It must be a whole number from 1 to 366.')
-}
-
 function addPrune(program: Command, run: Run): void {
   program
     .command('prune')
     .option(
       '--days <n>',
       'keep removals and versions of the last n days',
-      wholeDays,
+      wholeNumber(0, 365_000),
       GUARANTEED_DAYS,
     )
     .option('--yes', `accept less than the ${GUARANTEED_DAYS} days that the API guarantees`)
@@ -116,12 +108,6 @@ function addPrune(program: Command, run: Run): void {
         return { json, text: `${removals} and ${versions} deleted; ${horizons}.` }
       })
     })
-}
-
-/** Parses a number of days, at most a thousand years. */
-function wholeDays(value: string): number {
-  if (/^\d{1,6}$/.test(value)) return Number(value)
-  throw new InvalidArgumentError('It must be a whole number.')
 }
 
 /** @throws OperatorError if the database has apps, but not those of the sample data */

@@ -1,10 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
-import { type Command, InvalidArgumentError } from 'commander'
-import { examples, nonEmpty, type Run } from '../command.ts'
+import type { Command } from 'commander'
+import { examples, type Io, nonEmpty, type Run, wholeNumber } from '../command.ts'
 import { findApp } from '../database.ts'
 import { refresh } from '../loading/refresh.ts'
 import { openInputs } from '../loading/source.ts'
-import { escaped, pluralize } from '../output.ts'
+import { pluralize, toJson } from '../output.ts'
 
 const FORMAT = `
 A line is the refresh of one connection, and one transaction:
@@ -14,16 +14,11 @@ the rows in this range that the lists of the line lack. The command prints a lin
 after each commit. After a crash, continue at the first line without a result.
 `
 
-/** `refresh`. */
-export function addRefreshCommand(
-  program: Command,
-  run: Run,
-  stdout: (text: string) => Promise<boolean>,
-): void {
+export function addCommands(program: Command, run: Run, { stdout }: Io): void {
   program
     .command('refresh')
     .argument('[file...]', 'files, also compressed by gzip; default: -, standard input')
-    .option('--jobs <n>', 'number of sessions', jobs, 4)
+    .option('--jobs <n>', 'number of sessions', wholeNumber(1, 999), 4)
     .option('--app <name>', 'the app of the connections; accepts their external ids, too', nonEmpty)
     .addHelpText('after', FORMAT)
     .addHelpText(
@@ -38,7 +33,7 @@ export function addRefreshCommand(
       await run(
         async (database, notice, { DATABASE_GENERIC_PLANS, DATABASE_PREPARE: prepare }) => {
           const appId = app === undefined ? undefined : (await findApp(database.db, app)).id
-          const onResult = (result: object) => stdout(`${escaped(JSON.stringify(result))}\n`)
+          const onResult = (result: object) => stdout(`${toJson(result)}\n`)
           const how = { genericPlans: DATABASE_GENERIC_PLANS, prepare }
           const options = { sources, jobs, appId, ...how, onResult, notice }
           const { refreshed, failed } = await refresh(database, options)
@@ -49,9 +44,4 @@ export function addRefreshCommand(
         { sessions: jobs },
       )
     })
-}
-
-function jobs(value: string): number {
-  if (/^\d{1,3}$/.test(value) && Number(value) >= 1) return Number(value)
-  throw new InvalidArgumentError('It must be a whole number from 1 to 999.')
 }

@@ -134,7 +134,7 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
  * with a line break, the last one too.
  * Buffers at most one line; of a line that is too long, little over the limit.
  */
-export async function* wholeLines(
+async function* wholeLines(
   chunks: AsyncIterable<Buffer>,
   maximum = MAXIMUM_LINE_BYTES,
 ): AsyncGenerator<Buffer> {
