@@ -93,19 +93,12 @@ function addRevoke(token: Command, run: Run): void {
     .addHelpText('after', examples('token revoke 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863'))
     .action((id: string) =>
       run(async ({ db }) => {
-        const revoke = db.updateTable('app_token').set({ revoked_at: sql`now()` })
-        // A revoked token keeps its time of revocation.
-        await revoke.where('id', '=', id).where('revoked_at', 'is', null).execute()
-        const json = await db
-          .selectFrom('app_token')
-          .select(['id', 'revoked_at as revokedAt'])
-          .where('id', '=', id)
-          .executeTakeFirst()
-        if (json === undefined)
-          throw new OperatorError(
-            `There is no token ${id}: \`token list --app NAME\` shows those of an app.`,
-          )
-        return { json, text: `Token ${id} is revoked since ${json.revokedAt?.toISOString()}.` }
+        const json = await revokeToken(db, id)
+        const text = `Token ${id} is revoked since ${json.revokedAt?.toISOString()}`
+        if (json.failed.length === 0) return { json, text: `${text}.` }
+        const reasons = json.failed.map(({ server, reason }) => `${server} (${reason})`).join(', ')
+        const advice = 'Repeat the command until it succeeds.'
+        return { json, text: `${text}, but not on ${reasons}. ${advice}`, failed: true }
       }),
     )
 }
@@ -113,4 +106,42 @@ function addRevoke(token: Command, run: Run): void {
 function uuid(value: string): string {
   if (new RegExp(String(Uuid.pattern)).test(value)) return value
   throw new InvalidArgumentError('The id is a UUID: `token list --app NAME` shows it.')
+}
+
+/**
+ * Revokes a token immediately and permanently. A revoked token keeps its time of revocation.
+ * @returns `failed`: servers of Citus whose copy of the token is not written
+ * @throws OperatorError when the token does not exist
+ */
+async function revokeToken(db: Kysely<Tables>, id: string) {
+  const copies = await revokeCopies(db, id)
+  if (copies.length === 0)
+    await db
+      .updateTable('app_token')
+      .set({ revoked_at: sql`now()` })
+      .where('id', '=', id)
+      .where('revoked_at', 'is', null)
+      .execute()
+  const revoked = await db
+    .selectFrom('app_token')
+    .select(['id', 'revoked_at as revokedAt'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (revoked) return { ...revoked, failed: copies.filter(({ success }) => !success) }
+  throw new OperatorError(
+    `There is no token ${id}: \`token list --app NAME\` shows those of an app.`,
+  )
+}
+
+/** Writes each copy of a token on Citus by itself: a statement for all fails while a server is down. */
+async function revokeCopies(db: Kysely<Tables>, id: string) {
+  const citus = await sql`select from pg_extension where extname = 'citus'`.execute(db)
+  if (citus.rows.length === 0) return []
+  const update = sql<string>`
+    format('update %%s set revoked_at = %L where id = %L', coalesce(revoked_at, now()), id)`
+  const token = db.selectFrom('app_token').select(update.as('update')).where('id', '=', id)
+  const copies = await sql<{ server: string; success: boolean; reason: string }>`
+    select nodename || ':' || nodeport as server, success, result as reason
+    from run_command_on_placements('app_token', ${(await token.executeTakeFirst())?.update})`
+  return (await copies.execute(db)).rows
 }

@@ -8,6 +8,7 @@ import { importRows } from '../../../src/operator/loading/import-rows.ts'
 import { clientConfig } from '../../../src/postgres/connect.ts'
 import { connectionKey, tokenHash } from '../../../src/postgres/tokens.ts'
 import { chunksOf, portfolioLine } from '../../import/importing.ts'
+import { operatorHere } from '../../operator/operator-process.ts'
 import {
   type CitusNode,
   citusPrograms,
@@ -16,7 +17,7 @@ import {
 } from '../../support/citus.ts'
 import { openPool } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
-import { addCaller, addConnection, type TestConnection } from '../../support/rows.ts'
+import { addCaller, addConnection, addToken, type TestConnection } from '../../support/rows.ts'
 import { statements } from '../../support/statements.ts'
 import { databaseUrl } from '../../support/template.ts'
 import { until } from '../../support/until.ts'
@@ -165,6 +166,51 @@ t.test('worker stopped: 503 for its connections, 200 for all others', async (t) 
   if (ofLost) assertNoErrors(t, ofLost, ', connections of the worker')
   if (ofOthers) assertAllAnswered(t, ofOthers)
 })
+
+t.test(
+  'worker stopped: a revoked token gets 401, after a repetition also on this worker',
+  async (t) => {
+    const [worker] = citus.workers as [CitusNode]
+    const token = await addToken(db, caller.appId)
+    const { id } = await db
+      .selectFrom('app_token')
+      .select('id')
+      .where('token_hash', '=', tokenHash(token))
+      .executeTakeFirstOrThrow()
+    const statuses = async () => {
+      const headers = { authorization: `Bearer ${token}` }
+      const responses = connections.map(({ orders }) => fetch(service.url + orders, { headers }))
+      return new Set((await Promise.all(responses)).map(({ status }) => status))
+    }
+    const revoke = () =>
+      operatorHere(['token', 'revoke', id, '--json'], {
+        DATABASE_URL: databaseUrl(citus.url, name),
+      })
+    // A session of the coordinator may report the lost connection of the test before.
+    await until('the token is valid', async () =>
+      isDeepStrictEqual(await statuses(), new Set([200])),
+    )
+    await worker.stop()
+    const server = `127.0.0.1:${worker.port}`
+    const first = await revoke()
+    t.match(first, { code: 1, stderr: '' })
+    t.match(first.json(), { failed: [{ server, success: false, reason: /./ }] })
+    t.equal(first.json().failed.length, 1)
+    for (let round = 0; round < 10; round += 1)
+      t.ok((await statuses()).isSubsetOf(new Set([401, 503])), 'only 401 and 503')
+    t.match(await revoke(), { code: 1, stdout: new RegExp(server) }, 'the worker is still stopped')
+    await worker.start()
+    const repeated = await revoke()
+    t.match(repeated, { code: 0, stderr: '' })
+    t.same(repeated.json(), { id, revokedAt: first.json().revokedAt, failed: [] })
+    await until('no connection is lost', async () => !(await statuses()).has(503))
+    for (let round = 0; round < 10; round += 1) t.same(await statuses(), new Set([401]))
+    const { rows: times } = await sql`select result from run_command_on_placements('app_token',
+    ${`select count(*) || ' ' || min(revoked_at) from %s where id = '${id}'`})`.execute(db)
+    t.equal(times.length, 3)
+    t.same(times, Array(3).fill(times[0]), 'all copies have the same time')
+  },
+)
 
 function requestsOf(some: TestConnection[]): TestRequest[] {
   return some.flatMap(({ portfolio, account, orders }) =>
