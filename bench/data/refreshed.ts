@@ -50,7 +50,7 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
   function* text() {
     for (const index of ids.keys()) {
       for (const row of refreshLists(first + index, 0)[type.list])
-        reader.read(Buffer.from(`${JSON.stringify(row)}\n`), 0, index + 1, {})
+        reader.read(Buffer.from(`${JSON.stringify(row)}\n`), index + 1, {})
       if (index % 100 === 99) yield reader.takeCopyText()
     }
     yield reader.takeCopyText()

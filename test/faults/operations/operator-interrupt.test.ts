@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { withDatabase } from '../../../src/operator/database.ts'
@@ -23,6 +24,9 @@ const importInto = ({ id }: { id: string }, file: string) => [
 function start([command = '', ...args]: string[]) {
   return spawn(command, args, { env: { ...process.env, DATABASE_URL: url, TERM: 'xterm' } })
 }
+
+/** Statement of an import that locks the connection. */
+const WRITING = 'update connection set refreshed_at%'
 
 /** Locks a connection in another session, until the test ends. */
 async function lock(t: Test, id: string) {
@@ -77,6 +81,28 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   )
 }
 
+t.test('Second SIGINT: the command does not wait for PostgreSQL', async (t) => {
+  const connection = await newConnection()
+  await lock(t, connection.id)
+  const child = start(importInto(connection, rows))
+  await outputOf(child, /Waiting for /)
+  const { rows: sessions } = await pool.query(
+    `select pid from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock' and query like '${WRITING}'`,
+  )
+  // A stopped session rolls back nothing.
+  for (const { pid } of sessions) process.kill(pid, 'SIGSTOP')
+  t.teardown(() => sessions.map(({ pid }) => process.kill(pid, 'SIGCONT')))
+  const [rest, exit] = [text(child.stderr), once(child, 'exit')]
+  child.kill('SIGINT')
+  // The first one ends the command after 5 s.
+  await sleep(1_000)
+  t.equal(child.exitCode, null, 'the first one waits')
+  child.kill('SIGINT')
+  t.same(await exit, [1, null])
+  t.equal(await rest, '')
+})
+
 t.test('SIGINT while an import waits for standard input: it ends', async (t) => {
   const connection = await newConnection()
   const child = start(importInto(connection, '-'))
@@ -112,7 +138,7 @@ t.test('SIGKILL while an import waits: PostgreSQL ends its session', async (t) =
   const connection = await newConnection()
   await lock(t, connection.id)
   const child = start(importInto(connection, rows))
-  await until('it waits', async () => (await transactions('%set refreshed_at%')) === 1)
+  await until('it waits', async () => (await transactions(WRITING)) === 1)
   child.kill('SIGKILL')
   await until('no transaction is left', async () => (await transactions()) === 0, 10_000)
 })
