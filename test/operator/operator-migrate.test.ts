@@ -19,6 +19,9 @@ const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
 const provider = new FileMigrationProvider({ fs, path, migrationFolder })
 const known = Object.keys(await provider.getMigrations()).sort()
 
+/** Lasts 45 s, so it runs during the other tests. */
+const givingUp = migrateLocked()
+
 t.test('migrate: runs each migration once, in order', async (t) => {
   const { url } = await emptyDatabase(t)
   const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: url })
@@ -134,6 +137,17 @@ t.test('Locked table: the migration stops waiting and tries again', async (t) =>
   const { stderr, json } = await migrating
   t.same(json(), { applied: [last] })
   t.match(stderr, /^Another session holds a lock that a migration needs; trying again \(1\)\.\n/)
+})
+
+t.test('Table locked for a minute: migrate gives up, and can run again', async (t) => {
+  const { locked, applied, again } = await givingUp
+  t.equal(locked.code, 1)
+  const lines = locked.stderr.trim().split('\n')
+  t.equal(lines.length, 30, '29 further attempts')
+  t.match(lines.at(-2), 'trying again (29)')
+  t.equal(lines.at(-1), 'Another session holds a lock that this command needs: try again later.')
+  t.same(applied, known.slice(0, -1), 'completed migrations stay')
+  t.same(again.json(), { applied: known.slice(-1) })
 })
 
 t.test('Role without the privilege: statements for an administrator', async (t) => {
@@ -298,6 +312,18 @@ async function emptyDatabase(t: Test): Promise<{ url: string }> {
   await onServer(server, `create database ${name}`)
   t.teardown(() => onServer(server, `drop database ${name} with (force)`))
   return { url: databaseUrl(server, name) }
+}
+
+async function migrateLocked() {
+  const { url } = await emptyDatabase(t)
+  await migrateTo(t, url, known.at(-2) ?? '')
+  const holder = await openClient(t, url)
+  await holder.query('begin; lock table connection in access share mode')
+  const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: url })
+  const locked = await migrate()
+  const names = await query(url, 'select name from kysely_migration order by name')
+  await holder.query('rollback')
+  return { locked, applied: names.map(({ name }) => name), again: await migrate() }
 }
 
 async function migrateTo(t: Test, url: string, name: string) {

@@ -15,6 +15,7 @@ import { startServiceProcess } from '../support/processes/service-process.ts'
 import { runShell } from '../support/processes/shell.ts'
 import {
   firstValue,
+  logOfEnded,
   migrate,
   newDirectory,
   onPort,
@@ -101,3 +102,11 @@ t.test(
     t.match((await changesSince(after.url, list, again)).text, '"newest"')
   },
 )
+
+t.test('Recovery to a time after the end of the archive: PostgreSQL does not start', async (t) => {
+  const log = await logOfEnded(t, (DATA) => {
+    const values = { BACKUP, ARCHIVE, DATA, '2026-07-01 12:00:00+00': '2999-01-01 12:00:00+00' }
+    return runShell(t, fillIn(recover, values))
+  })
+  t.match(log, 'recovery ended before configured recovery target was reached')
+})

@@ -61,14 +61,35 @@ export async function startStandby(t: Test, primary: DebianPostgres, settings: S
   return await startIn(t, directory, settings)
 }
 
+type Prepare = (data: string) => Promise<unknown>
+
 /** Starts a server on the data folder that `prepare` creates. */
-export async function startPrepared(t: Test, prepare: (data: string) => Promise<unknown>) {
+export async function startPrepared(t: Test, prepare: Prepare) {
+  return await startIn(t, await prepared(t, prepare), {})
+}
+
+/** Starts a server that ends by itself. Returns its log. */
+export async function logOfEnded(t: Test, prepare: Prepare): Promise<string> {
+  const { folder, account } = await prepared(t, prepare)
+  const settings = [`port=${await freePort()}`, 'unix_socket_directories=', 'fsync=off']
+  const program = await startProgram(t, {
+    command: join(BINARIES, 'postgres'),
+    package: 'postgresql-15',
+    args: ['-D', `${folder}/data`, ...settings.flatMap((setting) => ['-c', setting])],
+    account,
+    lastSignal: 'SIGQUIT',
+  })
+  await program.ended()
+  return program.output()
+}
+
+async function prepared(t: Test, prepare: Prepare): Promise<Directory> {
   const directory = await newDirectory(t)
   await prepare(`${directory.folder}/data`)
   const { owner } = directory.account
   const command = ['-R', `${owner?.uid}:${owner?.gid}`, directory.folder]
   if (owner) await promisify(execFile)('chown', command)
-  return await startIn(t, directory, {})
+  return directory
 }
 
 /** Runs the migrations; returns the connection string of the service. */
