@@ -16,14 +16,7 @@ const ENV_LINE = /^\s*(#.*|(export\s+)?[A-Za-z_][\w.-]*\s*=.*)?$/
  */
 export function readEnvFile(environment: NodeJS.ProcessEnv): void {
   if (!existsSync(ENV_FILE)) return
-  let text: string
-  try {
-    text = readFileSync(ENV_FILE, 'utf8')
-  } catch (error) {
-    throw new ConfigurationError(
-      `${ENV_FILE} cannot be read (${(error as { code?: string }).code}).`,
-    )
-  }
+  const text = readText(ENV_FILE, ENV_FILE)
   // A value in quotes may have several lines.
   const quoted = /^([^#\n=]*=\s*)(["'`])([\s\S]*?)\2/gm
   const unquoted = text.replace(quoted, (_, name, _quote, value) => name + value.replace(/./g, ''))
@@ -31,6 +24,50 @@ export function readEnvFile(environment: NodeJS.ProcessEnv): void {
   if (wrong !== -1)
     throw new ConfigurationError(`Line ${wrong + 1} of ${ENV_FILE} must be NAME=value.`)
   for (const [name, value] of Object.entries(parseEnv(text))) environment[name] ??= value
+}
+
+/** Variables that may contain a secret. NAME_FILE names a file that has the value of NAME. */
+const SECRETS = [
+  'DATABASE_URL',
+  'DATABASE_REPLICA_URL',
+  'REDIS_URL',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
+  'SERVICE_DATABASE_PASSWORD',
+  'CONNECTION_TOKEN',
+]
+
+/**
+ * Sets the secrets that are in files.
+ * @returns a function that reads the files again
+ * @throws ConfigurationError, without text or path of a file
+ */
+export function readSecretFiles(environment: NodeJS.ProcessEnv): () => void {
+  const names = SECRETS.filter((name) => environment[`${name}_FILE`])
+  const doubled = names.find((name) => environment[name])
+  if (doubled)
+    throw new ConfigurationError(`${doubled} and ${doubled}_FILE are both set: unset one of them.`)
+  const read = () => {
+    const secrets = names.map((name) => {
+      const subject = `The file of ${name}_FILE`
+      const text = readText(String(environment[`${name}_FILE`]), subject).trim()
+      if (text === '') throw new ConfigurationError(`${subject} is empty.`)
+      return [name, text]
+    })
+    Object.assign(environment, Object.fromEntries(secrets))
+  }
+  read()
+  return read
+}
+
+function readText(path: string, subject: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new ConfigurationError(
+      `${subject} cannot be read (${(error as { code?: string }).code}).`,
+    )
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
 import { type Config, readConfig } from './config.ts'
-import { readEnvFile, withoutEmbedded } from './env-file.ts'
+import { readEnvFile, readSecretFiles, withoutEmbedded } from './env-file.ts'
 import { type SocketLimit, socketLimit } from './http/limits.ts'
 import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
@@ -11,7 +11,7 @@ import { failsOnCitus } from './postgres/readiness.ts'
 import { closeOnSignal } from './shutdown.ts'
 
 /** Starts the service: the database of development if no other is set, then the application. */
-async function start(config: Config): Promise<void> {
+async function start(config: Config, readSecrets: () => void): Promise<void> {
   const limit = socketLimit(config)
   const development =
     config.DATABASE_URL === undefined
@@ -29,7 +29,11 @@ async function start(config: Config): Promise<void> {
     DATABASE_URL: config.DATABASE_URL ?? demo?.url ?? '',
   }
   const stop = async () => demo?.stop()
-  const address = await serve(located, limit, stream, stop)
+  const renew = () => {
+    readSecrets()
+    Object.assign(located, readConfig(process.env))
+  }
+  const address = await serve(located, renew, limit, stream, stop)
   // Standard output has only the log.
   if (development) process.stderr.write(development.welcome(address))
 }
@@ -44,27 +48,39 @@ type LocatedConfig = Config & { DATABASE_URL: string }
 
 /**
  * Opens the database and the application, then listens.
+ * @param renew reads the files of secrets again, and changes the settings
  * @param stop called when no request is left
  * @returns the address on which it listens
  */
 async function serve(
   config: LocatedConfig,
+  renew: () => void,
   { maxFiles, maxSockets }: SocketLimit,
   stream: LogDestination,
   stop: () => Promise<void>,
 ): Promise<string> {
-  const db = openDatabase(databaseOptions(config, config.DATABASE_URL))
+  const newestUrls = (rejected: boolean) => {
+    try {
+      if (rejected) renew()
+    } catch {
+      // The last ones stay in use. SIGHUP reports the error.
+    }
+    return { url: config.DATABASE_URL, replicaUrl: config.DATABASE_REPLICA_URL }
+  }
+  const db = openDatabase({ ...databaseOptions(config, config.DATABASE_URL), newestUrls })
+  const isLowered = maxSockets < config.MAX_SOCKETS
   const app = await buildApp({
-    config: { ...config, MAX_SOCKETS: maxSockets },
+    config: Object.assign(config, { MAX_SOCKETS: maxSockets }),
     db,
     droppedLogLines: stream.dropped,
     logger: { level: config.LOG_LEVEL, stream },
   })
-  if (maxSockets < config.MAX_SOCKETS) {
+  if (isLowered) {
     app.log.warn({ maxFiles, maxSockets }, 'MAX_SOCKETS is lowered: the limit of files is too low')
   }
   stream.reportDrops(app.log)
   logServers(app, db)
+  process.on('SIGHUP', () => renewSecrets(app, db, renew))
   const close = async () => {
     await db.close()
     await stop()
@@ -87,6 +103,18 @@ function logServers(app: FastifyInstance, db: Database): void {
     if (reason === undefined) app.log.info({ replica: name, lagMs }, 'replica is used')
     else app.log.warn({ replica: name, lagMs, reason }, 'replica is excluded')
   })
+}
+
+/** Reads the files of secrets and certificates again, and replaces the connections to PostgreSQL. */
+async function renewSecrets(app: FastifyInstance, db: Database, renew: () => void): Promise<void> {
+  try {
+    renew()
+    await db.renew()
+    app.log.info('SIGHUP: new connections use the files of secrets; other settings need a restart')
+  } catch (error) {
+    const { message: reason } = error as Error
+    app.log.warn({ reason }, 'SIGHUP: the open connections stay, because new ones would fail')
+  }
 }
 
 /**
@@ -138,7 +166,8 @@ function describeListenError(error: NodeJS.ErrnoException & { port?: number }): 
 
 try {
   readEnvFile(process.env)
-  await start(readConfig(process.env))
+  const readSecrets = readSecretFiles(process.env)
+  await start(readConfig(process.env), readSecrets)
 } catch (error) {
   process.stderr.write(`${describe(error)}\n`)
   process.exit(1)

@@ -7,7 +7,7 @@ import type { Config } from './config.ts'
  * Handles SIGTERM and Ctrl-C. After SIGTERM, the service is not ready for SHUTDOWN_DELAY_MS but accepts
  * requests, so that load balancers notice. Ctrl-C skips this delay. Requests in flight then have
  * SHUTDOWN_GRACE_MS to finish (exit code 0). A second signal or a timeout ends the process with exit
- * code 1, because a response is incomplete. SIGHUP is ignored: there is nothing to reload.
+ * code 1, because a response is incomplete.
  * @param close called when no request is left
  */
 export function closeOnSignal(
@@ -21,7 +21,6 @@ export function closeOnSignal(
     acceptedAt = performance.now()
   })
   const isExpectingRequest = () => performance.now() - acceptedAt < FIRST_REQUEST_MS
-  process.on('SIGHUP', () => app.log.warn('SIGHUP is ignored: new settings need a restart'))
   const options: Options = { delay, logger: app.log, skip: ['SIGHUP'] }
   closeWithGrace(options, async ({ signal, err }) => {
     if (err) app.log.fatal({ err }, 'closing after a failure')

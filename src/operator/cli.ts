@@ -16,8 +16,13 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const config = readConfig(io.environment, operatorSettings)
     const { DATABASE_POOLER: pooler } = config
     const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
+    const newestUrl = (url: string) => {
+      io.readSecrets?.()
+      return io.environment.DATABASE_URL ?? url
+    }
+    const options = { signal: io.signal, notice, sessions, pooler, newestUrl }
     const use = (url: string) =>
-      withDatabase(url, { signal: io.signal, notice, sessions, pooler }, async (database) => {
+      withDatabase(url, options, async (database) => {
         if (!anySchema) await requireSchema(database)
         const report = await work(database, notice, config)
         if (report.text !== undefined)

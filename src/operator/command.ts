@@ -6,6 +6,8 @@ import type { OperatorDatabase } from './database.ts'
 export interface Io {
   /** The CLI reads `operatorSettings`, SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
   environment: NodeJS.ProcessEnv
+  /** Reads the files of secrets again, and changes the environment. */
+  readSecrets?: () => void
   /** Resolves when the reader has taken the text; false: it has closed its input. */
   stdout(text: string): Promise<boolean>
   stderr(text: string): void

@@ -12,7 +12,7 @@ export interface OperatorDatabase {
   db: Kysely<Tables>
   pool: pg.Pool
   signal: AbortSignal
-  /** Finds the primary again after a failover, if the URL names several hosts. */
+  /** Finds the primary again after a failover, or uses the password after its rotation. */
   findPrimary(): Promise<void>
 }
 
@@ -28,12 +28,14 @@ interface Interruption {
   sessions?: number | undefined
   /** True behind PgBouncer in transaction mode: each transaction has another session. */
   pooler?: boolean
+  /** Returns the URL with the newest user and password. */
+  newestUrl?: (url: string) => string
 }
 
 /** Opens the database at a URL, and closes its connections after `use`. An abort cancels the statements of `use`. */
 export async function withDatabase<T>(
   url: string,
-  { signal, notice, sessions, pooler = false }: Interruption,
+  { signal, notice, sessions, pooler = false, newestUrl = () => url }: Interruption,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
   const opened = openPool(await primaryOf(url), pooler, sessions)
@@ -43,7 +45,7 @@ export async function withDatabase<T>(
     cancelling = setTimeout(cancel, sessions === undefined ? 0 : FINISH_MS, opened)
   }
   const findPrimary = async () => {
-    pool.options.connectionString = await primaryOf(url)
+    pool.options.connectionString = await primaryOf(newestUrl(url))
   }
   signal.addEventListener('abort', cancelOnAbort)
   const waits = setInterval(waitReporter(opened, notice), 1_000)

@@ -1,7 +1,7 @@
 /** Process of the admin CLI: `npm run operator -- --help`. */
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
-import { readEnvFile, withoutEmbedded } from '../env-file.ts'
+import { readEnvFile, readSecretFiles, withoutEmbedded } from '../env-file.ts'
 import { OperatorError } from '../operator-error.ts'
 
 // Halves the processor time of a start. It must come before the import of the commands.
@@ -25,8 +25,10 @@ for (const signal of SIGNALS) {
   })
 }
 
+let readSecrets = () => {}
 try {
   readEnvFile(process.env)
+  readSecrets = readSecretFiles(process.env)
 } catch (error) {
   if (!(error instanceof OperatorError)) throw error
   stderr(`${error.message}\n`)
@@ -35,6 +37,7 @@ try {
 
 process.exitCode = await operate(process.argv.slice(2), {
   environment: process.env,
+  readSecrets,
   stdout: (text) =>
     new Promise((resolve, reject) => {
       process.stdout.write(text, (error) => {

@@ -1,6 +1,7 @@
+import type { Socket } from 'node:net'
 import type pg from 'pg'
 import { withDeadline } from '../limits/deadline.ts'
-import { isDenied, ServerIsStandby } from './errors.ts'
+import { isDenied, isLoginRejected, ServerIsStandby } from './errors.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings } from './statements.ts'
 import { WireClient } from './wire/client.ts'
@@ -19,6 +20,11 @@ export interface ConnectOptions {
   pooler: boolean
   /** False on Citus: statements are planned for each connection. True by default. */
   genericPlans?: boolean
+  /**
+   * Returns the URL with the newest user and password.
+   * @param rejected true if PostgreSQL has rejected the last one
+   */
+  newestUrl?: (url: string, rejected: boolean) => string
 }
 
 /** Maximum time to open a connection, in ms. About ten are usual, more on a busy machine. */
@@ -44,11 +50,26 @@ export function clientConfig(options: ConnectOptions): pg.ClientConfig {
   }
 }
 
-/** Opens a connection. @throws ServerIsStandby if the options do not allow a standby */
+/**
+ * Opens a connection. After a rejected password, tries again with a newer one.
+ * @throws ServerIsStandby if the options do not allow a standby
+ */
 export async function connect(
   options: ConnectOptions,
   stream = createSockets(),
 ): Promise<WireClient> {
+  const { newestUrl = (url) => url } = options
+  const url = newestUrl(options.url, false)
+  try {
+    return await open({ ...options, url }, stream)
+  } catch (error) {
+    const newer = isLoginRejected(error) ? newestUrl(options.url, true) : url
+    if (newer === url) throw error
+    return await open({ ...options, url: newer }, stream)
+  }
+}
+
+async function open(options: ConnectOptions, stream: () => Socket): Promise<WireClient> {
   const client = new WireClient({ ...clientConfig(options), stream })
   // The query in flight reports the broken connection. Without a listener, the process would end.
   client.on('error', () => {})

@@ -155,6 +155,13 @@ export class Connections {
     return this.read(statement, values, { due: performance.now() + PROBE_MS, probe: true })
   }
 
+  /** Replaces all connections. @throws Error if no new one can be opened; the others then stay */
+  async renew(): Promise<void> {
+    const client = await this.#connect()
+    client.end()
+    for (const connection of this.#all()) this.#retire(connection)
+  }
+
   count(): { connections: number; inUse: number } {
     const all = this.#all()
     return { connections: all.length, inUse: all.filter(({ inFlight }) => inFlight.size).length }

@@ -1,9 +1,9 @@
 import { openReplica, type Replica, type ReplicaState, watchReplicas } from './replicas.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
-import { allowsStandby, serverUrls } from './server-urls.ts'
+import { allowsStandby, sameDatabase, serverUrls } from './server-urls.ts'
 
 /** Databases of the service: a primary, and replicas if the settings name any. */
-export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
+export interface Database extends Pick<PostgresServer, 'read' | 'probe' | 'renew' | 'close'> {
   /**
    * Returns a replica for a connection, by the hash of its token. Undefined if no replica is usable. Absent
    * without DATABASE_REPLICA_URL.
@@ -15,7 +15,6 @@ export interface Database extends Pick<PostgresServer, 'read' | 'probe'> {
   onFailover(listener: (server: string) => void): void
   /** True if the primary may be a standby: DATABASE_URL allows it. */
   allowsStandby: boolean
-  close(): Promise<void>
 }
 
 export interface DatabaseState {
@@ -24,12 +23,17 @@ export interface DatabaseState {
 }
 
 export interface DatabaseOptions
-  extends Omit<ServerOptions, 'queue' | 'largePlaces' | 'standby' | 'onFailover'> {
+  extends Omit<ServerOptions, 'queue' | 'largePlaces' | 'standby' | 'onFailover' | 'newestUrl'> {
   /** Maximum number of requests that wait for a place. */
   queue: number
   /** Replicas to read from: URLs separated by commas, each with one or more hosts. */
   replicaUrl?: string | undefined
   replicaMaxLagMs: number
+  /**
+   * Returns both lists with the newest users and passwords.
+   * @param rejected true if PostgreSQL has rejected the last ones
+   */
+  newestUrls?: (rejected: boolean) => Pick<DatabaseOptions, 'url' | 'replicaUrl'>
 }
 
 /** Share of the connections that large requests may use at once. */
@@ -37,15 +41,20 @@ const LARGE_SHARE = 0.1
 const MAX_REPLICA_CHECK_MS = 500
 
 export function openDatabase(options: DatabaseOptions): Database {
-  const { replicaMaxLagMs } = options
+  const { replicaMaxLagMs, newestUrls = () => options } = options
   const server = { ...options, largePlaces: Math.ceil(options.size * LARGE_SHARE) }
   let failoverListener: (server: string) => void = () => {}
-  const primary = openServer({ ...server, onFailover: (name) => failoverListener(name) })
+  const primary = openServer({
+    ...server,
+    newestUrl: (url, rejected) => sameDatabase(newestUrls(rejected).url, url),
+    onFailover: (name) => failoverListener(name),
+  })
   let listener: (replica: ReplicaState) => void = () => {}
   const all = serverUrls(options.replicaUrl ?? '').map((url) =>
     openReplica({
       ...server,
       url,
+      newestUrl: (url, rejected) => sameDatabase(newestUrls(rejected).replicaUrl ?? '', url),
       standby: true,
       maxLagMs: replicaMaxLagMs,
       onChange: (state) => listener(state),
@@ -67,6 +76,9 @@ export function openDatabase(options: DatabaseOptions): Database {
     onReplicaChange: (callback) => {
       listener = callback
       for (const replica of all) callback(replica.state())
+    },
+    renew: async () => {
+      await Promise.all([primary, ...all].map((each) => each.renew()))
     },
     close: async () => {
       replicas.close()

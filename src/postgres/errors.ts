@@ -41,6 +41,11 @@ export function isDenied(error: unknown): error is pg.DatabaseError {
   return error instanceof pg.DatabaseError && error.code === '42501'
 }
 
+/** True if PostgreSQL rejects the user or the password of a new connection. */
+export function isLoginRejected(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code?.startsWith('28') === true
+}
+
 /**
  * True if the connection is unusable. After a severity above ERROR, the server closes the connection.
  * pg reports a broken socket as a plain Error.

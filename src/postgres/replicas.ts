@@ -90,7 +90,8 @@ export function openReplica(options: ReplicaOptions) {
     usable: () => unusableReason === undefined && !isSilent(),
     check: (meter: LagMeter) => measure(meter).then(set, () => set('it does not respond')),
     state,
-    close: () => server.close(),
+    renew: server.renew,
+    close: server.close,
   }
 }
 

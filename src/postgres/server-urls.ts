@@ -20,6 +20,14 @@ export function serverName(url: string): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+/** Returns the URL of the same database in a newer list, which may have another user and password. */
+export function sameDatabase(list: string, url: string): string {
+  const { host, port, database } = new pg.Client(url)
+  const isSame = (other: pg.Client) =>
+    other.host === host && other.port === port && other.database === database
+  return serverUrls(list).find((each) => isSame(new pg.Client(each))) ?? url
+}
+
 const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list)?.[1]
 
 /** True if a URL allows a standby. libpq allows one by default, the service does not. */

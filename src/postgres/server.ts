@@ -30,6 +30,8 @@ export interface PostgresServer {
   /** Runs a statement of a health check or metric on a reserved connection, without a queue. */
   probe(statement: Statement, values: Parameter[]): Promise<RawRows>
   state(): ServerState
+  /** Replaces its connections, see Connections. */
+  renew(): Promise<void>
   close(): Promise<void>
 }
 
@@ -100,6 +102,7 @@ export function openServer(options: ServerOptions): PostgresServer {
         responding,
       }
     },
+    renew: () => connections.renew(),
     close: async () => connections.close(),
   }
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
-import { ConfigurationError, readEnvFile } from '../../src/env-file.ts'
+import { ConfigurationError, readEnvFile, readSecretFiles } from '../../src/env-file.ts'
 import { createDatabase } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { until } from '../support/until.ts'
@@ -102,6 +102,51 @@ t.test('.env that cannot be used: one sentence without its text, and exit code 1
     }
     t.ok(error instanceof ConfigurationError)
     t.equal((error as Error).message, message, file)
+  }
+})
+
+t.test('secrets in files: the service and the operator use them', async (t) => {
+  const folder = await folderWith(t, '')
+  const [serviceFile, ownerFile] = [join(folder, 'service'), join(folder, 'owner')]
+  await writeFile(serviceFile, `${login}\n`)
+  await writeFile(ownerFile, url)
+  const env = { DATABASE_URL_FILE: serviceFile, DATABASE_URL: '', PORT: '0' }
+  const { output, child } = await start(t, service, '', env)
+  await until('it listens', () => /listening at http/.test(output()))
+  child.kill()
+  const operator = await start(t, appList, `DATABASE_URL_FILE=${ownerFile}\n`)
+  t.match(await operator.end(), { code: 0, stderr: '' })
+})
+
+t.test('secrets in files that cannot be used: one sentence, and exit code 1', async (t) => {
+  const folder = await folderWith(t, '')
+  const [empty, invalid] = [join(folder, 'empty'), join(folder, 'invalid')]
+  await writeFile(empty, ' \n')
+  await writeFile(invalid, 'mysql://S3cret@db.example/db\n')
+  const both = 'DATABASE_URL and DATABASE_URL_FILE are both set: unset one of them.\n'
+  const cases: [Record<string, string>, string | RegExp][] = [
+    [{ DATABASE_URL_FILE: empty, DATABASE_URL: url }, both],
+    [{ DATABASE_URL_FILE: empty }, 'The file of DATABASE_URL_FILE is empty.\n'],
+    [{ DATABASE_URL_FILE: folder }, 'The file of DATABASE_URL_FILE cannot be read (EISDIR).\n'],
+    [{ DATABASE_URL_FILE: url }, 'The file of DATABASE_URL_FILE cannot be read (ENOENT).\n'],
+    [{ DATABASE_URL_FILE: invalid }, /^DATABASE_URL must be a URL like .*\n$/],
+  ]
+  for (const [env, stderr] of cases) {
+    for (const program of [service, appList]) {
+      const result = await (await start(t, program, '', env)).end()
+      t.match(result, { code: 1, stdout: '', stderr })
+      t.notOk(result.stderr.includes(url) || result.stderr.includes('S3cret'))
+    }
+  }
+  const names = ['DATABASE_REPLICA_URL', 'REDIS_URL', 'OTEL_EXPORTER_OTLP_HEADERS']
+  for (const name of [...names, 'SERVICE_DATABASE_PASSWORD', 'CONNECTION_TOKEN']) {
+    const environment: NodeJS.ProcessEnv = { [`${name}_FILE`]: invalid }
+    const readAgain = readSecretFiles(environment)
+    t.equal(environment[name], 'mysql://S3cret@db.example/db')
+    await writeFile(empty, 'renewed\n')
+    environment[`${name}_FILE`] = empty
+    readAgain()
+    t.equal(environment[name], 'renewed')
   }
 })
 

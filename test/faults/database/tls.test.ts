@@ -1,5 +1,7 @@
+import { copyFile } from 'node:fs/promises'
 import t from 'tap'
 import { openAsOwner } from '../../support/logins.ts'
+import { until } from '../../support/until.ts'
 import { addSampleData, recordOk, requestsOf } from '../support/golden-responses.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
 import { makeCertificate } from '../support/servers/certificate.ts'
@@ -24,6 +26,20 @@ t.test('TLS to PostgreSQL: the responses are the same, unknown authorities get 5
   const encrypted = `select bool_and(ssl) from pg_stat_activity join pg_stat_ssl using (pid)
     where usename = 'investment_service'`
   t.equal(await firstValue(server.url, encrypted), true, 'each of its connections is encrypted')
+
+  const renewed = await makeCertificate(t)
+  await copyFile(renewed.key, key)
+  await copyFile(renewed.certificate, certificate)
+  const oldest = `select min(backend_start)::text from pg_stat_activity
+    where usename = 'investment_service'`
+  const before = await firstValue(server.url, oldest)
+  await firstValue(server.url, 'select pg_reload_conf()')
+  secure.process.kill('SIGHUP')
+  await until('new connections replace all others', async () => {
+    return (await firstValue(server.url, oldest)) !== before
+  })
+  t.same(await recordOk(secure.url, requests), golden)
+  t.equal(await firstValue(server.url, encrypted), true)
   await secure.end('SIGTERM')
 
   const unverified = await startServiceProcess(t, { DATABASE_URL: `${login}?sslmode=verify-full` })

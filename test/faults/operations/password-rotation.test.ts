@@ -5,10 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { operatorHere } from '../../operator/operator-process.ts'
 import { databaseUrl } from '../../support/template.ts'
+import { until } from '../../support/until.ts'
 import { codeBlocks, inlineCommand } from '../support/documented-commands.ts'
 import { recordDemo, seedDemo } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { type Instance, startInstance } from '../support/processes/instances.ts'
+import { startServiceProcess, untilReadyIs } from '../support/processes/service-process.ts'
 import { runShell } from '../support/processes/shell.ts'
 import {
   firstValue,
@@ -53,6 +55,61 @@ t.test('200: the documented steps change the password, no request fails', async 
   await t.rejects(firstValue(oldLogin, 'select'), { code: '28P01' }, 'the old password is wrong')
   await sleep(1_000)
   assertAllAnswered(t, await stop())
+})
+
+t.test('200: a file with the password is renewed, no request fails, no restart', async (t) => {
+  await firstValue(url, "alter role investment_service login password 'first'")
+  const file = join(folder, 'database-url')
+  await writeFile(file, loginAs('investment_service', 'first'))
+  const environment = { DATABASE_URL_FILE: file, LOG_LEVEL: 'info', DATABASE_POOL_SIZE: '4' }
+  const service = await startServiceProcess(t, environment)
+  await untilReadyIs(service, 200)
+  const stop = startGoldenLoad(t, { url: service.url, golden, clients: 8, pauseMs: 5 })
+  const sessions = (condition: string) =>
+    firstValue(url, `select count(*)::int from pg_stat_activity where usename ${condition}`)
+  /** Ends one connection after the other, as a network would. */
+  const cutAll = async () => {
+    for (let n = 0; n < 10; n += 1) {
+      await firstValue(
+        url,
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where usename ^@ 'investment_service' order by backend_start limit 1`,
+      )
+      await sleep(100)
+    }
+  }
+  await sleep(300)
+  // Open connections serve the requests until the file has the new password.
+  await firstValue(url, "alter role investment_service password 'second'")
+  await sleep(1_500)
+  await writeFile(file, `${loginAs('investment_service', 'second')}\n`)
+  await cutAll()
+
+  // Another role, and SIGHUP: the connections of the first one end.
+  await firstValue(url, "alter role investment_service_b login password 'third'")
+  await writeFile(file, loginAs('investment_service_b', 'third'))
+  service.process.kill('SIGHUP')
+  await until('no session of the first role', async () => {
+    return (await sessions("= 'investment_service'")) === 0
+  })
+  t.match(service.output(), 'SIGHUP: new connections use the files of secrets')
+
+  for (const [text, reason] of [
+    ['', 'The file of DATABASE_URL_FILE is empty.'],
+    [loginAs('investment_service_b', 'wrong'), 'password authentication failed'],
+  ] as const) {
+    await writeFile(file, text)
+    service.process.kill('SIGHUP')
+    await until('the log has the reason', () => service.output().includes(reason))
+  }
+  t.ok(Number(await sessions("= 'investment_service_b'")) > 0, 'its connections stay')
+  await writeFile(file, loginAs('investment_service_b', 'third'))
+  await cutAll()
+  const report = await stop()
+  t.comment(`${report.sent} sent, ${report.ok} with 200, ${report.sent - report.ok} other`)
+  assertAllAnswered(t, report)
+  t.notMatch(service.output(), /:(first|second|third|wrong)@/)
+  await firstValue(url, 'alter role investment_service_b nologin')
 })
 
 function loginAs(username: string, password: string): string {

@@ -67,7 +67,7 @@ t.test('systemd: the unit has valid settings, other ones for each instance', (t)
     )
   }
   for (const name of Object.keys(settingsOf('3001'))) t.ok(name in settings, name)
-  t.same(values('ExecReload'), [], 'a process has nothing to reload')
+  t.same(values('ExecReload'), ['/bin/kill -HUP $MAINPID'], 'reads the files of secrets again')
   t.end()
 })
 

@@ -53,12 +53,12 @@ const refusesConnections = ({ port }: ServiceProcess) =>
     socket.on('error', () => resolve(true))
   })
 
-t.test('SIGHUP: the service logs that it ignores it, and serves', async (t) => {
-  const service = await start(t, {})
+t.test('SIGHUP: the service replaces its connections, and serves', async (t) => {
+  const service = await start(t, { LOG_LEVEL: 'info' })
   const golden = await recordOk(service.url, requests)
   for (let n = 1; n <= 2; n += 1) {
     service.process.kill('SIGHUP')
-    const lines = () => service.output().split('SIGHUP is ignored').length - 1
+    const lines = () => service.output().split('SIGHUP: new connections').length - 1
     await until('the log names SIGHUP', () => lines() === n)
     t.same(await recordOk(service.url, requests), golden)
   }

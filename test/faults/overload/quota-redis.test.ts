@@ -75,6 +75,15 @@ t.test('200: Redis is down; the quota holds again when it is back', async (t) =>
   t.ok(statuses.includes(429))
 })
 
+t.test('200: a renewed password of Redis needs no restart', async (t) => {
+  const { redis, one, ask } = await start(t, 1_000)
+  await redis.client.config('SET', 'requirepass', 'renewed/1')
+  one.config.REDIS_URL = redis.url.replace('//', '//:renewed%2F1@')
+  await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  const counted = async () => (await ask(one)).headers.get('ratelimit') !== null
+  await until('requests are counted', counted)
+})
+
 t.test('200: after a failure, requests are not counted for two seconds', async (t) => {
   const { redis, one, ask } = await start(t, 1_000)
   const began = Date.now()
