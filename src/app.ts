@@ -85,7 +85,7 @@ export async function buildApp({
 
   await app.register(errorHandler)
   await app.register(requestContext, { limits })
-  await app.register(accessLog)
+  await app.register(accessLog, { config })
   if (metrics) await app.register(metrics.plugin, { db, limits, droppedLogLines, healthChecks })
   if (traces) await app.register(traces.plugin)
   await app.register(compression)

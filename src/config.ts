@@ -139,7 +139,7 @@ const Settings = Type.Object({
   ),
   REDIS_URL: optional('Redis that counts these requests. If unset: each instance counts its own.'),
 
-  // Metrics and traces. OpenTelemetry's SDK reads these and all other OTEL_ variables itself.
+  // Log, metrics and traces. OpenTelemetry's SDK reads these and all other OTEL_ variables itself.
   METRICS_PORT: Type.Optional(
     Type.Integer({
       minimum: 0,
@@ -148,6 +148,15 @@ const Settings = Type.Object({
     }),
   ),
   METRICS_HOST: text('127.0.0.1', 'Address of this port. It needs no authentication.'),
+  INSTANCES: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000,
+      description:
+        'Number of instances that should run, for an alert. If unset: as many as before.',
+    }),
+  ),
+  APP_NAMES: optional('Names of apps for log and metrics: the output of `app list --json`.'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional('Collector of the traces. If unset: no traces.'),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(
     'Its full URL instead, such as http://collector:4318/v1/traces.',
@@ -250,6 +259,14 @@ const rules: Record<string, Rule> = {
       ? undefined
       : 'must be addresses or networks like 10.0.0.1, 10.1.0.0/16',
   REDIS_URL: urlLike(/^rediss?:/i, 'redis://HOST:6379'),
+  APP_NAMES: (text) => {
+    try {
+      readAppNames(text)
+      return undefined
+    } catch {
+      return 'must be the output of `npm run --silent operator -- app list --json`'
+    }
+  },
   AUTH_JWKS_URL: (text) => {
     const url = URL.parse(text)
     if (!url || !isTrustworthy(url)) return 'must be an https URL, or a URL of this machine'
@@ -270,6 +287,12 @@ function ruleErrors(data: NodeJS.ProcessEnv): string[] {
     const problem = value === undefined ? undefined : rule(value, data)
     return problem === undefined ? [] : [`${name} ${problem}`]
   })
+}
+
+/** Reads APP_NAMES. @returns the names by the ids of the apps */
+export function readAppNames(text = '{"items":[]}'): Map<string, string> {
+  const { items } = JSON.parse(text) as { items: { id: string; name: string }[] }
+  return new Map(items.map(({ id, name }) => [id, name]))
 }
 
 function isNetwork(text: string): boolean {

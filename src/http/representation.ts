@@ -86,7 +86,10 @@ export function sendResponse(
   { representation, mediaType }: ConnectionRequest,
   { meta, body }: ReadResponse,
 ): FastifyReply {
-  reply.request.context.items = meta.items
+  const { context } = reply.request
+  context.items = meta.items
+  context.mediaType = mediaType
+  context.writingAt = performance.now()
   reply.headers({
     etag: `W/"${meta.version}-${representation}"`,
     'data-version': meta.version,

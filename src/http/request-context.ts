@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import type { Span } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -13,6 +14,8 @@ export interface RequestEnd {
   request: FastifyRequest
   reply: FastifyReply
   aborted: boolean
+  /** Bytes sent, after compression, including headers. */
+  bytes: number
 }
 
 declare module 'fastify' {
@@ -42,6 +45,9 @@ export class RequestContext extends ReadContext {
   errorCode: ProblemCode | undefined
   unavailableReason: 'database' | 'identity_provider' | 'overload' | undefined
   items: number | undefined
+  mediaType: string | undefined
+  /** Time at which the first rows were read, on performance.now()'s clock. */
+  writingAt: number | undefined
   /** Tenant of a repeated rejection, whose log lines are sampled. */
   repeatedBy: Tenant | undefined
   span: Span | undefined
@@ -92,6 +98,8 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
   const listeners: ((end: RequestEnd) => void)[] = []
   app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => listeners.push(listener))
   app.decorateRequest('context')
+  /** Bytes of earlier responses on each connection. */
+  const sent = new WeakMap<Socket, number>()
   app.addHook('onRequest', (request, reply, next) => {
     const context = new RequestContext(limits)
     request.context = context
@@ -100,7 +108,10 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
     reply.raw.once('close', () => {
       const { writableFinished } = reply.raw
       context.end(writableFinished)
-      const end = { request, reply, aborted: !writableFinished }
+      const { socket } = request.raw
+      const bytes = socket.bytesWritten - (sent.get(socket) ?? 0)
+      sent.set(socket, socket.bytesWritten)
+      const end = { request, reply, aborted: !writableFinished, bytes }
       for (const listener of listeners) listener(end)
     })
     rejectMalformed(request, reply)

@@ -7,6 +7,7 @@ import type {
 } from 'fastify'
 import fp from 'fastify-plugin'
 import type { DestinationStream } from 'pino'
+import { type Config, readAppNames } from '../config.ts'
 
 /** Time between two lines of repeated rejections of an app or a client address, in ms. */
 const SAMPLE_MS = 1_000
@@ -15,10 +16,11 @@ const SAMPLE_MS = 1_000
  * Logs one line per request, without the path, which contains the connection token (contract 21). Of repeated
  * rejections, it logs one a second: see Rejections.
  */
-export const accessLog = fp(async (app: FastifyInstance) => {
-  app.onRequestEnd(({ request, reply, aborted }) => {
+export const accessLog = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
+  const nameOf = config.APP_NAMES === undefined ? undefined : appNames(config)
+  app.onRequestEnd(({ request, reply, aborted, bytes }) => {
     const { context } = request
-    const { repeatedBy } = context
+    const { appId, repeatedBy, statement, writingAt } = context
     if (repeatedBy && performance.now() - repeatedBy.loggedAt < SAMPLE_MS) {
       repeatedBy.unlogged += 1
       return
@@ -30,8 +32,17 @@ export const accessLog = fp(async (app: FastifyInstance) => {
       errorCode: context.errorCode,
       unavailableReason: context.unavailableReason,
       durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
-      app: context.appId,
+      waitMs: statement && Math.round(context.waitMs * 1000) / 1000,
+      databaseMs: statement && Math.round(context.databaseMs * 1000) / 1000,
+      writeMs: writingAt && Math.round((performance.now() - writingAt) * 1000) / 1000,
+      app: appId,
+      appName: appId && nameOf?.(appId),
       items: context.items,
+      bytes,
+      mediaType: context.mediaType,
+      encoding: reply.getHeader('content-encoding'),
+      statement,
+      server: context.server,
       traceId: context.span?.spanContext().traceId,
       unlogged: repeatedBy?.unlogged,
     }
@@ -42,6 +53,17 @@ export const accessLog = fp(async (app: FastifyInstance) => {
     request.log.info(aborted ? { ...line, aborted } : line, 'request')
   })
 })
+
+/** Returns a function that finds the name of an app in APP_NAMES, which SIGHUP may renew. */
+export function appNames(config: Config): (appId: string) => string | undefined {
+  let text: string | undefined
+  let names = new Map<string, string>()
+  return (appId) => {
+    if (text !== config.APP_NAMES) names = readAppNames(config.APP_NAMES)
+    text = config.APP_NAMES
+    return names.get(appId)
+  }
+}
 
 export type LoggerOptions = Exclude<NonNullable<FastifyServerOptions['logger']>, boolean>
 

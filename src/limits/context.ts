@@ -43,6 +43,15 @@ export class ReadContext {
   ended = false
   /** True if a compression stream keeps chunks of the response. Their memory is then not reused. */
   keepsChunks = false
+  /** Time at which its last read was sent to PostgreSQL, on the same clock. */
+  sentAt = 0
+  /** Times of its reads, in ms: until they were sent, and in PostgreSQL. Two servers may work at once. */
+  waitMs = 0
+  databaseMs = 0
+  /** Title of the statement that reads the rows. */
+  statement: string | undefined
+  /** Server of the rows: `primary`, or the name of a replica. */
+  server: string | undefined
   readonly limits: Limits
   readonly memory: MemoryReservation
 

@@ -1,3 +1,4 @@
+import type { ReadContext } from '../limits/context.ts'
 import { ResponseTooLarge, Unavailable } from '../limits/errors.ts'
 import type { MemoryReservation } from '../limits/response-memory.ts'
 import {
@@ -35,6 +36,7 @@ export interface ConnectionsOptions extends ConnectOptions {
 
 export interface ReadOptions {
   due: number
+  context?: ReadContext
   reservation?: MemoryReservation | undefined
   /** True if no other read may share the connection: for large reads, and for second attempts. */
   alone?: boolean
@@ -289,6 +291,7 @@ export class Connections {
       return
     }
     read.sentAt = now
+    if (read.context) read.context.sentAt = now
     if (inFlight.size === 0) connection.progressAt = now
     inFlight.add(read)
     if (read.alone && connection.state === 'ready') connection.state = 'exclusive'

@@ -86,6 +86,7 @@ export function openReplica(options: ReplicaOptions) {
       throw error
     })
   return {
+    name,
     read,
     usable: () => unusableReason === undefined && !isSilent(),
     check: (meter: LagMeter) => measure(meter).then(set, () => set('it does not respond')),

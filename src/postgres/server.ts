@@ -63,10 +63,11 @@ export function openServer(options: ServerOptions): PostgresServer {
       const large = reservation?.large === true
       if (context.ended) throw new Unavailable('the client is gone')
       if (reservation?.setAside() === false) throw new Unavailable('responses fill the memory')
+      const askedAt = performance.now()
       let entered = false
       let trial = false
       try {
-        await limit.enter(context, large, startedAt + options.waitMs - performance.now())
+        await limit.enter(context, large, startedAt + options.waitMs - askedAt)
         entered = true
         if (locks.locked.has(statement.name)) {
           locks.begin()
@@ -74,6 +75,7 @@ export function openServer(options: ServerOptions): PostgresServer {
         }
         const due = startedAt + options.waitMs + silentMs
         const rows = await connections.read(statement, values, {
+          context,
           reservation,
           due,
           alone: trial || large,
@@ -87,6 +89,10 @@ export function openServer(options: ServerOptions): PostgresServer {
         if (isServerFailure(error) && !context.ended) rate.failed()
         throw error
       } finally {
+        const endedAt = performance.now()
+        const sentAt = context.sentAt < askedAt ? endedAt : context.sentAt
+        context.waitMs += sentAt - askedAt
+        context.databaseMs += endedAt - sentAt
         if (large) reservation?.releaseSetAside()
         if (trial) locks.end()
         if (entered) limit.leave(large)

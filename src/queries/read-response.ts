@@ -137,19 +137,24 @@ export async function readRows(
 ): Promise<ReadRows> {
   const { context, caller, knownVersions, copied } = request
   const keys = [caller.credential, request.tokenHash, request.connectionKey]
+  const statement = query.statements[caller.method]
+  context.statement = statement.title
+  context.server = 'primary'
   let known: ReadRows | undefined
   if (copied !== undefined || (knownVersions.length > 0 && knownVersions[0] !== '*')) {
     known = await readLookup(db, query, request, keys)
     if (knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
     if (known.lookup.version === copied) return known
   }
-  const statement = query.statements[caller.method]
   const replica = db.replica?.(request.tokenHash)
   if (replica) {
     const reading = replica.read(statement, [...keys, ...values], context)
     const primary = known ?? readLookup(db, query, request, keys)
     const replicated = await readReplica(reading, primary, query.extraColumns)
-    if (replicated) return replicated
+    if (replicated) {
+      context.server = replica.name
+      return replicated
+    }
   }
   const rows = await db.read(statement, [...keys, ...values], context)
   const lookup = takeLookup(rows, context, query.extraColumns)

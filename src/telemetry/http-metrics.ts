@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
@@ -30,7 +29,6 @@ export function httpMetrics(
   const bytes = counter('http_response_bytes_total', 'Bytes sent, including headers.')
   const errors = counter('http_errors_total', 'Requests that ended with an error, by code.', 'code')
   const unavailable = counter('http_unavailable_total', 'Responses with 503, by reason.', 'reason')
-  const bytesSent = bytesSinceLastCall()
 
   // Starts the series at 0, so that the first error of a route is an increase.
   app.addHook('onRoute', ({ url: route, method }) => {
@@ -38,14 +36,14 @@ export function httpMetrics(
     errors.inc({ route, code: 'internal_error' }, 0)
     for (const reason of ['database', 'overload']) unavailable.inc({ route, reason }, 0)
   })
-  app.onRequestEnd(({ request, reply, aborted }) => {
+  app.onRequestEnd(({ request, reply, aborted, bytes: sent }) => {
     const route = request.routeOptions.url ?? 'unknown'
     const method = METHODS.includes(request.method) ? request.method : 'other'
     const status = aborted ? 'aborted' : String(reply.statusCode)
     const statusClass = aborted ? 'aborted' : `${status[0]}xx`
     requests.inc({ route, method, status })
     durations.observe({ route, method, status: statusClass }, reply.elapsedTime / 1000)
-    bytes.inc({ route }, bytesSent(request.raw.socket))
+    bytes.inc({ route }, sent)
     const { context } = request
     if (context.items) items.inc({ route }, context.items)
     if (context.errorCode) errors.inc({ route, code: context.errorCode })
@@ -70,12 +68,70 @@ export function httpMetrics(
   })
 }
 
-/** Returns the bytes sent since the last call: on a connection, responses follow one another. */
-function bytesSinceLastCall(): (socket: Socket) => number {
-  const counted = new WeakMap<Socket, number>()
-  return (socket) => {
-    const before = counted.get(socket) ?? 0
-    counted.set(socket, socket.bytesWritten)
-    return socket.bytesWritten - before
+/** Apps with series of their own. The series `other` has all others. */
+const MAX_SERIES = 10
+/** Apps that are counted apart in a minute. Further ones count as `other`. */
+const MAX_APPS = 10_000
+const OTHER = 'other'
+const MINUTE_MS = 60_000
+
+/** Load by app. */
+class Loads extends Map<string, { requests: number; items: number; databaseSeconds: number }> {
+  add(appId: string, requests: number, items: number, databaseSeconds: number): void {
+    const load = this.get(appId) ?? { requests: 0, items: 0, databaseSeconds: 0 }
+    load.requests += requests
+    load.items += items
+    load.databaseSeconds += databaseSeconds
+    this.set(appId, load)
   }
+
+  /** Returns the apps that used PostgreSQL most, and all others as one. */
+  heaviest(): Loads {
+    const sorted = [...this].sort(([, one], [, two]) => two.databaseSeconds - one.databaseSeconds)
+    const loads = new Loads(sorted.slice(0, MAX_SERIES))
+    for (const [, { requests, items, databaseSeconds }] of sorted.slice(MAX_SERIES))
+      loads.add(OTHER, requests, items, databaseSeconds)
+    return loads
+  }
+}
+
+/** Registers metrics of the heaviest apps in the last full minute. */
+export function appMetrics(
+  app: FastifyInstance,
+  registry: Registry,
+  nameOf: (appId: string) => string | undefined,
+): void {
+  let since = performance.now()
+  let present = new Loads()
+  let last = new Loads()
+  const rotate = () => {
+    const age = performance.now() - since
+    if (age < MINUTE_MS) return
+    since += age
+    last = age < 2 * MINUTE_MS ? present.heaviest() : new Loads()
+    present = new Loads()
+  }
+  app.onRequestEnd(({ request: { context } }) => {
+    const { appId, items = 0, databaseMs } = context
+    if (appId === undefined) return
+    rotate()
+    const isApart = present.size < MAX_APPS || present.has(appId)
+    present.add(isApart ? appId : OTHER, 1, items, databaseMs / 1000)
+  })
+  const gauge = (field: 'requests' | 'items' | 'databaseSeconds', name: string, help: string) =>
+    new Gauge({
+      name,
+      help: `${help} of the apps that used PostgreSQL most, in the last full minute.`,
+      labelNames: ['app', 'name'],
+      registers: [registry],
+      collect() {
+        rotate()
+        this.reset()
+        for (const [appId, load] of last)
+          this.set({ app: appId, name: nameOf(appId) ?? '' }, load[field])
+      },
+    })
+  gauge('requests', 'app_requests', 'Requests')
+  gauge('items', 'app_items', 'Rows')
+  gauge('databaseSeconds', 'app_database_seconds', 'Time in PostgreSQL')
 }

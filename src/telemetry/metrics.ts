@@ -5,14 +5,15 @@ import fastify, {
   type FastifyPluginAsync,
 } from 'fastify'
 import fp from 'fastify-plugin'
-import { collectDefaultMetrics, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { ConfigurationError } from '../env-file.ts'
 import { HttpError, sendError } from '../http/http-error.ts'
+import { appNames } from '../http/request-log.ts'
 import type { Limits } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { databaseMetrics, readDurations } from './database-metrics.ts'
-import { httpMetrics } from './http-metrics.ts'
+import { appMetrics, httpMetrics } from './http-metrics.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -34,6 +35,11 @@ export function createMetrics(config: Config) {
   const plugin = async (app: FastifyInstance, sources: MetricSources) => {
     collectDefaultMetrics({ register: registry })
     httpMetrics(app, registry, sources.droppedLogLines)
+    appMetrics(app, registry, appNames(config))
+    if (config.INSTANCES !== undefined) {
+      const help = 'Number of instances that should run (INSTANCES).'
+      new Gauge({ name: 'instances_expected', help, registers: [registry] }).set(config.INSTANCES)
+    }
     databaseMetrics(registry, sources)
     const server = metricsServer(app.log, () => registry.metrics())
     await server.register(sources.healthChecks, { prefix: '/health' })

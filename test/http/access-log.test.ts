@@ -57,6 +57,74 @@ t.test('each request: one line with its fields', async (t) => {
   }
 })
 
+t.test('slow request: its line has the cause', async (t) => {
+  const service = await startService(t, { environment: { DATABASE_POOL_SIZE: '1' } })
+  const caller = await addCaller(service.db)
+  const many = Array.from({ length: 2_000 }, () => ({ description: 'x'.repeat(4_000) }))
+  await addPortfolioTransactions(service.db, caller.connection, ...many)
+  const lineOf = async ({ headers }: { headers: Headers }) => {
+    const isLine = (line: string) =>
+      line.includes(String(headers.get('x-request-id'))) && line.includes('"msg":"request"')
+    await until('the line is logged', () => service.log.some(isLine))
+    return JSON.parse(String(service.log.find(isLine)))
+  }
+  const get = (query: string, headers = {}) =>
+    service.get(`${caller.connection.portfolio}?${query}`, { token: caller.token, headers })
+  await get('limit=1')
+
+  // Two reads are in PostgreSQL, which waits for a lock. The third one waits for a connection.
+  const three = await service.db.transaction().execute(async (db) => {
+    await sql`lock table portfolio_transaction in access exclusive mode`.execute(db)
+    const requests = [get('limit=1'), get('limit=1'), get('limit=1&page=1')]
+    await until('a read waits', () => service.database.state().primary.waiting > 0)
+    await sleep(300)
+    return requests
+  })
+  const [database, , waited] = await Promise.all((await Promise.all(three)).map(lineOf))
+  t.match(database, { statement: /first page by tokenHash/, server: 'primary', items: 1 })
+  t.ok(database.databaseMs > 10 * (database.waitMs + database.writeMs), JSON.stringify(database))
+  t.match(waited, { statement: /later page/ })
+  t.ok(waited.waitMs > waited.databaseMs + waited.writeMs, JSON.stringify(waited))
+
+  const socket = connect(service.port, '127.0.0.1').pause()
+  const before = service.log.length
+  const authorization = `Authorization: Bearer ${caller.token}`
+  socket.write(`GET ${caller.connection.portfolio}?limit=2000 HTTP/1.0\r\n${authorization}\r\n\r\n`)
+  await sleep(1_500)
+  socket.resume()
+  await once(socket, 'close')
+  const isLine = (line: string) => line.includes('"msg":"request"')
+  await until('the line is logged', () => service.log.slice(before).some(isLine))
+  const slow = JSON.parse(String(service.log.slice(before).find(isLine)))
+  t.match(slow, { mediaType: 'application/json', items: 2_000 })
+  t.notOk('encoding' in slow)
+  t.ok(slow.writeMs > slow.databaseMs + slow.waitMs, JSON.stringify(slow))
+  t.ok(slow.bytes > 8_000_000)
+
+  const csv = await get('', { accept: 'text/csv', 'accept-encoding': 'gzip' })
+  const line = await lineOf(csv)
+  t.match(line, { mediaType: 'text/csv', encoding: 'gzip', items: 2_000, status: 200 })
+  t.ok(line.bytes < 4_000_000, 'compressed')
+  t.ok(line.durationMs > line.writeMs)
+  for (const each of [database, waited, slow])
+    t.ok(each.waitMs + each.databaseMs + each.writeMs <= each.durationMs + 1)
+})
+
+t.test('APP_NAMES: each line has the name of the app', async (t) => {
+  const names = (name: string) => JSON.stringify({ items: [{ id: appId, name }] })
+  const environment = { APP_NAMES: names('Wealth') }
+  const { url: databaseUrl } = { url: service.databaseUrl }
+  const named = await startService(t, { environment, databaseUrl })
+  const found = async (name: string) => {
+    await named.get(connection.portfolio, { token })
+    const text = `"app":"${appId}","appName":"${name}"`
+    await until(`the log has ${name}`, () => named.log.some((line) => line.includes(text)))
+  }
+  await found('Wealth')
+  named.config.APP_NAMES = names('Renamed')
+  await found('Renamed')
+})
+
 t.test('malformed request: one line', async (t) => {
   const before = service.log.length
   await sendRaw({ port: service.port, bytes: `GET ${connection.portfolio} HTTP/9.9\r\n\r\n` })

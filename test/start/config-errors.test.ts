@@ -149,6 +149,13 @@ t.test('TRUSTED_PROXIES: addresses and networks only', async (t) => {
     ])
 })
 
+t.test('APP_NAMES: the output of a command', async (t) => {
+  const sentence = 'APP_NAMES must be the output of `npm run --silent operator -- app list --json`'
+  for (const text of ['x', '{}', '[]', '{"items":{}}'])
+    t.same(errorsOf(t, { APP_NAMES: text }), [sentence], text)
+  t.same(errorsOf(t, { APP_NAMES: '{"items":[]}' }), [])
+})
+
 t.test('a value outside of a list: one sentence with the allowed values', async (t) => {
   t.same(errorsOf(t, { LOG_LEVEL: 'loud' }), [
     'LOG_LEVEL must be one of fatal, error, warn, info, debug, silent',
@@ -182,6 +189,7 @@ t.test('limits: the lowest and the highest value are valid, and no other', async
     MAX_EVENT_LOOP_DELAY_MS: [0, 60_000],
     RATE_LIMIT_PER_MINUTE: [0, 10_000_000],
     METRICS_PORT: [0, 65_535],
+    INSTANCES: [1, 1_000],
   }
   const numbers = Object.entries(settings).filter(([, { type }]) => type === 'integer')
   t.same(numbers.map(([name]) => name).sort(), Object.keys(limits).sort())

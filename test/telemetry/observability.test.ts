@@ -12,6 +12,7 @@ t.test('dashboard and alerts: every metric exists, and the document lists all', 
     environment: {
       ...issuer.environment,
       METRICS_PORT: '0',
+      INSTANCES: '2',
       RATE_LIMIT_PER_MINUTE: '10',
       REDIS_URL: 'redis://127.0.0.1:9',
     },
