@@ -11,7 +11,10 @@ import { type ServerProcess, untilResponds } from './server-process.ts'
  * @throws Error if it is not installed
  */
 export async function startHaproxy(ports: number[]): Promise<ServerProcess> {
-  const shipped = await readFile(join(import.meta.dirname, '../../proxy/haproxy.cfg'), 'utf8')
+  const shipped = await readFile(
+    join(import.meta.dirname, '../../deploy/haproxy/haproxy.cfg'),
+    'utf8',
+  )
   const port = await freePort()
   const servers = ports.map((each) => `  server s${each} 127.0.0.1:${each}`).join('\n')
   const configuration = shipped

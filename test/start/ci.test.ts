@@ -35,12 +35,13 @@ t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
 })
 
 t.test('docker-compose.yml: the service has time to stop, and limits', (t) => {
-  const { service, proxy } = parse(readFileSync('docker-compose.yml', 'utf8'), {
+  const { service, proxy, postgres } = parse(readFileSync('docker-compose.yml', 'utf8'), {
     merge: true,
   }).services
   const { SHUTDOWN_DELAY_MS, SHUTDOWN_GRACE_MS, ANSWER_MEMORY_MB } = readConfig({})
   for (const { stop_grace_period: period } of [service, proxy])
     t.ok(Number.parseInt(period, 10) * 1_000 > SHUTDOWN_DELAY_MS + SHUTDOWN_GRACE_MS, period)
+  t.match(postgres.environment, { POSTGRES_INITDB_ARGS: '--data-checksums' })
   t.match(service.mem_limit, /:-1g\}$/)
   t.ok(1024 > 3 * ANSWER_MEMORY_MB, 'docs/settings.md: 200 MB besides the responses, and room')
   t.ok(service.pids_limit >= 50 && service.pids_limit <= 200)

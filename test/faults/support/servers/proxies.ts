@@ -73,7 +73,7 @@ export async function startComposeHaproxy(
   healthPort: number,
   dnsPort: number,
 ): Promise<Proxy> {
-  const configuration = await readFile('proxy/haproxy.cfg', 'utf8')
+  const configuration = await readFile('deploy/haproxy/haproxy.cfg', 'utf8')
   const own = await freePort()
   const addresses = {
     'bind :8080': `bind 127.0.0.1:${own}`,
@@ -81,7 +81,10 @@ export async function startComposeHaproxy(
     'check port 9464': `check port ${healthPort}`,
     '127.0.0.11:53': `127.0.0.1:${dnsPort}`,
   }
-  const program = await runHaproxy(t, fillIn(configuration, addresses, 'proxy/haproxy.cfg'))
+  const program = await runHaproxy(
+    t,
+    fillIn(configuration, addresses, 'deploy/haproxy/haproxy.cfg'),
+  )
   return await untilItProxies(program, `http://127.0.0.1:${own}`)
 }
 
