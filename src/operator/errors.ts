@@ -23,23 +23,14 @@ export function explainDatabaseError(error: unknown): string | undefined {
   if (error instanceof pg.DatabaseError) return explainSqlState(error)
   // A server with several addresses fails with one error for each.
   const first = error instanceof AggregateError ? error.errors[0] : error
-  const { code = '', message = '' } = (first ?? {}) as { code?: string; message?: string }
-  return NETWORK[code] ?? CLIENT.find(([pattern]) => pattern.test(message))?.[1]
+  const { code = '', syscall = '', message = '' } = (first ?? {}) as NodeJS.ErrnoException
+  if (code === 'ECONNRESET' || code === 'EPIPE') return BROKEN
+  if (/^(?:connect|read|getaddrinfo)$/.test(syscall)) return `${UNREACHABLE}: ${message}.`
+  return CLIENT.find(([pattern]) => pattern.test(message))?.[1]
 }
 
 const BROKEN = 'The connection to PostgreSQL broke; unfinished changes are rolled back.'
 const UNREACHABLE = 'PostgreSQL cannot be reached at the address in DATABASE_URL'
-
-const NETWORK: Record<string, string> = {
-  ECONNREFUSED: `${UNREACHABLE}: no server listens there.`,
-  ENOTFOUND: `${UNREACHABLE}: the server name does not exist.`,
-  EAI_AGAIN: `${UNREACHABLE}: the server name cannot be resolved now.`,
-  EHOSTUNREACH: `${UNREACHABLE}: there is no route to it.`,
-  ENETUNREACH: `${UNREACHABLE}: there is no route to it.`,
-  ETIMEDOUT: `${UNREACHABLE}: it does not respond.`,
-  ECONNRESET: BROKEN,
-  EPIPE: BROKEN,
-}
 
 /** Errors of pg without a code. */
 const CLIENT: [RegExp, string][] = [

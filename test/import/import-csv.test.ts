@@ -127,7 +127,7 @@ t.test('CSV with a wrong header: every wrong name', async (t) => {
     '1: name: there is no such field',
   ])
   t.match(await problems('portfolio-transactions', 'transactionId;type\n', csv), [
-    /^1: transactionId;type: commas must separate the fields/,
+    /^1: the header must have names of fields, separated by commas: transactionId,/,
   ])
   t.match(await problems('transfer-orders', 'id,cif\n', csv), [/^1: cif: there is no such field/])
   t.same(await problems('portfolio-transactions', `${names},,""\n${cells(1)},,\n`, csv), [
@@ -141,7 +141,7 @@ t.test('CSV with a wrong header: every wrong name', async (t) => {
   const title = `Statement of 2026\n\n${names}\n${cells(1)}\n`
   for (const text of [`${cells(1)}\n${cells(2)}\n`, 'Fecha,Importe\n', title])
     t.same(await problems('portfolio-transactions', text, csv), [
-      '1: the header must have names of fields, such as transactionId',
+      '1: the header must have names of fields, separated by commas: transactionId,portfolioId',
     ])
   t.same(await problems('portfolio-transactions', `${names}\r${cells(1)}\r`, csv), [
     '1: a line must end with LF or CRLF, not with CR alone',

@@ -24,7 +24,7 @@ t.test('Database error: one sentence', async (t) => {
   const cases: [string, string | RegExp][] = [
     [
       changed(url, { hostname: '127.0.0.1', port: String(client.localPort) }),
-      `${unreachable}: no server listens there.`,
+      `${unreachable}: connect ECONNREFUSED 127.0.0.1:${client.localPort}.`,
     ],
     [changed(url, { hostname: 'no-such-host.invalid' }), new RegExp(`^${unreachable}: `)],
     [

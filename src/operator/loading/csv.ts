@@ -98,9 +98,8 @@ function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
   const names = columnNames(fields)
   const reject = (reason: string) => new ImportRejected([{ file, line: 1, reason }], 1)
   if (header.some((cell) => cell?.includes('\r'))) throw reject(CR_ALONE)
-  const isSeparated = header.length > 1 || !/[;\t|]/.test(header[0] ?? '')
-  if (isSeparated && !header.some((cell) => names.has(cell ?? '')))
-    throw reject(`the header must have names of fields, such as ${fields.inOrder[0]?.path}`)
+  if (!header.some((cell) => names.has(cell ?? '')))
+    throw reject(`the header must have names of fields, separated by commas: ${example(fields)}`)
   // `retentionFrom` and `retentionDetail.retentionFrom` name the same field.
   const meanings = header.map((cell) => names.get(cell ?? '') ?? cell)
   const problems = header.flatMap((cell, index) => {
@@ -111,7 +110,6 @@ function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
       return [{ file, line: 1, reason: `field ${index + 1} of the header has no name` }]
     if (meanings.indexOf(names.get(name) ?? cell) < index) return problem('the field appears twice')
     if (names.has(name)) return []
-    if (header.length === 1) return problem('commas must separate the fields of the header')
     return problem(`there is no such field${suggestion(name, names.keys())}`)
   })
   if (problems.length > 0)
@@ -132,22 +130,24 @@ function memberOf(field: Field, columns: Map<Field | undefined, number>): Member
     name + (isNull(cells) ? 'null' : `{${members.map((member) => member?.(cells)).join()}}`)
 }
 
+const example = ({ inOrder }: Fields) =>
+  inOrder
+    .map(({ path }) => path)
+    .slice(0, 2)
+    .join()
+
 /** Fields without members by their names in a header. */
 function columnNames({ inOrder }: Fields): Map<string, Field> {
   const groups = inOrder.filter(({ members }) => members)
-  return new Map(
-    inOrder.flatMap((field): [string, Field][] => {
-      if (!field.members) return [[field.path, field]]
-      return [...field.members.byName].flatMap(([name, member]): [string, Field][] =>
-        groups.length === 1
-          ? [
-              [member.path, member],
-              [name, member],
-            ]
-          : [[member.path, member]],
-      )
-    }),
-  )
+  const names = new Map<string, Field>()
+  for (const field of inOrder) {
+    if (!field.members) names.set(field.path, field)
+    for (const [name, member] of field.members?.byName ?? []) {
+      names.set(member.path, member)
+      if (groups.length === 1) names.set(name, member)
+    }
+  }
+  return names
 }
 
 const LITERAL = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?)$/

@@ -49,7 +49,7 @@ export interface Value {
   /** Range in `bytes`: a string without its quotes; of an object or array, the opening bracket. */
   start: number
   end: number
-  /** Text that differs from the bytes: a string with escapes, a number with an exponent. */
+  /** Set for a string with escapes and a number with an exponent. */
   text: string | undefined
 }
 

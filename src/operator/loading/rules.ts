@@ -4,7 +4,6 @@ import { DECIMAL_FRACTION_DIGITS, DECIMAL_INTEGER_DIGITS } from '../../schemas/f
 import { describe, textOf, type Value } from './json-scanner.ts'
 
 export interface Rule {
-  /** May set `text` of the value, which the import then stores instead of the bytes. */
   accepts(value: Value): boolean
   /** Gives the reason for a rejected value. */
   explain(value: Value): string
@@ -117,13 +116,11 @@ function isNumber(value: Value): boolean {
 }
 
 const decimal: Rule = {
-  accepts: (value) => {
-    if (!isNumber(value)) return false
-    // A short number without an exponent is within the limits.
-    if (value.text === undefined && value.end - value.start <= DECIMAL_FRACTION_DIGITS) return true
-    value.text = plainDecimal(textOf(value))
-    return value.text !== undefined
-  },
+  // A short number without an exponent is within the limits.
+  accepts: (value) =>
+    isNumber(value) &&
+    ((value.text === undefined && value.end - value.start <= DECIMAL_FRACTION_DIGITS) ||
+      decimalProblem(textOf(value)) === undefined),
   explain: (value) => {
     if (isNumber(value)) return `${describe(value)} ${decimalProblem(textOf(value))}`
     return value.type === 'string' && /^[-+]?[\d.]+e[-+]?\d+$/i.test(textOf(value))
@@ -132,38 +129,19 @@ const decimal: Rule = {
   },
 }
 
-/**
- * Writes a JSON number as an exact decimal without exponent: `1e5` as 100000; `1.50` keeps its zero.
- * @returns undefined if it has too many digits (contract 11)
- */
-export function plainDecimal(number: string): string | undefined {
-  if (decimalProblem(number)) return undefined
-  const { sign, digits, point } = dissect(number)
-  // Zero keeps only its decimal places, for any exponent.
-  const isZero = !/[1-9]/.test(digits)
-  const whole = isZero ? '' : digits.slice(0, Math.max(point, 0)).padEnd(point, '0')
-  const fraction = digits.slice(Math.max(point, 0)).padStart(digits.length - point, '0')
-  return `${sign}${whole.replace(/^0+/, '') || '0'}${fraction === '' ? '' : `.${fraction}`}`
-}
-
+/** Returns the problem of a number with too many digits (contract 11). PostgreSQL reads exponents exactly. */
 function decimalProblem(number: string): string | undefined {
-  const { digits, point } = dissect(number)
-  const first = digits.search(/[1-9]/)
-  if (first !== -1 && point - first > DECIMAL_INTEGER_DIGITS) {
+  const [, whole = '', fraction = '', exponent = '0'] =
+    /^-?([0-9]+)[.]?([0-9]*)e?(.*)$/i.exec(number) ?? []
+  const digits = whole + fraction
+  // Index of the decimal point, possibly outside of the digits.
+  const point = whole.length + Number(exponent)
+  const first = Math.max(digits.search(/[1-9]/), 0)
+  if (point - first > DECIMAL_INTEGER_DIGITS)
     return `has more than ${DECIMAL_INTEGER_DIGITS} digits before the decimal point`
-  }
-  if (digits.length - point > DECIMAL_FRACTION_DIGITS) {
+  if (digits.length - point > DECIMAL_FRACTION_DIGITS)
     return `has more than ${DECIMAL_FRACTION_DIGITS} digits after the decimal point`
-  }
   return undefined
-}
-
-/** Splits a number. `point` is the index of the decimal point, possibly outside of `digits`. */
-function dissect(number: string) {
-  const [mantissa = '', exponent = '0'] = number.toLowerCase().split('e')
-  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
-  const sign = mantissa.startsWith('-') ? '-' : ''
-  return { sign, digits: whole + fraction, point: whole.length + Number(exponent) }
 }
 
 function text(maxLength: number): Rule {
