@@ -140,9 +140,11 @@ async function revokeCopies(db: Kysely<Tables>, id: string) {
   if (citus.rows.length === 0) return []
   const update = sql<string>`
     format('update %%s set revoked_at = %L where id = %L', coalesce(revoked_at, now()), id)`
-  const token = db.selectFrom('app_token').select(update.as('update')).where('id', '=', id)
-  const copies = await sql<{ server: string; success: boolean; reason: string }>`
+  const query = db.selectFrom('app_token').select(update.as('update')).where('id', '=', id)
+  const token = await query.executeTakeFirst()
+  if (token === undefined) return []
+  const copies = sql<{ server: string; success: boolean; reason: string }>`
     select nodename || ':' || nodeport as server, success, result as reason
-    from run_command_on_placements('app_token', ${(await token.executeTakeFirst())?.update})`
+    from run_command_on_placements('app_token', ${token.update})`
   return (await copies.execute(db)).rows
 }
