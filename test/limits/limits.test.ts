@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
+import { RequestContext } from '../../src/http/request-context.ts'
 import { FairBatches } from '../../src/limits/batches.ts'
 import { ConcurrencyLimit } from '../../src/limits/concurrency.ts'
 import { Limits } from '../../src/limits/context.ts'
@@ -48,6 +49,18 @@ t.test('RequestLimit: exactly the maximum, and the share of each tenant', (t) =>
   limit.leave(busy)
   t.notOk(limit.full)
   t.ok(limit.enter(new Tenant()))
+  t.end()
+})
+
+t.test('request of a departed client: it takes no share when its app is known', (t) => {
+  const limits = new Limits(4, 1)
+  const [address, app] = [new Tenant(), new Tenant('app')]
+  const context = new RequestContext(limits)
+  context.enter(address)
+  t.equal(address.requests, 1)
+  context.end(false)
+  context.enter(app)
+  t.same([address.requests, app.requests], [0, 0])
   t.end()
 })
 

@@ -69,3 +69,17 @@ t.test('memory of rows: free when they are written', (t) => {
   t.equal(memory.used, 0)
   t.end()
 })
+
+t.test('memory of a departed client: nothing more is counted', (t) => {
+  const limits = new Limits(1, LIMIT)
+  const context = contextOf({ limits })
+  context.memory.takeForJson(100_000)
+  context.end(false)
+  t.equal(context.memory.take(100_000), undefined, 'no room for rows')
+  t.equal(limits.memory.used, 0)
+  context.memory.takeForJson(100_000)
+  t.equal(limits.memory.used, 0)
+  context.memory.replaceJson(100_000)
+  t.equal(limits.memory.used, 0)
+  t.end()
+})

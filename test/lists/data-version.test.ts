@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import t from 'tap'
 import { addCaller, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -62,4 +63,21 @@ t.test('many changes at once: the data was not modified in the future', async (t
     Date.parse(String(headers.get(name))),
   )
   t.ok(Number(modified) <= Number(date), `${headers.get('last-modified')}`)
+})
+
+t.test('clock that steps back: the next version is later than the last one', async (t) => {
+  const { connection } = await addCaller(db)
+  const changedAt = async () => {
+    const { rows } = await sql<{ at: string }>`select extract(epoch from changed_at) * 1e6 as at
+      from connection where id = ${connection.id}`.execute(db)
+    return Number(rows[0]?.at)
+  }
+  await sql`update connection set changed_at = now() + interval '1 hour'
+    where id = ${connection.id}`.execute(db)
+  for (let change = 0; change < 3; change += 1) {
+    const last = await changedAt()
+    await lists.account.add(db, connection, {})
+    const later = (await changedAt()) - last
+    t.ok(later >= 1 && later <= 100_000, `${later} microseconds`)
+  }
 })

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { ampleLimits, contextOf, createDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 /** All reads of a request share one time limit. */
 const { url } = await createDatabase(t)
@@ -39,3 +40,25 @@ t.test('Unavailable: a read waits only for the rest of its time limit', async (t
   t.same(rejected, ['begun long ago', 'just begun'])
   t.equal((await busy).length, 2)
 })
+
+t.test(
+  'state: failing after failures that clients wait for, not after those of others',
+  async (t) => {
+    // PostgreSQL reports a damaged disk with this code.
+    const text = `do $$ begin perform pg_sleep(0.02); raise 'disk' using errcode = '58030'; end $$`
+    const failing = { name: '', title: 'failing', text }
+    const fail = async (isGone: boolean) => {
+      for (let n = 0; n < 8; n += 1) {
+        const context = contextOf()
+        const reading = t.rejects(db.read(failing, [], context), { name: 'Unavailable' })
+        if (isGone) context.end(false)
+        await reading
+      }
+      return db.state().primary.failing
+    }
+    // A success a second ago would count.
+    await until('no success is counted', () => !db.state().primary.responding)
+    t.equal(await fail(true), false)
+    t.equal(await fail(false), true)
+  },
+)
