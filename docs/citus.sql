@@ -15,6 +15,8 @@ set citus.enable_unsafe_triggers = on;
 
 select create_reference_table('app');
 select create_reference_table('app_token');
+-- A service may use any node: it checks the schema there.
+select create_reference_table('kysely_migration');
 
 do $$
 declare

@@ -27,6 +27,7 @@ export interface CitusNode {
 export interface Citus {
   /** Connection string of a superuser for the database `postgres` of the coordinator. */
   url: string
+  coordinator: CitusNode
   workers: CitusNode[]
   stop(): Promise<unknown>
 }
@@ -59,10 +60,11 @@ export async function startCitus(): Promise<Citus> {
     await Promise.all(nodes.map((node) => node.stop()))
     await rm(folder, { recursive: true })
   }
-  const [{ port } = { port: 0 }, ...workers] = nodes
+  const [coordinator, ...workers] = nodes as [CitusNode, ...CitusNode[]]
+  const { port } = coordinator
   // Test databases find the workers in this one.
   await joinNodes('postgres', [port, ...workers.map((worker) => worker.port)])
-  return { url: urlOf(port, 'postgres'), workers, stop }
+  return { url: urlOf(port, 'postgres'), coordinator, workers, stop }
 }
 
 const urlOf = (port: number, name: string) => `postgresql://postgres@127.0.0.1:${port}/${name}`

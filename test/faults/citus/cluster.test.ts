@@ -6,6 +6,7 @@ import { databaseOptions } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
 import { importRows } from '../../../src/operator/loading/import-rows.ts'
 import { clientConfig } from '../../../src/postgres/connect.ts'
+import { lockMigrations } from '../../../src/postgres/migrations.ts'
 import { connectionKey, tokenHash } from '../../../src/postgres/tokens.ts'
 import { chunksOf, portfolioLine } from '../../import/importing.ts'
 import { operatorHere } from '../../operator/operator-process.ts'
@@ -25,6 +26,7 @@ import { addChangingRows } from '../support/changing-rows.ts'
 import { record, recordOk, type TestRequest } from '../support/golden-responses.ts'
 import { assertAllAnswered, assertNoErrors, startGoldenLoad, startLoad } from '../support/load.ts'
 import { launchService, startServiceProcess } from '../support/processes/service-process.ts'
+import { firstValue, onPort } from '../support/servers/debian-postgres.ts'
 import { within } from '../support/within.ts'
 
 if (citusPrograms === undefined) {
@@ -32,7 +34,7 @@ if (citusPrograms === undefined) {
   process.exit()
 }
 
-t.setTimeout(240_000)
+t.setTimeout(360_000)
 const citus = await startCitus()
 t.teardown(citus.stop)
 const name = `test_${randomBytes(6).toString('hex')}`
@@ -211,6 +213,49 @@ t.test(
     t.same(times, Array(3).fill(times[0]), 'all copies have the same time')
   },
 )
+
+t.test('services on the workers, coordinator stopped: 200 for all connections', async (t) => {
+  const golden = await recordOk(service.url, requestsOf(connections))
+  const services = await Promise.all(
+    citus.workers.map(({ port }) =>
+      startServiceProcess(t, { ...environment, DATABASE_URL: onPort(login, port) }),
+    ),
+  )
+  for (const { url } of services) t.same(await recordOk(url, requestsOf(connections)), golden)
+  const loads = services.map(({ url }) => startGoldenLoad(t, { url, golden, clients: 3 }))
+  await citus.coordinator.stop()
+  for (const { url, ready } of services) {
+    t.same(await recordOk(url, requestsOf(connections)), golden)
+    t.equal(await ready(), 200)
+  }
+  await until('the service on the coordinator is not ready', async () => {
+    return (await service.ready()) === 503
+  })
+  const started = await startServiceProcess(t, {
+    ...environment,
+    DATABASE_URL: onPort(login, Number(citus.workers[0]?.port)),
+  })
+  t.equal(await started.ready(), 200, 'also a new instance')
+  await citus.coordinator.start()
+  await until('the service on the coordinator is ready', async () => {
+    return (await service.ready()) === 200
+  })
+  for (const stop of loads) assertAllAnswered(t, await stop())
+})
+
+t.test('later migration: it changes a distributed table, and each node has its name', async (t) => {
+  const url = databaseUrl(citus.url, name)
+  const options = { DATABASE_URL: url, DATABASE_GENERIC_PLANS: 'false' }
+  t.match(await operatorHere(['migrate'], options), { code: 0, stdout: /is up to date/ })
+  await db.transaction().execute(async (transaction) => {
+    await lockMigrations(transaction)
+    await sql`alter table portfolio_transaction add column later int`.execute(transaction)
+    await sql`insert into kysely_migration values ('9999-later', 'now')`.execute(transaction)
+  })
+  const applied = `select count(*)::int from kysely_migration where name = '9999-later'`
+  for (const { port } of [citus.coordinator, ...citus.workers])
+    t.equal(await firstValue(onPort(url, port), applied), 1)
+})
 
 function requestsOf(some: TestConnection[]): TestRequest[] {
   return some.flatMap(({ portfolio, account, orders }) =>
