@@ -211,28 +211,22 @@ async function primaryOf(url: string): Promise<string> {
 
 /** @throws OperatorError when migrations are missing */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
-  const applied = await appliedMigrations(db)
-  const missing = missingFrom(applied)
+  const applied = await db
+    .withSchema('public')
+    .selectFrom('kysely_migration')
+    .select('name')
+    .execute()
+    .catch((error: unknown) => {
+      const undefinedTable = '42P01'
+      if (error instanceof pg.DatabaseError && error.code === undefinedTable) return []
+      throw error
+    })
+  const missing = missingFrom(new Set(applied.map(({ name }) => name)))
   if (missing.length === 0) return
   throw new OperatorError(
     `The schema of the database is outdated (${missing.join(', ')} not applied): ` +
       'run `npm run operator -- migrate` first.',
   )
-}
-
-async function appliedMigrations(db: Kysely<Tables>): Promise<Set<string>> {
-  try {
-    const rows = await db
-      .withSchema('public')
-      .selectFrom('kysely_migration')
-      .select('name')
-      .execute()
-    return new Set(rows.map(({ name }) => name))
-  } catch (error) {
-    const undefinedTable = '42P01'
-    if (error instanceof pg.DatabaseError && error.code === undefinedTable) return new Set()
-    throw error
-  }
 }
 
 /** Finds an app by its name. @throws OperatorError when the app does not exist */

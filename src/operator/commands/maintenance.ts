@@ -122,26 +122,21 @@ async function requireDemonstration(db: Kysely<Tables>): Promise<void> {
 }
 
 function reportOf(json: Verification): Report {
-  const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
-  const failures: string[] = []
-  if (json.differences.length > 0) {
-    const headings = ['connection', 'table', 'period', 'booked', 'counted']
-    const rows = json.differences.map((difference) => {
-      const { connectionId, period, booked, counted } = difference
-      return [connectionId, difference.table, period ?? 'all', booked, counted]
-    })
-    failures.push(`The row counts are wrong:\n${table(headings, rows)}`)
+  if (json.differences.length === 0 && json.numbers.length === 0) {
+    const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
+    return { json, text: `The row counts and change numbers agree with ${extent}.` }
   }
-  if (json.numbers.length > 0) {
-    const headings = ['connection', 'table', 'number', 'rows']
-    const rows = json.numbers.map((wrong) => [
-      wrong.connectionId,
-      wrong.table,
-      wrong.problem,
-      wrong.rows,
-    ])
-    failures.push(`Change numbers are wrong:\n${table(headings, rows)}`)
-  }
-  if (failures.length > 0) return { json, text: failures.join('\n'), failed: true }
-  return { json, text: `The row counts and change numbers agree with ${extent}.` }
+  const differences = table(
+    ['connection', 'table', 'period', 'booked', 'counted'],
+    json.differences.map((d) => [d.connectionId, d.table, d.period ?? 'all', d.booked, d.counted]),
+  )
+  const numbers = table(
+    ['connection', 'table', 'number', 'rows'],
+    json.numbers.map((wrong) => [wrong.connectionId, wrong.table, wrong.problem, wrong.rows]),
+  )
+  const text = [
+    differences && `The row counts are wrong:\n${differences}`,
+    numbers && `Change numbers are wrong:\n${numbers}`,
+  ]
+  return { json, text: text.filter(Boolean).join('\n'), failed: true }
 }

@@ -66,13 +66,6 @@ function fieldsOf(schema: TSchema, columns: string[], prefix = ''): Fields {
   return { prefix, inOrder: [...byName.values()], byName }
 }
 
-function decimalsOf(schema: TSchema, prefix = ''): string[] {
-  return Object.entries<TSchema>(schema.properties).flatMap(([name, property]) => {
-    if (property.properties) return decimalsOf(property, `${prefix}${name}.`)
-    return property.format === 'decimal' ? [columnOf(`${prefix}${name}`)] : []
-  })
-}
-
 export type List = 'portfolioTransactions' | 'accountTransactions' | 'transferOrders'
 
 /** Rows of one table. */
@@ -100,11 +93,13 @@ interface Definition extends Pick<RowType, 'noun' | 'list' | 'table' | 'hasChang
 function define(schema: TObject, { key, oneOf, ...names }: Definition): RowType {
   const columns: string[] = []
   const fields = fieldsOf(schema, columns)
+  const scalars = fields.inOrder.flatMap((field) => field.members?.inOrder ?? [field])
+  const decimals = scalars.filter(({ sqlType }) => sqlType === 'numeric')
   return {
     ...names,
     fields,
     columns,
-    decimals: decimalsOf(schema),
+    decimals: decimals.map(({ path }) => columnOf(path)),
     key: { field: key, column: columnOf(key), position: columns.indexOf(columnOf(key)) },
     oneOf: fields.inOrder.filter(({ path }) => oneOf.includes(path)),
   }
