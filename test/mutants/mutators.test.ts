@@ -1,8 +1,10 @@
 import t from 'tap'
-import { mutantsOf } from './mutators.ts'
+import { type Mutant, mutantsOf } from './mutators.ts'
+import { linesMutants } from './text-mutators.ts'
 
-const changesOf = (code: string) =>
-  mutantsOf(code).map(({ start, end, text }) => code.slice(0, start) + text + code.slice(end))
+const applied = (code: string, mutants: Mutant[]) =>
+  mutants.map(({ start, end, text }) => code.slice(0, start) + text + code.slice(end))
+const changesOf = (code: string) => applied(code, mutantsOf(code))
 
 t.test('SQL: mutants of boundaries and conditions', async (t) => {
   t.strictSame(changesOf('const where = sql`a.day >= b and a.total is not null`'), [
@@ -34,4 +36,29 @@ type Page = 'first' | 'later'
 interface Row { kind: 'x' }`
   t.strictSame(changesOf(code), [])
   t.strictSame(changesOf("const schema = { title: 'Page', description: 'the page' }"), [])
+})
+
+t.test('SQL without a tag, as in migrations: mutants of conditions', async (t) => {
+  t.strictSame(changesOf('const text = () => `update row set n = n + 1 where a <= 7`'), [
+    'const text = () => undefined',
+    ...[
+      'update row set n = n + 1 where a < 7',
+      'update row set n <> n + 1 where a <= 7',
+      'update row set n = n - 1 where a <= 7',
+      'update row set n = n + 2 where a <= 7',
+    ].map((changed) => `const text = () => \`${changed}\``),
+  ])
+})
+
+t.test('Python, YAML and shell: mutants of lines, none of comments', async (t) => {
+  const mutants = (code: string, file: string) => applied(code, linesMutants(code, file))
+  t.strictSame(mutants('"""Doc 1."""\nif a == 3:  # 5\n    return None', 'x.py'), [
+    '"""Doc 1."""\nif a == 4:  # 5\n    return None',
+    '"""Doc 1."""\nif a != 3:  # 5\n    return None',
+  ])
+  t.strictSame(mutants('service:\n  init: true', 'x.yml'), [
+    'service:\n  init: false',
+    'service:\n',
+  ])
+  t.strictSame(mutants('a && b', 'run'), ['a || b', ':'])
 })

@@ -76,6 +76,9 @@ const removable = new Set([
 /** Texts for people. The OpenAPI document has most of them, and a test compares it with docs/. */
 const texts = new Set(['title', 'description', 'examples', 'meaning', 'detail', 'summary', 'help'])
 const prose = /\p{L}+ \S+ \S+/u
+/** SQL without a tag, as in migrations. */
+const statement =
+  /^[`']?\s*(select|insert into|update|delete from|create|alter|grant|revoke|with|perform|for) [a-z]/
 
 /** Lists the mutants of a source file, except those of types, imports and texts for people. */
 export function mutantsOf(code: string): Mutant[] {
@@ -120,6 +123,7 @@ export function mutantsOf(code: string): Mutant[] {
       if (isPart(node) && sqlOperators[node.text] === undefined) return
       add(node, `'${sqlOperators[node.text] ?? (node.text === '' ? 'x' : '')}'`)
     } else if (ts.isTaggedTemplateExpression(node)) addMatches(node.template, sqlFaults)
+    else if (isText(node) && statement.test(node.getText(source))) addMatches(node, sqlFaults)
     else if (isText(node) && !ts.isTaggedTemplateExpression(node.parent)) add(node, "''")
     else if (ts.isObjectLiteralExpression(node)) {
       for (const property of node.properties)
@@ -173,5 +177,5 @@ function isSkipped(node: ts.Node): boolean {
   const tagged = ts.isTaggedTemplateExpression(node.parent ?? node)
   // Only stack traces show the name of an error.
   if (ts.isPropertyDeclaration(node) && node.name.getText() === 'name') return true
-  return isText(node) && !tagged && prose.test(node.getText())
+  return isText(node) && !tagged && prose.test(node.getText()) && !statement.test(node.getText())
 }

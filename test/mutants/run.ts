@@ -2,18 +2,32 @@
  * Runs `npm run test:mutants`: changes the code in one place at a time, which makes a mutant. Reports the
  * mutants that no test kills. Names of files or folders limit it: `npm run test:mutants -- src/queries`.
  * MUTANT_JOBS sets the number of mutants that it tries at the same time. With MUTANT_SAMPLE=10, it tries
- * every tenth mutant. MUTANT_TESTS is a regular expression that selects the test files.
+ * every tenth mutant. MUTANT_TESTS is a regular expression that selects the test files. `--seed N --count 200`
+ * tries a random sample of the whole repository (sample.ts).
  */
 import { glob, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { startPostgres } from '../support/postgres.ts'
 import { createTemplate } from '../support/template.ts'
 import { equivalent } from './equivalent.ts'
 import { type Mutant, mutantsOf } from './mutators.ts'
+import { runSample } from './sample.ts'
 import { type Copy, type Coverage, copyProject, readCoverage } from './workplace.ts'
 
 const GOAL = 0.9
-const named = process.argv.slice(2)
+const { values: options, positionals: named } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seed: { type: 'string' },
+    count: { type: 'string', default: '200' },
+    from: { type: 'string', default: '0' },
+  },
+})
+if (options.seed !== undefined) {
+  const sample = { seed: +options.seed, count: +options.count, from: +options.from, goal: GOAL }
+  process.exit(await runSample(sample, console.log))
+}
 const jobs = Number(process.env.MUTANT_JOBS ?? 2)
 const sample = Number(process.env.MUTANT_SAMPLE ?? 1)
 const wanted = new RegExp(process.env.MUTANT_TESTS ?? '')
