@@ -97,10 +97,11 @@ const AREAS: [RegExp, ...string[][]][] = [
   [/^examples\//, ['test/clients/examples.test.ts', 'test/openapi/code-samples.test.ts']],
   [/^observability\//, ['test/telemetry/*.test.ts'], ['test/faults/telemetry/prometheus.test.ts']],
   [
-    /^proxy\//,
+    /^deploy\/(haproxy|systemd)\//,
     ['test/faults/operations/several-instances.test.ts'],
     ['test/faults/operations/rolling-restart.test.ts', 'test/faults/overload/attacks.test.ts'],
   ],
+  [/^deploy\/kubernetes\//, ['test/start/kubernetes.test.ts']],
   [/^docs\/partitions\.sql/, ['test/postgres/partitions.test.ts']],
   [
     /^tools\//,
@@ -132,5 +133,5 @@ export const FILES = [
     'observability/{alerts,prometheus}.yml',
     'docs/partitions.sql',
   ],
-  ...['proxy/*.cfg', '.ci/run'],
+  ...['deploy/*/*', '.ci/run'],
 ]

@@ -51,7 +51,7 @@ const BY_ENDING: [RegExp, Faults][] = [
   [/\.py$/, python],
   [/\.sql$/, sql],
   [/\.ya?ml$/, yaml],
-  [/\.(cfg|env)$/, settings],
+  [/\.(cfg|env|service)$/, settings],
   [/^/, shell],
 ]
 
