@@ -32,19 +32,32 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     if (config.DATABASE_URL !== undefined) await use(config.DATABASE_URL)
     else await io.withEmbedded(config.DATA_DIR, use)
   }
+  let program: Command | undefined
   try {
-    await (await buildProgram(argv, run, io)).parseAsync(argv, { from: 'user' })
+    program = await buildProgram(argv, run, io)
+    await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
     // Commander printed the version or help: on request, or because the command is missing.
     if (error instanceof CommanderError && /^commander[.](?:help|version)/.test(error.code))
       return error.exitCode === 0 ? 0 : 2
     const { exitResult } = await import('./errors.ts')
-    const result = exitResult(error, argv.includes('--verbose'), io.signal)
+    const result = exitResult(error, argv.includes('--verbose'), io.signal, callOf(program, argv))
     if (result.sentence) io.stderr(`${printable(result.sentence)}\n`)
     if (isJson && result.exitCode > 0) await io.stdout(`${toJson(result.json)}\n`)
     exitCode = result.exitCode
   }
   return exitCode
+}
+
+/** Returns the call of the command that the arguments name, as far as it exists. */
+function callOf(program: Command | undefined, argv: string[]): string {
+  let [call, command] = [CALL, program]
+  for (const word of argv.filter((word) => !word.startsWith('-'))) {
+    command = command?.commands.find((each) => each.name() === word)
+    if (command === undefined) break
+    call += ` ${word}`
+  }
+  return call
 }
 
 type Load = () => Promise<{ addCommands(program: Command, run: Run, io: Io): void }>

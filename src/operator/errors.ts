@@ -2,7 +2,6 @@ import os from 'node:os'
 import { CommanderError } from 'commander'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { CALL } from './command.ts'
 import { escaped, pluralize } from './output.ts'
 
 export class UsageError extends OperatorError {
@@ -103,14 +102,20 @@ interface ExitResult {
   json: object
 }
 
-export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal): ExitResult {
+/** @param call call of the command, for its help */
+export function exitResult(
+  error: unknown,
+  verbose: boolean,
+  signal: AbortSignal,
+  call: string,
+): ExitResult {
   if (signal.aborted) {
     const sentence = 'Interrupted; unfinished changes are rolled back.'
     const code = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
     return failed(code, error instanceof OperatorError ? error.message : sentence)
   }
   if (error instanceof CommanderError || error instanceof UsageError) {
-    return failed(2, `${usageSentence(error.message)} See ${CALL} --help.`)
+    return failed(2, `${usageSentence(error.message)} See ${call} --help.`)
   }
   if (error instanceof ImportRejected) {
     const { message, problems: faults, total } = error

@@ -198,7 +198,7 @@ t.test('Broken database connection: rolled back and reported', async (t) => {
   const error = await importRows(pool, { type, connectionId: connection.id, sources }).catch(
     (e) => e,
   )
-  t.match(exitResult(error, false, new AbortController().signal), {
+  t.match(exitResult(error, false, new AbortController().signal, ''), {
     exitCode: 1,
     sentence: 'The connection to PostgreSQL broke; unfinished changes are rolled back.',
   })

@@ -184,6 +184,23 @@ t.test(
   },
 )
 
+t.test('Wrong arguments: the sentence names the help of the own command', async (t) => {
+  const cases: [string[], string][] = [
+    [['toke'], ''],
+    [['--json', 'app', 'create'], 'app create '],
+    [['token', 'isue'], 'token '],
+    [['token', 'issue', '--ttl', 'app'], 'token issue '],
+    [['connection', 'delete', 'AbCdEfGh12'], 'connection delete '],
+    [['import', 'transfer-orders'], 'import transfer-orders '],
+    [['app', 'create', 'list', 'delete'], 'app create '],
+  ]
+  for (const [args, own] of cases) {
+    const { code, stderr } = await call(...args)
+    t.equal(code, 2)
+    t.ok(stderr.endsWith(` See npm run operator -- ${own}--help.\n`), stderr)
+  }
+})
+
 t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
   const id = '00000000-0000-4000-8000-000000000001'
   const into = ['import', 'transfer-orders', '--connection', '5']
