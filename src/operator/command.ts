@@ -40,15 +40,12 @@ export type Run = (
   options?: { anySchema?: boolean; sessions?: number },
 ) => Promise<void>
 
-/** Call of the operator, for help and messages. */
 export const CALL = 'npm run operator --'
 
-/** Examples for the end of a command's help. */
 export function examples(...lines: string[]): string {
   return `\nFor example:\n${lines.map((line) => `  ${CALL} ${line}`).join('\n')}\n`
 }
 
-/** Parses an option or argument that must not be empty. */
 export function nonEmpty(value: string): string {
   if (value === '') throw new InvalidArgumentError('It must not be empty.')
   return value

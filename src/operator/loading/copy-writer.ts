@@ -40,7 +40,6 @@ export class CopyWriter {
     return this.#starts[column] === NULL
   }
 
-  /** Returns a value that is set. */
   textOf(column: number, source: Buffer): string {
     const start = this.#starts[column] ?? NULL
     return start >= 0
@@ -57,7 +56,6 @@ export class CopyWriter {
     this.#texts[column] = text.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? '')
   }
 
-  /** Sets a value of the row's line. */
   set(column: number, { text, start, end }: Value): void {
     if (text === undefined) {
       this.#starts[column] = start
@@ -75,7 +73,6 @@ export class CopyWriter {
     this.#length += this.#bytes.write(`${line}\n`, this.#length, 'latin1')
   }
 
-  /** Returns all rows since the last call. */
   take(): Buffer {
     const taken = this.#bytes.subarray(0, this.#length)
     this.#bytes = NOTHING

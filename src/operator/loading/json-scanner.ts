@@ -1,7 +1,9 @@
 import { escaped } from '../output.ts'
 
+const TAB = 0x09
 const LINE_BREAK = 0x0a
 const RETURN = 0x0d
+const SPACE = 0x20
 const QUOTE = 0x22
 const PLUS = 0x2b
 const COMMA = 0x2c
@@ -12,8 +14,8 @@ const COLON = 0x3a
 const UPPER_E = 0x45
 const BACKSLASH = 0x5c
 const LOWER_E = 0x65
-const CLOSING_BRACKET = 0x5d
-const CLOSING_BRACE = 0x7d
+export const ARRAY_END = 0x5d
+export const OBJECT_END = 0x7d
 
 function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= 0x39
@@ -57,7 +59,6 @@ export function textOf({ text, bytes, start, end }: Value): string {
   return text ?? bytes.toString('utf8', start, end)
 }
 
-/** Describes a value in a message. */
 export function describe(value: Value): string {
   if (value.type === 'object' || value.type === 'array') return `an ${value.type}`
   const text = textOf(value)
@@ -112,27 +113,15 @@ export class JsonScanner {
     if (!this.atEnd()) throw new NotJson()
   }
 
-  /** Reads the closing brace directly after an opening one. */
-  isEmptyObject(): boolean {
-    return this.#take(CLOSING_BRACE)
-  }
-
-  /** Reads the comma or the closing brace after a member. */
-  hasMoreMembers(): boolean {
-    if (this.#take(COMMA)) return true
-    if (this.#take(CLOSING_BRACE)) return false
-    throw new NotJson()
-  }
-
   /** Reads the closing bracket directly after an opening one. */
-  isEmptyArray(): boolean {
-    return this.#take(CLOSING_BRACKET)
+  isEmpty(closing: number): boolean {
+    return this.#take(closing)
   }
 
-  /** Reads the comma or the closing bracket after an element. */
-  hasMoreElements(): boolean {
+  /** Reads the comma or the closing bracket after a member or an element. */
+  hasMore(closing: number): boolean {
     if (this.#take(COMMA)) return true
-    if (this.#take(CLOSING_BRACKET)) return false
+    if (this.#take(closing)) return false
     throw new NotJson()
   }
 
@@ -245,8 +234,9 @@ export class JsonScanner {
 
   /** Skips blanks and returns the next byte. */
   #next(): number | undefined {
-    while (isBlank(this.#bytes[this.#at])) this.#at += 1
-    return this.#bytes[this.#at]
+    let byte = this.#bytes[this.#at]
+    while (byte === SPACE || byte === TAB || byte === RETURN) byte = this.#bytes[++this.#at]
+    return byte
   }
 
   #take(byte: number): boolean {
@@ -263,8 +253,4 @@ export class JsonScanner {
     this.#at += expected.length
     return true
   }
-}
-
-function isBlank(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x09 || byte === RETURN
 }

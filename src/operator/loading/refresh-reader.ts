@@ -1,9 +1,11 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
 import {
+  ARRAY_END,
   describe,
   JsonScanner,
   jsonProblem,
   NotJson,
+  OBJECT_END,
   requireScalar,
   textOf,
   UnexpectedValue,
@@ -112,7 +114,7 @@ export class RefreshReader {
 
   #readMembers(read: (name: string) => void): void {
     const scanner = this.#scanner
-    for (let more = !scanner.isEmptyObject(); more; more = scanner.hasMoreMembers())
+    for (let more = !scanner.isEmpty(OBJECT_END); more; more = scanner.hasMore(OBJECT_END))
       read(scanner.readName())
   }
 
@@ -161,7 +163,7 @@ export class RefreshReader {
     const list: JsonList = { type, rows: [], days: [] }
     this.#refresh.lists.push(list)
     const ids = new Map<string, number>()
-    for (let more = !scanner.isEmptyArray(); more; more = scanner.hasMoreElements()) {
+    for (let more = !scanner.isEmpty(ARRAY_END); more; more = scanner.hasMore(ARRAY_END)) {
       const row = list.rows.length + 1
       this.#place = { list: type.list, row }
       const { position } = scanner

@@ -50,20 +50,12 @@ export interface RefreshOptions {
   notice(sentence: string): void
 }
 
-/** Number of lines by their results. */
-export interface Refreshed {
-  refreshed: number
-  failed: number
-}
-
 /**
  * Refreshes a connection for each line: all its lists in one transaction. Lines of one connection keep their order.
  * After an abort, it finishes the lines that sessions have begun.
+ * @returns the number of lines by their results
  */
-export async function refresh(
-  database: OperatorDatabase,
-  options: RefreshOptions,
-): Promise<Refreshed> {
+export async function refresh(database: OperatorDatabase, options: RefreshOptions) {
   const total = { refreshed: 0, failed: 0 }
   const stop = new AbortController()
   const signal = AbortSignal.any([database.signal, stop.signal])

@@ -3,6 +3,7 @@ import {
   JsonScanner,
   jsonProblem,
   NotJson,
+  OBJECT_END,
   requireScalar,
   UnexpectedValue,
   visible,
@@ -108,14 +109,16 @@ export class RowReader {
 
   #readMembers(fields: Fields): void {
     let next = 0
-    let more = !this.#scanner.isEmptyObject()
-    while (more) {
+    for (
+      let more = !this.#scanner.isEmpty(OBJECT_END);
+      more;
+      more = this.#scanner.hasMore(OBJECT_END)
+    ) {
       const field = this.#readName(fields, next)
       if (field) {
         this.#readValue(field)
         next = field.position + 1
       } else requireScalar(this.#scanner.readValue())
-      more = this.#scanner.hasMoreMembers()
     }
     this.#fillAbsent(fields)
   }

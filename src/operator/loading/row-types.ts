@@ -68,7 +68,6 @@ function fieldsOf(schema: TSchema, columns: string[], prefix = ''): Fields {
 
 export type List = 'portfolioTransactions' | 'accountTransactions' | 'transferOrders'
 
-/** Rows of one table. */
 export interface RowType {
   noun: string
   /** Name of its list in a refresh. */
