@@ -48,23 +48,23 @@ export async function createConnections(
         select id, external_id as name from connection
         where app_id = ${appId} and external_id = any(${names}::text[])`.execute(transaction)
       const owners = new Map(rows.map(({ id, name }) => [name, id]))
-      const added: [string[], Buffer[], (string | null)[], (string | null)[]] = [[], [], [], []]
-      const results = connections.map(({ token, label, externalId }) => {
+      const added: (NewConnection & { id: string; hash: Buffer })[] = []
+      const results = connections.map((connection) => {
+        const { token, externalId } = connection
         const taken = externalId === null ? undefined : owners.get(externalId)
         if (taken !== undefined) return { taken }
         const hash = tokenHash(token)
         const id = connectionKey(hash)
         if (externalId !== null) owners.set(externalId, id)
-        for (const [index, value] of [id, hash, label, externalId].entries())
-          (added[index] as unknown[]).push(value)
+        added.push({ ...connection, id, hash })
         return { id }
       })
-      const [ids, hashes, labels, externalIds] = added
+      const column = (name: keyof (typeof added)[number]) => added.map((row) => row[name])
       await sql`
         insert into connection (id, app_id, token_hash, label, external_id)
         select id, ${appId}::uuid, hash, label, name
-        from unnest(${ids}::bigint[], ${hashes}::bytea[], ${labels}::text[], ${externalIds}::text[])
-          as n (id, hash, label, name)`.execute(transaction)
+        from unnest(${column('id')}::bigint[], ${column('hash')}::bytea[], ${column('label')}::text[],
+          ${column('externalId')}::text[]) as n (id, hash, label, name)`.execute(transaction)
       return results
     })
   } catch (error) {

@@ -49,26 +49,25 @@ async function* recordsOf(
 ): AsyncGenerator<CsvRecord> {
   let breaksInCells = 0
   let names = 0
-  /** Lines of the records that the parser has not returned yet. */
-  const lines: number[] = []
-  const options: Options<Cell[]> = {
+  const options: Options<unknown> = {
     record_delimiter: ['\r\n', '\n'],
     skip_empty_lines: true,
     max_record_size: MAXIMUM_LINE_BYTES,
     // As in PostgreSQL: "" is an empty text, and no characters are null.
     cast: (text, { quoting }) => (text === '' && !quoting ? null : text),
-    on_record: (cells, { records, empty_lines }) => {
+    on_record: (record, { records, empty_lines }) => {
+      const cells = record as Cell[]
       const isHeader = names === 0
+      const line = records + empty_lines + breaksInCells
       if (isHeader) onHeader(cells)
-      else lines.push(records + empty_lines + breaksInCells)
       names ||= cells.length
       for (const cell of cells) breaksInCells += (cell?.split('\n').length ?? 1) - 1
-      return isHeader ? null : cells
+      return isHeader ? null : { line, cells }
     },
   }
   const parser = pipeline(Readable.from(decode(source)), parse(options as Options), () => {})
   try {
-    for await (const cells of parser) yield { line: lines.shift() ?? 0, cells }
+    yield* parser
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     const { code, message, record } = error
