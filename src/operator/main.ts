@@ -11,7 +11,9 @@ const { operate } = await import('./cli.ts')
 // The reader of the output, such as `head`, may stop early.
 process.stdout.on('error', () => {})
 
-const stderr = (text: string) => process.stderr.write(text)
+const stderr = (text: string) =>
+  // Replaces the progress in the last line.
+  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : text)
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 const interrupt = new AbortController()

@@ -6,13 +6,13 @@ export function pluralize(count: number, noun: string): string {
 
 const PROGRESS_MS = 5_000
 
-/** Returns a function that reports a count, at most once in PROGRESS_MS. */
-export function progressOf(notice: (sentence: string) => void, noun: string, done: string) {
+/** Returns a function that reports a number of connections, at most once in PROGRESS_MS. */
+export function progressOf(notice: (sentence: string) => void, done: string) {
   let last = performance.now()
-  return (count: number) => {
+  return (connections: number) => {
     if (performance.now() - last < PROGRESS_MS) return
     last = performance.now()
-    notice(`${pluralize(count, noun)} ${done} so far.`)
+    notice(`${pluralize(connections, 'connection')} ${done} so far.`)
   }
 }
 

@@ -103,7 +103,7 @@ function addDelete(app: Command, run: Run): void {
     .addHelpText('after', examples('app delete my-app', 'app delete my-app --with-connections'))
     .action((name: string, { withConnections = false }: { withConnections?: boolean }) =>
       run(async ({ db }, notice) => {
-        const onProgress = progressOf(notice, 'connection', 'deleted')
+        const onProgress = progressOf(notice, 'deleted')
         const json = await deleteApp(db, { name, withConnections }, onProgress)
         const tokens = pluralize(json.tokens, 'token')
         const connections = pluralize(json.connections, 'connection')

@@ -280,7 +280,7 @@ async function deleteFrom(file: string, run: Run, appName: string | undefined): 
   await run(async ({ db, pool, signal }, notice) => {
     const app = appName === undefined ? undefined : await findApp(db, appName)
     const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
-    const onProgress = progressOf(notice, 'connection', 'deleted')
+    const onProgress = progressOf(notice, 'deleted')
     let deleted = NONE_DELETED
     let given = 0
     for await (const block of readBlocks(inputs, { signal })) {

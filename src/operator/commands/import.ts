@@ -5,8 +5,8 @@ import { type Imported, type ImportOptions, importRows } from '../loading/import
 import type { Replacement } from '../loading/merge.ts'
 import { type RowTypeName, rowTypes } from '../loading/row-types.ts'
 import { isDay } from '../loading/rules.ts'
-import { type Format, openInputs, READ_ONCE } from '../loading/source.ts'
-import { pluralize, progressOf } from '../output.ts'
+import { type Format, type Input, openInputs, READ_ONCE, type Source } from '../loading/source.ts'
+import { pluralize } from '../output.ts'
 import { findConnection, readReference } from './connection.ts'
 
 export function addCommands(program: Command, run: Run, { environment }: Io): void {
@@ -70,14 +70,14 @@ function addImport(group: Command, name: RowTypeName, run: Run, token: string | 
       if (flags.tokenFile === '-' && files.includes('-')) throw new UsageError(READ_ONCE)
       const replace = replacementOf(flags)
       const reference = await readReference({ id, token, ...flags })
-      await run(async (database, notice) => {
+      await run(async (database) => {
         const { pool, signal } = database
-        const sources = await openInputs(files)
+        const inputs = await openInputs(files)
         const connectionId = await findConnection(database, reference)
+        const { sources, onProgress, stop } = showProgress(inputs)
         const input = { type: name, connectionId, sources, format: flags.format }
-        const onRows = progressOf(notice, 'row', 'read')
-        const options = { ...input, dryRun, replace, onRows, signal }
-        return reportOf(await importRows(pool, options), options)
+        const options = { ...input, dryRun, replace, onProgress, signal }
+        return reportOf(await importRows(pool, options).finally(stop), options)
       })
     })
   // Transfer orders have no effective date.
@@ -116,4 +116,42 @@ function reportOf(
   if (leftOut.length > 0)
     text.push(`No row has ${leftOut.length} of the fields: they are null. --json names them.`)
   return { json: { ...counts, leftOut }, text: text.join('\n') }
+}
+
+/**
+ * Shows progress in the last line of standard error, if that is a terminal. The caller must read the
+ * returned sources. It does not change the state of the terminal: an interrupted process could not restore it.
+ */
+function showProgress(inputs: Input[]) {
+  const { stderr } = process
+  if (!stderr.isTTY) return { sources: inputs, onProgress: () => {}, stop: () => {} }
+  // A pipe has no known size.
+  const total = inputs.reduce((sum, { bytes }) => sum + (bytes ?? Number.NaN), 0)
+  const start = Date.now()
+  let bytes = 0
+  let progress = { step: 'Reading', rows: 0 }
+  const draw = () => {
+    const share = progress.step === 'Reading' ? Math.min(bytes / total, 1) : Number.NaN
+    const bar = `${'='.repeat(share * 40).padEnd(40, '-')} ${Math.floor(share * 100)} %, `
+    const seconds = Math.floor((Date.now() - start) / 1_000)
+    const line = `${progress.step} ${share >= 0 ? bar : ''}${pluralize(progress.rows, 'row')}, ${seconds} s`
+    stderr.write(`\r${line.slice(0, (stderr.columns || 80) - 1)}\x1b[K`)
+  }
+  async function* counting(chunks: Source['chunks']) {
+    for await (const chunk of chunks) {
+      bytes += chunk.length
+      yield chunk
+    }
+  }
+  const timer = setInterval(draw, 200)
+  return {
+    sources: inputs.map(({ name, chunks }): Source => ({ name, chunks: counting(chunks) })),
+    onProgress: (now: typeof progress) => {
+      progress = now
+    },
+    stop: () => {
+      clearInterval(timer)
+      stderr.write('\r\x1b[K')
+    },
+  }
 }

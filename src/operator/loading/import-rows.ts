@@ -30,8 +30,7 @@ export interface ImportOptions {
   replace?: Replacement | undefined
   /** Interrupts the import. */
   signal?: AbortSignal
-  /** Receives the number of rows read so far. */
-  onRows?: (rows: number) => void
+  onProgress?: (progress: { step: 'Reading' | 'Writing'; rows: number }) => void
 }
 
 export interface ImportCounts extends RowCounts {
@@ -85,11 +84,13 @@ async function importInTransaction(
   client: pg.ClientBase,
   options: ImportOptions,
 ): Promise<Imported> {
-  const { type: name, sources, format = 'ndjson', signal, replace, onRows } = options
+  const { type: name, sources, format = 'ndjson', signal, replace, onProgress } = options
   const type = rowTypes[name]
   await client.query(LOAD_SETTINGS)
+  const onRows = (rows: number) => onProgress?.({ step: 'Reading', rows })
   const range = replace ?? {}
   const staged = await stage(client, type, sources, { format, range, onRows, signal })
+  onProgress?.({ step: 'Writing', rows: staged.rows })
   await validate(client, type, staged)
   const counts = await withRetries(client, () => write(client, type, staged, options))
   return { counts: { read: staged.rows, ...counts }, leftOut: staged.leftOut() }

@@ -229,6 +229,11 @@ export async function* readChunks(path: string): AsyncGenerator<Buffer> {
   yield* createReadStream(path, { highWaterMark: CHUNK_BYTES })
 }
 
+/** A source and its size; undefined for a pipe. */
+export interface Input extends Source {
+  bytes: number | undefined
+}
+
 export const READ_ONCE = 'Standard input (-) can be read only once.'
 
 /**
@@ -236,20 +241,20 @@ export const READ_ONCE = 'Standard input (-) can be read only once.'
  * @param paths `-` is standard input
  * @throws OperatorError for the first file that cannot be read
  */
-export async function openInputs(paths: string[]): Promise<Source[]> {
+export async function openInputs(paths: string[]): Promise<Input[]> {
   if (paths.filter((path) => path === '-').length > 1) {
     throw new UsageError(READ_ONCE)
   }
   return await Promise.all(paths.map(openInput))
 }
 
-async function openInput(path: string): Promise<Source> {
-  if (path === '-') return { name: 'standard input', chunks: process.stdin }
+async function openInput(path: string): Promise<Input> {
+  if (path === '-') return { name: 'standard input', chunks: process.stdin, bytes: undefined }
   const info = await stat(path).catch(unreadable)
   if (info.isDirectory())
     throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
   await access(path, constants.R_OK).catch(unreadable)
-  return { name: path, chunks: readChunks(path) }
+  return { name: path, chunks: readChunks(path), bytes: info.isFile() ? info.size : undefined }
 }
 
 function unreadable({ errno = 0, path }: NodeJS.ErrnoException): never {

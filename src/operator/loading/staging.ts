@@ -17,7 +17,7 @@ interface Problem {
 interface StageOptions {
   format: Format
   range: DateRange
-  onRows: ((rows: number) => void) | undefined
+  onRows: (rows: number) => void
   signal: AbortSignal | undefined
 }
 
@@ -77,7 +77,7 @@ export class StagedInput {
           if (problem) this.#report(problem)
           else if (this.#reader.read(bytes, this.#line, range)) this.rows += 1
         }
-        onRows?.(this.rows)
+        onRows(this.rows)
         yield this.#reader.takeCopyText()
       }
     }
