@@ -1,13 +1,14 @@
 import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
 import { type Config, readConfig } from './config.ts'
-import { readEnvFile, readSecretFiles, withoutEmbedded } from './env-file.ts'
+import { ConfigurationError, readEnvFile, readSecretFiles, withoutEmbedded } from './env-file.ts'
 import { type SocketLimit, socketLimit } from './http/limits.ts'
 import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { missingMigrations, RightDenied } from './postgres/migrations.ts'
 import { failsOnCitus } from './postgres/readiness.ts'
+import { namesSameDatabases } from './postgres/server-urls.ts'
 import { closeOnSignal } from './shutdown.ts'
 
 /** Starts the service: the database of development if no other is set, then the application. */
@@ -31,7 +32,12 @@ async function start(config: Config, readSecrets: () => void): Promise<void> {
   const stop = async () => demo?.stop()
   const renew = () => {
     readSecrets()
-    Object.assign(located, readConfig(process.env))
+    const newer = readConfig(process.env)
+    for (const name of ['DATABASE_URL', 'DATABASE_REPLICA_URL'] as const) {
+      if (newer[name] && !namesSameDatabases(newer[name], located[name]))
+        throw new ConfigurationError(`${name} names another server or database: restart.`)
+    }
+    Object.assign(located, newer)
   }
   const address = await serve(located, renew, limit, stream, stop)
   // Standard output has only the log.

@@ -20,13 +20,18 @@ export function serverName(url: string): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Returns the URL of the same database in a newer list, which may have another user and password. */
-export function sameDatabase(list: string, url: string): string {
+function databaseOf(url: string): string {
   const { host, port, database } = new pg.Client(url)
-  const isSame = (other: pg.Client) =>
-    other.host === host && other.port === port && other.database === database
-  return serverUrls(list).find((each) => isSame(new pg.Client(each))) ?? url
+  return `${host}:${port}/${database}`
 }
+
+/** Returns the URL of the same database in a newer list, which may have another user and password. */
+export const sameDatabase = (list: string, url: string): string =>
+  serverUrls(list).find((each) => databaseOf(each) === databaseOf(url)) ?? url
+
+/** True if both lists differ in no server, port or database. */
+export const namesSameDatabases = (one = '', other = ''): boolean =>
+  serverUrls(one).map(databaseOf).join() === serverUrls(other).map(databaseOf).join()
 
 const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list)?.[1]
 
