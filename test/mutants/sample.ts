@@ -20,7 +20,7 @@ const LIMIT_MS = 300_000
 
 type Status = 'killed' | 'timeout' | 'survived' | 'does not compile' | 'equivalent'
 
-/** @returns exit code: 0 if at least `goal` of the mutants were killed, or timed out */
+/** @returns exit code: 0 if at least `goal` of the mutants were killed */
 export async function runSample(
   { seed, count, from, goal }: { seed: number; count: number; from: number; goal: number },
   print: (...line: unknown[]) => void,
@@ -58,8 +58,8 @@ export async function runSample(
     await copy.remove()
   }
   const of = (status: Status) => counts.get(status) ?? 0
-  const noticed = of('killed') + of('timeout')
-  const score = noticed / (noticed + of('survived'))
+  // A timeout may be that of a busy machine. A test that waits for itself fails before.
+  const score = of('killed') / (of('killed') + of('survived'))
   print(`seed ${seed}:`, Object.fromEntries(counts), `score ${(100 * score).toFixed(1)} %`)
   return score >= goal ? 0 : 1
 }
