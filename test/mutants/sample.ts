@@ -44,6 +44,8 @@ export async function runSample(
       const { status, by } = reason
         ? { status: 'equivalent' as const, by: reason }
         : await tryPlace(copy, place)
+      // The signal may have ended the tests, too.
+      if (interrupted) break
       if (status === 'killed') killers.add(by)
       counts.set(status, (counts.get(status) ?? 0) + 1)
       const line = place.code.slice(0, place.start).split('\n').length
