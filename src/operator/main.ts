@@ -1,9 +1,12 @@
 /** Process of the admin CLI: `npm run operator -- --help`. */
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 import { readEnvFile, readSecretFiles, withoutEmbedded } from '../env-file.ts'
 import { OperatorError } from '../operator-error.ts'
 
+// Node.js otherwise collects garbage only at 200 MB.
+setFlagsFromString('--heap-growing-percent=30')
 // Halves the processor time of a start. It must come before the import of the commands.
 enableCompileCache(join(import.meta.dirname, '../../node_modules/.cache/compile'))
 const { operate } = await import('./cli.ts')
