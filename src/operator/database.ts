@@ -154,6 +154,11 @@ const BLOCKERS_ON_WORKERS = `
   join citus_stat_activity blocker on global_pid = blocking_gpid and not is_worker_query
   where own.pid = any($1) and own.query_start < now() - interval '1 second'`
 
+export async function isCitus(pool: pg.Pool): Promise<boolean> {
+  const { rowCount } = await pool.query(`select from pg_extension where extname = 'citus'`)
+  return rowCount !== 0
+}
+
 interface Blocker {
   pid: number
   name: string
@@ -167,8 +172,7 @@ function waitReporter({ pool, pids }: OpenedPool, notice: (sentence: string) => 
     const own = [[...pids.values()]]
     const { rows } = await pool.query<Blocker>(BLOCKERS, own)
     if (rows.length > 0) return rows
-    const citus = await pool.query(`select from pg_extension where extname = 'citus'`)
-    return citus.rowCount ? (await pool.query<Blocker>(BLOCKERS_ON_WORKERS, own)).rows : []
+    return (await isCitus(pool)) ? (await pool.query<Blocker>(BLOCKERS_ON_WORKERS, own)).rows : []
   }
   return async () => {
     for (const { pid, name, since } of await blockers().catch(() => [])) {

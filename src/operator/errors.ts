@@ -60,7 +60,9 @@ const SQL_STATES: Record<string, string> = {
 }
 
 function explainSqlState({ code = '', message }: pg.DatabaseError): string | undefined {
-  const sentence = SQL_STATES[code] ?? SQL_STATES[code.slice(0, 2)]
+  // Citus copies many rows to a worker, and returns the message of the worker without its SQLSTATE.
+  const state = message.includes('violates foreign key constraint') ? '23503' : code
+  const sentence = SQL_STATES[state] ?? SQL_STATES[state.slice(0, 2)]
   return sentence?.endsWith('.') === false ? `${sentence} (${message}).` : sentence
 }
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import t from 'tap'
 import { orderLine, portfolioLine } from '../import/importing.ts'
 import { addApp, addConnection, addTransferOrders } from '../support/rows.ts'
@@ -186,19 +186,21 @@ t.test('app delete --with-connections: a repetition continues', async (t) => {
       if old.label = 'last' then raise exception 'interrupted'; end if; return null; end $$`.execute(
     db,
   )
-  await db.transaction().execute(async (transaction) => {
-    // Citus otherwise rejects the trigger. PostgreSQL ignores the setting.
-    await sql`set local citus.enable_unsafe_triggers = on`.execute(transaction)
-    await sql`create trigger stop after delete on connection for each row execute function stop()`.execute(
-      transaction,
-    )
-  })
+  const change = async (trigger: RawBuilder<unknown>) =>
+    await db.transaction().execute(async (transaction) => {
+      // Citus otherwise rejects the trigger. PostgreSQL ignores the setting.
+      await sql`set local citus.enable_unsafe_triggers = on`.execute(transaction)
+      await trigger.execute(transaction)
+    })
+  await change(
+    sql`create trigger stop after delete on connection for each row execute function stop()`,
+  )
   await sql`update connection set label = 'last' where id = (
     select id from connection where app_id = ${appId} order by id offset 700 limit 1)`.execute(db)
   const remove = ['app', 'delete', 'huge', '--with-connections', '--json']
   t.match(await call(...remove), { code: 1 })
   t.equal(await count(), 1_200)
-  await sql`drop trigger stop on connection`.execute(db)
+  await change(sql`drop trigger stop on connection`)
   t.match((await call(...remove)).json(), { connections: 1_200 })
   t.equal(await count(), 0)
 })

@@ -2,7 +2,7 @@ import { constants, setPriority } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import type { Command } from 'commander'
 import { examples, type Io, nonEmpty, type Run, wholeNumber } from '../command.ts'
-import { findApp } from '../database.ts'
+import { findApp, isCitus } from '../database.ts'
 import { refresh } from '../loading/refresh.ts'
 import { openInputs } from '../loading/source.ts'
 import { pluralize, toJson } from '../output.ts'
@@ -33,11 +33,11 @@ export function addCommands(program: Command, run: Run, { stdout }: Io): void {
       setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
       const sources = await openInputs(files.length > 0 ? files : ['-'])
       await run(
-        async (database, notice, { DATABASE_GENERIC_PLANS, DATABASE_PREPARE: prepare }) => {
+        async (database, notice, { DATABASE_PREPARE: prepare }) => {
           const appId = app === undefined ? undefined : (await findApp(database.db, app)).id
           const onResult = (result: object) => stdout(`${toJson(result)}\n`)
-          const how = { genericPlans: DATABASE_GENERIC_PLANS, prepare }
-          const options = { sources, jobs, appId, ...how, onResult, notice }
+          const genericPlans = !(await isCitus(database.pool))
+          const options = { sources, jobs, appId, genericPlans, prepare, onResult, notice }
           const { refreshed, failed } = await refresh(database, options)
           const done = `${pluralize(refreshed, 'connection')} refreshed`
           notice(failed > 0 ? `${done}, ${pluralize(failed, 'line')} failed.` : `${done}.`)

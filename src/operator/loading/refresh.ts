@@ -41,7 +41,7 @@ export interface RefreshOptions {
   jobs: number
   /** App whose connections the lines name, also by their external ids; undefined: ids of any app. */
   appId: string | undefined
-  /** False on Citus, see plannerSettings(). */
+  /** False on Citus, which must know the connection to plan a statement. */
   genericPlans: boolean
   /** False: without names, for PgBouncer before 1.21. */
   prepare: boolean
