@@ -155,8 +155,7 @@ const BLOCKERS_ON_WORKERS = `
   where own.pid = any($1) and own.query_start < now() - interval '1 second'`
 
 export async function isCitus(pool: pg.Pool): Promise<boolean> {
-  const { rowCount } = await pool.query(`select from pg_extension where extname = 'citus'`)
-  return rowCount !== 0
+  return (await pool.query(`select from pg_extension where extname = 'citus'`)).rowCount !== 0
 }
 
 interface Blocker {

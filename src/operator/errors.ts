@@ -97,20 +97,11 @@ export class ImportRejected extends OperatorError {
   }
 }
 
-/** Result of a command that failed. */
-interface ExitResult {
-  exitCode: number
-  sentence: string
-  json: object
-}
-
-/** @param call call of the command, for its help */
-export function exitResult(
-  error: unknown,
-  verbose: boolean,
-  signal: AbortSignal,
-  call: string,
-): ExitResult {
+/**
+ * Returns the exit code, the sentence and the JSON of a command that failed.
+ * @param call call of the command, for its help
+ */
+export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal, call: string) {
   if (signal.aborted) {
     const sentence = 'Interrupted; unfinished changes are rolled back.'
     const code = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
@@ -127,7 +118,7 @@ export function exitResult(
   return failed(1, explainDatabaseError(error) ?? unexpected(error, verbose))
 }
 
-function failed(exitCode: number, sentence: string): ExitResult {
+function failed(exitCode: number, sentence: string) {
   return { exitCode, sentence, json: { error: sentence } }
 }
 
