@@ -1,5 +1,5 @@
 import { Kysely, PostgresDialect } from 'kysely'
-import pg from 'pg'
+import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { pruneCursors } from '../../src/operator/cursors.ts'
 import { deleteApp, deleteConnections } from '../../src/operator/deletion.ts'
@@ -7,7 +7,7 @@ import { importRows } from '../../src/operator/loading/import-rows.ts'
 import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { allNodes, type PlanNode } from '../postgres/plans/plan.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openPool } from '../support/database.ts'
 import { addApp, addConnection } from '../support/rows.ts'
 import { accountLine, chunksOf, orderLine, portfolioLine } from './importing.ts'
 
@@ -39,8 +39,7 @@ function work(plan: PlanNode & { [Key in (typeof REMOVED_BY_FILTERS)[number]]?: 
 /** Opens a database whose tables were analyzed with this number of rows, and never again. */
 async function openObserved(t: Test, analyzedRows: number) {
   const { url } = await createDatabase(t)
-  const pool = new pg.Pool({ connectionString: url, options: EXPLAIN, max: 1 })
-  t.teardown(() => pool.end())
+  const pool = openPool(t, url, { options: EXPLAIN, max: 1 })
   let rows = 0
   pool.on('connect', (client) =>
     client.on('notice', ({ message = '' }) => {
