@@ -15,6 +15,14 @@ const BATCH = 20_000
  */
 export async function fillRefreshed(owner: pg.Pool, ids: string[]): Promise<void> {
   const client = await owner.connect()
+  try {
+    await fill(client, ids)
+  } finally {
+    client.release(true)
+  }
+}
+
+async function fill(client: pg.ClientBase, ids: string[]): Promise<void> {
   await client.query('set session_replication_role = replica')
   for (let from = 0; from < ids.length; from += BATCH)
     for (const type of Object.values(rowTypes))
@@ -32,8 +40,6 @@ export async function fillRefreshed(owner: pg.Pool, ids: string[]): Promise<void
        where c.id = n.connection_id`,
     ])
       await client.query(statement, [ids])
-  await client.query('reset session_replication_role')
-  client.release()
 }
 
 async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], first: number) {
@@ -59,8 +65,8 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
   await pipeline(Readable.from(text()), copy)
   await client.query(
     `insert into ${type.table} (connection_id, ${columns}${target})
-     select k.id, ${columns}${number} from staged s
-     join unnest($1::bigint[]) with ordinality k (id, line) using (line)`,
+     select k.connection, ${columns}${number} from staged s
+     join unnest($1::bigint[]) with ordinality k (connection, line) using (line)`,
     [ids],
   )
   await client.query('drop table staged')

@@ -21,11 +21,11 @@ const LOAD = dailySyncs(numbers, ROWS_EACH)
 /** Rows of the import that is timed, into one connection. */
 const IMPORTED = 100_000
 
-/** The service on one database, with its figures by round. */
+/** Services on one database, with their figures by round. */
 interface Series {
   name: string
-  service: Target
-  importRate: number
+  services: Target[]
+  importRate: number | undefined
   rates: number[]
   /** Processor time per request, in ms. */
   coordinatorCpu: number[]
@@ -34,7 +34,7 @@ interface Series {
 
 /**
  * Compares daily syncs on Citus, with one and two workers, with those on the coordinator's PostgreSQL without
- * Citus. All servers share this machine: the processor time of a request tells more than the rate.
+ * Citus. Compares two services on the coordinator with one on each worker. All servers share this machine: the processor time of a request tells more than the rate.
  */
 export async function measureCitus(options: MeasureOptions): Promise<string> {
   if (citusPrograms === undefined) throw new Error('Set TEST_CITUS: see CONTRIBUTING.md.')
@@ -50,9 +50,16 @@ export async function measureCitus(options: MeasureOptions): Promise<string> {
         await createCitusDatabase(citus.url, `bench_${workers}`, workers)
         series.push(await prepare(start, name, databaseUrl(citus.url, `bench_${workers}`)))
       }
+      for (const [name, urls] of [
+        ['Citus, two workers, two services on the coordinator', [citus.url, citus.url]],
+        ['Citus, two workers, a service on each', citus.workers.map(({ url }) => url)],
+      ] as const) {
+        const services = urls.map((url) => startOn(start, databaseUrl(url, 'bench_2'), true))
+        series.push(seriesOf(name, await Promise.all(services)))
+      }
       return withDatabase({ url: citus.url, embedded: false }, async ({ ownerUrl }) => {
         series.unshift(await prepare(start, 'PostgreSQL without Citus', ownerUrl))
-        for (const { service } of series) await generateLoad(loadOf(service, options.warmUpMs))
+        for (const one of series) await loadAll(one, options.warmUpMs)
         for (let round = 0; round < options.rounds; round += 1)
           for (const one of series) await measureRound(one, pids, options.durationMs)
         return tableOf(series)
@@ -91,24 +98,36 @@ async function prepare(start: Start, name: string, ownerUrl: string): Promise<Se
   for (const [setting, value] of settings)
     await owner.query(`alter role investment_service set ${setting} = ${value}`)
   await owner.end()
-  const url = Object.assign(new URL(ownerUrl), { username: 'investment_service' }).href
-  const isCitus = name.startsWith('Citus')
-  const service = await start(startService(url, { DATABASE_GENERIC_PLANS: String(!isCitus) }))
-  return { name, service, importRate, rates: [], coordinatorCpu: [], workerCpu: [] }
+  return seriesOf(name, [await startOn(start, ownerUrl, name.startsWith('Citus'))], importRate)
 }
 
-const loadOf = (service: Target, durationMs: number) => {
-  const { port } = service
-  return { port, clients: LOAD.clients, requests: LOAD.requests(service) ?? [], durationMs }
+function startOn(start: Start, ownerUrl: string, isCitus: boolean): Promise<Target> {
+  const url = Object.assign(new URL(ownerUrl), { username: 'investment_service' }).href
+  return start(startService(url, { DATABASE_GENERIC_PLANS: String(!isCitus) }))
+}
+
+function seriesOf(name: string, services: Target[], importRate?: number): Series {
+  return { name, services, importRate, rates: [], coordinatorCpu: [], workerCpu: [] }
+}
+
+/** Divides the clients among the services. */
+function loadAll({ services }: Series, durationMs: number) {
+  const clients = LOAD.clients / services.length
+  const loads = services.map((service) => {
+    const requests = LOAD.requests(service) ?? []
+    return generateLoad({ port: service.port, clients, requests, durationMs })
+  })
+  return Promise.all(loads)
 }
 
 /** @param pids of the coordinator and the workers */
 async function measureRound(series: Series, pids: number[], durationMs: number): Promise<void> {
   const before = pids.map(cpuOfFamily)
-  const { rate, requests } = await generateLoad(loadOf(series.service, durationMs))
+  const loads = await loadAll(series, durationMs)
+  const requests = loads.reduce((sum, load) => sum + load.requests, 0)
   const spent = pids.map((pid, index) => (cpuOfFamily(pid) - (before[index] ?? 0)) / requests)
   const [coordinator = 0, ...workers] = spent
-  series.rates.push(rate)
+  series.rates.push(loads.reduce((sum, load) => sum + load.rate, 0))
   series.coordinatorCpu.push(coordinator)
   series.workerCpu.push(workers.reduce((sum, one) => sum + one))
 }
@@ -131,7 +150,7 @@ function tableOf(all: Series[]): string {
       digits(ratio(series)),
       digits(median(series.coordinatorCpu)),
       digits(median(series.workerCpu)),
-      digits(series.importRate),
+      series.importRate && digits(series.importRate),
     ]),
   )
 }
