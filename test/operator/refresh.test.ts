@@ -307,6 +307,8 @@ t.test('unchanged: no catalog row, no row but the time', async (t) => {
       from pg_stat_all_tables where n_tup_ins + n_tup_upd + n_tup_del > 0`)
     return new Map<string, number>(rows.map(({ relname, writes: n }) => [relname, Number(n)]))
   }
+  // A session that has ended may count its writes later.
+  await until('the first row is counted', async () => (await writes()).has('portfolio_transaction'))
   const before = await writes()
   await refreshIn(url, content.join('\n'))
   await until('the writes are counted', async () => {
