@@ -321,11 +321,15 @@ t.test('unchanged: no catalog row, no row but the time', async (t) => {
 
 /** Starts the command with an open standard input. */
 function start(...flags: string[]) {
+  return startOn(url, ...flags)
+}
+
+function startOn(databaseUrl: string, ...flags: string[]) {
   const main = join(import.meta.dirname, '../../src/operator/main.ts')
   const child = spawn(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', main, 'refresh', ...flags],
-    { env: { ...process.env, DATABASE_URL: url } },
+    { env: { ...process.env, DATABASE_URL: databaseUrl } },
   )
   t.teardown(() => child.kill('SIGKILL'))
   return { child, results: resultsOf(child) }
@@ -380,6 +384,46 @@ t.test('a lost session: the line is sent again', async (t) => {
     results.map((result) => result.errors),
     Array(5).fill(undefined),
   )
+})
+
+t.test('a role with one connection, and 4 sessions: each line is written', async (t) => {
+  const connections = await Promise.all(Array.from({ length: 12 }, newConnection))
+  const { username: owner } = new URL(url)
+  const login = Object.assign(new URL(url), { username: `limited_${process.pid}`, password: 'one' })
+  await pool.query(
+    `create role ${login.username} in role ${owner} login password 'one' connection limit 1`,
+  )
+  t.teardown(() => pool.query(`drop role ${login.username}`))
+  const lines = connections.map((connection) => line(connection, { account: [accountLine(1)] }))
+  const { code, stderr, results } = await refreshIn(login.href, lines.join('\n'))
+  t.equal(code, 0)
+  t.match(
+    stderr,
+    'PostgreSQL has no free connection: try again later. Trying again until it responds.',
+  )
+  t.match(stderr, '12 connections refreshed.')
+  for (const result of results) t.match(result, { accountTransactions: { inserted: 1 } })
+})
+
+t.test('a full disk: the line waits for space, and is then written', async (t) => {
+  const { url, pool, newConnection, rowCounts } = await prepareImport(t)
+  const connection = await newConnection()
+  // PostgreSQL reports this SQLSTATE if a table cannot grow.
+  await pool.query(`
+    create function no_space() returns trigger language plpgsql as $$ begin
+      raise 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$;
+    create trigger no_space before insert on account_transaction execute function no_space()`)
+  const { child, results } = startOn(url)
+  let messages = ''
+  child.stderr.on('data', (data) => {
+    messages += data
+  })
+  child.stdin.end(`${line(connection, { account: [accountLine(1)] })}\n`)
+  await until('the line waits', () => messages.includes('The disk of PostgreSQL is full'))
+  await pool.query('drop trigger no_space on account_transaction')
+  t.same(await once(child, 'exit'), [0, null])
+  t.equal(results.length, 1)
+  t.match(await rowCounts(connection), { account: 1 })
 })
 
 t.test('a reader of the results that stops reading: the refresh stops reading, too', async (t) => {
