@@ -1136,7 +1136,7 @@ export interface components {
             /**
              * Detail
              * @description The rule in words, for people.
-             * @example limit must be between 1 and 10000.
+             * @example limit must be a whole number from 1 to 10000, in digits.
              */
             detail: string;
         };

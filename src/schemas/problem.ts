@@ -36,7 +36,7 @@ export const ParameterError = Type.Object(
     detail: Type.String({
       title: 'Detail',
       description: 'The rule in words, for people.',
-      examples: ['limit must be between 1 and 10000.'],
+      examples: ['limit must be a whole number from 1 to 10000, in digits.'],
     }),
   },
   {
