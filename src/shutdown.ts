@@ -5,9 +5,9 @@ import type { Config } from './config.ts'
 
 /**
  * Handles SIGTERM and Ctrl-C. After SIGTERM, the service is not ready for SHUTDOWN_DELAY_MS but accepts
- * requests, so that load balancers notice. Ctrl-C skips this delay. Requests in flight then have
- * SHUTDOWN_GRACE_MS to finish (exit code 0). A second signal or a timeout ends the process with exit
- * code 1, because a response is incomplete.
+ * requests, so that load balancers notice. Other signals skip this delay. Requests in flight have until the end of
+ * it and SHUTDOWN_GRACE_MS (exit code 0). A second signal or a timeout ends the process with exit code 1, because a
+ * response is incomplete.
  * @param close called when no request is left
  */
 export function closeOnSignal(
