@@ -17,9 +17,10 @@ const address = (page: Page) =>
     requestAnimationFrame(() => requestAnimationFrame(() => end(href)))
   })`)
 
-/** Finds words in the elements that are on two lines, such as `Items` of `totalItems`. */
+/** Finds words in the visible elements that are on two lines, such as `Items` of `totalItems`. */
 const brokenWords = (page: Page, selector: string, word: string) =>
   page.evaluate<string[]>(`[...document.querySelectorAll('${selector}')]
+  .filter((element) => element.checkVisibility())
   .flatMap(({ childNodes }) => [...childNodes])
   .filter((node) => node.nodeType === Node.TEXT_NODE)
   .flatMap((node) => [...node.data.matchAll(${word})].map(({ 0: text, index }) => {
@@ -140,6 +141,11 @@ for (const [name, screen, limit] of [
     }
     await page.getByRole('searchbox').fill('no such words')
     t.equal(await page.locator('nav').getByRole('status').innerText(), 'No results')
+    await page.getByRole('searchbox').fill('pagination')
+    t.equal(await page.locator('nav').getByRole('status').innerText(), '1 result')
+    await page.getByRole('searchbox').blur()
+    await page.keyboard.press('Control+k')
+    t.ok(await page.getByRole('searchbox').evaluate('document.activeElement.type === "search"'))
     await page.getByRole('searchbox').fill('transactions')
     await page.getByRole('searchbox').press('ArrowDown')
     await page.keyboard.press('ArrowDown')
@@ -172,6 +178,54 @@ for (const [name, screen, limit] of [
     }
     await page.emulateMedia({ colorScheme: null })
     t.match(await page.locator('link[rel=icon]').getAttribute('href'), 'icon.svg')
+    t.strictSame(errors, [])
+  })
+
+  t.test(`${name}: lists error codes and fields while the reader is there`, async (t) => {
+    await open(`${service.url}/docs#webhooks`)
+    if (screen === PHONE) await page.locator('#contents summary').click()
+    const code = page.locator('#contents a[href="#expired_token"]')
+    t.notOk(await code.isVisible())
+    await page.locator('#contents a[href="#error-codes"]').click()
+    await page.locator('nav a[href="#error-codes"][aria-current]').waitFor({ state: 'attached' })
+    if (screen === PHONE) await page.locator('#contents summary').click()
+    t.ok(await code.isVisible())
+  })
+
+  t.test(`${name}: examples of errors`, async (t) => {
+    await open(`${service.url}/docs#listPortfolioTransactions`)
+    const operation = page.locator('#listPortfolioTransactions')
+    await operation.locator('td summary', { hasText: 'Headers' }).click()
+    const row = operation.locator('tr', { hasText: 'cursor_expired' })
+    t.notOk(await row.locator('pre').isVisible())
+    await row.locator('summary').click()
+    const names = await brokenWords(page, '.scroll :is(code, a)', '/^[A-Za-z_]+$/g')
+    t.strictSame(names, [], 'no line ends within a part of a name')
+    t.match(JSON.parse(await row.locator('pre').innerText()), {
+      status: 410,
+      code: 'cursor_expired',
+    })
+  })
+
+  t.test(`${name}: the theme of the reader or of the system`, async (t) => {
+    const back = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
+    const [white, dark] = ['rgb(255, 255, 255)', 'rgb(28, 32, 34)']
+    await page.emulateMedia({ colorScheme: 'light' })
+    await open(`${service.url}/docs`)
+    const press = async (name: string) => {
+      if (screen === PHONE) await page.locator('#contents summary').click()
+      await page.getByRole('button', { name }).click()
+    }
+    t.equal(await back(), white)
+    await press('Dark theme')
+    t.equal(await back(), dark)
+    await open(`${service.url}/docs`)
+    t.equal(await back(), dark, 'kept')
+    await press('Light theme')
+    t.equal(await back(), white)
+    await page.emulateMedia({ colorScheme: 'dark' })
+    t.equal(await back(), dark, 'follows the system again')
+    await page.emulateMedia({ colorScheme: null })
     t.strictSame(errors, [])
   })
 

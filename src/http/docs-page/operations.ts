@@ -155,15 +155,24 @@ function responseTable(responses: Operation['responses'], components: PageDocume
   const rows = Object.entries(responses).map(([status, part]) => {
     const { description, content, headers } =
       '$ref' in part ? (components.responses[lastPart(part.$ref)] as Response) : part
-    const codes = Object.keys(content?.[JSON_TYPE]?.examples ?? {})
+    const examples = content?.[JSON_TYPE]?.examples ?? {}
     const links =
       status === '200'
         ? typeOf(content?.[JSON_TYPE]?.schema as TSchema) + headerList(headers, components.headers)
-        : codes.map((code) => `<a href="#${code}"><code>${code}</code></a>`).join(' ')
+        : problems(examples)
     return `<tr><td><code>${status}</code></td><td>${markdown.parseInline(description)} ${links}</td></tr>`
   })
   return `<h4>Responses</h4>
 <table><thead><tr><th>Status</th><th>Meaning</th></tr></thead><tbody>${rows.join('\n')}</tbody></table>`
+}
+
+/** Renders the codes of a status, and an example of each. */
+function problems(examples: Parts<{ value: unknown }>) {
+  const codes = Object.keys(examples).map((code) => `<a href="#${code}"><code>${code}</code></a>`)
+  const bodies = Object.values(examples).map(({ value }) => pre(JSON.stringify(value, null, 2)))
+  if (codes.length === 0) return ''
+  const title = codes.length > 1 ? 'Examples' : 'Example'
+  return `${codes.join(' ')} <details><summary>${title}</summary>${bodies.join('')}</details>`
 }
 
 function headerList(headers: Response['headers'], all: PageDocument['components']['headers']) {
@@ -171,5 +180,5 @@ function headerList(headers: Response['headers'], all: PageDocument['components'
     (name) =>
       `<dt><code>${name}</code></dt><dd>${markdown.parseInline(all[name]?.description ?? '')}</dd>`,
   )
-  return `<details><summary>Headers</summary><dl>${items.join('\n')}</dl></details>`
+  return ` <details><summary>Headers</summary><dl>${items.join('\n')}</dl></details>`
 }

@@ -261,6 +261,33 @@ function markSection() {
 addEventListener('scroll', () => requestAnimationFrame(markSection), { passive: true })
 markSection()
 
+// Theme
+
+const THEME = 'theme'
+const root = document.documentElement
+const system = matchMedia('(prefers-color-scheme: dark)')
+
+const themeButton = addButton(nav, '', () => {
+  // The theme of the system needs no choice: the page then follows its changes.
+  const other = isDark() ? 'light' : 'dark'
+  if (system.matches === (other === 'dark')) localStorage.removeItem(THEME)
+  else localStorage.setItem(THEME, other)
+  setTheme()
+})
+themeButton.className = 'theme'
+
+const isDark = () =>
+  root.dataset.theme === undefined ? system.matches : root.dataset.theme === 'dark'
+
+function setTheme() {
+  const chosen = localStorage.getItem(THEME)
+  if (chosen) root.dataset.theme = chosen
+  else delete root.dataset.theme
+  themeButton.textContent = isDark() ? 'Light theme' : 'Dark theme'
+}
+system.addEventListener('change', setTheme)
+setTheme()
+
 // Search
 
 const search = nav.querySelector('input')
@@ -342,7 +369,8 @@ function showResults() {
       ),
     ),
   )
-  found.textContent = words.length > 0 ? `${items.length || 'No'} results` : ''
+  const noun = items.length === 1 ? 'result' : 'results'
+  found.textContent = words.length > 0 ? `${items.length || 'No'} ${noun}` : ''
   results.hidden = words.length === 0
   contents.hidden = words.length > 0
 }
@@ -357,7 +385,9 @@ nav.addEventListener('keydown', (event) => {
   links[at + step]?.focus()
 })
 addEventListener('keydown', (event) => {
-  if (event.key !== '/' || event.target.closest('input, select')) return
+  const isSlash = event.key === '/' && !event.target.closest('input, select')
+  const isCommand = event.key === 'k' && (event.ctrlKey || event.metaKey)
+  if (!isSlash && !isCommand) return
   event.preventDefault()
   search.focus()
 })
