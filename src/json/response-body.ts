@@ -120,7 +120,7 @@ function* writeChunks(
 ): Generator<Buffer, void, undefined> {
   const opening = Buffer.from(frame.opening)
   const closing = Buffer.from(frame.closing)
-  let chunk = allocate(opening.length, 0)
+  let chunk = allocate(opening.length + closing.length, 0)
   let target = viewOf(chunk)
   let at = opening.copy(chunk)
   let comma = false
@@ -128,7 +128,8 @@ function* writeChunks(
     const source = viewOf(block)
     for (let row = 0; row < block.length; ) {
       const length = source.getInt32(row)
-      const longest = writer.longest(length) + 1
+      // The closing part always has room after the row.
+      const longest = writer.longest(length) + 1 + closing.length
       if (at + longest > chunk.length) {
         yield chunk.subarray(0, at)
         chunk = allocate(longest, at)
@@ -144,10 +145,5 @@ function* writeChunks(
       row += length
     }
   }
-  if (at + closing.length > chunk.length) {
-    yield chunk.subarray(0, at)
-    yield closing
-  } else {
-    yield chunk.subarray(0, at + closing.copy(chunk, at))
-  }
+  yield chunk.subarray(0, at + closing.copy(chunk, at))
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Ajv } from 'ajv'
@@ -5,13 +6,14 @@ import addFormats from 'ajv-formats'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
+import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { pythonEnvironment, startDrivers } from './drivers.ts'
 import { needsProgram, run } from './programs.ts'
 
 await needsProgram(t, 'python3', 'python3')
 await needsProgram(t, 'bean-check', 'beancount')
 
-const { url } = await startSeededService(t)
+const { url, db } = await startSeededService(t)
 const { connections } = DEMO.wealth
 const clients = join(import.meta.dirname, '../../clients')
 const { TypeScript } = startDrivers(t)
@@ -83,6 +85,28 @@ t.test('ghostfolio.ts: an import file with each buy, sell and payment', async (t
     const symbols = file.assetProfiles.map(({ symbol }: { symbol: string }) => symbol)
     t.ok(file.activities.every(({ symbol }: { symbol: string }) => symbols.includes(symbol)))
   }
+})
+
+t.test('ghostfolio.ts: writes pence as GBp, and counts what it omits', async (t) => {
+  const caller = await addCaller(db)
+  const row = { investment: randomUUID(), titles: '2', price: '3' }
+  const currencies = ['EUR', 'GBX', 'EURO', 'eur', null]
+  await addPortfolioTransactions(
+    db,
+    caller.connection,
+    ...currencies.map((currency) => ({ ...row, currency })),
+    { ...row, currency: 'EUR', investment: null },
+    { ...row, currency: 'EUR', titles: '0' },
+  )
+  const program = join(clients, 'typescript/examples/ghostfolio.ts')
+  const env = { BASE_URL: url, APP_TOKEN: caller.token, CONNECTION_TOKEN: caller.connection.token }
+  const command = '"$0" --disable-warning=ExperimentalWarning "$1" 2>&1'
+  const printed = await run('sh', ['-c', command, process.execPath, program], { env })
+  const [, file = '', count] = /^(.*})\n(.*)\n$/s.exec(printed) ?? []
+  const { activities } = JSON.parse(file)
+  const written = activities.map(({ currency }: { currency: string }) => currency)
+  t.strictSame(written.sort(), ['EUR', 'GBp'])
+  t.equal(count, '2 activities; 5 transactions have no such activity')
 })
 
 t.test('beancount_file.py: bean-check accepts it; every row with its digits', async (t) => {

@@ -38,6 +38,7 @@ t.test('TypeScript: wrong types of the other options', async (t) => {
     [{ token: 5 }, 'token must be 1 to 8192 visible ASCII characters'],
     [{ token: 'secret-token\n' }, 'token must be 1 to 8192 visible ASCII characters'],
     [{ baseUrl: null }, 'baseUrl must be an http or https URL without credentials'],
+    [{ baseUrl: 'xhttp://host' }, 'baseUrl must be an http or https URL without credentials'],
     [{ baseUrl: 'ftp://secret-token' }, 'baseUrl must be an http or https URL without credentials'],
     [{ retry: 3 }, 'retry must be an object'],
     [{ retry: null }, 'retry must be an object'],

@@ -15,9 +15,7 @@ import {
   type TestConnection,
 } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { isCitus } from '../support/template.ts'
-import { until } from '../support/until.ts'
-import { operator, operatorHere } from './operator-process.ts'
+import { operator, operatorHere, operatorWaits } from './operator-process.ts'
 
 const service = await startService(t)
 const { db, databaseUrl: DATABASE_URL } = service
@@ -242,7 +240,7 @@ t.test('Adding to an app during its deletion: waits, then fails', async (t) => {
     await session.query('begin')
     await session.query('delete from app where id = $1', [appId])
     const added = call(noun, verb, '--app', 'going')
-    await waiting()
+    await operatorWaits(db)
     await session.query('commit')
     t.match(await added, {
       code: 1,
@@ -261,7 +259,7 @@ t.test('Deleting an app while it gets a connection: waits, then fails', async (t
   const values = [connectionKey(hash), appId, hash]
   await session.query('insert into connection (id, app_id, token_hash) values ($1, $2, $3)', values)
   const deleted = call('app', 'delete', 'growing')
-  await waiting()
+  await operatorWaits(db)
   await session.query('commit')
   t.match(await deleted, {
     code: 1,
@@ -287,7 +285,7 @@ t.test('Deletion during a write: waits, and deletes the new rows', async (t) => 
       name === 'app'
         ? call('app', 'delete', 'written app', '--with-connections', '--json')
         : call('connection', 'delete', id, '--json')
-    await waiting()
+    await operatorWaits(db)
     t.same(await statuses(customer), [200, 200, 200], 'readers do not wait')
     await session.query('commit')
     t.match((await deleted).json(), { portfolioTransactions: 3 }, name)
@@ -312,20 +310,6 @@ function within(limit: string): { DATABASE_URL: string } {
   const url = new URL(DATABASE_URL)
   url.searchParams.set('options', `-c ${limit}`)
   return { DATABASE_URL: url.href }
-}
-
-/** Waits until a session of the operator waits for a lock. */
-async function waiting(): Promise<void> {
-  const own = sql`datname = current_database() and application_name = 'investment-data-operator'`
-  // On Citus, the session that waits is one of a worker, for the operator's session.
-  const waits = isCitus
-    ? sql`select from citus_stat_activity where wait_event_type = 'Lock'
-        and global_pid in (select global_pid from citus_stat_activity where ${own})`
-    : sql`select from pg_stat_activity where wait_event_type = 'Lock' and ${own}`
-  await until(
-    'the operator waits for a lock',
-    async () => (await waits.execute(db)).rows.length > 0,
-  )
 }
 
 t.test('Deletion longer than statement_timeout: completes', async (t) => {

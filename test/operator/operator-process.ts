@@ -3,7 +3,11 @@ import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { type Kysely, sql } from 'kysely'
 import { operate } from '../../src/operator/cli.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
+import { isCitus } from '../support/template.ts'
+import { until } from '../support/until.ts'
 
 export interface Ended {
   code: number | null
@@ -61,4 +65,18 @@ export async function operatorHere(args: string[], env: Record<string, string>):
 
 function ended(code: number | null, stdout: string, stderr: string): Ended {
   return { code, stdout, stderr, json: () => JSON.parse(stdout) }
+}
+
+/** Waits until a session of the operator waits for a lock. */
+export async function operatorWaits(db: Kysely<Tables>): Promise<void> {
+  const own = sql`datname = current_database() and application_name = 'investment-data-operator'`
+  // On Citus, the session that waits is one of a worker, for the operator's session.
+  const waits = isCitus
+    ? sql`select from citus_stat_activity where wait_event_type = 'Lock'
+        and global_pid in (select global_pid from citus_stat_activity where ${own})`
+    : sql`select from pg_stat_activity where wait_event_type = 'Lock' and ${own}`
+  await until(
+    'the operator waits for a lock',
+    async () => (await waits.execute(db)).rows.length > 0,
+  )
 }

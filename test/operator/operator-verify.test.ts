@@ -2,8 +2,9 @@ import { sql } from 'kysely'
 import t from 'tap'
 import { accountLine, portfolioLine, prepareImport } from '../import/importing.ts'
 import { COLUMN, type List, TABLE } from '../lists/model/changes.ts'
+import { addPortfolioTransactions } from '../support/rows.ts'
 import { setReplica } from '../support/state.ts'
-import { operatorHere } from './operator-process.ts'
+import { operatorHere, operatorWaits } from './operator-process.ts'
 
 const { url, db, run, newConnection, rowCounts } = await prepareImport(t)
 const verify = (...flags: string[]) => operatorHere(['verify', ...flags], { DATABASE_URL: url })
@@ -143,4 +144,24 @@ t.test('--repair: wrong row counts are mended, and the API shows a new version',
   const after = await rowCounts(connection)
   t.match(after, { portfolio: 2, account: 1 })
   t.ok(after.version > before.version)
+})
+
+t.test('--repair: counts the rows of a writer that commits while it runs', async (t) => {
+  const connection = await newConnection()
+  await run('portfolio-transactions', connection, portfolioLine(1))
+  await sql`update connection set portfolio_transactions = 7 where id = ${connection.id}`.execute(
+    db,
+  )
+  const repairing = await db.transaction().execute(async (transaction) => {
+    // Its month has no rows before.
+    await addPortfolioTransactions(transaction, connection, {
+      operation_date_day: '2031-05-06',
+    })
+    const started = verify('--repair')
+    await operatorWaits(db)
+    return { started }
+  })
+  t.match(await repairing.started, { code: 0 })
+  t.match(await rowCounts(connection), { portfolio: 2 })
+  t.match(await verify(), { code: 0 })
 })
