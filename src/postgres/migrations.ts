@@ -116,8 +116,8 @@ export class RightDenied extends Unavailable {
 export async function missingMigrations(
   db: Pick<Database, 'probe' | 'allowsStandby'>,
 ): Promise<string[]> {
-  const rows = await db.probe(appliedStatement, []).catch((error) => {
-    const cause = error instanceof Unavailable ? error.cause : undefined
+  const rows = await db.probe(appliedStatement, []).catch((error: Error) => {
+    const { cause } = error
     if (isDenied(cause)) throw new RightDenied(cause.message, { cause })
     if (isSchemaBehind(cause)) return undefined
     throw error

@@ -23,7 +23,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^src\/postgres\/(wire|connections|server|database)/,
     ['test/postgres/{wire,database-connections,request-deadline,damaged-stream}.test.ts'],
-    ['test/http/health.test.ts', 'test/faults/database/{network,silence,restart}.test.ts'],
+    ['test/http/health.test.ts', 'test/faults/database/*.test.ts'],
     ['test/faults/overload/slow-exports.test.ts', 'test/faults/replicas/reads.test.ts'],
   ],
   [
@@ -54,7 +54,12 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/faults/overload/{quota-redis,unfinished-requests,attacks}.test.ts'],
   ],
   [/^src\/telemetry\//, ['test/telemetry/*.test.ts'], ['test/faults/telemetry/*.test.ts']],
-  [/^src\/json\//, ['test/json/*.test.ts', 'test/lists/{text,decimals,export}.test.ts']],
+  [
+    /^src\/json\//,
+    ['test/json/*.test.ts', 'test/lists/{text,decimals,export}.test.ts'],
+    ['test/lists/*.test.ts', 'test/http/large-rows.test.ts'],
+    ['test/faults/overload/{slow-exports,interrupted-exports}.test.ts'],
+  ],
   [
     /^src\/schemas\//,
     ['test/openapi/document.test.ts', 'test/lists/{parameters,fields,types}.test.ts'],
@@ -69,8 +74,9 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^src\//,
     ['test/start/{config-errors,env-file,start-errors}.test.ts', 'test/http/log*.test.ts'],
-    ['test/http/{health,access-log,connections}.test.ts'],
-    ['test/faults/operations/{shutdown,log-output}.test.ts'],
+    ['test/http/{health,access-log,connections}.test.ts', 'test/openapi/document.test.ts'],
+    ['test/telemetry/*.test.ts', 'test/openapi/docs-page.test.ts'],
+    ['test/faults/operations/{shutdown,log-output}.test.ts', 'test/faults/telemetry/*.test.ts'],
   ],
   [
     /^migrations\//,
