@@ -155,24 +155,19 @@ function responseTable(responses: Operation['responses'], components: PageDocume
   const rows = Object.entries(responses).map(([status, part]) => {
     const { description, content, headers } =
       '$ref' in part ? (components.responses[lastPart(part.$ref)] as Response) : part
-    const examples = content?.[JSON_TYPE]?.examples ?? {}
+    const problems = Object.entries(content?.[JSON_TYPE]?.examples ?? {}).map(
+      ([code, { value }]) =>
+        `<a href="#${code}"><code>${code}</code></a>
+<details><summary>Example</summary>${pre(JSON.stringify(value, null, 2))}</details>`,
+    )
     const links =
       status === '200'
         ? typeOf(content?.[JSON_TYPE]?.schema as TSchema) + headerList(headers, components.headers)
-        : problems(examples)
+        : problems.join('\n')
     return `<tr><td><code>${status}</code></td><td>${markdown.parseInline(description)} ${links}</td></tr>`
   })
   return `<h4>Responses</h4>
 <table><thead><tr><th>Status</th><th>Meaning</th></tr></thead><tbody>${rows.join('\n')}</tbody></table>`
-}
-
-/** Renders the codes of a status, and an example of each. */
-function problems(examples: Parts<{ value: unknown }>) {
-  const codes = Object.keys(examples).map((code) => `<a href="#${code}"><code>${code}</code></a>`)
-  const bodies = Object.values(examples).map(({ value }) => pre(JSON.stringify(value, null, 2)))
-  if (codes.length === 0) return ''
-  const title = codes.length > 1 ? 'Examples' : 'Example'
-  return `${codes.join(' ')} <details><summary>${title}</summary>${bodies.join('')}</details>`
 }
 
 function headerList(headers: Response['headers'], all: PageDocument['components']['headers']) {
