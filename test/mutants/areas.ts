@@ -121,9 +121,12 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
 ]
 
+/** All tests of these folders, for a mutant of `src` or of a migration that the tests of its area do not kill. */
+const REST = ['test/{http,import,json,limits,lists,operator,postgres,security,telemetry}/*.test.ts']
+
 export function testsOf(file: string): string[][] {
   const [, ...groups] = AREAS.find(([pattern]) => pattern.test(file)) ?? [/^/]
-  return groups
+  return /^(src|migrations)\//.test(file) ? [...groups, REST] : groups
 }
 
 /**

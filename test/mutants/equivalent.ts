@@ -82,4 +82,8 @@ export const equivalent: Record<string, Record<string, string>> = {
     ".where(sql<boolean>`skipped < row_count`) .orderBy(sql.ref(period), 'desc') -> .where(sql<boolean>`skipped < row_count`)":
       'PostgreSQL returns the rows of the window function in this order. SQL does not guarantee it.',
   },
+  'seeds/busy-portfolio.ts': {
+    '(instrument.price + random.between(-instrument.price, instrument.price) / 5) | 0, -> (instrument.price + random.between(-instrument.price, instrument.price) / 5) | 1,':
+      'A price of the sample data is then odd. No promise depends on it.',
+  },
 }

@@ -16,7 +16,7 @@ interface Place extends Mutant {
 }
 
 /** Maximum time of a group of tests, in ms. */
-const LIMIT_MS = 300_000
+const LIMIT_MS = 600_000
 
 type Status = 'killed' | 'timeout' | 'survived' | 'does not compile' | 'equivalent'
 

@@ -102,7 +102,11 @@ t.test('database read: a client span within the span of its request', async (t) 
     name: 'SELECT portfolio_transaction first page by tokenHash',
     parentSpanId: server?.spanId,
   })
-  t.match(attributes(read), { 'db.system.name': 'postgresql', 'db.operation.name': 'SELECT' })
+  t.match(attributes(read), {
+    'db.system.name': 'postgresql',
+    'db.operation.name': 'SELECT',
+    'db.query.summary': 'SELECT portfolio_transaction first page by tokenHash',
+  })
 })
 
 t.test('concurrent requests: each read is within the span of its request', async (t) => {
