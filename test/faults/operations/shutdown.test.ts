@@ -127,7 +127,7 @@ t.test('Exit code 1: a client stalls until SHUTDOWN_GRACE_MS is over', async (t)
   await within('the client has the first bytes', stalled.begun)
   t.equal(await service.end('SIGTERM'), 1, 'one response was not sent completely')
   stalled.disconnect()
-  t.match(service.output(), 'killed by timeout')
+  t.match(service.output(), /"level":50,.*"msg":"killed by timeout/)
   await untilDisconnected()
 })
 
@@ -136,6 +136,7 @@ t.test('Exit code 1: a second signal ends the process immediately', async (t) =>
   service.process.kill('SIGTERM')
   await untilReadyIs(service, 503)
   t.equal(await service.end('SIGTERM'), 1)
+  t.match(service.output(), /"level":50,.*"msg":"second SIGTERM, exiting"/)
   await untilDisconnected()
 })
 
