@@ -26,7 +26,9 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
     const { code } = httpError
     context.errorCode = code
     if (code === 'internal_error') request.log.error({ err: error }, 'request failed')
-    if (code === 'service_unavailable') context.unavailableReason = unavailableReason(error)
+    // Health checks, which have no line in the log, also have no reason: they are no requests of an app.
+    if (code === 'service_unavailable' && request.routeOptions.logLevel !== 'silent')
+      context.unavailableReason = unavailableReason(error)
     const isRepeatable = canRepeat(httpError, request) && !app.state.draining
     const turn = isRepeatable ? context.waitToReject(request.ip) : undefined
     // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
@@ -46,11 +48,9 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
 })
 
 /** True for a response that the client causes, and that costs less than the request: 401, 429, and 503 by overload. */
-function canRepeat({ code }: HttpError, { context, routeOptions }: FastifyRequest): boolean {
+function canRepeat({ code }: HttpError, { context }: FastifyRequest): boolean {
   const { status } = ProblemCodes[code]
-  if (status === 401 || status === 429) return true
-  // Health checks have no line in the log.
-  return context.unavailableReason === 'overload' && routeOptions.logLevel !== 'silent'
+  return status === 401 || status === 429 || context.unavailableReason === 'overload'
 }
 
 /** A Unavailable without a cause comes from a limit of this service, not from the database. */

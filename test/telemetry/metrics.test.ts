@@ -190,10 +190,14 @@ t.test(
       DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
     })
     t.equal((await service.get(connection.portfolio, { token })).status, 503)
+    t.equal((await service.get('/health/ready')).status, 503)
     const found = await settled(service)
     t.equal(found.get('database_up'), 0)
-    const unavailable = { route: LIST, reason: 'database' }
-    t.equal(found.get(series('http_unavailable_total', unavailable)), 1)
+    const counted = (route: string, reason: string) =>
+      found.get(series('http_unavailable_total', { route, reason }))
+    t.equal(counted(LIST, 'database'), 1)
+    t.equal(counted(LIST, 'overload'), 0)
+    for (const reason of ['database', 'overload']) t.equal(counted('/health/ready', reason), 0)
   },
 )
 
