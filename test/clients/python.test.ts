@@ -294,3 +294,16 @@ with InvestmentData(URL, TOKEN, timeout=2) as api:
   )
   t.equal(printed, '6\n')
 })
+
+t.test('values that the client returns or accepts as classes do not change', async (t) => {
+  const program = `
+import dataclasses, investment_data
+for name in investment_data.__all__:
+    each = getattr(investment_data, name)
+    if dataclasses.is_dataclass(each) and not issubclass(each, Exception):
+        print(name, each.__dataclass_params__.frozen)
+`
+  const printed = await python(service.url, program)
+  t.ok(printed.split('\n').length > 5, printed)
+  t.notMatch(printed, 'False')
+})

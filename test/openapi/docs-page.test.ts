@@ -90,6 +90,15 @@ t.test('request: since with decimals as strings, version with 200 and 412, CSV',
   t.equal((await download).suggestedFilename(), 'response.csv')
 })
 
+t.test('parameters: place, type and if they are required', async (t) => {
+  const id = 'listPortfolioTransactions'
+  const about = (name: string) =>
+    operationOf(id).locator(`label[for="${id}.${name}"] small`).innerText()
+  t.equal(await about('from'), 'query, string (date)')
+  t.equal(await about('token'), 'path, string, required')
+  t.equal(await about('If-None-Match'), 'header, string')
+})
+
 t.test('samples: one block with the values of the form, and no token', async (t) => {
   const id = 'listAccountTransactions'
   await open(`${service.url}/docs#${id}`)

@@ -22,7 +22,7 @@ export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)
 
 /** Renders code with the place of its buttons, which page.js adds. */
-const codeBlock = (text: string, label: string): string =>
+export const codeBlock = (text: string, label: string): string =>
   `<div class="code"><div class="bar"><span>${label}</span></div>${pre(text)}</div>\n`
 
 /** Renders code that the keyboard can scroll. */

@@ -1,6 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../representation.ts'
-import { breakable, escapeHtml, markdown, pre } from './markdown.ts'
+import { breakable, codeBlock, escapeHtml, markdown, pre } from './markdown.ts'
 
 type Parts<Part> = Record<string, Part>
 interface Reference {
@@ -158,7 +158,7 @@ function responseTable(responses: Operation['responses'], components: PageDocume
     const problems = Object.entries(content?.[JSON_TYPE]?.examples ?? {}).map(
       ([code, { value }]) =>
         `<a href="#${code}"><code>${code}</code></a>
-<details><summary>Example</summary>${pre(JSON.stringify(value, null, 2))}</details>`,
+<details><summary>Example</summary>${codeBlock(JSON.stringify(value, null, 2), 'json')}</details>`,
     )
     const links =
       status === '200'
