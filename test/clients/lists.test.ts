@@ -1,5 +1,7 @@
+import { getEventListeners } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
+import { InvestmentData } from '../../clients/typescript/src/index.ts'
 import { parseExact } from '../support/exact-json.ts'
 import {
   addAccountTransactions,
@@ -214,3 +216,37 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     }
   })
 }
+
+t.test(
+  'TypeScript: `signal` ends a call in a delay and in a response, with its reason',
+  async (t) => {
+    const reason = new Error('the user has left')
+    for (const fault of ['unavailable', 'dripped body', 'silent'] as const) {
+      const controller = new AbortController()
+      const { signal } = controller
+      const before = async () => {
+        setTimeout(() => controller.abort(reason), 100)
+      }
+      const options = { target: service.url, fault: () => fault, retryAfter: '30', before }
+      const proxy = await startFaultProxy(t, options)
+      const api = new InvestmentData({ baseUrl: proxy.url, token: caller.token })
+      const connection = api.connection(caller.connection.token)
+      await t.rejects(connection.transferOrders({ signal }), reason, fault)
+      await t.rejects(connection.transferOrders({ signal }), reason, 'aborted before')
+      t.same(proxy.counts, { [fault]: 1 })
+    }
+  },
+)
+
+t.test('TypeScript: a call leaves no listener on its `signal`', async (t) => {
+  const { signal } = new AbortController()
+  const fault = (n: number) => (n === 0 ? 'unavailable' : 'none')
+  const proxy = await startFaultProxy(t, { target: service.url, fault })
+  const api = new InvestmentData({ baseUrl: proxy.url, token: caller.token, pageSize: 10 })
+  const connection = api.connection(caller.connection.token)
+  let rows = 0
+  for await (const _ of connection.portfolioTransactions({ signal })) rows += 1
+  t.equal(rows, 25)
+  t.equal((await connection.transferOrders({ signal })).length, 2)
+  t.strictSame(getEventListeners(signal, 'abort'), [])
+})
