@@ -140,6 +140,7 @@ for (const list of listNames) {
       'to excluded_parameter',
       'page excluded_parameter',
     ])
+    t.same(await errorsOf('to=2025-01-02&since=start'), ['to excluded_parameter'])
     const otherList = list === 'portfolio' ? connection.account : connection.portfolio
     const own = await cursorOf(connection[list])
     const wrong = ['', 'x', '0', 'START', 'a'.repeat(129), `${own}A`, own.slice(1), own.slice(11)]

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
@@ -14,6 +14,7 @@ import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { hideNewestMigration } from '../support/schema-behind.ts'
 import { onServer } from '../support/template.ts'
 
+const project = join(import.meta.dirname, '../..')
 const { url } = await createDatabase(t)
 const folder = await mkdtemp(join(tmpdir(), 'start-'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
@@ -22,8 +23,9 @@ t.teardown(() => rm(folder, { recursive: true, force: true }))
 async function start(
   environment: Record<string, string>,
   onStart = async (_pid: number | undefined, _output: Buffer) => {},
+  release = project,
 ) {
-  const server = resolve(import.meta.dirname, '../../src/server.ts')
+  const server = join(release, 'src/server.ts')
   const { DATABASE_URL: _, ...around } = process.env
   const env = { ...around, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', ...environment }
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', server], {
@@ -35,6 +37,20 @@ async function start(
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
   return { stderr, code }
 }
+
+t.test(
+  'no DATABASE_URL in the image, which has no tools: one sentence and exit code 1',
+  async (t) => {
+    const image = t.testdir()
+    for (const name of ['src', 'migrations', 'seeds', 'package.json'])
+      await cp(join(project, name), join(image, name), { recursive: true })
+    await symlink(join(project, 'node_modules'), join(image, 'node_modules'))
+    const stderr = 'DATABASE_URL must be set: this installation has no embedded PostgreSQL.\n'
+    t.same(await start({}, undefined, image), { stderr, code: 1 })
+    const listed = await operator(['app', 'list'], { release: image })
+    t.match(listed, { stderr, code: 1 })
+  },
+)
 
 t.test('HOST or PORT cannot be used: one sentence and exit code 1', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
