@@ -64,6 +64,18 @@ t.test('request of a departed client: it takes no share when its app is known', 
   t.end()
 })
 
+t.test('tenantOf: forgets the client address that was unused for longest, above 10,000', (t) => {
+  const limits = new Limits(100, 1)
+  const address = (n: number) => `10.0.${n >> 8}.${n & 255}`
+  const first = limits.tenantOf(address(0))
+  for (let n = 1; n < 10_000; n += 1) limits.tenantOf(address(n))
+  t.equal(limits.tenantOf(address(0)), first)
+  const second = limits.tenantOf(address(1))
+  for (let n = 10_000; n < 20_000; n += 1) limits.tenantOf(address(n))
+  t.not(limits.tenantOf(address(1)), second)
+  t.end()
+})
+
 t.test('tenantOf: one tenant for an IPv4 address, and for a /64 network of IPv6', (t) => {
   const limits = new Limits(1, 1)
   const groups = [

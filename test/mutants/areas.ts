@@ -97,7 +97,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^clients\/typescript\//,
     ['test/clients/{options,lists,sync}.test.ts'],
-    ['test/clients/{copies,formats,csv,every-digit,examples,browser}.test.ts'],
+    ['test/clients/{copies,formats,csv,every-digit,examples,browser,packages}.test.ts'],
     ['test/faults/clients/{faults,fault-table}.test.ts'],
   ],
   [/^examples\//, ['test/clients/examples.test.ts', 'test/openapi/code-samples.test.ts']],

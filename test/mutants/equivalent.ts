@@ -26,6 +26,8 @@ export const equivalent: Record<string, Record<string, string>> = {
   },
   'src/http/limits.ts': {
     'maxHeaderSize: MAX_HEADER_BYTES, -> ...{},': 'It is the default of Node.js.',
+    'if (socket.parser) socket.parser.onIncoming = () => 2 -> if (socket.parser) socket.parser.onIncoming = () => 3':
+      'The parser of Node.js then ends with an error, and the socket is destroyed in the same turn.',
     'connectionsCheckingInterval: 1_000, -> connectionsCheckingInterval: 0,':
       'Node.js then checks the timeouts each millisecond, with the same results.',
   },

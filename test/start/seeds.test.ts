@@ -50,6 +50,13 @@ t.test('types: every value of both closed lists', async (t) => {
   )
 })
 
+t.test('large connection: each amount is the number of shares times the price', async (t) => {
+  const of = `from portfolio_transaction
+    where connection_id = (select id from connection where label = '${large.label}')`
+  t.ok(Number(await value(`select count(*) as value ${of}`)) > 5_000)
+  t.equal(await value(`select count(*)::int as value ${of} and amount <> titles * price`), 0)
+})
+
 t.test('edge cases: all present', async (t) => {
   const from = 'from portfolio_transaction'
   t.ok(
