@@ -95,4 +95,8 @@ export const equivalent: Record<string, Record<string, string>> = {
     'return Math.max(0, ms || 0) -> return Math.max(1, ms || 0)':
       'No test can distinguish a wait of 1 ms.',
   },
+  'clients/typescript/src/http.ts': {
+    "const type = response.headers.get('content-type') ?? '' -> const type = response.headers.get('content-type') ?? 'x'":
+      'Neither text is one of the media types of the service.',
+  },
 }

@@ -113,8 +113,16 @@ t.test('DATABASE_URL and DATABASE_REPLICA_URL that pg cannot use: one sentence',
 
 t.test('other URLs that cannot be used: one sentence', async (t) => {
   const cases = {
-    REDIS_URL: [`redis://:${PASSWORD}@db.example:99999`, `http://:${PASSWORD}@db.example`],
-    OTEL_EXPORTER_OTLP_ENDPOINT: [`http://u:${PASSWORD}@otel.example:99999`, 'otel.example:4318'],
+    REDIS_URL: [
+      `redis://:${PASSWORD}@db.example:99999`,
+      'http://db.example',
+      'xredis://db.example',
+    ],
+    OTEL_EXPORTER_OTLP_ENDPOINT: [
+      `http://u:${PASSWORD}@otel.example:99999`,
+      'otel.example:4318',
+      'xhttp://otel.example:4318',
+    ],
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: [`http://u:${PASSWORD}@`, '/v1/traces'],
   }
   for (const [name, urls] of Object.entries(cases)) {
