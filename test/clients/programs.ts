@@ -23,10 +23,15 @@ export async function run(command: string, args: string[], options: ProgramOptio
   return ended.stdout
 }
 
-/** Fails the test file with one sentence if a program is missing. Call it before the first test. */
-export async function needsProgram(t: Test, name: string, debianPackage: string): Promise<void> {
+/** Fails the test file with one sentence if a program does not run. Call it before the first test. */
+export async function needsProgram(
+  t: Test,
+  name: string,
+  debianPackage: string,
+  args = ['--version'],
+): Promise<void> {
   try {
-    await run(name, ['--version'])
+    await run(name, args)
   } catch (error) {
     const [reason] = String(error).split('\n')
     const advice = `install it (Debian: apt install ${debianPackage})`

@@ -4,10 +4,13 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { sql } from 'kysely'
 import t from 'tap'
+import { needsProgram } from '../clients/programs.ts'
 import { openClient } from '../support/database.ts'
 import { addApp, addPortfolioTransactions, addresses, addToken } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { operatorHere } from './operator-process.ts'
+
+await needsProgram(t, '/usr/bin/python3', 'python3-psycopg', ['-c', 'import psycopg'])
 
 const service = await startService(t)
 const { db, databaseUrl: DATABASE_URL } = service
