@@ -405,6 +405,28 @@ t.test('a role with one connection, and 4 sessions: each line is written', async
   for (const result of results) t.match(result, { accountTransactions: { inserted: 1 } })
 })
 
+t.test('a deadlock, or a concurrent update: the line is repeated at once', async (t) => {
+  const { url, pool, newConnection, rowCounts } = await prepareImport(t)
+  await pool.query('create sequence attempt')
+  for (const state of ['40P01', '40001']) {
+    const connection = await newConnection()
+    // A sequence keeps its number when the transaction is rolled back.
+    await pool.query(`
+      alter sequence attempt restart;
+      create or replace function end_first() returns trigger language plpgsql as $$ begin
+        if nextval('attempt') = 1 then raise 'ended' using errcode = '${state}'; end if;
+        return null; end $$;
+      create or replace trigger end_first before insert on account_transaction
+        execute function end_first()`)
+    const input = line(connection, { account: [accountLine(1)] })
+    const { code, results } = await refreshIn(url, input)
+    t.equal(code, 0, state)
+    t.match(results, [{ accountTransactions: { inserted: 1 } }])
+    t.match(await rowCounts(connection), { account: 1 })
+    t.equal((await pool.query('select last_value from attempt')).rows[0].last_value, '2')
+  }
+})
+
 t.test('a full disk: the line waits for space, and is then written', async (t) => {
   const { url, pool, newConnection, rowCounts } = await prepareImport(t)
   const connection = await newConnection()
@@ -420,6 +442,9 @@ t.test('a full disk: the line waits for space, and is then written', async (t) =
   })
   child.stdin.end(`${line(connection, { account: [accountLine(1)] })}\n`)
   await until('the line waits', () => messages.includes('The disk of PostgreSQL is full'))
+  // Several attempts have one message.
+  await new Promise((resolve) => setTimeout(resolve, 2_500))
+  t.equal(messages.split('The disk of PostgreSQL is full').length, 2)
   await pool.query('drop trigger no_space on account_transaction')
   t.same(await once(child, 'exit'), [0, null])
   t.equal(results.length, 1)
