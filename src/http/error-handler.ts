@@ -26,7 +26,7 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
     const { code } = httpError
     context.errorCode = code
     if (code === 'internal_error') request.log.error({ err: error }, 'request failed')
-    // Health checks, which have no line in the log, also have no reason: they are no requests of an app.
+    // A failed health check is not a rejected request. It has no line in the log either.
     if (code === 'service_unavailable' && request.routeOptions.logLevel !== 'silent')
       context.unavailableReason = unavailableReason(error)
     const isRepeatable = canRepeat(httpError, request) && !app.state.draining

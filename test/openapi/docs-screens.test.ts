@@ -195,17 +195,28 @@ for (const [name, screen, limit] of [
   t.test(`${name}: examples of errors`, async (t) => {
     await open(`${service.url}/docs#listPortfolioTransactions`)
     const operation = page.locator('#listPortfolioTransactions')
-    await operation.locator('td summary', { hasText: 'Headers' }).click()
     const row = operation.locator('tr', { hasText: 'cursor_expired' })
     t.notOk(await row.locator('pre').isVisible())
     await row.locator('summary').click()
-    const names = await brokenWords(page, '.scroll :is(code, a)', '/^[A-Za-z_]+$/g')
-    t.strictSame(names, [], 'no line ends within a part of a name')
     t.match(JSON.parse(await row.locator('pre').innerText()), {
       status: 410,
       code: 'cursor_expired',
     })
   })
+
+  t.test(
+    `${name}: all operations, headers and examples open: no line ends within a name`,
+    async (t) => {
+      await open(`${service.url}/docs`)
+      await page.evaluate(
+        'for (const each of document.querySelectorAll("main details")) each.open = true',
+      )
+      const names = await brokenWords(page, '.scroll :is(code, a)', '/^[A-Za-z_]+$/g')
+      t.strictSame(names, [])
+      const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+      t.equal(await page.evaluate(width), 0, 'nothing overflows')
+    },
+  )
 
   t.test(`${name}: the theme of the reader or of the system`, async (t) => {
     const back = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')

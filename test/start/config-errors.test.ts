@@ -115,8 +115,8 @@ t.test('other URLs that cannot be used: one sentence', async (t) => {
   const cases = {
     REDIS_URL: [
       `redis://:${PASSWORD}@db.example:99999`,
-      'http://db.example',
-      'xredis://db.example',
+      `http://:${PASSWORD}@db.example`,
+      `xredis://:${PASSWORD}@db.example`,
     ],
     OTEL_EXPORTER_OTLP_ENDPOINT: [
       `http://u:${PASSWORD}@otel.example:99999`,

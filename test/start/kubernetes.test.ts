@@ -21,13 +21,13 @@ const literals: Record<string, string> = Object.fromEntries(
   generator.literals.map((literal: string) => literal.split('=')),
 )
 
-function only(kind: string): Manifest {
+function manifestOf(kind: string): Manifest {
   const [found, ...others] = manifests.filter((each) => each.kind === kind)
   if (found === undefined || others.length > 0) throw new Error(`not exactly one ${kind}`)
   return found
 }
 
-const deployment = only('Deployment').spec
+const deployment = manifestOf('Deployment').spec
 const jobs = manifests.filter(({ kind }) => kind === 'Job' || kind === 'CronJob')
 const pods: Manifest[] = [
   deployment.template,
@@ -76,10 +76,10 @@ t.test('manifests: valid by the schemas of Kubernetes, without unknown fields', 
   const kinds = new Set(manifests.map(({ kind }) => kind))
   t.equal(kinds.size, 8, 'all kinds')
 
-  const wrong = structuredClone(only('Deployment'))
+  const wrong = structuredClone(manifestOf('Deployment'))
   wrong.spec.replicas = 'two'
   t.match(await errorsOf(wrong), [{ instancePath: '/spec/replicas' }])
-  const misspelt = structuredClone(only('Deployment'))
+  const misspelt = structuredClone(manifestOf('Deployment'))
   misspelt.spec.template.spec.containers[0].livenesProbe = {}
   t.same(await errorsOf(misspelt), ['/spec/template/spec/containers/0/livenesProbe'])
 })
@@ -95,7 +95,7 @@ t.test('kustomization.yaml: lists every file, and the version of the image', asy
 t.test('settings: each exists, and the secrets are in files', async (t) => {
   for (const name of Object.keys(literals)) t.ok(name.replace(/_FILE$/, '') in settings, name)
   t.equal(config.INSTANCES, deployment.replicas)
-  t.ok(only('PodDisruptionBudget').spec.maxUnavailable < deployment.replicas)
+  t.ok(manifestOf('PodDisruptionBudget').spec.maxUnavailable < deployment.replicas)
   for (const { spec } of pods) {
     const [container] = spec.containers
     t.same(container.envFrom, [{ configMapRef: { name: generator.name } }])
@@ -126,7 +126,7 @@ t.test('ports: those of the image and of METRICS_PORT', async (t) => {
     t.same(service[probe].httpGet, { path, port: 'management' }, probe)
   }
   t.ok(service.readinessProbe.timeoutSeconds > 1, '/health/ready takes up to a second')
-  const own = only('Service')
+  const own = manifestOf('Service')
   for (const { name, targetPort } of own.spec.ports) t.equal(targetPort, name)
   t.equal(own.spec.ports[1].port, ports.management)
   const [policy, database] = manifests.filter(({ kind }) => kind === 'NetworkPolicy')
@@ -173,14 +173,14 @@ t.test('labels: each selector selects the pods or the service', async (t) => {
   t.same(deployment.selector.matchLabels, labels)
   const [spread] = deployment.template.spec.topologySpreadConstraints
   const [policy, database] = manifests.filter(({ kind }) => kind === 'NetworkPolicy')
-  const own = only('Service')
+  const own = manifestOf('Service')
   for (const selector of [
     spread.labelSelector.matchLabels,
     own.spec.selector,
     own.metadata.labels,
-    only('PodDisruptionBudget').spec.selector.matchLabels,
+    manifestOf('PodDisruptionBudget').spec.selector.matchLabels,
     policy.spec.podSelector.matchLabels,
-    only('ServiceMonitor').spec.selector.matchLabels,
+    manifestOf('ServiceMonitor').spec.selector.matchLabels,
   ])
     t.same(selector, labels)
   for (const { metadata } of pods) t.match(metadata.labels, database.spec.podSelector.matchLabels)
@@ -205,12 +205,12 @@ t.test('operator: each command exists, and each role has its secret', async (t) 
 })
 
 t.test('monitoring: the port, the job and the rules of observability/', async (t) => {
-  const [endpoint] = only('ServiceMonitor').spec.endpoints
-  const { name, spec } = { name: only('Service').metadata.name, ...only('Service') }
+  const [endpoint] = manifestOf('ServiceMonitor').spec.endpoints
+  const { name, spec } = { name: manifestOf('Service').metadata.name, ...manifestOf('Service') }
   t.ok(spec.ports.some((port: Manifest) => port.name === endpoint.port))
   const { scrape_configs } = parse(read('observability/prometheus.yml'))
   t.equal(name, scrape_configs[0].job_name, 'the job that the rules expect')
-  t.same(only('PrometheusRule').spec.groups, parse(read('observability/alerts.yml')).groups)
+  t.same(manifestOf('PrometheusRule').spec.groups, parse(read('observability/alerts.yml')).groups)
 })
 
 /** Names of the objects in the document. */
