@@ -12,7 +12,7 @@ import { operator, operatorHere } from './operator-process.ts'
 const { db, databaseUrl: DATABASE_URL, get } = await startService(t)
 const folder = t.testdir()
 let files = 0
-const fileOf = (content: string) => {
+const fileOf = (content: string | Buffer) => {
   files += 1
   const path = join(folder, String(files))
   writeFileSync(path, content)
@@ -44,11 +44,15 @@ t.test('connection create --stream: a result for each line, in order', async (t)
     'null',
     '{"externalId":',
     '{"externalId":"customer 2","label":null}',
+    Buffer.from('{"label":"caf\xe9"}', 'latin1'),
   ]
   const create = ['connection', 'create', '--app', 'streaming', '--stream']
-  const { code, stdout, stderr } = await call(...create, fileOf(lines.join('\n')))
+  const { code, stdout, stderr } = await call(
+    ...create,
+    fileOf(Buffer.concat(lines.flatMap((line) => [Buffer.from(line), Buffer.from('\n')]))),
+  )
   t.equal(code, 1)
-  t.equal(stderr, '3 connections created, 6 lines failed.\n')
+  t.equal(stderr, '3 connections created, 7 lines failed.\n')
   const results = resultsOf(stdout)
   t.match(results, [
     { line: 1, externalId: 'customer 1', id: /^-?\d+$/, token: /^\w{22}$/ },
@@ -60,6 +64,7 @@ t.test('connection create --stream: a result for each line, in order', async (t)
     { line: 8, errors: [{ detail: 'a JSON object is expected' }] },
     { line: 9, errors: [{ detail: /^not valid JSON/ }] },
     { line: 10, externalId: 'customer 2' },
+    { line: 11, errors: [{ detail: /^the line is not UTF-8/ }] },
   ])
   const rows = await db
     .selectFrom('connection')
@@ -140,6 +145,10 @@ t.test('connection list: by pages, external id, label and time of the refresh', 
   t.equal(text.stdout.split('\n').length, 2_502)
   t.match(text.stdout, /^id +external id +label +portfolio/)
   t.match(await call('connection', 'list', '--app', 'many', '--refreshed-before', 'x'), { code: 2 })
+  t.match(await call('connection', 'list', '--app', 'many', '--after', 'e7'), {
+    code: 2,
+    stderr: /It must be the id of a connection/,
+  })
   t.match(await call('connection', 'list', '--app', 'many', '--label', 'no'), {
     stdout: 'The app many has no such connections.\n',
   })
@@ -169,6 +178,25 @@ t.test('connection delete --file: those that exist, with their rows', async (t) 
     { connections: 1, missing: 0 },
   )
   t.match(await call('connection', 'delete', '5', '--file', path), { code: 2 })
+})
+
+t.test('the reader of the results ends: the command ends, too', async (t) => {
+  await addApp(db, { name: 'unread' })
+  const create = ['connection', 'create', '--app', 'unread', '--stream']
+  const path = fileOf('{}\n'.repeat(2_000))
+  t.match(await operatorHere([...create, path], { DATABASE_URL }, () => false), {
+    code: 1,
+    stderr: 'The reader of the results has ended.\n',
+  })
+  t.match(await call(...create, path), { code: 0 })
+  let written = 0
+  const isRead = () => {
+    written += 1
+    return false
+  }
+  const list = ['connection', 'list', '--app', 'unread']
+  t.match(await operatorHere(list, { DATABASE_URL }, isRead), { code: 0, stderr: '' })
+  t.equal(written, 1, 'the second page is not read')
 })
 
 t.test('app delete --with-connections: a repetition continues', async (t) => {

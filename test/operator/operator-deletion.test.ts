@@ -322,3 +322,40 @@ t.test('Deletion longer than statement_timeout: completes', async (t) => {
   })
   await rowCountsAgree(t)
 })
+
+t.test('connection delete --file: locks in the order of ids, 500 in a transaction', async (t) => {
+  const appId = await addApp(db, { name: 'in order' })
+  const added = await Promise.all(Array.from({ length: 501 }, () => addConnection(db, appId)))
+  const ids = added.map(({ id }) => BigInt(id)).sort((a, b) => (a < b ? 1 : -1))
+  const [highest, lowest] = [ids[0], ids.at(-2)]
+  const path = tokenFile('ids')
+  writeFileSync(path, `${ids.join('\n')}\n${highest}\n`)
+  const [first, second] = [await openClient(t, DATABASE_URL), await openClient(t, DATABASE_URL)]
+  await first.query('begin')
+  await first.query('select from connection where id = $1 for update', [highest])
+  const deleted = call('connection', 'delete', '--file', path, '--json')
+  await operatorWaits(db)
+  const lock = 'select from connection where id = $1 for update nowait'
+  await t.rejects(second.query(lock, [lowest]), { code: '55P03' }, 'locked before the highest id')
+  await second.query(lock, [ids.at(-1)])
+  t.pass('the last line is in the second transaction')
+  await first.query('commit')
+  t.match((await deleted).json(), { connections: 501, missing: 1 })
+  writeFileSync(path, (await addConnection(db, appId)).id)
+  t.match(await call('connection', 'delete', '--file', path), {
+    code: 0,
+    stdout: /^1 connection deleted with 0 portfolio .* and 0 transfer orders\.$/m,
+  })
+})
+
+t.test('connection delete: another session deletes it at the same time', async (t) => {
+  const { connection } = await addCustomer('deleted twice')
+  const session = await openClient(t, DATABASE_URL)
+  await session.query('begin')
+  await session.query('delete from connection where id = $1', [connection.id])
+  const second = call('connection', 'delete', connection.id)
+  await operatorWaits(db)
+  await session.query('commit')
+  t.match(await second, { code: 1, stderr: 'The connection does not exist any more.\n' })
+  await rowCountsAgree(t)
+})

@@ -45,14 +45,21 @@ export async function operator(args: string[], options: Options = {}): Promise<E
   return ended(child.exitCode, stdout, stderr)
 }
 
-/** Calls the admin CLI in this process: much faster, but without standard input. */
-export async function operatorHere(args: string[], env: Record<string, string>): Promise<Ended> {
+/**
+ * Calls the admin CLI in this process: much faster, but without standard input.
+ * @param isRead false if the reader of standard output has ended
+ */
+export async function operatorHere(
+  args: string[],
+  env: Record<string, string>,
+  isRead = () => true,
+): Promise<Ended> {
   let [stdout, stderr] = ['', '']
   const code = await operate(args, {
     environment: env,
     stdout: async (written) => {
       stdout += written
-      return true
+      return isRead()
     },
     stderr: (written) => {
       stderr += written

@@ -199,13 +199,29 @@ t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
       /^portfolioTransactions: 1: the effective date 2024-02-29 is outside/,
     ],
     [line(connection, { replace: { from: '2024-02-30' } }), /^replace.from: an existing day/],
+    [line(connection, { replace: { to: 20240201 } }), /^replace.to: an existing day/],
+    [line(connection, { replace: { since: null } }), /^replace.since: from, to or yes is expected/],
+    [line(connection, { replace: { yes: 'true' } }), /^replace.yes: from, to or yes is expected/],
+    [line(connection, { replace: [] }), /^replace: an object is expected, not an array/],
+    [
+      line(connection, {}).replace('}', ',"replace":"2024-02-01"}'),
+      /^replace: an object is expected, not "2024-02-01"/,
+    ],
+    [
+      line(connection, {}).replace('}', ',"replace":{},"replace":{"yes":true}}'),
+      /^replace: the field appears twice/,
+    ],
+    [
+      line(connection, {}).replace('}', `,"connection":"${connection.id}"}`),
+      /^connection: the field appears twice/,
+    ],
     [
       line(connection, { replace: { from: '2024-02-02', to: '2024-02-01' } }),
       /^replace: from must not/,
     ],
     [Buffer.from(`{"connection":"\xff"}`, 'latin1'), /^the line is not UTF-8/],
   ]
-  const all = [good(1), '', ...bad.map(([content]) => content), good(2)]
+  const all = [good(1), ' \t', ...bad.map(([content]) => content), good(2)]
   const { code, results, stderr } = await refresh(
     Buffer.concat(all.flatMap((content) => [Buffer.from(content), Buffer.from('\n')])),
   )
@@ -261,6 +277,36 @@ t.test('replace: rows of the range are removed; more than half only with yes', a
   ])
   t.match((await replace([])).results, [{ portfolioTransactions: counts(0) }])
   t.match(await rowCounts(connection), { portfolio: 1 })
+  const none = line(connection, { portfolio: [] }).replace(/}$/, ',"replace":null}')
+  t.match((await refresh(none)).results, [{ portfolioTransactions: counts(0) }])
+  t.match(await rowCounts(connection), { portfolio: 1 }, 'null replaces nothing')
+})
+
+t.test('a line that PostgreSQL rejects: its error, and the other lines are written', async (t) => {
+  const { url, db, newConnection } = await prepareImport(t)
+  const [rejected, other] = [await newConnection(), await newConnection()]
+  await sql`create function reject() returns trigger language plpgsql as $$ begin
+    if new.connection_id = ${sql.lit(rejected.id)}::bigint then raise 'of the trigger' using errcode = 'ZZ001';
+    end if; return new; end $$`.execute(db)
+  await sql`create trigger reject before insert on account_transaction
+    for each row execute function reject()`.execute(db)
+  const lines = [rejected, other].map((each) => line(each, { account: [accountLine(1)] }))
+  t.match(await refreshIn(url, lines.join('\n')), {
+    code: 1,
+    results: [
+      { line: 1, connection: rejected.id, errors: [{ detail: 'error: of the trigger' }] },
+      { line: 2, connection: other.id, accountTransactions: counts(1) },
+    ],
+    stderr: '1 connection refreshed, 1 line failed.\n',
+  })
+})
+
+t.test('DATABASE_GENERIC_PLANS=false: a refresh writes the same', async (t) => {
+  const connection = await newConnection()
+  const path = await fileOf(line(connection, { account: [accountLine(1)] }))
+  const environment = { DATABASE_URL: url, DATABASE_GENERIC_PLANS: 'false' }
+  const { stdout } = await operatorHere(['refresh', path], environment)
+  t.match(parse(stdout), [{ accountTransactions: counts(1) }])
 })
 
 t.test('gzip: read; blank lines that expand without end: rejected', async (t) => {

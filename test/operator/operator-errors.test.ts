@@ -1,0 +1,46 @@
+import { sql } from 'kysely'
+import t from 'tap'
+import { createDatabase } from '../support/database.ts'
+import { openAsOwner } from '../support/logins.ts'
+import { operatorHere } from './operator-process.ts'
+
+const { url: DATABASE_URL } = await createDatabase(t)
+const db = openAsOwner(t, DATABASE_URL)
+// A trigger raises the SQLSTATE that is the name of the new app.
+await sql`create function fail() returns trigger language plpgsql as $$ begin
+  raise 'the reason' using errcode = new.name; end $$`.execute(db)
+await sql`create trigger fail before insert on app for each row execute function fail()`.execute(db)
+
+const broken = 'The connection to PostgreSQL broke; unfinished changes are rolled back.'
+const sentences: Record<string, string> = {
+  '28P01': 'PostgreSQL rejects the user or the password in DATABASE_URL.',
+  '28000': 'PostgreSQL rejects this user, database or address (see its pg_hba.conf) (the reason).',
+  '3D000': 'The database in DATABASE_URL does not exist: create it first.',
+  '25006': 'The database is read-only: it is a standby, or the role may not write.',
+  '42501':
+    'The role in DATABASE_URL may not do this: use the one that owns the tables (the reason).',
+  '53100': 'The disk of PostgreSQL is full; nothing was changed.',
+  '53300': 'PostgreSQL has no free connection: try again later.',
+  '53200': 'PostgreSQL is out of resources (the reason).',
+  '55P03': 'Another session holds a lock that this command needs: try again later.',
+  '57014': 'The statement was cancelled; nothing was changed.',
+  '57P03': 'PostgreSQL is starting or stopping: try again later.',
+  '57P01': broken,
+  '08006': broken,
+  '23505': 'Another session wrote the same rows at the same time; nothing was changed: try again.',
+  '23503': 'Another session deleted the parent row at the same time; nothing was changed.',
+  '40P01': 'Deadlock with another session; nothing was changed: try again.',
+  '22012': 'Unexpected error: the reason (--verbose prints its stack).',
+}
+for (const [state, sentence] of Object.entries(sentences))
+  t.test(`SQLSTATE ${state}: one sentence, exit code 1`, async (t) => {
+    const { code, stdout, stderr } = await operatorHere(['app', 'create', state], { DATABASE_URL })
+    t.same([code, stdout, stderr], [1, '', `${sentence}\n`])
+    const asJson = await operatorHere(['app', 'create', state, '--json'], { DATABASE_URL })
+    t.same([asJson.code, asJson.json(), asJson.stderr], [1, { error: sentence }, `${sentence}\n`])
+  })
+
+t.test('--verbose: the stack of an unexpected error', async (t) => {
+  const verbose = await operatorHere(['--verbose', 'app', 'create', '22012'], { DATABASE_URL })
+  t.match(verbose, { code: 1, stderr: /^error: the reason\n {4}at / })
+})
