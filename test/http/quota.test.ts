@@ -223,6 +223,30 @@ t.test('200: a client id whose former app has used up its quota', async (t) => {
   t.equal(rest(response), QUOTA - 1)
 })
 
+t.test(
+  '200: a client id that has moved counts for its new app from the second request on',
+  async (t) => {
+    const issuer = await startIssuer(t)
+    await issuer.addKey('first')
+    const service = await start(t, issuer.environment)
+    const [former, next] = [
+      await addApp(service.db, { client_id: 'client' }),
+      await addApp(service.db),
+    ]
+    const connection = await addConnection(service.db, next)
+    const token = await issuer.sign()
+    const ask = () => service.get(connection.orders, { token })
+    for (let i = 1; i < QUOTA; i += 1) t.equal((await ask()).status, 404)
+    const apps = service.db.updateTable('app')
+    await apps.set({ client_id: null }).where('id', '=', former).execute()
+    await apps.set({ client_id: 'client' }).where('id', '=', next).execute()
+    t.equal((await ask()).status, 200, 'the last request of the quota of the former app')
+    const second = await ask()
+    t.equal(second.status, 200)
+    t.equal(rest(second), QUOTA - 1)
+  },
+)
+
 t.test('windows: those of the last 10,000 apps are kept', async (t) => {
   const windows = new RequestWindows()
   for (let i = 0; i <= 10_000; i += 1) windows.count(`app ${i}`)

@@ -1,7 +1,10 @@
 import { sql } from 'kysely'
 import t from 'tap'
+import { exitResult } from '../../src/operator/errors.ts'
+import { portfolioLine, prepareImport } from '../import/importing.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
+import { until } from '../support/until.ts'
 import { operatorHere } from './operator-process.ts'
 
 const { url: DATABASE_URL } = await createDatabase(t)
@@ -44,3 +47,28 @@ t.test('--verbose: the stack of an unexpected error', async (t) => {
   const verbose = await operatorHere(['--verbose', 'app', 'create', '22012'], { DATABASE_URL })
   t.match(verbose, { code: 1, stderr: /^error: the reason\n {4}at / })
 })
+
+t.test(
+  'connection broken in the commit of an import: the rows may be imported or not',
+  async (t) => {
+    const { db, newConnection, run } = await prepareImport(t)
+    const connection = await newConnection()
+    await sql`create function commit_slowly() returns trigger language plpgsql as $$ begin
+    perform pg_sleep(30); return null; end $$`.execute(db)
+    // A deferred trigger runs in the commit.
+    await sql`create constraint trigger commit_slowly after update on connection
+    deferrable initially deferred for each row execute function commit_slowly()`.execute(db)
+    const importing = run('portfolio-transactions', connection, portfolioLine(1))
+    const failed = importing.catch((error) => error)
+    const inCommit = sql<{ pid: number }>`select pid from pg_stat_activity
+    where datname = current_database() and query = 'commit' and wait_event = 'PgSleep'`
+    await until('it commits', async () => (await inCommit.execute(db)).rows.length === 1)
+    await sql`select pg_terminate_backend(pid) from (${inCommit}) as session`.execute(db)
+    t.match(exitResult(await failed, false, new AbortController().signal, ''), {
+      exitCode: 1,
+      sentence: /broke during the commit: the rows may be imported or not\. Import them again: /,
+    })
+    await sql`drop trigger commit_slowly on connection`.execute(db)
+    t.match(await run('portfolio-transactions', connection, portfolioLine(1)), { inserted: 1 })
+  },
+)

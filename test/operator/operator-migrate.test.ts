@@ -170,6 +170,20 @@ t.test('Role without the privilege: statements for an administrator', async (t) 
   await onServer(url, statements)
   const again = await operatorHere(['migrate'], { DATABASE_URL: own })
   t.match(again, { code: 0, stdout: 'The schema is up to date.\n' }, 'no statements are left')
+  const password = 'not to be shown'
+  const login = await operatorHere(['migrate'], {
+    DATABASE_URL: own,
+    SERVICE_DATABASE_PASSWORD: password,
+  })
+  t.match(login, {
+    code: 1,
+    stderr: /:\nalter role investment_service login password 'SCRAM-SHA-256\$[^']+';\n$/,
+  })
+  t.notMatch(login.stderr, password)
+  t.match(await operatorHere(['migrate'], { DATABASE_URL: own, SERVICE_DATABASE_PASSWORD: 'é' }), {
+    code: 1,
+    stderr: 'SERVICE_DATABASE_PASSWORD must be printable ASCII.\n',
+  })
 })
 
 t.test('Database without rights of PUBLIC: the service gets those that it needs', async (t) => {
