@@ -28,8 +28,8 @@ interface FaultProxyOptions {
   retryAfter?: string
   /** Address of a redirect. */
   location?: string
-  /** Added to each response that is forwarded. */
-  headers?: Record<string, string>
+  /** Added to each response that is forwarded; undefined removes the header. */
+  headers?: Record<string, string | undefined>
   /** Runs before each request. */
   before?: () => Promise<void>
   /** Certificate and key of a proxy with TLS. */
@@ -170,7 +170,8 @@ async function forwarded({ target, incoming }: Exchange): Promise<Forwarded> {
 async function send({ response, headers }: Exchange, { result, body }: Forwarded): Promise<void> {
   // The connection to the service is closed, that to the client is kept.
   const { connection: _, ...rest } = result.headers
-  response.writeHead(result.statusCode ?? 502, { ...rest, ...headers })
+  const sent = Object.entries({ ...rest, ...headers }).filter(([, value]) => value !== undefined)
+  response.writeHead(result.statusCode ?? 502, Object.fromEntries(sent))
   await once(response.end(body), 'finish')
 }
 

@@ -126,6 +126,22 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     t.strictSame(client.seen.warnings, [])
   })
 
+  t.test(`${language}: a response that the service does not send: its code`, async (t) => {
+    const fault = () => 'none' as const
+    const failureWith = async (headers: Record<string, string | undefined>) => {
+      const proxy = await startFaultProxy(t, { target: service.url, fault, headers })
+      const access = { ...accessOf(proxy, caller), pageSize: 10 }
+      return await failureOf(client.list(access, 'portfolio'))
+    }
+    t.match(await failureWith({ 'content-type': 'application/json; charset=utf-8' }), {
+      code: 'decimals_not_text',
+      status: 200,
+    })
+    const page = { code: 'unexpected_response', status: 200 }
+    t.match(await failureWith({ 'content-type': 'text/html' }), page)
+    t.match(await failureWith({ 'data-version': undefined }), page)
+  })
+
   t.test(`${language}: changed data between two pages: data_changed`, async (t) => {
     const changing = await addCaller(db)
     await addPortfolioTransactions(db, changing.connection, {}, {}, {})

@@ -198,6 +198,10 @@ t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
       line(connection, { portfolio: [portfolioLine(1)], replace: { from: '2024-03-01' } }),
       /^portfolioTransactions: 1: the effective date 2024-02-29 is outside/,
     ],
+    [
+      line(connection, { portfolio: [portfolioLine(1)], replace: { to: '2024-02-28' } }),
+      /^portfolioTransactions: 1: .* is outside of the replaced range, … to 2024-02-28$/,
+    ],
     [line(connection, { replace: { from: '2024-02-30' } }), /^replace.from: an existing day/],
     [line(connection, { replace: { to: 20240201 } }), /^replace.to: an existing day/],
     [line(connection, { replace: { since: null } }), /^replace.since: from, to or yes is expected/],
@@ -307,6 +311,17 @@ t.test('DATABASE_GENERIC_PLANS=false: a refresh writes the same', async (t) => {
   const environment = { DATABASE_URL: url, DATABASE_GENERIC_PLANS: 'false' }
   const { stdout } = await operatorHere(['refresh', path], environment)
   t.match(parse(stdout), [{ accountTransactions: counts(1) }])
+})
+
+t.test('several files: each result has its file', async (t) => {
+  const connection = await newConnection()
+  const first = await fileOf(`\n${line(connection, { portfolio: [portfolioLine(1)] })}`)
+  const second = await fileOf(gzipSync('{}\n'))
+  const { stdout } = await operatorHere(['refresh', first, second], { DATABASE_URL: url })
+  t.match(parse(stdout), [
+    { file: second, line: 1, errors: [{ field: 'connection' }] },
+    { file: first, line: 2, portfolioTransactions: counts(1) },
+  ])
 })
 
 t.test('gzip: read; blank lines that expand without end: rejected', async (t) => {

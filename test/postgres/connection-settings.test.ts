@@ -1,5 +1,6 @@
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
+import { serverName } from '../../src/postgres/server-urls.ts'
 import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
 
 const { url } = await createDatabase(t)
@@ -62,4 +63,11 @@ t.test('locked table: a read fails long before its statement timeout', async (t)
     cause: { code: '55P03' },
   })
   await holder.query('rollback')
+})
+
+t.test('name of a server: host and port, an IPv6 address in brackets', async (t) => {
+  const name = (place: string) => serverName(`postgres://user:secret@${place}/db`)
+  t.equal(name('db.example'), 'db.example:5432')
+  t.equal(name('10.0.0.1:5433'), '10.0.0.1:5433')
+  t.equal(name('[2001:db8::1]:5433'), '[2001:db8::1]:5433')
 })

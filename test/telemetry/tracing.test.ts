@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { isTracing, readConfig } from '../../src/config.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
@@ -129,6 +130,36 @@ t.test('401 and 404: not marked as failed', async (t) => {
   t.notOk(server?.status.code)
   const nowhere = await requestTraced('/nowhere/secret')
   t.equal((await collector.trace(nowhere.traceId, 1))[0]?.name, 'GET')
+})
+
+t.test('503 and a client that is gone: both spans are marked as failed', async (t) => {
+  await sql`create function fail() returns boolean language plpgsql as $$ begin
+    raise 'disk' using errcode = '58030'; end $$`.execute(service.db)
+  await sql`create policy fails on app_token as restrictive for select using (fail())`.execute(
+    service.db,
+  )
+  const failed = await requestTraced(connection.orders)
+  t.equal(failed.response.status, 503)
+  const spans = await collector.trace(failed.traceId, 2)
+  const errorOf = (span: Span | undefined) => [attributes(span)['error.type'], span?.status.code]
+  const [server, read] = [2, 3].map((wanted) => spans.find(({ kind }) => kind === wanted))
+  t.same(errorOf(server), ['service_unavailable', 2])
+  t.equal(attributes(server)['http.response.status_code'], 503)
+  t.same(errorOf(read), ['Unavailable', 2])
+
+  await sql`create or replace function fail() returns boolean language plpgsql as $$ begin
+    perform pg_sleep(1); return true; end $$`.execute(service.db)
+  const traceId = 'd'.repeat(32)
+  const headers = {
+    authorization: `Bearer ${token}`,
+    traceparent: `00-${traceId}-b7ad6b7169203331-01`,
+  }
+  const signal = AbortSignal.timeout(200)
+  await t.rejects(fetch(service.url + connection.orders, { headers, signal }))
+  const [aborted] = (await collector.trace(traceId, 2)).filter(({ kind }) => kind === 2)
+  t.same(errorOf(aborted), ['aborted', 2])
+  t.equal(attributes(aborted)['http.response.status_code'], undefined)
+  await sql`drop function fail cascade`.execute(service.db)
 })
 
 t.test('exported spans: no token, parameter or path', async (t) => {

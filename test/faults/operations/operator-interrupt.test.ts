@@ -135,6 +135,34 @@ t.test(
   },
 )
 
+t.test('Import in a terminal: the share of the files that is read', async (t) => {
+  const many = join(t.testdir(), 'many.ndjson')
+  await writeFile(many, Array.from({ length: 200_000 }, (_, id) => portfolioLine(id)).join('\n'))
+  const command = importInto(await newConnection(), many)
+  const child =
+    process.platform === 'darwin'
+      ? start(['script', '-q', '/dev/null', ...command])
+      : start(['script', '-qec', command.join(' '), '/dev/null'])
+  const exit = once(child, 'exit')
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    output += chunk
+  })
+  await exit
+  const drawn = output.matchAll(/\rReading (=*)(-*) (\d+) %, (\d+) rows?, \d+ s/g)
+  const shares = Array.from(drawn, ([, done = '', left = '', percent, rows]) => {
+    t.equal(done.length + left.length, 40)
+    t.equal(done.length, Math.floor(Number(percent) * 0.4), `${percent} %`)
+    t.ok(Math.abs(Number(rows) / 200_000 - Number(percent) / 100) < 0.1, `${rows} rows`)
+    return Number(percent)
+  })
+  t.ok(
+    shares.some((share) => share > 0 && share < 100),
+    `${shares}`,
+  )
+  t.match(output, /\r\x1b\[KRead 200000 rows: 200000 inserted/)
+})
+
 t.test('SIGKILL while an import waits: PostgreSQL ends its session', async (t) => {
   const connection = await newConnection()
   await lock(t, connection.id)

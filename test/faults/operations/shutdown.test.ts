@@ -140,6 +140,22 @@ t.test('Exit code 1: a second signal ends the process immediately', async (t) =>
   await untilDisconnected()
 })
 
+t.test(
+  'Exit code 1: an uncaught error is in the log, and connections to PostgreSQL end',
+  async (t) => {
+    const throwing = `process.once('SIGUSR2',()=>{throw(new(Error)('of-the-test'))})`
+    const NODE_OPTIONS = `--import=data:text/javascript,${throwing}`
+    const service = await start(t, { SHUTDOWN_DELAY_MS: '60000', NODE_OPTIONS })
+    t.equal(await service.end('SIGUSR2'), 1)
+    const line = service
+      .output()
+      .split('\n')
+      .find((line) => line.includes('closing after a failure'))
+    t.match(JSON.parse(String(line)), { level: 60, err: { message: 'of-the-test', stack: /at / } })
+    t.equal(await connections(), 0)
+  },
+)
+
 t.test('SIGINT: the service does not wait for load balancers', async (t) => {
   const service = await start(t, { SHUTDOWN_DELAY_MS: '600000' })
   t.equal(await service.end('SIGINT'), 0)

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { scrape } from '../../support/metrics.ts'
 import { addApp, addCaller, addConnection, addresses, addToken } from '../../support/rows.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
@@ -47,9 +48,15 @@ t.test('Standby as DATABASE_URL: the responses are those of the primary', async 
 t.test('200: both standbys serve reads, with the responses of the primary', async (t) => {
   const withoutReplicas = await startService(t, { databaseUrl: primary.url })
   const expected = await record(withoutReplicas.url, demoRequests)
-  const service = await servers.serve(t)
+  const service = await servers.serve(t, { METRICS_PORT: '0' })
   for (const standby of standbys) await untilStandbyIs(service, standby, IN_USE)
   t.same(await record(service.url, demoRequests), expected)
+  const metrics = await scrape(service)
+  for (const { host } of standbys) {
+    t.equal(metrics.get(`database_replica_used{server="${host}"}`), 1)
+    const seconds = metrics.get(`database_replica_lag_seconds{server="${host}"}`) ?? -1
+    t.ok(seconds >= 0 && seconds < 5, `${seconds} s`)
+  }
 
   const appId = await addApp(db)
   const token = await addToken(db, appId)
