@@ -1,5 +1,6 @@
+import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { InvestmentData } from '../../clients/typescript/src/index.ts'
+import { InvestmentData, SqliteStore } from '../../clients/typescript/src/index.ts'
 import { pythonEnvironment } from './drivers.ts'
 import { needsProgram, run } from './programs.ts'
 
@@ -73,11 +74,17 @@ t.test('TypeScript: wrong parameters of a connection and of a list', async (t) =
     })
 })
 
+t.test('TypeScript: a store for a connection without a name', async (t) => {
+  const store = () => new SqliteStore(new DatabaseSync(':memory:'), undefined as unknown as string)
+  t.throws(store, { name: 'TypeError', message: 'connection must be a text' })
+})
+
 /** Prints the error of each expression. */
 const PRINT_ERRORS = `
 import json, math, sys
 from datetime import date, datetime, timezone
-from investment_data import AsyncInvestmentData, InvestmentData, Retry
+import sqlite3
+from investment_data import AsyncInvestmentData, InvestmentData, Retry, SqliteStore
 def api(**options): return InvestmentData("http://127.0.0.1:3000", "secret-token", **options)
 connection = api().connection("token")
 for expression in json.load(sys.stdin):
@@ -134,6 +141,7 @@ t.test('Python: wrong types of the other options and parameters', async (t) => {
       'InvestmentData("http://secret-token@a", "b")',
       'ValueError: base_url must be an http or https URL without credentials, in ASCII',
     ],
+    ['SqliteStore(sqlite3.connect(":memory:"), None)', 'TypeError: connection must be a text'],
     ['api().connection(None)', 'TypeError: the token of a connection must be a text'],
     [
       'api().connection("..")',

@@ -16,7 +16,9 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\/operator\//,
-    ['test/operator/{operator,operator-deletion,operator-verify,connections}.test.ts'],
+    [
+      'test/operator/{operator,operator-deletion,operator-errors,operator-verify,connections}.test.ts',
+    ],
     ['test/operator/{operator-migrate,operator-database,operator-cursors}.test.ts'],
     ['test/faults/operations/operator-interrupt.test.ts'],
   ],
@@ -28,7 +30,10 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\/postgres\//,
-    ['test/postgres/{connection-settings,timelines}.test.ts', 'test/http/health.test.ts'],
+    [
+      'test/postgres/{connection-settings,timelines,transient-errors}.test.ts',
+      'test/http/health.test.ts',
+    ],
     ['test/operator/operator-migrate.test.ts', 'test/faults/replicas/*.test.ts'],
   ],
   [

@@ -9,6 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
 import t from 'tap'
+import { withDatabase } from '../../src/operator/database.ts'
+import { refresh as refreshAll } from '../../src/operator/loading/refresh.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../import/importing.ts'
 import { openClient } from '../support/database.ts'
@@ -322,6 +324,48 @@ t.test('several files: each result has its file', async (t) => {
     { file: second, line: 1, errors: [{ field: 'connection' }] },
     { file: first, line: 2, portfolioTransactions: counts(1) },
   ])
+})
+
+t.test('lines that are read ahead: 64, or 64 MiB', async (t) => {
+  const connection = await newConnection()
+  const holder = await openClient(t, url)
+  const cases = [
+    { lines: 200, padding: 0, most: 66 },
+    { lines: 8, padding: 20 * 2 ** 20, most: 5 },
+  ]
+  for (const { lines, padding, most } of cases) {
+    await holder.query('begin')
+    await holder.query('select from connection where id = $1 for update', [connection.id])
+    let read = 0
+    async function* chunks() {
+      for (; read < lines; read += 1)
+        yield Buffer.from(`${line(connection, {})}${' '.repeat(padding)}\n`)
+    }
+    const refreshing = withDatabase(
+      url,
+      { signal: new AbortController().signal, notice: () => {} },
+      (database) =>
+        refreshAll(database, {
+          sources: [{ name: 'lines', chunks: chunks() }],
+          jobs: 2,
+          appId: undefined,
+          genericPlans: true,
+          prepare: true,
+          onResult: async () => true,
+          notice: () => {},
+        }),
+    )
+    let before = -1
+    await until('it reads no more lines', async () => {
+      await sleep(500)
+      const isStill = read > 0 && read === before
+      before = read
+      return isStill
+    })
+    t.ok(read <= most, `${read} lines`)
+    await holder.query('commit')
+    t.same(await refreshing, { refreshed: lines, failed: 0 })
+  }
 })
 
 t.test('gzip: read; blank lines that expand without end: rejected', async (t) => {
