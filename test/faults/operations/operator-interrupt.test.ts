@@ -160,7 +160,7 @@ t.test('Import in a terminal: the share of the files that is read', async (t) =>
     shares.some((share) => share > 0 && share < 100),
     `${shares}`,
   )
-  t.match(output, /\r\x1b\[KRead 200000 rows: 200000 inserted/)
+  t.ok(output.includes('\r\x1b[KRead 200000 rows: 200000 inserted'), output.slice(-300))
 })
 
 t.test('SIGKILL while an import waits: PostgreSQL ends its session', async (t) => {
