@@ -1,8 +1,11 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import { ConfigurationError } from '../env-file.ts'
 import { serverUrls } from '../postgres/server-urls.ts'
+import { tooManyRequests } from './request-context.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -122,3 +125,19 @@ function limitPipelining(handler: RequestListener, state: ServiceState): Request
     handler(request, response)
   }
 }
+
+/** Rejects requests to the routes of a scope, before any work, while `maximum` are in flight there. */
+export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maximum: number }) => {
+  let requests = 0
+  const leave = () => {
+    requests -= 1
+  }
+  app.addHook('onRequest', (_request, reply, next) => {
+    if (requests >= maximum) {
+      return next(tooManyRequests())
+    }
+    requests += 1
+    reply.raw.once('close', leave)
+    next()
+  })
+})

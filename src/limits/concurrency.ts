@@ -1,5 +1,5 @@
 import type { ReadContext } from './context.ts'
-import { Unavailable } from './errors.ts'
+import { TableLocked, Unavailable } from './errors.ts'
 import type { Tenant } from './requests.ts'
 
 export interface ConcurrencyOptions {
@@ -142,5 +142,25 @@ class Queue {
     if (waiters.length === 0) this.#waiting.delete(tenant)
     this.length -= 1
     return waiters
+  }
+}
+
+/**
+ * Rejects reads of locked tables at once, so that they do not occupy all connections. One read at a time is
+ * the trial: it waits for its lock on a connection without other reads. If it succeeds, the rejection ends.
+ */
+export class LockBreaker {
+  /** Statements whose tables were locked at their last read. */
+  readonly locked = new Set<string>()
+  #trying = false
+
+  /** Begins the trial of a locked statement. The caller must call end(). @throws TableLocked during a trial */
+  begin(): void {
+    if (this.#trying) throw new TableLocked('a table of the statement is locked')
+    this.#trying = true
+  }
+
+  end(): void {
+    this.#trying = false
   }
 }

@@ -4,8 +4,7 @@ import { withDeadline } from '../limits/deadline.ts'
 import { isDenied, isLoginRejected, ServerIsStandby } from './errors.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings } from './statements.ts'
-import { WireClient } from './wire/client.ts'
-import { createSockets } from './wire/sockets.ts'
+import { createSockets, WireClient } from './wire/client.ts'
 
 export interface ConnectOptions {
   url: string

@@ -20,10 +20,9 @@ import {
 } from './errors.ts'
 import { serverName, serverUrls } from './server-urls.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
-import type { WireClient } from './wire/client.ts'
+import { createSockets, type WireClient } from './wire/client.ts'
 import { sendQuery } from './wire/query.ts'
 import { RawRows } from './wire/raw-rows.ts'
-import { createSockets } from './wire/sockets.ts'
 
 export interface ConnectionsOptions extends ConnectOptions {
   /** Maximum connections for requests. Health checks and metrics use one more. */

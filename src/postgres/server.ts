@@ -1,7 +1,6 @@
-import { ConcurrencyLimit, type ConcurrencyOptions } from '../limits/concurrency.ts'
+import { ConcurrencyLimit, type ConcurrencyOptions, LockBreaker } from '../limits/concurrency.ts'
 import type { ReadContext } from '../limits/context.ts'
 import { Unavailable } from '../limits/errors.ts'
-import { LockBreaker } from '../limits/lock-breaker.ts'
 import { Connections, type ConnectionsOptions } from './connections.ts'
 import { isLocked, isPoolerTimeout, isServerFailure } from './errors.ts'
 import type { Parameter, Statement } from './statements.ts'

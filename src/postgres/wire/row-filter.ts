@@ -25,7 +25,7 @@ const HEADER = 5
 
 /**
  * Returns the stream for pg's parser, which listens for `data` and `end` only. The parser keeps parts of
- * its input, so it gets copies: all sockets read into one buffer (sockets.ts).
+ * its input, so it gets copies: all sockets read into one buffer (client.ts).
  */
 function withoutRows(stream: Duplex | EventEmitter, client: WireClient): EventEmitter {
   const rest = new EventEmitter()

@@ -1,7 +1,7 @@
 import { createHook } from 'node:async_hooks'
 import { once } from 'node:events'
 import t from 'tap'
-import { createSockets } from '../../../src/postgres/wire/sockets.ts'
+import { createSockets } from '../../../src/postgres/wire/client.ts'
 import { createDatabase } from '../../support/database.ts'
 import { loginOfService, openAsOwner } from '../../support/logins.ts'
 import { addCaller } from '../../support/rows.ts'
