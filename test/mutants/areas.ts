@@ -96,7 +96,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^clients\/python\//,
     ['test/clients/{python,options,lists}.test.ts'],
-    ['test/clients/{sync,copies,formats,csv,every-digit,examples}.test.ts'],
+    ['test/clients/{sync,copies,formats,csv,every-digit,examples,packages}.test.ts'],
     ['test/faults/clients/{faults,fault-table}.test.ts'],
   ],
   [

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
+import { createConnections, newToken } from '../../src/operator/connections.ts'
 import { createDatabase } from '../support/database.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { metricsUrl, scrape } from '../support/metrics.ts'
@@ -182,6 +183,26 @@ t.test('refreshes: connections of all apps, by the time since their last refresh
   )
   // The caller of start() has a connection, too.
   t.same(counts, [1, 1, 1, 2, 2])
+})
+
+t.test('sample of refreshes: 5,000 connections in a row, from a random one on', async (t) => {
+  const { db } = await startService(t)
+  const appId = await addApp(db)
+  const unnamed = { label: null, externalId: null }
+  const added = Array.from({ length: 7_000 }, () => ({ ...unnamed, token: newToken() }))
+  await createConnections(db, appId, added)
+  await sql`update connection set refreshed_at = now()
+    where id >= (select id from connection order by id offset 1000 limit 1)`.execute(db)
+  const never = new Set<number>()
+  for (let n = 0; n < 30; n += 1) {
+    const { rows } = await sql<{ refreshed: string; connections: string }>`
+      select * from sample_refreshes()`.execute(db)
+    const counts = new Map(rows.map((row) => [row.refreshed, Number(row.connections)]))
+    const [old = 0, fresh = 0] = [counts.get('never'), counts.get('1d')]
+    t.equal(old + fresh, 5_000)
+    never.add(old)
+  }
+  t.ok(never.size > 1, 'the samples differ')
 })
 
 t.test(
