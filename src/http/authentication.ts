@@ -70,7 +70,7 @@ export class Authentication {
    */
   async confirmRecent(request: FastifyRequest): Promise<void> {
     const { context } = request
-    const { confirmedAt = -1, tenant } = context.confirmation ?? {}
+    const { confirmedAt = Number.NEGATIVE_INFINITY, tenant } = context.confirmation ?? {}
     if (performance.now() - confirmedAt > CONFIRMED_MS) await this.#confirm(request)
     else context.appId = tenant?.appId
   }
@@ -93,7 +93,7 @@ export class Authentication {
     const { context } = request
     context.caller = caller
     const known = this.#confirmations.get(caller.key)
-    if (known === undefined || known.confirmedAt < 0) {
+    if (known === undefined || known.confirmedAt === Number.NEGATIVE_INFINITY) {
       context.enter(context.limits.tenantOf(request.ip))
       return this.#confirm(request)
     }

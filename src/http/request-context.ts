@@ -34,7 +34,7 @@ export const tooManyRequests = () =>
 /** App of a caller at its last confirmation by the database. */
 export interface Confirmation {
   tenant: Tenant
-  /** On performance.now()'s clock; negative if the caller must be confirmed anew. */
+  /** On performance.now()'s clock; -Infinity if the caller must be confirmed anew. */
   confirmedAt: number
 }
 
@@ -81,7 +81,7 @@ export class RequestContext extends ReadContext {
     this.appId = appId
     if (this.confirmation === undefined) return
     const isSame = this.confirmation.tenant.appId === appId
-    this.confirmation.confirmedAt = isSame ? this.startedAt : -1
+    this.confirmation.confirmedAt = isSame ? this.startedAt : Number.NEGATIVE_INFINITY
   }
 
   override end(sent: boolean): void {

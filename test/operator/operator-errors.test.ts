@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { exitResult } from '../../src/operator/errors.ts'
+import { OperatorError } from '../../src/operator-error.ts'
 import { portfolioLine, prepareImport } from '../import/importing.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
@@ -72,3 +73,16 @@ t.test(
     t.match(await run('portfolio-transactions', connection, portfolioLine(1)), { inserted: 1 })
   },
 )
+
+t.test('interrupted: 128 and the number of the signal, and its own sentence', async (t) => {
+  const interrupted = 'Interrupted; unfinished changes are rolled back.'
+  for (const [signal, exitCode] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    const end = (error: Error) => exitResult(error, false, AbortSignal.abort(signal), '')
+    t.match(end(new Error('aborted')), { exitCode, sentence: interrupted })
+    const sentence = 'Interrupted; nothing was imported.'
+    t.match(end(new OperatorError(sentence)), { exitCode, sentence })
+  }
+})
