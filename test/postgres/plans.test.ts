@@ -207,3 +207,13 @@ async function sessionsOfService(t: Test, db: Kysely<Tables>, url: string): Prom
   const options = databaseOptions(readConfig({ DATABASE_URL: login }), login)
   return openPool(t, login, clientConfig(options))
 }
+
+t.test('references: each has an index that begins with its columns', async (t) => {
+  const { rows } = await sql<{ reference: string }>`
+    select format('%s: %s', conrelid::regclass, conname) as reference
+    from pg_constraint c
+    where contype = 'f' and conparentid = 0 and not exists (
+      select from pg_index i where i.indrelid = c.conrelid and i.indpred is null
+        and (i.indkey::smallint[])[0:array_length(c.conkey, 1) - 1] @> c.conkey)`.execute(filled.db)
+  t.same(rows, [], 'the deletion of a row of another table would read the whole table')
+})
