@@ -3,6 +3,7 @@ import { DEMO } from '../../seeds/sample-data.ts'
 import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
 import { unquoteDecimals } from '../support/exact-json.ts'
 import { addAccountTransactions, addCaller, addresses } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
 
 const NDJSON = 'application/x-ndjson'
 const CSV = 'text/csv'
@@ -170,4 +171,13 @@ t.test('CSV: the fields of the items, null as an empty field', async (t) => {
       rows.map((row) => Object.values(row)),
     )
   }
+})
+
+t.test('close: the process keeps no listener of the service', async (t) => {
+  const count = () => process.listenerCount('exit')
+  const before = count()
+  const service = await startService(t)
+  t.ok(count() > before)
+  await service.close()
+  t.equal(count(), before)
 })

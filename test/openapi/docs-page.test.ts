@@ -157,6 +157,21 @@ t.test('without demo tokens: none in page and document, and a reload forgets the
   t.equal(errors.length, 2, 'the 401s themselves')
 })
 
+t.test(
+  'order of the page: introduction, operations, sections of the document, fields',
+  async (t) => {
+    const { text } = await service.get('/docs')
+    const { description } = JSON.parse((await service.get('/openapi.json')).text).info
+    const sections = [...description.matchAll(/^## (.*)$/gm)].map(([, name]) => name)
+    const headings = [...text.matchAll(/<h2 id="[^"]*"><a [^>]*>(.*?)<\/a>/g)].map(
+      ([, name]) => name,
+    )
+    t.same(headings.slice(0, 2), ['Operations', sections[0]])
+    t.same(headings.slice(1, 1 + sections.length), sections)
+    t.ok(text.indexOf('Each request needs two credentials') < text.indexOf('id="operations"'))
+  },
+)
+
 t.test('links of the page: each anchor exists once, also one for each error code', async (t) => {
   const { text } = await service.get('/docs')
   const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)

@@ -65,6 +65,11 @@ t.test('requests: counted by route, method and status, with rows and bytes', asy
   t.equal(duration('count', '2xx'), 2)
   t.equal(duration('count', '4xx'), 2)
   t.equal(duration('bucket', '2xx', { le: '+Inf' }), 2)
+  // Rules and dashboards name buckets, and compare releases.
+  const limits = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+  const buckets = [...found.keys()].filter((key) => key.includes('duration_seconds_bucket'))
+  const le = new Set(buckets.map((key) => /le="([^"]+)"/.exec(key)?.[1]))
+  t.same([...le], [...limits.map(String), '+Inf'])
   const seconds = (performance.now() - started) / 1_000
   const sum = Number(duration('sum', '2xx'))
   t.ok(sum > 0 && sum < seconds, `${sum} s in requests of ${seconds} s`)
