@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
@@ -35,6 +36,30 @@ t.test('demo tokens: each app reads its own connections only', async (t) => {
   t.equal((await request(other, 'portfolios/transactions')).status, 404)
   t.equal((await request(other, 'portfolios/transactions', DEMO.tax.token)).status, 200)
   t.equal((await request(small, 'portfolios/transactions', DEMO.tax.token)).status, 404)
+})
+
+t.test('rows: the same in each release, because documents and examples show them', async (t) => {
+  const digests: Record<string, string> = {}
+  for (const [name, connection] of Object.entries({ large, small, empty, other })) {
+    const token = connection === other ? DEMO.tax.token : DEMO.wealth.token
+    const hash = createHash('sha256')
+    for (const path of ['portfolios/transactions', 'accounts/transactions', 'assets-transfer']) {
+      const headers = path === 'assets-transfer' ? {} : { accept: 'application/x-ndjson' }
+      const { status, text } = await get(
+        `/api/v1/queries/connections/${connection.token}/${path}`,
+        { token, headers },
+      )
+      t.equal(status, 200)
+      hash.update(text)
+    }
+    digests[name] = hash.digest('hex').slice(0, 16)
+  }
+  t.same(digests, {
+    large: '9d78de811b2f4ed2',
+    small: '0db22e651cab3fcc',
+    empty: '4f53cda18c2baa0c',
+    other: 'c8db718509bce384',
+  })
 })
 
 t.test('types: every value of both closed lists', async (t) => {
