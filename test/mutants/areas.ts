@@ -86,7 +86,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^migrations\//,
     [
-      'test/postgres/change-numbers.test.ts',
+      'test/postgres/{change-numbers,sql-text}.test.ts',
       'test/lists/{change-feed,fields,data-version}.test.ts',
     ],
     ['test/postgres/row-counts.test.ts', 'test/lists/cursor-history.test.ts'],

@@ -2,7 +2,10 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
+import { SCHEMA_FILE, schemaText } from '../postgres/schema-text.ts'
 import { SQL_FOLDER, sqlFiles } from '../postgres/sql-text.ts'
+import { createDatabase } from '../support/database.ts'
+import { openAsOwner } from '../support/logins.ts'
 import { startService } from '../support/service.ts'
 import { DOCUMENT, formatJson } from './committed.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
@@ -22,6 +25,11 @@ t.test('docs:renew: document', async (t) => {
   // A service reads the examples at start, so this is a new one.
   const { text } = await (await startService(t)).get('/openapi.json')
   await writeFile(DOCUMENT, formatJson(text))
+})
+
+t.test('docs:renew: schema', async (t) => {
+  const { url } = await createDatabase(t)
+  await writeFile(SCHEMA_FILE, await schemaText(openAsOwner(t, url)))
 })
 
 t.test('docs:renew: statements', async () => {

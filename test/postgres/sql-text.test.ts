@@ -1,9 +1,13 @@
+import { randomBytes } from 'node:crypto'
 import { globSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import t from 'tap'
 import { RENEWAL } from '../openapi/committed.ts'
 import { createDatabase, openClient } from '../support/database.ts'
+import { openAsOwner } from '../support/logins.ts'
 import { serverStatements, statements } from '../support/statements.ts'
+import { databaseUrl, onServer } from '../support/template.ts'
+import { SCHEMA_FILE, schemaText } from './schema-text.ts'
 import { readable, SQL_FOLDER, sqlFiles } from './sql-text.ts'
 
 const all = [...statements.values(), ...serverStatements]
@@ -34,4 +38,16 @@ t.test('docs/sql: a first line with the purpose, and SQL that PostgreSQL can run
     // This statement reads a table of Citus.
     if (title !== 'distributed table') await client.query(`prepare "${title}" as ${shown}`)
   }
+})
+
+t.test('docs/schema.sql: the schema, and it creates the same one', async (t) => {
+  const { url } = await createDatabase(t)
+  const text = await readFile(SCHEMA_FILE, 'utf8')
+  t.equal(await schemaText(openAsOwner(t, url)), text, `if not: ${RENEWAL}`)
+  const name = `schema_${randomBytes(6).toString('hex')}`
+  await onServer(url, `create database ${name}`)
+  const copy = databaseUrl(url, name)
+  t.teardown(() => onServer(url, `drop database ${name} with (force)`))
+  await onServer(copy, text)
+  t.equal(await schemaText(openAsOwner(t, copy)), text)
 })
