@@ -13,6 +13,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/import/{import,import-lines,import-csv,import-problems}.test.ts'],
     ['test/import/import-{replace,properties}.test.ts', 'test/operator/refresh.test.ts'],
     ['test/operator/{refresh-model,writing}.test.ts'],
+    ['test/faults/operations/operator-interrupt.test.ts'],
   ],
   [
     /^src\/operator\//,
@@ -47,7 +48,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/openapi/{docs-page,docs-screens}.test.ts'],
   ],
   [
-    /^src\/http\/(authentication|identity|signing)/,
+    /^src\/http\/(authentication|identity|jwks)/,
     ['test/security/{authentication,identity-provider}.test.ts'],
     ['test/security/{signing-keys,token-rotation}.test.ts', 'test/http/order-of-checks.test.ts'],
     ['test/faults/overload/attacks.test.ts'],

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import t from 'tap'
-import { exitResult } from '../../src/operator/errors.ts'
+import { exitResult, explainDatabaseError } from '../../src/operator/errors.ts'
 import { OperatorError } from '../../src/operator-error.ts'
 import { portfolioLine, prepareImport } from '../import/importing.ts'
 import { createDatabase } from '../support/database.ts'

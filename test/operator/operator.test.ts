@@ -220,6 +220,7 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
     [['token', 'issue', '--app', 'a', '--ttl', '90'], /Write a number and s, m, h, d or w/],
     [['token', 'issue', '--app', 'a', '--ttl', '0d'], /Write a number/],
     [['token', 'issue', '--app', 'a', '--ttl', '36501d'], /Write a number/],
+    [['token', 'issue', '--app', 'a', '--ttl', '3153600001s'], /Write a number/],
     [['token', 'revoke', `${id}0`], /The id is a UUID/],
     [['connection', 'create', '--app', 'a', '--token-file', ''], /It must not be empty/],
     [['connection', 'create', '--app', 'a', '--token', 'x'], /^Unknown option '--token'/],
