@@ -86,3 +86,33 @@ t.test('interrupted: 128 and the number of the signal, and its own sentence', as
     t.match(end(new OperatorError(sentence)), { exitCode, sentence })
   }
 })
+
+t.test('errors of Node.js and pg without a SQLSTATE: one sentence', async (t) => {
+  const ofNode = (code: string, syscall: string, message: string) =>
+    Object.assign(new Error(message), { code, syscall })
+  const refused = ofNode('ECONNREFUSED', 'connect', 'connect ECONNREFUSED ::1:5432')
+  const unreachable = 'PostgreSQL cannot be reached at the address in DATABASE_URL'
+  const cases: [Error, string | undefined][] = [
+    [ofNode('ECONNRESET', 'read', 'read ECONNRESET'), broken],
+    [ofNode('EPIPE', 'write', 'write EPIPE'), broken],
+    [refused, `${unreachable}: connect ECONNREFUSED ::1:5432.`],
+    [new AggregateError([refused, new Error('127.0.0.1')]), `${unreachable}: ${refused.message}.`],
+    [ofNode('ENOTFOUND', 'getaddrinfo', 'no such host'), `${unreachable}: no such host.`],
+    [ofNode('EHOSTUNREACH', 'read', 'no route'), `${unreachable}: no route.`],
+    [new Error('timeout expired'), `${unreachable}: it does not respond.`],
+    [new Error('Connection terminated unexpectedly'), broken],
+    [new Error('Client has encountered a connection error and is not queryable'), broken],
+    [
+      new Error('SASL: client password must be a string'),
+      'PostgreSQL requires a password, and DATABASE_URL has none.',
+    ],
+    [
+      new Error('The server does not support SSL connections'),
+      'DATABASE_URL requires TLS, which this PostgreSQL does not support.',
+    ],
+    [ofNode('EACCES', 'open', 'open file'), undefined],
+    [new TypeError('a fault of the program'), undefined],
+  ]
+  for (const [error, sentence] of cases)
+    t.equal(explainDatabaseError(error), sentence, error.message)
+})
