@@ -16,7 +16,9 @@ interface Place extends Mutant {
 }
 
 /** Maximum time of a group of tests, in ms. */
-const LIMIT_MS = 600_000
+const LIMIT_MS = 900_000
+/** Maximum time of a test file, in seconds: four times that of the longest. A file that does not end has failed. */
+const FILE_LIMIT_S = 240
 
 type Status = 'killed' | 'timeout' | 'survived' | 'does not compile' | 'equivalent'
 
@@ -129,7 +131,7 @@ function runTests(copy: Copy, names: string[]) {
   return new Promise<Result>((resolve, reject) => {
     const child = spawn(process.execPath, ['test/run.ts', ...names], {
       cwd: copy.folder,
-      env: { ...process.env, TAP_BAIL: '1' },
+      env: { ...process.env, TAP_BAIL: '1', TAP_TIMEOUT: String(FILE_LIMIT_S) },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     let failed = ''

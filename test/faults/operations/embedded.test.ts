@@ -1,6 +1,17 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,6 +43,30 @@ t.test('two first starts at once: one runs, the other gets its URL', async (t) =
   t.equal(rejected?.reason.url, started?.value.url)
   t.equal(await findRunning(folder), started?.value.url)
   t.notMatch(rejected?.reason.message, /postgresql:/, 'the password is not in the message')
+})
+
+t.test('root without user namespaces: the data belong to an ordinary user', async (t) => {
+  const folder = await temporaryFolder(t)
+  await chmod(folder, 0o755)
+  const programs = await temporaryFolder(t)
+  await chmod(programs, 0o755)
+  // The command unshare is missing.
+  for (const name of ['env', 'test', 'sh', 'cat']) {
+    const place = ['/usr/bin', '/bin'].find((place) => existsSync(join(place, name)))
+    await symlink(join(String(place), name), join(programs, name))
+  }
+  const { PATH } = process.env
+  t.teardown(() => {
+    process.env.PATH = PATH
+  })
+  process.env.PATH = programs
+  for (const start of ['first', 'second']) {
+    const database = await startEmbedded(folder)
+    t.same(await query(database.url, 'select 1 as one'), [{ one: 1 }], start)
+    await database.stop()
+    const { uid } = await stat(join(folder, 'postgres/data'))
+    t.ok(uid > 0, `user ${uid}`)
+  }
 })
 
 t.test('empty lock file: waits until the other start has written it, or removed it', async (t) => {
