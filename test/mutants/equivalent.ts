@@ -87,6 +87,14 @@ export const equivalent: Record<string, Record<string, string>> = {
     ".where(sql<boolean>`skipped < row_count`) .orderBy(sql.ref(period), 'desc') -> .where(sql<boolean>`skipped < row_count`)":
       'PostgreSQL returns the rows of the window function in this order. SQL does not guarantee it.',
   },
+  'migrations/0005-versions.ts': {
+    'ordinal := ordinal + 1; -> ordinal := ordinal - 1;':
+      'Removals of a statement then have descending numbers of the same range. Their order has no meaning.',
+  },
+  'tools/embedded-postgres/account.ts': {
+    'if (uid && gid) return { uid: Number(uid), gid: Number(gid) } -> if (uid || gid) return { uid: Number(uid), gid: Number(gid) }':
+      'A line of /etc/passwd has both.',
+  },
   'seeds/busy-portfolio.ts': {
     '(instrument.price + random.between(-instrument.price, instrument.price) / 5) | 0, -> (instrument.price + random.between(-instrument.price, instrument.price) / 5) | 1,':
       'A price of the sample data is then odd. No promise depends on it.',

@@ -116,6 +116,18 @@ t.test('raw and plain queries in one pipeline: each gets what it gets alone', as
   )
 })
 
+t.test('queries that are sent together: in one packet', async (t) => {
+  const client = await openWire(t, url)
+  const { stream } = client.connection
+  client.sendTogether(() => t.equal(stream.writableCorked, 1))
+  t.equal(stream.writableCorked, 0)
+  const fail = () => {
+    throw new Error('no query')
+  }
+  t.throws(() => client.sendTogether(fail), { message: 'no query' })
+  t.equal(stream.writableCorked, 0, 'also after an error')
+})
+
 t.test('a stream in pieces of any size: the same results', async (t) => {
   const proxy = await startProxy(t)
   const client = await openWire(t, proxy.url)

@@ -15,12 +15,12 @@ const DAYS = 300
 const ROWS_A_DAY = 200
 const service = await startService(t, { environment: { MAX_LIMIT: '100000' } })
 const caller = await addCaller(service.db)
-// Rows of different lengths: their borders are at other places in each chunk.
+// Rows of different lengths: their borders are at other places in each chunk. A long row gets a chunk of its own.
 await sql`
   insert into portfolio_transaction (connection_id, transaction_id, portfolio_id, type, amount, description,
     operation_date_day)
   select ${caller.connection.id}, md5('row' || n)::uuid, md5('portfolio')::uuid, 'BUY', n + 0.01,
-    n || ' "' || repeat('x', n % 97) || '" ñ', day
+    n || ' "' || repeat('x', case n % 41 when 0 then 9900 else n % 97 end) || '" ñ', day
   from generate_series(1, ${sql.lit(DAYS * ROWS_A_DAY)}) n
   cross join lateral (select date '2020-01-01' + n / ${sql.lit(ROWS_A_DAY)} as day) d
 `.execute(service.db)
