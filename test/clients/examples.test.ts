@@ -63,8 +63,10 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
     // The requests of the three pages, some of them more than once.
     const faults: Fault[] = ['none', 'cut', 'none', 'unavailable', 'none']
     const times: number[] = []
-    const fault = (n: number) => {
+    const pages: URLSearchParams[] = []
+    const fault = (n: number, path: string) => {
       times[n] = Date.now()
+      pages.push(new URLSearchParams(path.split('?')[1]))
       return faults[n] ?? 'none'
     }
     const retryAfter = new Date(Date.now() + 3_000).toUTCString()
@@ -74,6 +76,16 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
     const wanted = rows.map(({ transactionId, amount }) => `${transactionId} ${amount}\n`)
     t.equal(printed, wanted.join(''))
     t.same(proxy.counts, { none: 3, cut: 1, unavailable: 1 })
+    t.same(
+      pages.map((query) => query.get('page')),
+      ['0', '1', '1', '2', '2'],
+    )
+    const { headers } = await service.get(caller.connection.portfolio, { token: caller.token })
+    const version = headers.get('data-version')
+    t.same(
+      pages.map((query) => query.get('version')),
+      [null, version, version, version, version],
+    )
     t.ok(Number(times[4]) >= Date.parse(retryAfter), 'no retry before the time of Retry-After')
   })
 

@@ -148,13 +148,13 @@ t.test('503 and a client that is gone: both spans are marked as failed', async (
   t.same(errorOf(read), ['Unavailable', 2])
 
   await sql`create or replace function fail() returns boolean language plpgsql as $$ begin
-    perform pg_sleep(1); return true; end $$`.execute(service.db)
+    perform pg_sleep(3); return true; end $$`.execute(service.db)
   const traceId = 'd'.repeat(32)
   const headers = {
     authorization: `Bearer ${token}`,
     traceparent: `00-${traceId}-b7ad6b7169203331-01`,
   }
-  const signal = AbortSignal.timeout(200)
+  const signal = AbortSignal.timeout(1_000)
   await t.rejects(fetch(service.url + connection.orders, { headers, signal }))
   const [aborted] = (await collector.trace(traceId, 2)).filter(({ kind }) => kind === 2)
   t.same(errorOf(aborted), ['aborted', 2])
