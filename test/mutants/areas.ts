@@ -7,6 +7,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     /^src\/operator\/loading\/(refresh|staging)/,
     ['test/operator/refresh.test.ts'],
     ['test/operator/{refresh-model,writing}.test.ts', 'test/import/*.test.ts'],
+    ['test/faults/replicas/refresh-promotion.test.ts'],
   ],
   [
     /^src\/operator\/loading\//,
@@ -50,8 +51,11 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^src\/http\/(authentication|identity|jwks)/,
     ['test/security/{authentication,identity-provider}.test.ts'],
-    ['test/security/{signing-keys,token-rotation}.test.ts', 'test/http/order-of-checks.test.ts'],
-    ['test/faults/overload/attacks.test.ts'],
+    [
+      'test/security/{signing-keys,token-rotation}.test.ts',
+      'test/http/{order-of-checks,request-limit}.test.ts',
+    ],
+    ['test/faults/overload/{attacks,fair-shares}.test.ts', 'test/telemetry/metrics.test.ts'],
   ],
   [
     /^src\/http\//,

@@ -87,6 +87,14 @@ export const equivalent: Record<string, Record<string, string>> = {
     ".where(sql<boolean>`skipped < row_count`) .orderBy(sql.ref(period), 'desc') -> .where(sql<boolean>`skipped < row_count`)":
       'PostgreSQL returns the rows of the window function in this order. SQL does not guarantee it.',
   },
+  'src/postgres/connections.ts': {
+    "const [url = ''] = this.#urls -> const [url = 'x'] = this.#urls":
+      'The settings have at least one URL. Only the type needs the default.',
+  },
+  'src/postgres/server.ts': {
+    '#streak = { failures: 0, first: 0, last: 0 } -> #streak = { failures: 0, first: 1, last: 0 }':
+      'The first failure of a streak sets it.',
+  },
   'migrations/0005-versions.ts': {
     'ordinal := ordinal + 1; -> ordinal := ordinal - 1;':
       'Removals of a statement then have descending numbers of the same range. Their order has no meaning.',

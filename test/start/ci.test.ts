@@ -47,5 +47,6 @@ t.test('docker-compose.yml: the service has time to stop, and limits', (t) => {
   t.ok(service.pids_limit >= 50 && service.pids_limit <= 200)
   for (const { read_only, cap_drop } of [service, proxy])
     t.same([read_only, cap_drop], [true, ['ALL']])
+  for (const { restart } of [service, proxy, postgres]) t.equal(restart, 'unless-stopped')
   t.end()
 })

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import t from 'tap'
+import { parse } from 'yaml'
 import { startIssuer } from '../support/issuer.ts'
 import { metricsUrl } from '../support/metrics.ts'
 import { addCaller } from '../support/rows.ts'
@@ -55,6 +56,12 @@ function metricsIn(query: string): string[] {
   return (bare.match(/[a-zA-Z_][a-zA-Z0-9_]*/g) ?? []).filter((name) => !words.test(name))
 }
 
+interface Rule {
+  alert: string
+  labels: { severity?: string }
+  annotations: { summary?: string; runbook?: string }
+}
+
 t.test('runbook: one section for each alert', async (t) => {
   const rules = read('observability/alerts.yml')
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map((match) => String(match[1]))
@@ -66,6 +73,12 @@ t.test('runbook: one section for each alert', async (t) => {
       read('observability/alerts.test.yml').includes(`alertname="${name}"`),
       'the alert has a test',
     )
+  }
+  const groups: { rules: Rule[] }[] = parse(rules).groups
+  for (const { alert, labels, annotations } of groups.flatMap(({ rules }) => rules)) {
+    t.match(labels.severity, /^(critical|warning)$/, alert)
+    t.match(annotations.summary, /\w .*[.]$/, alert)
+    t.equal(annotations.runbook, `docs/runbook.md#${alert.toLowerCase()}`)
   }
   for (const [, anchor] of read('docs/runbook.md').matchAll(/\]\(#(\w+)\)/g)) {
     t.ok(
