@@ -152,7 +152,8 @@ t.test('Import in a terminal: the share of the files that is read', async (t) =>
   const drawn = output.matchAll(/\rReading (=*)(-*) (\d+) %, (\d+) rows?, \d+ s/g)
   const shares = Array.from(drawn, ([, done = '', left = '', percent, rows]) => {
     t.equal(done.length + left.length, 40)
-    t.equal(done.length, Math.floor(Number(percent) * 0.4), `${percent} %`)
+    // The percentage is rounded down, so the bar may have one more.
+    t.ok([0, 1].includes(done.length - Math.floor(Number(percent) * 0.4)), `${percent} %`)
     t.ok(Math.abs(Number(rows) / 200_000 - Number(percent) / 100) < 0.1, `${rows} rows`)
     return Number(percent)
   })
