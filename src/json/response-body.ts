@@ -101,12 +101,11 @@ const fresh = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))
 
 function ring(block: Buffer): Allocate {
   let start = 0
-  let inRing = false
   return (atLeast, before) => {
-    if (inRing) start += before
+    // A chunk outside of the ring counts, too: as many bytes are then between two uses of a place.
+    start += before
     if (start + CHUNK > block.length) start = 0
-    inRing = atLeast <= CHUNK
-    return inRing ? block.subarray(start, start + CHUNK) : Buffer.allocUnsafe(atLeast)
+    return atLeast <= CHUNK ? block.subarray(start, start + CHUNK) : Buffer.allocUnsafe(atLeast)
   }
 }
 
