@@ -1,5 +1,5 @@
--- The schema after all migrations, as the catalog of PostgreSQL has it. It is to be read: the files of
--- migrations/ create it.
+-- The schema after all migrations, as the catalog of PostgreSQL has it. This file is documentation: the files of
+-- migrations/ create the schema.
 
 create domain account_transaction_type as text CHECK ((VALUE = ANY (ARRAY['COUPON'::text, 'DEPOSIT'::text, 'DIVIDENDS'::text, 'DIVIDEND_RETENTION'::text, 'DIVIDEND_RETENTION_REFUND'::text, 'FEES'::text, 'FEES_REFUND'::text, 'FOREX_DEPOSIT'::text, 'FOREX_WITHDRAWAL'::text, 'GIFT'::text, 'INTEREST'::text, 'INTEREST_CHARGE'::text, 'RETURN_ON_CAPITAL'::text, 'TAXES'::text, 'TAX_REFUND'::text, 'WITHDRAWAL'::text, 'UNKNOWN'::text])));
 

@@ -199,7 +199,8 @@ t.test('429: after the first one, the service reads no rows', async (t) => {
   for (const line of logged) t.match(line, appId, 'the log names the app')
 })
 
-t.test('200: a client id whose former app has used up its quota', async (t) => {
+/** An app with the client id of a token, and requests with it for a connection of the next app. */
+async function startMove(t: Test) {
   const issuer = await startIssuer(t)
   await issuer.addKey('first')
   const service = await start(t, issuer.environment)
@@ -209,13 +210,23 @@ t.test('200: a client id whose former app has used up its quota', async (t) => {
   ]
   const connection = await addConnection(service.db, next)
   const token = await issuer.sign()
-  const ask = () => service.get(connection.orders, { token })
-  for (let i = 0; i < QUOTA; i += 1) t.equal((await ask()).status, 404)
-  t.equal((await ask()).status, 429)
   const setClientId = (id: string, client_id: string | null) =>
     service.db.updateTable('app').set({ client_id }).where('id', '=', id).execute()
-  await setClientId(former, null)
-  await setClientId(next, 'client')
+  return {
+    ask: () => service.get(connection.orders, { token }),
+    /** Moves the client id to the next app. */
+    move: async () => {
+      await setClientId(former, null)
+      await setClientId(next, 'client')
+    },
+  }
+}
+
+t.test('200: a client id whose former app has used up its quota', async (t) => {
+  const { ask, move } = await startMove(t)
+  for (let i = 0; i < QUOTA; i += 1) t.equal((await ask()).status, 404)
+  t.equal((await ask()).status, 429)
+  await move()
   t.equal((await ask()).status, 429, 'confirmed in the last two seconds')
   advanceClock(t, 2_100)
   const response = await ask()
@@ -223,29 +234,15 @@ t.test('200: a client id whose former app has used up its quota', async (t) => {
   t.equal(rest(response), QUOTA - 1)
 })
 
-t.test(
-  '200: a client id that has moved counts for its new app from the second request on',
-  async (t) => {
-    const issuer = await startIssuer(t)
-    await issuer.addKey('first')
-    const service = await start(t, issuer.environment)
-    const [former, next] = [
-      await addApp(service.db, { client_id: 'client' }),
-      await addApp(service.db),
-    ]
-    const connection = await addConnection(service.db, next)
-    const token = await issuer.sign()
-    const ask = () => service.get(connection.orders, { token })
-    for (let i = 1; i < QUOTA; i += 1) t.equal((await ask()).status, 404)
-    const apps = service.db.updateTable('app')
-    await apps.set({ client_id: null }).where('id', '=', former).execute()
-    await apps.set({ client_id: 'client' }).where('id', '=', next).execute()
-    t.equal((await ask()).status, 200, 'the last request of the quota of the former app')
-    const second = await ask()
-    t.equal(second.status, 200)
-    t.equal(rest(second), QUOTA - 1)
-  },
-)
+t.test('200: a moved client id counts for its new app from the second request on', async (t) => {
+  const { ask, move } = await startMove(t)
+  for (let i = 1; i < QUOTA; i += 1) t.equal((await ask()).status, 404)
+  await move()
+  t.equal((await ask()).status, 200, 'the last request of the quota of the former app')
+  const second = await ask()
+  t.equal(second.status, 200)
+  t.equal(rest(second), QUOTA - 1)
+})
 
 t.test('windows: those of the last 10,000 apps are kept', async (t) => {
   const windows = new RequestWindows()

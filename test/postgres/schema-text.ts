@@ -6,7 +6,7 @@ export const SCHEMA_FILE = 'docs/schema.sql'
 /** Objects of the schema, each as `kind`, `name` and the text of a statement that would create it. */
 const OBJECTS = sql`
   with own as (
-    select c.oid, c.relname as name, c.relkind, c.reloptions, c.relispartition, c.relrowsecurity, c.relacl
+    select c.oid, c.relname as name, c.reloptions, c.relispartition, c.relrowsecurity, c.relacl
     from pg_class c
     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relname like 'kysely%'
   ), columns as (
@@ -42,8 +42,9 @@ const OBJECTS = sql`
       ' with (' || array_to_string(reloptions, ', ') || ')')
   from own join columns on attrelid = own.oid where not relispartition
   union all
-  select case contype when 'f' then 4 else 3 end, name || ' ' || conname, format('alter table %s add constraint %s %s', name, conname,
-    pg_get_constraintdef(c.oid))
+  -- A foreign key refers to a primary key, which must exist.
+  select case contype when 'f' then 4 else 3 end, name || ' ' || conname,
+    format('alter table %s add constraint %s %s', name, conname, pg_get_constraintdef(c.oid))
   from own join pg_constraint c on conrelid = own.oid
   where not relispartition and contype <> 'n' and not conname like '%\\_not\\_null'
   union all
@@ -74,8 +75,8 @@ const OBJECTS = sql`
   where grantee = 0 or rolname like 'investment%'
   ) o order by kind, name collate "C"`
 
-const HEADING = `-- The schema after all migrations, as the catalog of PostgreSQL has it. It is to be read: the files of
--- migrations/ create it.
+const HEADING = `-- The schema after all migrations, as the catalog of PostgreSQL has it. This file is documentation: the files of
+-- migrations/ create the schema.
 `
 
 /** Text of the schema: each object as a statement. */

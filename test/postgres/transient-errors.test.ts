@@ -17,7 +17,7 @@ async function failWith(state: string) {
   await sql`alter policy fails on assets_transfer_order using (fail())`.execute(db)
 }
 
-t.test('state of the server: 503, and the next request may succeed', async (t) => {
+t.test('state of the server: 503 with Retry-After', async (t) => {
   const states = ['08006', '53200', '57014', '58030', '55P03', '40001', '40P01']
   // Objects that a migration creates, and their rights.
   const behind = ['42P01', '42703', '42704', '42883', '42501', '3F000']
