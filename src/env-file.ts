@@ -10,10 +10,7 @@ const ENV_FILE = '.env'
 /** A line that node:util parses, after a value in quotes has been removed. */
 const ENV_LINE = /^\s*(#.*|(export\s+)?[A-Za-z_][\w.-]*\s*=.*)?$/
 
-/**
- * Sets the variables of the file .env that the environment does not have.
- * @throws ConfigurationError, without text of the file, because this may be a secret
- */
+/** Sets the variables of .env that are not set. @throws ConfigurationError without its text, which may be secret */
 export function readEnvFile(environment: NodeJS.ProcessEnv): void {
   if (!existsSync(ENV_FILE)) return
   const text = readText(ENV_FILE, ENV_FILE)
@@ -71,10 +68,7 @@ function readText(path: string, subject: string): string {
   }
 }
 
-/**
- * Handles a failed import of tools/embedded-postgres, which the production image does not contain.
- * @throws ConfigurationError if it is not installed, else the given error
- */
+/** Handles a failed import of the embedded database. @throws ConfigurationError if it is not installed */
 export function withoutEmbedded(error: NodeJS.ErrnoException): never {
   if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
   throw new ConfigurationError(

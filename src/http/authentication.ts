@@ -50,7 +50,6 @@ export class Authentication {
     )
   }
 
-  /** Authenticates each request of a scope. */
   readonly plugin = fp(async (app: FastifyInstance) => {
     app.addHook('onRequest', (request, _reply, done) => {
       const authenticating = this.#authenticate(request)

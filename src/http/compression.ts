@@ -22,10 +22,7 @@ export const compression = fp(async (app: FastifyInstance) => {
   })
 })
 
-/**
- * Compresses each large response that is a buffer in one call. @fastify/compress makes a stream of it, whose
- * chunks cost more CPU than the compression itself.
- */
+/** Compresses a large buffer in one call. The stream of @fastify/compress costs more CPU than the compression. */
 export const bufferCompression = fp(async (app: FastifyInstance) => {
   app.addHook<unknown>('onSend', async (request, reply, payload) => {
     if (!Buffer.isBuffer(payload) || payload.length <= MAX_SYNC_BYTES) return payload

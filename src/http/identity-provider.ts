@@ -20,7 +20,6 @@ import { type SigningKeysOptions, signingKeys } from './jwks.ts'
  */
 export type IdentityProvider = (token: string, context: ReadContext) => Promise<string>
 
-/** Creates the identity provider of the settings. Undefined if they name none. */
 export function configuredProvider(
   config: Config,
   { log, metrics }: { log: SigningKeysOptions['log']; metrics: Registry | undefined },

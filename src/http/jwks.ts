@@ -35,9 +35,8 @@ const HANDLED = [
 ]
 
 /**
- * Fetches the public keys of an identity provider on first use. If the provider is unreachable, the
- * known keys remain in use. Concurrent requests share one fetch, and made-up key ids cause at most one
- * per cooldown.
+ * Fetches the public keys of an identity provider on first use. If the provider is unreachable, the known keys remain
+ * in use. Concurrent requests share one fetch, and made-up key ids cause at most one per cooldown.
  */
 export function signingKeys(options: SigningKeysOptions) {
   const { url, log, cooldownMs = 10_000, retryMs = 1_000, timeoutMs = 3_000 } = options

@@ -8,10 +8,7 @@ type SendFile = (request: FastifyRequest, reply: FastifyReply) => Promise<Fastif
 
 type Content = string | Buffer
 
-/**
- * Serves a file from memory, so that a request needs no file descriptor. The first request reads and
- * compresses it. @fastify/compress would compress it for each one.
- */
+/** Serves a file from memory: a request needs no file descriptor. The first one reads and compresses it. */
 export function memoryFile(type: string, read: () => Content | Promise<Content>): SendFile {
   let prepared: ReturnType<typeof prepare> | undefined
   return async (request, reply) => {

@@ -24,10 +24,7 @@ export function wrongMethod(): HttpError {
   return new HttpError('method_not_allowed', undefined, { allow: ALLOWED.join(', ') })
 }
 
-/**
- * Removes the Content-Length of 0 that Fastify sends with 304 for HEAD. A cache would discard its
- * response, which has another length (RFC 9110, section 8.6).
- */
+/** Removes Fastify's Content-Length of 0 from a 304 for HEAD: caches would drop the response (RFC 9110, 8.6). */
 export const headRequests = fp(async (app: FastifyInstance) => {
   app.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD') return

@@ -11,10 +11,7 @@ const CONNECT_TIMEOUT_MS = 1_000
 /** Maximum wait for a response of Redis, in ms. Then requests pass without being counted. */
 const RESPONSE_TIMEOUT_MS = 500
 
-/**
- * Connects to the Redis that counts for all instances, and reconnects automatically. While Redis is down,
- * commands fail at once; none is queued or sent twice.
- */
+/** Connects to the Redis that counts for all instances. While it is down, commands fail at once: none is queued. */
 async function connectRedis(url: string, config: QuotaConfig): Promise<Redis> {
   // Only a service with Redis loads its client: 84 ms of processor time and 7 MB.
   const { Redis } = await import('ioredis')
@@ -87,10 +84,7 @@ function storeOf(count: (app: string) => Count | Promise<Count>): FastifyRateLim
   }
 }
 
-/**
- * Counts the requests of `context.appId` in windows that begin with the first one.
- * @returns a function that resolves with undefined while Redis is unavailable
- */
+/** Returns a function that counts requests of an app in windows. It resolves with undefined while Redis is down. */
 async function openCounter(app: FastifyInstance, config: QuotaConfig) {
   const { RATE_LIMIT_PER_MINUTE: perMinute, REDIS_URL: redisUrl } = config
   const redis = redisUrl === undefined ? undefined : await connectRedis(redisUrl, config)
@@ -139,10 +133,7 @@ function uncountedRequests(registry: Registry): Counter {
 
 /** Limit on the requests of each app per minute (contract 19). */
 export interface Quota {
-  /**
-   * Counts a request of the app `context.appId`, and sets the headers with the rest of its quota.
-   * @throws HttpError 429 if no request was left
-   */
+  /** Counts a request of `context.appId`, and sets the headers of its quota. @throws HttpError 429 if none is left */
   charge(reply: FastifyReply): Promise<void>
 }
 

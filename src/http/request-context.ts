@@ -63,10 +63,7 @@ export class RequestContext extends ReadContext {
     if (!this.#entered) throw tooManyRequests()
   }
 
-  /**
-   * Waits for the turn of a rejection, without a share of the requests in flight.
-   * @returns false if too many wait: see Rejections
-   */
+  /** Waits for the turn of a rejection, outside of the request limit. @returns false if too many wait */
   waitToReject(ip: string): Promise<boolean> {
     const { requests, rejections, nobody } = this.limits
     if (this.#entered) requests.leave(this.tenant)
@@ -90,10 +87,7 @@ export class RequestContext extends ReadContext {
   }
 }
 
-/**
- * Makes the context of each request, rejects malformed ones, and reports the end of each. Fastify's onResponse
- * hook does not run after a disconnect.
- */
+/** Makes the context of each request and reports its end. Fastify's onResponse does not run after a disconnect. */
 export const requestContext = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
   const listeners: ((end: RequestEnd) => void)[] = []
   app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => listeners.push(listener))

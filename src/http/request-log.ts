@@ -12,10 +12,7 @@ import { type Config, readAppNames } from '../config.ts'
 /** Time between two lines of repeated rejections of an app or a client address, in ms. */
 const SAMPLE_MS = 1_000
 
-/**
- * Logs one line per request, without the path, which contains the connection token (contract 21). Of repeated
- * rejections, it logs one a second: see Rejections.
- */
+/** Logs a line per request, without the path: it has the token (contract 21). Samples repeated rejections. */
 export const accessLog = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
   const nameOf = config.APP_NAMES === undefined ? undefined : appNames(config)
   app.onRequestEnd(({ request, reply, aborted, bytes }) => {
@@ -67,10 +64,7 @@ export function appNames(config: Config): (appId: string) => string | undefined 
 
 export type LoggerOptions = Exclude<NonNullable<FastifyServerOptions['logger']>, boolean>
 
-/**
- * Removes secrets from all log lines. Fastify's own serializers log the path of a request. They also
- * log every property of an error, such as the claims of a token.
- */
+/** Removes secrets from log lines: Fastify logs the path of a request, and all properties of an error. */
 export const redactedLogger = (options: LoggerOptions): LoggerOptions => ({
   ...options,
   serializers,

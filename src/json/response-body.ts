@@ -44,10 +44,7 @@ export function jsonArray(
   return whole
 }
 
-/**
- * Streams the rows of several reads, after `opening`. The next rows are read when the client has received
- * most of the rows before, so memory holds the rows of one read.
- */
+/** Streams the rows of several reads after `opening`. Reads the next rows when most of the last ones are sent. */
 export function rowStream(
   reads: AsyncIterable<RawRows>,
   writer: RowWriter,

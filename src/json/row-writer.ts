@@ -32,9 +32,8 @@ export interface RowWriter {
 const MAX_TEMPLATES = 1_000
 
 /**
- * Compiles the writer of an item from its response schema. The digits of decimals are the bytes from
- * PostgreSQL (contract 11). Copying is most of the cost, so constant parts around nulls are merged, and
- * bytes are copied as words.
+ * Compiles the writer of an item from its response schema. The digits of decimals are the bytes from PostgreSQL
+ * (contract 11). Copying is most of the cost, so constant parts around nulls are merged, and bytes are copied as words.
  * @param skipped columns of the row before those of the item
  */
 export function compileRowWriter(

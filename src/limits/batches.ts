@@ -6,10 +6,7 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
   item: Item
 }
 
-/**
- * Runs the waiting items in batches, one batch at a time. Groups take turns, so a group with many items does
- * not delay the others.
- */
+/** Runs waiting items in batches, one at a time. Groups take turns, so a large group does not delay the others. */
 export class FairBatches<Item, Result> {
   readonly #run: (items: Item[]) => Promise<Result>
   readonly #groups = new Map<unknown, Map<string, Waiting<Item, Result>>>()

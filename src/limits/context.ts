@@ -32,10 +32,7 @@ export class Limits {
 
 /** Facts of one request that reads. The first hook makes it, and all layers receive it. */
 export class ReadContext {
-  /**
-   * Start of the request, on performance.now()'s clock. All its reads share one deadline. An export sets it
-   * anew for each block of rows.
-   */
+  /** Start, on performance.now()'s clock. All reads share one deadline. An export sets it anew for each block. */
   startedAt = performance.now()
   tenant: Tenant
   appId: string | undefined

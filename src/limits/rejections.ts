@@ -11,10 +11,7 @@ const MAX_WAIT_MS = 5_000
 /** Each holds a connection and the objects of its request: about 15 KB. */
 const MAX_WAITING = 2_000
 
-/**
- * Delays repeated rejections. Otherwise, a client that repeats each request at once has most of the event loop,
- * because a rejection takes only 0.3 ms.
- */
+/** Delays repeated rejections. A client could otherwise keep the event loop busy: a rejection takes only 0.3 ms. */
 export class Rejections {
   waiting = 0
   #nextAt = 0

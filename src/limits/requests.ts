@@ -17,10 +17,9 @@ export class Tenant {
 }
 
 /**
- * Returns true if a tenant may take more of a limited resource. A third of what it then has must stay
- * free, so a new tenant always finds room (dynamic thresholds of Choudhury and Hahne, 1998). One tenant has
- * at most three quarters; two have at most three sevenths each. A tenant that has nothing may take all that
- * is free.
+ * Returns true if a tenant may take more of a limited resource. A third of what it then has must stay free, so a new
+ * tenant always finds room (dynamic thresholds of Choudhury and Hahne, 1998). One tenant has at most three quarters;
+ * two have at most three sevenths each. A tenant that has nothing may take all that is free.
  * @param has what the tenant has now
  * @param free what no tenant has now
  */

@@ -7,9 +7,8 @@ const LARGEST_POOLED = 4_194_304
 const MOST_IDLE = 33_554_432
 
 /**
- * Large buffers for reuse. Allocation and garbage collection of new memory took more than half of the
- * time of a full page (docs/experiments.md). The pool is a stack: the last returned buffer is probably
- * still in the processor's cache.
+ * Large buffers for reuse. Allocation and garbage collection of new memory took more than half of the time of a full
+ * page (docs/experiments.md). The pool is a stack: the last returned buffer is probably still in the processor's cache.
  */
 class BufferPool {
   readonly #idle: Buffer[] = []

@@ -3,10 +3,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { CALL, type Io, type Run } from './command.ts'
 import { printable, toJson } from './output.ts'
 
-/**
- * Runs a command line.
- * @returns the exit code: 0 done, 1 failed, 2 wrong arguments, 130 SIGINT, 143 SIGTERM
- */
+/** Runs a command line. @returns the exit code: 0 done, 1 failed, 2 wrong arguments, 130 SIGINT, 143 SIGTERM */
 export async function operate(argv: string[], io: Io): Promise<number> {
   const isJson = argv.includes('--json')
   let exitCode = 0

@@ -2,7 +2,6 @@ import { InvalidArgumentError } from 'commander'
 import type { OperatorConfig } from '../config.ts'
 import type { OperatorDatabase } from './database.ts'
 
-/** Environment and output of a call. */
 export interface Io {
   /** The CLI reads `operatorSettings`, SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
   environment: NodeJS.ProcessEnv
@@ -17,7 +16,6 @@ export interface Io {
   withEmbedded<T>(dataDir: string, use: (url: string) => Promise<T>): Promise<T>
 }
 
-/** Result of a command, for standard output. */
 export interface Report {
   /** Undefined: the command has written its results itself. */
   text?: string
@@ -34,9 +32,7 @@ export type Run = (
     notice: (sentence: string) => void,
     config: OperatorConfig,
   ) => Promise<Report>,
-  /**
-   * `anySchema`: accepts a database with missing migrations. `sessions`: see withDatabase().
-   */
+  /** `anySchema`: accepts a database with missing migrations. `sessions`: see withDatabase(). */
   options?: { anySchema?: boolean; sessions?: number },
 ) => Promise<void>
 
@@ -66,7 +62,6 @@ export function secondsOf(duration: string): number {
   return Number(count) * (SECONDS[unit] ?? Number.NaN)
 }
 
-/** Returns a parser of whole numbers in a range. */
 export function wholeNumber(minimum: number, maximum: number) {
   return (value: string): number => {
     const number = /^[0-9]+$/.test(value) ? Number(value) : Number.NaN

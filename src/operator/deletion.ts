@@ -33,7 +33,6 @@ export function describeRows(rows: DeletedRows): string {
   return `${portfolio}, ${account} and ${pluralize(rows.transferOrders, 'transfer order')}`
 }
 
-/** Number of connections that one transaction deletes. */
 export const DELETED_AT_ONCE = 500
 
 /** Deletes those of the connections that exist, with their rows and row counts, in one transaction. */
@@ -56,7 +55,6 @@ export async function deleteConnections(db: Kysely<Tables>, ids: string[]) {
   })
 }
 
-/** Adds the counts of a deletion to a total. */
 export function addCounts<Counts extends object>(total: Counts, more: Counts): Counts {
   const pairs = Object.entries(total).map(([name, count]) => [
     name,

@@ -8,10 +8,7 @@ export class UsageError extends OperatorError {
   override name = 'UsageError'
 }
 
-/**
- * True if a statement violated the constraint of this name. Citus names it only in the message, with
- * the number of the shard.
- */
+/** True if a statement violated this constraint. Citus names it only in the message, with a shard's number. */
 export function isViolation(error: unknown, constraint: string): boolean {
   if (!(error instanceof pg.DatabaseError)) return false
   return new RegExp(`\\b${constraint}(_\\d+)?\\b`).test(error.constraint ?? error.message)
@@ -66,7 +63,6 @@ function explainSqlState({ code = '', message }: pg.DatabaseError): string | und
   return sentence?.endsWith('.') === false ? `${sentence} (${message}).` : sentence
 }
 
-/** A problem in the input of an import. */
 export interface InputProblem {
   file: string
   /** Starts at 1 in each file. */
@@ -97,10 +93,7 @@ export class ImportRejected extends OperatorError {
   }
 }
 
-/**
- * Returns the exit code, the sentence and the JSON of a command that failed.
- * @param call call of the command, for its help
- */
+/** Returns the exit code, the sentence and the JSON of a failed command. @param call its call, for its help */
 export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal, call: string) {
   if (signal.aborted) {
     const sentence = 'Interrupted; unfinished changes are rolled back.'
@@ -122,7 +115,6 @@ function failed(exitCode: number, sentence: string) {
   return { exitCode, sentence, json: { error: sentence } }
 }
 
-/** Turns a message of Commander into a sentence. */
 function usageSentence(message: string): string {
   const text = message.replace(/^error: /, '').replaceAll(/\s+/g, ' ')
   return text.charAt(0).toUpperCase() + text.slice(1).replace(/([^.?)])$/, '$1.')

@@ -145,12 +145,11 @@ const LOCK_TIMEOUT_MS = 500
 const PAUSE_MS = 1_000
 
 /**
- * Runs the missing migrations in order. All statements queue behind one that waits for a lock. A
- * migration therefore stops waiting soon, lets them pass, and tries again later.
+ * Runs the missing migrations in order. All statements queue behind one that waits for a lock. A migration therefore
+ * stops waiting soon, lets them pass, and tries again later.
  * @param onNotice receives a sentence for each new attempt
  * @returns the names of the migrations that ran
- * @throws OperatorError with a statement for an administrator, if the operator's role lacks the
- *   privilege
+ * @throws OperatorError with a statement for an administrator, if the operator's role lacks the privilege
  */
 export async function migrate(
   db: Kysely<Tables>,

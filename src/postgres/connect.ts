@@ -12,17 +12,11 @@ export interface ConnectOptions {
   standby?: boolean
   waitMs: number
   statementTimeoutMs: number
-  /**
-   * True behind PgBouncer in transaction mode. PgBouncer rejects startup options, so the settings of
-   * the role apply (`operator migrate` sets them).
-   */
+  /** True behind PgBouncer in transaction mode. It rejects startup options: the role has the settings (`migrate`). */
   pooler: boolean
   /** False on Citus: statements are planned for each connection. True by default. */
   genericPlans?: boolean
-  /**
-   * Returns the URL with the newest user and password.
-   * @param rejected true if PostgreSQL has rejected the last one
-   */
+  /** Returns the URL with the newest user and password. @param rejected true if PostgreSQL has rejected the last one */
   newestUrl?: (url: string, rejected: boolean) => string
 }
 
@@ -49,10 +43,7 @@ export function clientConfig(options: ConnectOptions): pg.ClientConfig {
   }
 }
 
-/**
- * Opens a connection. After a rejected password, tries again with a newer one.
- * @throws ServerIsStandby if the options do not allow a standby
- */
+/** Opens a connection. Repeats a rejected login with a newer password. @throws ServerIsStandby unless allowed */
 export async function connect(
   options: ConnectOptions,
   stream = createSockets(),

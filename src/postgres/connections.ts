@@ -55,10 +55,7 @@ const STALLED_MS = 250
 const CHECK_MS = 100
 /** Time after a refused connection before the next attempt, while others are open, in ms. */
 const REOPEN_MS = 1_000
-/**
- * Idle time after which a connection is closed, in ms. A new connection has to plan each statement, so
- * the first requests after a pause cost several times as much.
- */
+/** Idle time before a connection is closed, in ms. A new one plans each statement, which slows the first requests. */
 const IDLE_MS = 600_000
 /** Interval of the searches for a newer primary, if the URL names several hosts, in ms. */
 const COMPARE_EVERY_MS = 5_000

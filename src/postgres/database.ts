@@ -4,10 +4,7 @@ import { allowsStandby, sameDatabase, serverUrls } from './server-urls.ts'
 
 /** Databases of the service: a primary, and replicas if the settings name any. */
 export interface Database extends Pick<PostgresServer, 'read' | 'probe' | 'renew' | 'close'> {
-  /**
-   * Returns a replica for a connection, by the hash of its token. Undefined if no replica is usable. Absent
-   * without DATABASE_REPLICA_URL.
-   */
+  /** Chooses a usable replica by the hash of a connection token. Absent without DATABASE_REPLICA_URL. */
   replica?: ((key: Buffer) => Replica | undefined) | undefined
   state(): DatabaseState
   onReplicaChange(listener: (replica: ReplicaState) => void): void
@@ -29,10 +26,7 @@ export interface DatabaseOptions
   /** Replicas to read from: URLs separated by commas, each with one or more hosts. */
   replicaUrl?: string | undefined
   replicaMaxLagMs: number
-  /**
-   * Returns both lists with the newest users and passwords.
-   * @param rejected true if PostgreSQL has rejected the last ones
-   */
+  /** Returns both lists with the newest users and passwords. @param rejected true after a rejected login */
   newestUrls?: (rejected: boolean) => Pick<DatabaseOptions, 'url' | 'replicaUrl'>
 }
 

@@ -46,10 +46,7 @@ export function isLoginRejected(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code?.startsWith('28') === true
 }
 
-/**
- * True if the connection is unusable. After a severity above ERROR, the server closes the connection.
- * pg reports a broken socket as a plain Error.
- */
+/** True if the connection is unusable: PostgreSQL closes it above severity ERROR. A broken socket is a plain Error. */
 export function isBroken(error: unknown): boolean {
   if (error instanceof Unavailable) return false
   if (error instanceof pg.DatabaseError) return error.severity !== 'ERROR'
@@ -65,24 +62,19 @@ export function isReset(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
 }
 
-/**
- * True if PgBouncer cancelled the query after query_wait_timeout: no server connection became free.
- * PgBouncer closes only the connection that reports this error.
- */
+/** True if query_wait_timeout of PgBouncer cancelled the query. PgBouncer closes only this connection. */
 export function isPoolerTimeout(error: unknown): boolean {
   if (error instanceof Unavailable) return isPoolerTimeout(error.cause)
   if (!(error instanceof pg.DatabaseError)) return false
   return error.code === '08P01' && error.message === 'query_wait_timeout'
 }
 
-/** True if there was no connection because the server is a standby. */
 export function isStandby(error: unknown): boolean {
   return (
     error instanceof ServerIsStandby || (error instanceof ServerFailed && isStandby(error.cause))
   )
 }
 
-/** True if a table was locked for longer than lock_timeout. */
 export function isLocked(error: unknown): boolean {
   if (error instanceof Unavailable) return isLocked(error.cause)
   return error instanceof pg.DatabaseError && error.code === '55P03'
@@ -112,10 +104,7 @@ export function isLostPlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)$/.test(error.code ?? '')
 }
 
-/**
- * True if another connection or server may respond to the statement. After a pooler timeout, a second
- * attempt would only add to the queue of the pooler.
- */
+/** True if another connection or server may respond. After a pooler timeout, a retry would only queue again. */
 export function isConnectionFailure(error: unknown): boolean {
   return !isPoolerTimeout(error) && (isBroken(error) || isStandbyConflict(error))
 }

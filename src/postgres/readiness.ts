@@ -23,9 +23,8 @@ const FRESH_MS = 250
 type Probe = Exclude<Readiness, 'overwhelmed'> | 'late'
 
 /**
- * Returns a function that finds the readiness in less than a second, even if the database hangs.
- * Concurrent callers share one probe. The next call does not wait for a late probe, because its
- * connection may be dead.
+ * Returns a function that finds the readiness in less than a second, even if the database hangs. Concurrent callers
+ * share one probe. The next call does not wait for a late probe, because its connection may be dead.
  */
 export function readinessOf(db: Database): () => Promise<Readiness> {
   let last: Promise<Probe> | undefined

@@ -111,10 +111,7 @@ export function watchReplicas(primary: PostgresServer, all: Replica[], everyMs: 
   }
   if (all.length > 0) void check()
   return {
-    /**
-     * Chooses a usable replica by a SHA-256. A key keeps its replica while that is usable, so each
-     * replica caches a different share of the data.
-     */
+    /** Chooses a usable replica by a SHA-256. A key keeps its replica, so replicas cache different shares. */
     nearest: (key: Buffer) => {
       let best: Replica | undefined
       let highest = -1

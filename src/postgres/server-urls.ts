@@ -2,10 +2,7 @@ import pg from 'pg'
 
 const SEVERAL_HOSTS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]+)(.*)$/
 
-/**
- * Splits a list of URLs into one per host. Each may name several hosts in the notation of libpq:
- * `postgres://user@one:5432,two:5433/database`.
- */
+/** Splits a list of URLs into one per host. libpq's notation allows several: `postgres://user@one:5432,two:5433/db`. */
 export function serverUrls(list: string): string[] {
   if (list === '') return []
   return list.split(/,(?=postgres(?:ql)?:\/\/)/).flatMap((url) => {
@@ -38,10 +35,7 @@ const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list
 /** True if a URL allows a standby. libpq allows one by default, the service does not. */
 export const allowsStandby = (list: string): boolean => targetOf(list) === 'any'
 
-/**
- * Explains why a list of URLs cannot be used, in words that follow the name of the setting.
- * @param targets accepted values of `target_session_attrs`; undefined: any
- */
+/** Returns the problem of a list of URLs, to follow a setting's name. @param targets accepted target_session_attrs */
 export function serverUrlProblem(list: string, targets?: string[]): string | undefined {
   if (!/^postgres(ql)?:\/\//.test(list)) return EXAMPLE
   for (const url of serverUrls(list)) {

@@ -118,10 +118,7 @@ const STREAK_MS = 2_000
 /** Time after which a streak of failures ends without a success, in ms. */
 const STREAK_END_MS = 5_000
 
-/**
- * Counts the statements of the last second with and without a response from the server. Requests
- * rejected before they reach the database are not counted.
- */
+/** Counts the last second's statements by their response. Requests rejected before the database are not counted. */
 class FailureRate {
   #since = performance.now()
   #succeededAt = Number.NEGATIVE_INFINITY

@@ -3,10 +3,7 @@ import type { AccountTransaction } from '../schemas/account-transaction.ts'
 import type { PortfolioTransaction } from '../schemas/portfolio-transaction.ts'
 import type { AssetsTransferOrder } from '../schemas/transfer-order.ts'
 
-/**
- * Tables after all migrations. Decimals and days are strings: floats and JavaScript Dates would change
- * them.
- */
+/** Tables after all migrations. Decimals and days are strings: floats and JavaScript Dates would change them. */
 export interface Tables {
   app: AppTable
   app_token: AppTokenTable
@@ -60,7 +57,6 @@ interface ConnectionTable {
   external_id: string | null
 }
 
-/** Earlier versions. */
 interface ConnectionVersionTable {
   connection_id: BigInteger
   data_version: BigInteger

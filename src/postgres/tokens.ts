@@ -1,8 +1,6 @@
 import { hash } from 'node:crypto'
 
-/**
- * Returns the SHA-256 of a token's UTF-8 bytes. The database stores only this hash (contract 20, 21).
- */
+/** Returns the SHA-256 of a token's UTF-8 bytes. The database stores only this hash (contract 20, 21). */
 export function tokenHash(token: string): Buffer {
   // A third of the cost of the output `buffer`, whose memory Node.js allocates outside of the pool.
   return Buffer.from(hash('sha256', token, 'binary'), 'binary')
@@ -16,7 +14,6 @@ export function connectionKey(hash: Buffer): string {
   return hash.readBigInt64BE(0).toString()
 }
 
-/** True for the text of a key, as in an id. */
 export function isConnectionKey(text: string): boolean {
   return /^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text)
 }

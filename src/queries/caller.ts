@@ -51,9 +51,8 @@ export function forEachAuthMethod<T>(make: (method: AuthMethod) => T): Record<Au
 }
 
 /**
- * Selects the calling app: one row { app_id, expired }, or none if the credentials are unknown or
- * revoked. `app_id` is the result of set_config(), so every lookup by it runs after the setting of
- * row-level security.
+ * Selects the calling app: one row { app_id, expired }, or none if the credentials are unknown or revoked. `app_id` is
+ * the result of set_config(), so every lookup by it runs after the setting of row-level security.
  */
 export function callingApp(method: AuthMethod) {
   return method === 'tokenHash' ? appOfToken : appOfClientId
@@ -112,10 +111,7 @@ export const callersStatement: Statement = {
   singleRow: true,
 }
 
-/**
- * Authenticates callers without reading data.
- * @returns the app of each known caller by its key, or ExpiredToken
- */
+/** Authenticates callers without reading data. @returns the app of each known caller by its key, or ExpiredToken */
 export async function confirmCallers(
   db: Pick<Database, 'read'>,
   callers: Caller[],

@@ -21,10 +21,8 @@ import {
 } from './read-response.ts'
 import { ROW_ID, type TransactionTable, totalOfAll } from './row-counts.ts'
 
-/** Request for the changes of one of the two transaction lists. */
 export interface ChangesRequest extends ConnectionRequest {
   since: Cursor
-  /** Maximum number of changes. */
   limit: number
 }
 

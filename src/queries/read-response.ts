@@ -52,9 +52,8 @@ export interface ResponseQuery {
 }
 
 /**
- * Compiles one statement per authentication method. One statement is one snapshot. Its first row is the
- * lookup. The other rows have nulls in the columns of the lookup, so that PostgreSQL sends it only
- * once.
+ * Compiles one statement per authentication method. One statement is one snapshot. Its first row is the lookup. The
+ * other rows have nulls in the columns of the lookup, so that PostgreSQL sends it only once.
  */
 export function responseQuery(query: {
   name: string
@@ -180,9 +179,8 @@ function expectVersion(lookup: Lookup, { version }: ConnectionRequest): void {
 }
 
 /**
- * Returns the rows of a replica if they have the data version of the primary. Revoked tokens and
- * deleted connections are therefore rejected at once. No client gets an earlier state. A lagging
- * replica only costs a second read.
+ * Returns the rows of a replica if they have the data version of the primary. Revoked tokens and deleted connections
+ * are therefore rejected at once. No client gets an earlier state. A lagging replica only costs a second read.
  * @returns undefined if the replica failed or has another version
  */
 async function readReplica(

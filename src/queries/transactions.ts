@@ -111,10 +111,7 @@ const pages = {
   'later page': laterPage,
 }
 
-/**
- * Chooses the statement of a request. A total over at most two calendar years is a sum over days. For
- * an open range, the current year only selects the faster plan.
- */
+/** A total over up to two calendar years sums days. The current year only selects the faster plan of an open range. */
 function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
   if (page > 0) return 'later page'
   if (from === undefined && to === undefined) return 'first page'
@@ -132,10 +129,7 @@ function newestFirst(table: TransactionTable) {
       ${sql.ref(`t.${ROW_ID[table]}`)} desc`
 }
 
-/**
- * Rows of one read. A request for more than 1,000 rows is large: it leaves room for small ones, and uses one
- * connection in ten.
- */
+/** Rows of one read. Above 1,000 it is large: it leaves room for small ones, and uses one connection in ten. */
 export const BLOCK_ROWS = 2_000
 /** Repetitions of a rejected read, after a second each. Clients have the same advice. */
 const REPETITIONS = 10
@@ -184,10 +178,7 @@ function transactionExport(queries: TransactionQueries, item: TObject) {
 const readBlock = (db: Database, queries: TransactionQueries, request: ListRequest) =>
   readRows(db, queries[pageFor(request)], request, pageValues(request))
 
-/**
- * Reads a block, again if the service or the database is overloaded.
- * @throws DataChanged if the data has changed since the first block
- */
+/** Reads a block, again after an overload. @throws DataChanged if the data changed since the first block */
 async function readNextBlock(db: Database, queries: TransactionQueries, request: ListRequest) {
   const { context } = request
   for (let repetition = 0; ; repetition += 1) {

@@ -42,10 +42,7 @@ function pageLinks({ from, to, limit, page, version }: ListRequest, totalItems: 
   return `${links}, ${start}${last}${end}"last"`
 }
 
-/**
- * Resets the connections of unfinished exports when the process exits, see resetIfCut().
- * @returns these connections
- */
+/** Resets the connections of unfinished exports when the process exits, see resetIfCut(). @returns these connections */
 export function resetOnExit(app: FastifyInstance): Set<Socket> {
   const unfinished = new Set<Socket>()
   const reset = () => {

@@ -28,10 +28,7 @@ export function Described<T extends TSchema>(schema: T, annotations: Annotations
   return { ...schema, ...annotations }
 }
 
-/**
- * Allows null for an unknown value (contract 10: a field is never left out). The schema needs a `type`:
- * a reference or a union has none.
- */
+/** Allows null for an unknown value (contract 10). The schema needs a `type`: a reference or a union has none. */
 export function Nullable<T extends TSchema>(
   schema: T,
   annotations: Annotations,

@@ -1,10 +1,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { CalendarDate, Described, EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
 
-/**
- * Path parameter that selects the connection (sections 4 and 5). Any string is valid: a malformed
- * token gets the same 404 as an unknown one (contract 18).
- */
+/** Selects the connection (sections 4 and 5). Any string is valid: a malformed token gets 404, too (contract 18). */
 export const ConnectionParams = Type.Object(
   {
     token: Type.String({
@@ -33,10 +30,7 @@ export const MAXIMUM_PAGE = 2_147_483_647
 /** Digits only: no sign, blank, point or exponent. The route checks the range of the number. */
 const DIGITS = '^[0-9]+$'
 
-/**
- * Query parameters of the two paged lists (sections 4.1 and 4.2). An unknown parameter is rejected: a
- * misspelt filter would otherwise return all rows.
- */
+/** Query of both paged lists (sections 4.1 and 4.2). Rejects unknown names: a misspelt filter would return all rows. */
 export function ListQuery(maximumLimit: number) {
   return Type.Partial(
     Type.Object({

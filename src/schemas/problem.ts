@@ -215,7 +215,6 @@ export const Problem = Type.Object(
 )
 export type Problem = Static<typeof Problem>
 
-/** Query string of the example. */
 export const INVALID_QUERY = 'form=2025-01-01&to=2025-02-30'
 
 const errors: ParameterError[] = [

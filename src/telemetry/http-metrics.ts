@@ -75,7 +75,6 @@ const MAX_APPS = 10_000
 const OTHER = 'other'
 const MINUTE_MS = 60_000
 
-/** Load by app. */
 class Loads extends Map<string, { requests: number; items: number; databaseSeconds: number }> {
   add(appId: string, requests: number, items: number, databaseSeconds: number): void {
     const load = this.get(appId) ?? { requests: 0, items: 0, databaseSeconds: 0 }

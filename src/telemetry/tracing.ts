@@ -55,10 +55,7 @@ function startSdk(app: FastifyInstance, serviceName: string): void {
   })
 }
 
-/**
- * Creates server spans by the semantic conventions for HTTP, without the path, which contains the
- * connection token. Continues the client's trace (W3C traceparent).
- */
+/** Creates server spans by the semantic conventions for HTTP, without the path: it has the connection token. */
 function traceRequests(app: FastifyInstance, tracer: Tracer): void {
   app.addHook('onRequest', (request, _reply, next) => {
     // Health checks have no span.

@@ -25,10 +25,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/**
- * Shows the OpenAPI document: its guide, its operations and its fields. All files come from the memory of
- * this service, so a request opens no file.
- */
+/** Shows the OpenAPI document. All files come from the memory of this service, so a request opens no file. */
 export async function docsPage(
   app: FastifyInstance,
   { config }: { config: Config },

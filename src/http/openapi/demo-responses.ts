@@ -43,10 +43,7 @@ function responsesOf(operationId: string, path: string, name: string): DemoRespo
   }))
 }
 
-/**
- * Examples of 200 in the OpenAPI document. They use the small connection of the sample data.
- * `npm run docs:renew` writes the files.
- */
+/** Examples of 200 in the OpenAPI document, of the small sample connection. `npm run docs:renew` writes them. */
 export const DEMO_RESPONSES = [
   ...responsesOf('listPortfolioTransactions', 'portfolios/transactions', 'portfolio-transactions'),
   ...responsesOf('listAccountTransactions', 'accounts/transactions', 'account-transactions'),
@@ -68,7 +65,6 @@ export function readDemoResponses(): Promise<Example[]> {
   )
 }
 
-/** Adds the examples to the 200 of their operations. */
 export function addExamples(document: Document, examples: Example[]): void {
   const operations = new Map(operationsOf(document).map((each) => [each.operationId, each]))
   for (const { operationId, mediaType, request, value } of examples) {

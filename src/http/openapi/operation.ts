@@ -12,7 +12,6 @@ interface Operation extends FastifySchema {
   response: { 200: TSchema }
 }
 
-/** Exports of the lists, with rows as lines. */
 const EXPORTS = {
   [NDJSON]: {
     schema: Type.String({
@@ -34,7 +33,6 @@ const EXPORTS = {
 
 type HeaderName = keyof typeof ResponseHeaders
 
-/** Headers of responses to a known app. */
 const QUOTA: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 const STATE: HeaderName[] = [
   'ETag',

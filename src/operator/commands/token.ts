@@ -48,7 +48,6 @@ function addIssue(token: Command, run: Run): void {
     )
 }
 
-/** Parses a lifetime of 36,500 days at most. */
 function lifetime(text: string): number {
   const seconds = secondsOf(text)
   if (seconds > 0 && seconds <= secondsOf('36500d')) return seconds

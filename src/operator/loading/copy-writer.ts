@@ -6,10 +6,7 @@ const UNSET = -3
 const NULL = -2
 const TEXT = -1
 
-/**
- * Writes rows in the text format of COPY. Most values are unchanged bytes of the source. A row stores
- * their ranges, and copies them when it is complete.
- */
+/** Writes rows in the text format of COPY. A row stores ranges of the source, and copies them when it is complete. */
 export class CopyWriter {
   /** Range of each column's value in the source, or a state in `#starts`. */
   readonly #starts: Int32Array

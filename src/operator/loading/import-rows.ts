@@ -28,7 +28,6 @@ export interface ImportOptions {
   dryRun?: boolean
   /** Removes the other rows of the connection. */
   replace?: Replacement | undefined
-  /** Interrupts the import. */
   signal?: AbortSignal
   onProgress?: (progress: { step: 'Reading' | 'Writing'; rows: number }) => void
 }
@@ -48,8 +47,7 @@ const UNKNOWN =
   'again: rows that are imported already do not change.'
 
 /**
- * Imports all rows into a connection, or none if anything fails. Updates existing rows (by their id)
- * that differ.
+ * Imports all rows into a connection, or none if anything fails. Updates existing rows (by their id) that differ.
  * @throws ImportRejected when rows are invalid
  * @throws OperatorError when the connection does not exist, or `signal` interrupts the import
  */

@@ -104,7 +104,6 @@ export class JsonScanner {
     this.#at = 0
   }
 
-  /** True if the rest of the line is blank. */
   atEnd(): boolean {
     return this.#next() === LINE_BREAK
   }
@@ -125,7 +124,6 @@ export class JsonScanner {
     throw new NotJson()
   }
 
-  /** Index of the next byte. */
   get position(): number {
     return this.#at
   }

@@ -37,7 +37,6 @@ export interface MergeSql {
   removeOthers: string
 }
 
-/** Rows to merge. */
 export interface RowSource {
   sql: MergeSql
   values: string[]
@@ -111,10 +110,7 @@ const REFRESHED = 'update connection set refreshed_at = statement_timestamp() wh
 
 export type Run = <Row extends object>(query: pg.QueryConfig) => Promise<Row[]>
 
-/**
- * Returns a function that runs statements in order. Only in its pipeline does pg send a statement before the one before
- * has ended.
- */
+/** Returns a function that runs statements in order. Only the pipeline of pg sends them without waiting. */
 export function runInOrder(client: pg.ClientBase & { pipeline?: boolean }): Run {
   let last: Promise<unknown> = Promise.resolve()
   return async <Row extends object>(query: pg.QueryConfig): Promise<Row[]> => {
@@ -141,7 +137,6 @@ export interface ListRows {
   }>
 }
 
-/** The rows cannot be written. */
 export class MergeRejected extends OperatorError {
   readonly place: { list?: List; field?: string }
 
@@ -256,10 +251,7 @@ function differs({ columns, decimals }: RowType): string {
 
 const COMPLETION = 't.completed_at is distinct from i.completed_at'
 
-/**
- * Settings of a transaction that loads rows. A load takes long, and sorts its rows. The planner must find
- * each row by its index, whatever the statistics.
- */
+/** Settings to load rows. The planner must find each row by its index, whatever the statistics. */
 export const LOAD_SETTINGS = `
   set local statement_timeout = 0;
   set local work_mem = '64MB';

@@ -15,7 +15,6 @@ import { outsideOf, RowReader } from './row-reader.ts'
 import { type List, type RowType, rowTypes } from './row-types.ts'
 import { isDay, suggestion } from './rules.ts'
 
-/** A problem of a line. */
 interface RefreshProblem {
   list?: List
   /** Number of the row in its list, from 1. */
@@ -24,7 +23,6 @@ interface RefreshProblem {
   detail: string
 }
 
-/** Rows of one list. */
 export interface JsonList {
   type: RowType
   /** JSON of each row, as in the line. */

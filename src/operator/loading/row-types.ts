@@ -20,7 +20,6 @@ export interface Field {
   isText: boolean
   /** Value of the column if the field is left out; undefined: the field is required. */
   absent: string | null | undefined
-  /** Type of its column. */
   sqlType: string
 }
 

@@ -5,7 +5,6 @@ import { describe, textOf, type Value } from './json-scanner.ts'
 
 export interface Rule {
   accepts(value: Value): boolean
-  /** Gives the reason for a rejected value. */
   explain(value: Value): string
 }
 
@@ -38,7 +37,6 @@ const HYPHEN = 0x2d
 const HEX = new Uint8Array(256)
 for (const digit of Buffer.from('0123456789abcdefABCDEF')) HEX[digit] = 1
 
-/** True for a UUID in any letter case. */
 function isUuid(bytes: Buffer, start: number, end: number): boolean {
   if (end - start !== 36) return false
   for (let index = 0; index < 36; index += 1) {
@@ -183,10 +181,7 @@ function closedList(values: string[]): Rule {
   }
 }
 
-/**
- * Ends a sentence about an unknown word: names the candidate that differs in few letters, ignoring their
- * case. Empty if there is none.
- */
+/** Ends a sentence about an unknown word: names a candidate that differs in few letters, if there is one. */
 export function suggestion(word: string, candidates: Iterable<string>): string {
   const names = new Map(Array.from(candidates, (name) => [name.toLowerCase(), name]))
   const maxDistance = Math.min(3, Math.max(1, Math.round(0.4 * word.length)))

@@ -60,10 +60,7 @@ const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
 const START_BYTES = 265
 const OBJECT = /^\s*\{.*\}\s*\n/
 
-/**
- * Passes on the bytes of a source, decompressed.
- * @throws OperatorError when it has another format or is damaged
- */
+/** Passes on the bytes of a source, decompressed. @throws OperatorError when it has another format or is damaged */
 export async function* plainText(
   { name, chunks }: Source,
   format: Format,
@@ -130,9 +127,8 @@ const LINE_BREAK = Buffer.from('\n')
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
- * Cuts the chunks of a source into blocks of whole lines, without a byte order mark. Every line ends
- * with a line break, the last one too.
- * Buffers at most one line; of a line that is too long, little over the limit.
+ * Cuts the chunks of a source into blocks of whole lines, without a byte order mark. Every line ends with a line break,
+ * the last one too. Buffers at most one line; of a line that is too long, little over the limit.
  */
 async function* wholeLines(
   chunks: AsyncIterable<Buffer>,

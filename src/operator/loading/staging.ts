@@ -83,7 +83,6 @@ export class StagedInput {
     }
   }
 
-  /** Fields that no row had. They are null in all rows. */
   leftOut(): string[] {
     return this.rows > 0 ? this.#reader.leftOut() : []
   }

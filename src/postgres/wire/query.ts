@@ -3,10 +3,9 @@ import type { Parameter, Statement } from '../statements.ts'
 import type { RawRows } from './raw-rows.ts'
 
 /**
- * Runs a SELECT on a pipelined client and collects its rows as bytes. Other queries may be in flight on
- * the same client. Each ends with its own Sync, so it is a separate transaction and fails alone.
- * @param ended called once, with the rows, or with a pg.DatabaseError or the error of a broken
- *   connection
+ * Runs a SELECT on a pipelined client and collects its rows as bytes. Other queries may be in flight on the same
+ * client. Each ends with its own Sync, so it is a separate transaction and fails alone.
+ * @param ended called once, with the rows, or with a pg.DatabaseError or the error of a broken connection
  */
 export function sendQuery(
   client: pg.ClientBase,

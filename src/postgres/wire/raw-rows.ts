@@ -3,10 +3,9 @@ import type { MemoryReservation } from '../../limits/response-memory.ts'
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Rows as PostgreSQL sent them: DataRow messages without the type byte. A row has an int32 length
- * (which includes itself), an int16 field count, and its fields. A field has an int32 length (-1 is
- * null) and its bytes of text. Blocks have whole rows, at a third of the size of their JSON. No value
- * becomes a JavaScript string or number.
+ * Rows as PostgreSQL sent them: DataRow messages without the type byte. A row has an int32 length (which includes
+ * itself), an int16 field count, and its fields. A field has an int32 length (-1 is null) and its bytes of text. Blocks
+ * have whole rows, at a third of the size of their JSON. No value becomes a JavaScript string or number.
  */
 export class RawRows {
   count = 0
