@@ -1,7 +1,7 @@
 import fastify, { type FastifyInstance, LogController } from 'fastify'
 import { type Config, isTracing } from './config.ts'
 import { Authentication } from './http/authentication.ts'
-import { bufferCompression, compression } from './http/compression.ts'
+import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
@@ -121,7 +121,6 @@ async function api(app: FastifyInstance, { db, config, limits }: ApiOptions) {
   const verify = identity?.configuredProvider(config, app)
   const authentication = new Authentication(db, limits, verify)
   await app.register(authentication.plugin)
-  await app.register(bufferCompression)
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   if (quotas === undefined) app.log.info('no app has a quota: RATE_LIMIT_PER_MINUTE is 0')
   const quota = await quotas?.openQuota(app, config)

@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { Negotiator } from '@fastify/accept-negotiator'
 import compress from '@fastify/compress'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 /**
@@ -22,18 +22,14 @@ export const compression = fp(async (app: FastifyInstance) => {
   })
 })
 
-/** Compresses a large buffer in one call. The stream of @fastify/compress costs more CPU than the compression. */
-export const bufferCompression = fp(async (app: FastifyInstance) => {
-  app.addHook<unknown>('onSend', async (request, reply, payload) => {
-    if (!Buffer.isBuffer(payload) || payload.length <= MAX_SYNC_BYTES) return payload
-    const accepted = request.headers['accept-encoding'] ?? 'identity'
-    const encoding = encodings.negotiate(accepted.toLowerCase())
-    if (encoding === null || encoding === 'identity') return payload
-    const compressed = await compressors[encoding](payload)
-    reply.headers({ 'content-encoding': encoding, 'content-length': compressed.length })
-    return compressed
-  })
-})
+/** Sends a large buffer, compressed in one call. The stream of @fastify/compress costs more CPU than the compression. */
+export async function sendCompressed(reply: FastifyReply, body: Buffer): Promise<FastifyReply> {
+  const accepted = reply.request.headers['accept-encoding'] ?? 'identity'
+  const encoding = encodings.negotiate(accepted.toLowerCase())
+  if (encoding === null || encoding === 'identity') return reply.send(body)
+  const compressed = await compressors[encoding](body)
+  return reply.header('content-encoding', encoding).send(compressed)
+}
 
 const ENCODINGS = ['zstd', 'br', 'gzip'] as const
 const encodings = new Negotiator({ supportedValues: [...ENCODINGS, 'identity'] })
@@ -54,4 +50,4 @@ const compressors = {
 /** A smaller response fits in one packet anyway. */
 const MIN_BYTES = 1_400
 /** Up to this size, a synchronous call costs less than a call in the thread pool. */
-const MAX_SYNC_BYTES = 16_384
+export const MAX_SYNC_BYTES = 16_384

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyReply } from 'fastify'
 import type { ConnectionRequest, ReadResponse } from '../queries/read-response.ts'
+import { MAX_SYNC_BYTES, sendCompressed } from './compression.ts'
 
 /** OData's parameter for decimals as strings. */
 const EXACT_PARAMETER = 'IEEE754Compatible=true'
@@ -85,7 +86,7 @@ export function sendResponse(
   reply: FastifyReply,
   { representation, mediaType }: ConnectionRequest,
   { meta, body }: ReadResponse,
-): FastifyReply {
+): FastifyReply | Promise<FastifyReply> {
   const { context } = reply.request
   context.items = meta.items
   context.mediaType = mediaType
@@ -103,7 +104,9 @@ export function sendResponse(
     reply.header('data-refreshed', time.replace('.000', ''))
   }
   if (body === undefined) return reply.code(304).send()
-  return reply.type(`${mediaType}; charset=utf-8`).send(body)
+  reply.type(`${mediaType}; charset=utf-8`)
+  const isLarge = Buffer.isBuffer(body) && body.length > MAX_SYNC_BYTES
+  return isLarge ? sendCompressed(reply, body) : reply.send(body)
 }
 
 /** HTTP date of the last change: the version ends in its microseconds since 1970. */

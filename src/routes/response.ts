@@ -10,7 +10,7 @@ export function sendPage(
   reply: FastifyReply,
   request: ListRequest,
   response: ReadResponse,
-): FastifyReply {
+): FastifyReply | Promise<FastifyReply> {
   if (response.body !== undefined) {
     const isPage = request.since === undefined
     const links = isPage
@@ -61,7 +61,7 @@ export function sendExport(
   { extension }: ExportFormat,
   request: ListRequest,
   response: ReadResponse,
-): FastifyReply {
+): FastifyReply | Promise<FastifyReply> {
   const { body, meta } = response
   if (body === undefined) return sendResponse(reply, request, response)
   const { from, to } = request
