@@ -107,6 +107,8 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
       ])
     }
     t.equal(new Set(traceIds).size, 3)
+    // 16 random bytes as hexadecimal digits, or a UUID.
+    for (const id of traceIds.slice(0, 2)) t.match(id, /^[0-9a-f]{32}$|^[0-9a-f-]{36}$/)
     t.equal(traceIds[2], 'job-7')
     t.match(await failureOf(client.orders({ ...access, token: 'unknown', traceId: 'job-8' })), {
       traceId: 'job-8',

@@ -132,10 +132,12 @@ t.test('other URLs that cannot be used: one sentence', async (t) => {
       t.equal(errors.length, 1)
     }
   }
-  const jwks = { ...provider, AUTH_JWKS_URL: `https://user:${PASSWORD}@id.example/keys` }
-  t.same(errorsOf(t, jwks), [
-    'AUTH_JWKS_URL must have no user and no password: fetch() rejects them',
-  ])
+  for (const login of [`user:${PASSWORD}`, `:${PASSWORD}`, 'user'])
+    t.same(
+      errorsOf(t, { ...provider, AUTH_JWKS_URL: `https://${login}@id.example/keys` }),
+      ['AUTH_JWKS_URL must have no user and no password: fetch() rejects them'],
+      login,
+    )
   const grpc = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
   t.same(errorsOf(t, { ...grpc, OTEL_EXPORTER_OTLP_ENDPOINT: 'otel.example:4317' }), [])
   t.same(errorsOf(t, { REDIS_URL: `rediss://:${PASSWORD}@db.example` }), [])

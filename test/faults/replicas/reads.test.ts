@@ -57,6 +57,9 @@ t.test('200: both standbys serve reads, with the responses of the primary', asyn
     const seconds = metrics.get(`database_replica_lag_seconds{server="${host}"}`) ?? -1
     t.ok(seconds >= 0 && seconds < 5, `${seconds} s`)
   }
+  const read = 'database_read_duration_seconds_count{statement="assets_transfer_order by tokenHash"'
+  const durations = [...metrics].filter(([series]) => series.startsWith(read))
+  t.ok(durations.length > 0, 'the durations contain those of the standbys')
 
   const appId = await addApp(db)
   const token = await addToken(db, appId)
