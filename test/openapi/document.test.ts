@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { startService } from '../support/service.ts'
-import { DOCUMENT, formatJson, RENEWAL } from './committed.ts'
+import { DOCUMENT, formatJson, PAGE, RENEWAL } from './committed.ts'
 
 interface ClosedList {
   enum: string[]
@@ -23,6 +23,11 @@ t.test('GET /openapi.json: the committed document, digit by digit', async (t) =>
   const served = await service.get('/openapi.json')
   t.match(served.headers.get('content-type'), /^application\/json/)
   t.equal(await readFile(DOCUMENT, 'utf8'), formatJson(served.text), `if not: ${RENEWAL}`)
+})
+
+t.test('GET /docs: the committed page', async (t) => {
+  const { text } = await service.get('/docs')
+  t.equal(text, await readFile(PAGE, 'utf8'), `if not: ${RENEWAL}`)
 })
 
 t.test('304: If-None-Match with the ETag or *', async (t) => {

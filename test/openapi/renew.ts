@@ -7,7 +7,7 @@ import { SQL_FOLDER, sqlFiles } from '../postgres/sql-text.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { startService } from '../support/service.ts'
-import { DOCUMENT, formatJson } from './committed.ts'
+import { DOCUMENT, formatJson, PAGE } from './committed.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 t.test('examples: responses with the sample data', async (t) => {
@@ -21,10 +21,11 @@ t.test('examples: responses with the sample data', async (t) => {
   }
 })
 
-t.test('docs:renew: document', async (t) => {
+t.test('docs:renew: document and page', async (t) => {
   // A service reads the examples at start, so this is a new one.
-  const { text } = await (await startService(t)).get('/openapi.json')
-  await writeFile(DOCUMENT, formatJson(text))
+  const service = await startService(t)
+  await writeFile(DOCUMENT, formatJson((await service.get('/openapi.json')).text))
+  await writeFile(PAGE, (await service.get('/docs')).text)
 })
 
 t.test('docs:renew: schema', async (t) => {
