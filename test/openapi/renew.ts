@@ -1,7 +1,8 @@
-/** Writes the committed examples, the document and the text of the statements. */
+/** Writes the committed examples, the document, the help of the admin CLI and the text of the statements. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
+import { COMMANDS_FILE, helpText } from '../operator/help-text.ts'
 import { SCHEMA_FILE, schemaText } from '../postgres/schema-text.ts'
 import { SQL_FOLDER, sqlFiles } from '../postgres/sql-text.ts'
 import { createDatabase } from '../support/database.ts'
@@ -37,4 +38,8 @@ t.test('docs:renew: statements', async () => {
   await rm(SQL_FOLDER, { recursive: true, force: true })
   await mkdir(SQL_FOLDER)
   for (const [name, text] of sqlFiles()) await writeFile(`${SQL_FOLDER}/${name}`, text)
+})
+
+t.test('docs:renew: commands', async () => {
+  await writeFile(COMMANDS_FILE, `${await helpText()}\n`)
 })

@@ -9,6 +9,7 @@ import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { accountLine, orderLine, portfolioLine } from '../import/importing.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
+import { COMMANDS_FILE, helpText } from './help-text.ts'
 import { operator, operatorHere } from './operator-process.ts'
 
 const { url: DATABASE_URL } = await createDatabase(t)
@@ -494,5 +495,10 @@ t.test(
       stderr: '',
     })
     t.match(await operator([]), { code: 2, stdout: '', stderr: /Commands:\n {2}migrate/ })
+    t.equal(
+      `${await helpText()}\n`,
+      await readFile(COMMANDS_FILE, 'utf8'),
+      'if not: npm run docs:renew',
+    )
   },
 )
