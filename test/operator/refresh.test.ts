@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
@@ -313,6 +314,43 @@ t.test('DATABASE_GENERIC_PLANS=false: a refresh writes the same', async (t) => {
   const environment = { DATABASE_URL: url, DATABASE_GENERIC_PLANS: 'false' }
   const { stdout } = await operatorHere(['refresh', path], environment)
   t.match(parse(stdout), [{ accountTransactions: counts(1) }])
+})
+
+t.test('a line: its statements take few round trips', async (t) => {
+  const { hostname, port } = new URL(url)
+  let roundTrips = 0
+  let sender = 'server'
+  const proxy = createServer((client) => {
+    const server = connect(Number(port), hostname)
+    client.on('data', (data) => {
+      if (sender === 'server') roundTrips += 1
+      sender = 'client'
+      server.write(data)
+    })
+    server.on('data', (data) => {
+      sender = 'server'
+      client.write(data)
+    })
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const)
+      one.on('error', () => {}).on('close', () => other.destroy())
+  })
+  await once(proxy.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => proxy.close())
+  const through = Object.assign(new URL(url), { port: (proxy.address() as AddressInfo).port })
+  const connection = await newConnection()
+  const roundTripsOf = async (lines: number) => {
+    const rows = (n: number) => ({ portfolio: [portfolioLine(n)], account: [accountLine(n)] })
+    const text = Array.from({ length: lines }, (_, n) => line(connection, rows(n))).join('\n')
+    roundTrips = 0
+    t.equal((await refreshIn(through.href, text, '--jobs', '1')).code, 0)
+    return roundTrips
+  }
+  const [few, many] = [await roundTripsOf(2), await roundTripsOf(42)]
+  t.comment(`${few}, ${many}`)
+  t.ok(many - few <= 40 * 6, `${(many - few) / 40} for each line`)
 })
 
 t.test('several files: each result has its file', async (t) => {
