@@ -29,16 +29,15 @@ function values(directive: string, instance = '3001'): string[] {
 t.test('systemd: systemd-analyze accepts the unit as documented', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'unit-'))
   t.teardown(() => rm(folder, { recursive: true }))
-  const verify = async (text: string) => {
-    await writeFile(join(folder, 'investment-data-query@.service'), text)
-    const file = join(folder, 'investment-data-query@3001.service')
+  const analyze = async (...args: string[]) => {
     const options = { env: { PATH: process.env.PATH, SYSTEMD_LOG_LEVEL: 'warning' } }
-    const { stdout, stderr } = await promisify(execFile)(
-      'systemd-analyze',
-      ['verify', file],
-      options,
-    )
+    const { stdout, stderr } = await promisify(execFile)('systemd-analyze', args, options)
     return stdout + stderr
+  }
+  const template = join(folder, 'investment-data-query@.service')
+  const verify = async (text: string) => {
+    await writeFile(template, text)
+    return await analyze('verify', join(folder, 'investment-data-query@3001.service'))
   }
   const installed = fillIn(unit, { '/usr/local/bin/node': process.execPath })
   t.equal(await verify(installed), '')
@@ -47,6 +46,23 @@ t.test('systemd: systemd-analyze accepts the unit as documented', async (t) => {
     'Unknown key',
     'it finds errors',
   )
+  await writeFile(template, unit)
+  const report = await analyze('security', '--offline=true', '--json=short', template)
+  const protections: { name: string; set: boolean; description: string }[] = JSON.parse(report)
+  const set = protections.filter((protection) => protection.set)
+  const capabilities = /^CapabilityBoundingSet=/
+  t.same(
+    protections.filter(({ name }) => capabilities.test(name)),
+    set.filter(({ name }) => capabilities.test(name)),
+    'no capability',
+  )
+  const names = ['User=/DynamicUser=', 'ProtectSystem=', 'NoNewPrivileges=', 'PrivateTmp=']
+  for (const name of names)
+    t.ok(
+      set.some((protection) => protection.name === name),
+      name,
+    )
+  t.ok(set.some(({ description }) => description === 'Service has no access to home directories'))
 })
 
 t.test('systemd: the unit has valid settings, other ones for each instance', (t) => {
