@@ -66,8 +66,7 @@ process.exitCode = await operate(process.argv.slice(2), {
 if (process.exitCode > 0) process.stdin.destroy()
 if (interrupt.signal.aborted) {
   // A read of a FIFO blocks process.exit(), so the process ends by the signal. Linux ignores the signal if
-  // this is process 1 of a container. Then process.exit() ends it.
+  // this is process 1 of a container, which then ends by itself: it waits for nothing.
   for (const signal of SIGNALS) process.removeAllListeners(signal)
   process.kill(process.pid, interrupt.signal.reason)
-  process.exit()
 }
