@@ -159,6 +159,41 @@ t.test(
   },
 )
 
+t.test('a command that waits for another process: it says so, and ends after it', async (t) => {
+  const folder = await temporaryFolder(t)
+  const command = (...args: string[]) => {
+    const main = join(import.meta.dirname, '../../../src/operator/main.ts')
+    const env = { PATH: process.env.PATH, DATA_DIR: folder }
+    const child = spawn(process.execPath, [main, ...args], { env, stdio: 'pipe' })
+    t.teardown(() => child.kill('SIGKILL'))
+    return child
+  }
+  t.same(await once(command('migrate'), 'exit'), [0, null])
+  const refresh = command('refresh', '-')
+  let stderr = ''
+  refresh.stderr.setEncoding('utf8').on('data', (text) => {
+    stderr += text
+  })
+  await until('the database runs', async () => (await findRunning(folder)) !== undefined)
+  const left = Promise.withResolvers<void>()
+  const entered = Promise.withResolvers<string>()
+  const done = withEmbedded(
+    folder,
+    (url) => {
+      entered.resolve(url)
+      return left.promise
+    },
+    () => {},
+  )
+  await entered.promise
+  refresh.stdin.end()
+  await until('it says so', async () => stderr.includes('Another process uses the embedded'))
+  t.equal(refresh.exitCode, null)
+  left.resolve()
+  t.same(await once(refresh, 'exit'), [0, null])
+  await done
+})
+
 t.test('other address of this machine: PostgreSQL does not listen there', async (t) => {
   const running = await startEmbedded(await temporaryFolder(t))
   t.teardown(() => running.stop())
