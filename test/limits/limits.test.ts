@@ -200,6 +200,26 @@ t.test('FairScheduler: three chunks a turn, in the order of the calls', async (t
   t.same(order, [0, 1, 2, 3, 4, 5, 6])
 })
 
+t.test('FairScheduler: a pause of 1 ms, for 50 ms after a small request', async (t) => {
+  const { performance, setTimeout } = globalThis
+  const now = performance.now()
+  const pauses: unknown[] = []
+  t.intercept(performance, 'now', { value: () => now })
+  t.intercept(globalThis, 'setTimeout', {
+    value: (run: () => void, ms: number) => {
+      pauses.push(ms)
+      return setTimeout(run, ms)
+    },
+  })
+  const scheduler = new FairScheduler()
+  for (const ago of [50, 49.9, 0, 50.1]) {
+    scheduler.smallRequestAt = now - ago
+    await scheduler.nextTurn()
+    pauses.push(ago)
+  }
+  t.same(pauses, [50, 1, 49.9, 1, 0, 50.1])
+})
+
 t.test('FairBatches: one batch at a time, groups take turns, equal keys share', async (t) => {
   const batches: string[][] = []
   let open = () => {}

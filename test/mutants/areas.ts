@@ -13,7 +13,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     /^src\/operator\/loading\//,
     ['test/import/{import,import-lines,import-csv,import-problems}.test.ts'],
     ['test/import/import-{replace,properties}.test.ts', 'test/operator/refresh.test.ts'],
-    ['test/operator/{refresh-model,writing}.test.ts'],
+    ['test/operator/{refresh-model,writing,operator}.test.ts'],
     ['test/faults/operations/operator-interrupt.test.ts'],
   ],
   [
