@@ -1,4 +1,4 @@
-/** Writes the committed examples, the document, the help of the admin CLI and the text of the statements. */
+/** Writes the committed examples, the document, the help of the admin CLI, the metrics and the statements. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
@@ -8,6 +8,7 @@ import { SQL_FOLDER, sqlFiles } from '../postgres/sql-text.ts'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { startService } from '../support/service.ts'
+import { METRICS_FILE, metricsText, scrapeAll } from '../telemetry/metrics-text.ts'
 import { DOCUMENT, formatJson, PAGE } from './committed.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
@@ -42,4 +43,8 @@ t.test('docs:renew: statements', async () => {
 
 t.test('docs:renew: commands', async () => {
   await writeFile(COMMANDS_FILE, `${await helpText()}\n`)
+})
+
+t.test('docs:renew: metrics', async (t) => {
+  await writeFile(METRICS_FILE, metricsText(await scrapeAll(t)))
 })

@@ -1,26 +1,12 @@
 import { existsSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
-import { startIssuer } from '../support/issuer.ts'
-import { metricsUrl } from '../support/metrics.ts'
-import { addCaller } from '../support/rows.ts'
-import { startService } from '../support/service.ts'
+import { METRICS_FILE, metricsText, scrapeAll } from './metrics-text.ts'
 import { dashboardQueries, read, ruleQueries } from './queries.ts'
 
 t.test('dashboard and alerts: every metric exists, and the document lists all', async (t) => {
-  const issuer = await startIssuer(t)
-  const service = await startService(t, {
-    environment: {
-      ...issuer.environment,
-      METRICS_PORT: '0',
-      INSTANCES: '2',
-      RATE_LIMIT_PER_MINUTE: '10',
-      REDIS_URL: 'redis://127.0.0.1:9',
-    },
-  })
-  const { token, connection } = await addCaller(service.db)
-  await service.get(connection.orders, { token })
-  const text = await (await fetch(metricsUrl(service))).text()
+  const text = await scrapeAll(t)
+  t.equal(metricsText(text), read(METRICS_FILE), 'if not: npm run docs:renew')
   const typesIn = (text: string) => [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
   const types = typesIn(text)
   const names = types.flatMap(([, name, type]) =>
