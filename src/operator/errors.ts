@@ -116,7 +116,7 @@ function failed(exitCode: number, sentence: string) {
 }
 
 function usageSentence(message: string): string {
-  const text = message.replace(/^error: /, '').replaceAll(/\s+/g, ' ')
+  const text = message.replace('error: ', '').replaceAll(/\s+/g, ' ')
   return text.charAt(0).toUpperCase() + text.slice(1).replace(/([^.?)])$/, '$1.')
 }
 

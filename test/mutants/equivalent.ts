@@ -15,9 +15,6 @@ export const equivalent: Record<string, Record<string, string>> = {
     'if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId -> if (cached !== undefined && Date.now() <= cached.expiresAt) return cached.clientId':
       'In this millisecond, the token is verified again, and is still valid.',
   },
-  'src/http/docs-page/content.ts': {
-    "].join('\\n') -> ].join('')": 'Only white space between parts of the page differs.',
-  },
   'src/http/memory-file.ts': {
     'const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } } -> const BROTLI = { ...{} }':
       'Only the size of the file and the time of its first request differ.',

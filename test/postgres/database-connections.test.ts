@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
@@ -191,15 +191,11 @@ t.test('two connections break while the server responds: the idle one stays', as
 t.test('connection that is reset while it opens: its reads use another', async (t) => {
   const { port, hostname } = new URL(url)
   let accepted = 0
-  const proxy = createServer((client) => {
+  const through = await startProxy(t, url, (client) => {
     accepted += 1
     if (accepted === 1) client.once('data', () => client.resetAndDestroy())
     else client.pipe(connect(Number(port), hostname)).pipe(client)
   })
-  await once(proxy.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => proxy.close())
-  const through = new URL(url)
-  through.port = String((proxy.address() as AddressInfo).port)
   const { read } = await open(t, { size: 1, url: through.href })
   t.same(await read(echo, ['a', '1']), ['a1'])
   t.equal(accepted, 2)
@@ -208,7 +204,7 @@ t.test('connection that is reset while it opens: its reads use another', async (
 t.test('server that forgot its connections: one read notices, and uses a new one', async (t) => {
   const { port, hostname } = new URL(url)
   let epoch = 0
-  const proxy = createServer((client) => {
+  const through = await startProxy(t, url, (client) => {
     const opened = epoch
     const server = connect(Number(port), hostname)
     server.pipe(client)
@@ -218,10 +214,6 @@ t.test('server that forgot its connections: one read notices, and uses a new one
       else client.resetAndDestroy()
     })
   })
-  await once(proxy.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => proxy.close())
-  const through = new URL(url)
-  through.port = String((proxy.address() as AddressInfo).port)
   const { read, db } = await open(t, { size: 3, url: through.href })
   const reads: Promise<unknown>[] = []
   for (let n = 0; n < 3; n += 1) {
@@ -240,11 +232,20 @@ t.test('connection limit of the role: open connections serve all reads', async (
   await owner.query(`create role limited login password 'limited' connection limit 4`)
   t.teardown(() => owner.query('drop role limited'))
   const login = Object.assign(new URL(url), { username: 'limited', password: 'limited' })
-  const { db, read } = await open(t, { size: 10, url: login.href })
+  let attempts = 0
+  const through = await startProxy(t, login.href, (client) => {
+    attempts += 1
+    const server = connect(Number(login.port), login.hostname)
+    client.pipe(server).pipe(client)
+    client.on('close', () => server.destroy())
+  })
+  const { db, read } = await open(t, { size: 10, url: through.href })
   const sleepTwice = async () => {
     for (let turn = 0; turn < 20; turn += 1) await read(sleep, ['0.05'])
   }
   await Promise.all(Array.from({ length: 20 }, sleepTwice))
+  // After a refused connection, one attempt a second.
+  t.ok(attempts < 40, `${attempts} attempts`)
   t.same((await db.probe(echo, ['a', '1'])).shift(), ['a1'], 'also the health check')
   await db.close()
 })
@@ -320,6 +321,14 @@ t.test('pool of one connection: large reads run between small ones', async (t) =
   busy = false
   await Promise.all(small)
 })
+
+/** Listens for connections. @returns the URL of a server with the port of the proxy */
+async function startProxy(t: Test, target: string, onClient: (client: Socket) => void) {
+  const proxy = createServer(onClient)
+  await once(proxy.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => proxy.close())
+  return Object.assign(new URL(target), { port: (proxy.address() as AddressInfo).port })
+}
 
 async function openConnections(
   t: Test,
