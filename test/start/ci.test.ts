@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 import { readConfig } from '../../src/config.ts'
 
 /** Runs .ci/run with these commands in place of .ci/packages and npm. Returns its last line and its status. */
-function runCi(t: Test, commands: { packages?: string; npm: string }) {
+function runCi(t: Test, commands: { packages?: string; npm: string; citus?: string }) {
   const folder = join(t.testdir(), 'project')
   mkdirSync(join(folder, '.ci'), { recursive: true })
   copyFileSync('.ci/run', join(folder, '.ci/run'))
@@ -16,6 +16,10 @@ function runCi(t: Test, commands: { packages?: string; npm: string }) {
   }
   script('.ci/packages', commands.packages ?? 'exit 0')
   script('npm', commands.npm)
+  if (commands.citus !== undefined) {
+    mkdirSync(join(folder, '../shared/tools'), { recursive: true })
+    script('../shared/tools/citus', commands.citus)
+  }
   const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` }
   const { stdout, status } = spawnSync('bash', ['.ci/run'], { cwd: folder, env, encoding: 'utf8' })
   return [stdout.trimEnd().split('\n').at(-1), status]
@@ -25,12 +29,16 @@ t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
   const npm = (last: string) => `case "$2" in
     check) echo "3 passed, 0 failed" ;;
     test:faults) ${last} ;;
+    test:citus) [ "$TEST_CITUS" ] && echo "4 passed, 0 failed" ;;
   esac`
   t.same(runCi(t, { npm: npm('echo "2 passed, 0 failed"') }), ['5 passed, 0 failed', 0])
   t.same(runCi(t, { npm: npm('echo "2 passed, 1 failed"; exit 1') }), ['5 passed, 1 failed', 1])
   t.same(runCi(t, { npm: npm('exit 3') }), ['0 passed, 1 failed', 3], 'no test failed')
   const packages = 'exit 4'
   t.same(runCi(t, { packages, npm: npm('exit 0') }), ['0 passed, 1 failed', 4], 'no packages')
+  const all = npm('echo "2 passed, 0 failed"')
+  t.same(runCi(t, { npm: all, citus: '[ "$1" = build ]' }), ['9 passed, 0 failed', 0])
+  t.same(runCi(t, { npm: all, citus: 'exit 6' }), ['0 passed, 1 failed', 6], 'no build of Citus')
   t.end()
 })
 

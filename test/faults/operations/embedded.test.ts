@@ -31,6 +31,8 @@ t.test('second start: the data of the first, on another port', async (t) => {
   const second = await startEmbedded(folder)
   t.teardown(() => second.stop())
   t.same(await query(second.url, 'select place from kept'), [{ place: 'Zürich' }])
+  const modeOf = async (path: string) => (await stat(join(folder, 'postgres', path))).mode & 0o777
+  t.same(await Promise.all(['', 'password', 'log'].map(modeOf)), [0o700, 0o600, 0o600])
 })
 
 t.test('two first starts at once: one runs, the other gets its URL', async (t) => {
