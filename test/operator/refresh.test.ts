@@ -509,6 +509,27 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
+t.test(
+  'SIGTERM: a line that cannot be finished in 10 s is rolled back, without a result',
+  async (t) => {
+    const [locked, free] = [await newConnection(), await newConnection()]
+    const holder = await openClient(t, url)
+    await holder.query('begin')
+    await holder.query('select from connection where id = $1 for update', [locked.id])
+    const { child, results } = start('--jobs', '2')
+    child.stdin.write(`${line(locked, { account: [accountLine(1)] })}\n`)
+    child.stdin.write(`${line(free, { account: [accountLine(1)] })}\n`)
+    await until('the free line is done', () => results.length === 1)
+    const exit = once(child, 'exit')
+    child.kill('SIGTERM')
+    t.same(await exit, [null, 'SIGTERM'])
+    t.match(results, [{ line: 2 }])
+    t.equal(results.length, 1)
+    await holder.query('commit')
+    t.match(await rowCounts(locked), { account: 0 })
+  },
+)
+
 t.test('a lost session: the line is sent again', async (t) => {
   const connection = await newConnection()
   const { child, results } = start('--jobs', '1')

@@ -140,6 +140,10 @@ t.test('other URLs that cannot be used: one sentence', async (t) => {
     )
   const grpc = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
   t.same(errorsOf(t, { ...grpc, OTEL_EXPORTER_OTLP_ENDPOINT: 'otel.example:4317' }), [])
+  const traces = { ...grpc, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' }
+  t.match(errorsOf(t, { ...traces, OTEL_EXPORTER_OTLP_ENDPOINT: 'otel.example:4317' }), [
+    /^OTEL_EXPORTER_OTLP_ENDPOINT must be a URL/,
+  ])
   t.same(errorsOf(t, { REDIS_URL: `rediss://:${PASSWORD}@db.example` }), [])
 })
 
