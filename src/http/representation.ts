@@ -1,8 +1,12 @@
 import { hash } from 'node:crypto'
+import { promisify } from 'node:util'
+import * as zlib from 'node:zlib'
+import { Negotiator } from '@fastify/accept-negotiator'
+import compress from '@fastify/compress'
 import type { TSchema } from '@sinclair/typebox'
-import type { FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import fp from 'fastify-plugin'
 import type { ConnectionRequest, ReadResponse } from '../queries/read-response.ts'
-import { MAX_SYNC_BYTES, sendCompressed } from './compression.ts'
 
 /** OData's parameter for decimals as strings. */
 const EXACT_PARAMETER = 'IEEE754Compatible=true'
@@ -114,3 +118,50 @@ function lastModified(version: string): string {
   const microseconds = Number(version.slice(version.indexOf('.') + 1))
   return new Date(microseconds / 1000).toUTCString()
 }
+
+/**
+ * Compresses responses at the lowest levels. Higher ones cost several times the CPU for a few per cent
+ * (docs/performance.md). The thread pool of Node.js compresses large responses.
+ */
+export const compression = fp(async (app: FastifyInstance) => {
+  await app.register(compress, {
+    globalDecompression: false,
+    encodings: [...ENCODINGS],
+    threshold: MIN_BYTES,
+    syncThreshold: MAX_SYNC_BYTES,
+    zlibOptions: levels,
+    brotliOptions: brotli,
+    // The plugin does not know NDJSON.
+    customTypes: /json|csv/,
+  })
+})
+
+/** Sends a large buffer, compressed in one call. The stream of @fastify/compress costs more CPU than the compression. */
+async function sendCompressed(reply: FastifyReply, body: Buffer): Promise<FastifyReply> {
+  const accepted = reply.request.headers['accept-encoding'] ?? 'identity'
+  const encoding = encodings.negotiate(accepted.toLowerCase())
+  if (encoding === null || encoding === 'identity') return reply.send(body)
+  const compressed = await compressors[encoding](body)
+  return reply.header('content-encoding', encoding).send(compressed)
+}
+
+const ENCODINGS = ['zstd', 'br', 'gzip'] as const
+const encodings = new Negotiator({ supportedValues: [...ENCODINGS, 'identity'] })
+
+/** The plugin passes one object to gzip, which reads `level`, and to zstd, which reads `params`. */
+const levels: zlib.ZlibOptions & zlib.ZstdOptions = {
+  level: 1,
+  params: { [zlib.constants.ZSTD_c_compressionLevel]: 1 },
+}
+const brotli: zlib.BrotliOptions = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }
+
+const compressors = {
+  zstd: (body: Buffer) => promisify(zlib.zstdCompress)(body, levels),
+  br: (body: Buffer) => promisify(zlib.brotliCompress)(body, brotli),
+  gzip: (body: Buffer) => promisify(zlib.gzip)(body, levels),
+}
+
+/** A smaller response fits in one packet anyway. */
+const MIN_BYTES = 1_400
+/** Up to this size, a synchronous call costs less than a call in the thread pool. */
+const MAX_SYNC_BYTES = 16_384
