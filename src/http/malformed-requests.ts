@@ -6,7 +6,7 @@ import { headerCount, newRequestId, SECURITY_HEADERS, setRequestIdentity } from 
 import { errorBody, HttpError, sendError } from './http-error.ts'
 import { ALLOWED, wrongMethod } from './methods.ts'
 
-/** Rejects a body, another method, and a request without one Host header. @throws HttpError 400 or 405 (contract 7) */
+/** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws HttpError 400, 405 (contract 7) */
 export function rejectMalformed(request: FastifyRequest, reply: FastifyReply): void {
   const { method, is404 } = request
   const isAllowed = ALLOWED.includes(method) || is404

@@ -73,7 +73,7 @@ export function connectionOfApp(method: AuthMethod) {
   )
 }
 
-/** `<changes>.<microseconds since 1970 of the last change>`: the time keeps versions unique after a restore. */
+/** Data version: `<changes>.<microseconds since 1970>`. The time of the last change keeps it unique after a restore. */
 export const dataVersionOf = (table: 'c' | 'v') => sql<string>`
   ${sql.ref(`${table}.data_version`)} || '.' ||
     (extract(epoch from ${sql.ref(`${table}.changed_at`)}) * 1000000)::bigint`

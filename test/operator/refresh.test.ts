@@ -2,14 +2,14 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { withDatabase } from '../../src/operator/database.ts'
 import { refresh as refreshAll } from '../../src/operator/loading/refresh.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
@@ -17,6 +17,7 @@ import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../i
 import { openClient } from '../support/database.ts'
 import { addApp, addCaller, addConnection } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { operatorHere } from './operator-process.ts'
 
@@ -320,7 +321,7 @@ t.test('a line: its statements take few round trips', async (t) => {
   const { hostname, port } = new URL(url)
   let roundTrips = 0
   let sender = 'server'
-  const proxy = createServer((client) => {
+  const through = await startTcpProxy(t, url, (client) => {
     const server = connect(Number(port), hostname)
     client.on('data', (data) => {
       if (sender === 'server') roundTrips += 1
@@ -337,9 +338,6 @@ t.test('a line: its statements take few round trips', async (t) => {
     ] as const)
       one.on('error', () => {}).on('close', () => other.destroy())
   })
-  await once(proxy.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => proxy.close())
-  const through = Object.assign(new URL(url), { port: (proxy.address() as AddressInfo).port })
   const connection = await newConnection()
   const roundTripsOf = async (lines: number) => {
     const rows = (n: number) => ({ portfolio: [portfolioLine(n)], account: [accountLine(n)] })
@@ -484,12 +482,18 @@ function resultsOf(child: ChildProcessWithoutNullStreams): Result[] {
   return results
 }
 
+/** Creates two connections, and locks one of them until `holder` ends its transaction. */
+async function lockConnection(t: Test) {
+  const [locked, free] = [await newConnection(), await newConnection()]
+  const holder = await openClient(t, url)
+  await holder.query('begin')
+  await holder.query('select from connection where id = $1 for update', [locked.id])
+  return { locked, free, holder }
+}
+
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   t.test(`${signal}: the lines in progress are finished and reported`, async (t) => {
-    const [locked, free] = [await newConnection(), await newConnection()]
-    const holder = await openClient(t, url)
-    await holder.query('begin')
-    await holder.query('select from connection where id = $1 for update', [locked.id])
+    const { locked, free, holder } = await lockConnection(t)
     const { child, results } = start('--jobs', '2')
     child.stdin.write(`${line(locked, { account: [accountLine(1)] })}\n`)
     child.stdin.write(`${line(locked, { account: [accountLine(2)] })}\n`)
@@ -512,10 +516,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 t.test(
   'SIGTERM: a line that cannot be finished in 10 s is rolled back, without a result',
   async (t) => {
-    const [locked, free] = [await newConnection(), await newConnection()]
-    const holder = await openClient(t, url)
-    await holder.query('begin')
-    await holder.query('select from connection where id = $1 for update', [locked.id])
+    const { locked, free, holder } = await lockConnection(t)
     const { child, results } = start('--jobs', '2')
     child.stdin.write(`${line(locked, { account: [accountLine(1)] })}\n`)
     child.stdin.write(`${line(free, { account: [accountLine(1)] })}\n`)

@@ -1,5 +1,4 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
@@ -7,6 +6,7 @@ import { Connections } from '../../src/postgres/connections.ts'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
 import { compile, type Parameter } from '../../src/postgres/statements.ts'
 import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 const echo = { name: 'echo', title: 'echo', text: 'select $1::text || generate_series(1, $2::int)' }
@@ -191,7 +191,7 @@ t.test('two connections break while the server responds: the idle one stays', as
 t.test('connection that is reset while it opens: its reads use another', async (t) => {
   const { port, hostname } = new URL(url)
   let accepted = 0
-  const through = await startProxy(t, url, (client) => {
+  const through = await startTcpProxy(t, url, (client) => {
     accepted += 1
     if (accepted === 1) client.once('data', () => client.resetAndDestroy())
     else client.pipe(connect(Number(port), hostname)).pipe(client)
@@ -204,7 +204,7 @@ t.test('connection that is reset while it opens: its reads use another', async (
 t.test('server that forgot its connections: one read notices, and uses a new one', async (t) => {
   const { port, hostname } = new URL(url)
   let epoch = 0
-  const through = await startProxy(t, url, (client) => {
+  const through = await startTcpProxy(t, url, (client) => {
     const opened = epoch
     const server = connect(Number(port), hostname)
     server.pipe(client)
@@ -233,7 +233,7 @@ t.test('connection limit of the role: open connections serve all reads', async (
   t.teardown(() => owner.query('drop role limited'))
   const login = Object.assign(new URL(url), { username: 'limited', password: 'limited' })
   let attempts = 0
-  const through = await startProxy(t, login.href, (client) => {
+  const through = await startTcpProxy(t, login.href, (client) => {
     attempts += 1
     const server = connect(Number(login.port), login.hostname)
     client.pipe(server).pipe(client)
@@ -321,14 +321,6 @@ t.test('pool of one connection: large reads run between small ones', async (t) =
   busy = false
   await Promise.all(small)
 })
-
-/** Listens for connections. @returns the URL of a server with the port of the proxy */
-async function startProxy(t: Test, target: string, onClient: (client: Socket) => void) {
-  const proxy = createServer(onClient)
-  await once(proxy.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => proxy.close())
-  return Object.assign(new URL(target), { port: (proxy.address() as AddressInfo).port })
-}
 
 async function openConnections(
   t: Test,

@@ -135,21 +135,10 @@ t.test(
   async (t) => {
     const folder = await temporaryFolder(t)
     const notices: string[] = []
-    const use = () => {
-      const [entered, left] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()]
-      const done = withEmbedded(
-        folder,
-        (url) => {
-          entered.resolve(url)
-          return left.promise
-        },
-        (sentence) => notices.push(sentence),
-      )
-      return { entered: entered.promise, leave: left.resolve, done }
-    }
-    const first = use()
+    const onWait = (sentence: string) => notices.push(sentence)
+    const first = use(folder, onWait)
     const url = await first.entered
-    const second = use()
+    const second = use(folder, onWait)
     t.equal(await second.entered, url)
     first.leave()
     await until('the first user waits', async () => notices.length > 0)
@@ -177,23 +166,14 @@ t.test('a command that waits for another process: it says so, and ends after it'
     stderr += text
   })
   await until('the database runs', async () => (await findRunning(folder)) !== undefined)
-  const left = Promise.withResolvers<void>()
-  const entered = Promise.withResolvers<string>()
-  const done = withEmbedded(
-    folder,
-    (url) => {
-      entered.resolve(url)
-      return left.promise
-    },
-    () => {},
-  )
-  await entered.promise
+  const other = use(folder, () => {})
+  await other.entered
   refresh.stdin.end()
   await until('it says so', async () => stderr.includes('Another process uses the embedded'))
   t.equal(refresh.exitCode, null)
-  left.resolve()
+  other.leave()
   t.same(await once(refresh, 'exit'), [0, null])
-  await done
+  await other.done
 })
 
 t.test('other address of this machine: PostgreSQL does not listen there', async (t) => {
@@ -211,6 +191,20 @@ t.test('other address of this machine: PostgreSQL does not listen there', async 
     await t.rejects(once(socket, 'connect'), host)
   }
 })
+
+/** Uses the database of a folder until `leave` is called. */
+function use(folder: string, onWait: (sentence: string) => void) {
+  const [entered, left] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()]
+  const done = withEmbedded(
+    folder,
+    (url) => {
+      entered.resolve(url)
+      return left.promise
+    },
+    onWait,
+  )
+  return { entered: entered.promise, leave: left.resolve, done }
+}
 
 async function temporaryFolder(t: Test) {
   const folder = await mkdtemp(join(tmpdir(), 'investment-data-test-'))
