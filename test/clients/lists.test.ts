@@ -1,5 +1,7 @@
-import { getEventListeners } from 'node:events'
+import { getEventListeners, once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import t from 'tap'
 import { InvestmentData } from '../../clients/typescript/src/index.ts'
 import { parseExact } from '../support/exact-json.ts'
@@ -255,6 +257,25 @@ t.test(
     }
   },
 )
+
+t.test('TypeScript: an app that stops reading an export: its connection closes', async (t) => {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/csv; charset=utf-8' }).write('id\n')
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close().closeAllConnections())
+  const { port } = server.address() as AddressInfo
+  const api = new InvestmentData({ baseUrl: `http://127.0.0.1:${port}`, token: caller.token })
+  const closed = once(server, 'connection').then(
+    ([socket]: Socket[]) => socket && once(socket, 'close'),
+  )
+  const parts = api.connection(caller.connection.token).exportAccountTransactionsCsv()
+  for await (const part of parts) {
+    t.equal(Buffer.from(part).toString(), 'id\n')
+    break
+  }
+  await closed
+})
 
 t.test('TypeScript: a call leaves no listener on its `signal`', async (t) => {
   const { signal } = new AbortController()

@@ -181,6 +181,7 @@ t.test('Text in the other format: rejected with the option to change', async (t)
   for (const [text, message] of [
     [`[${ndjson}]`, /^rows\.ndjson is a JSON array: /],
     [`sep=,\r\n${names}`, /^rows\.ndjson is CSV with a line for Excel: .* `tail -n \+2`/],
+    [`\ufeffsep=,\r\n${names}`, /^rows\.ndjson is CSV with a line for Excel: /],
   ] as const)
     await t.rejects(run('portfolio-transactions', await newConnection(), text, csv), { message })
 })

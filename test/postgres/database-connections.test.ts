@@ -136,6 +136,13 @@ t.test('silent connection: the reads behind the first one are repeated on anothe
   ])
 })
 
+t.test('connection that is never idle: it stays while its reads end', async (t) => {
+  const { read } = await openConnections(t, { size: 1, silentMs: 700 })
+  const before = await read(pid, [])
+  await Promise.all(Array.from({ length: 8 }, () => read(sleep, ['0.2'])))
+  t.same(await read(pid, []), before)
+})
+
 t.test('slow reads on all connections: the next read waits for the first one to end', async (t) => {
   const { read, connections } = await openConnections(t, { size: 2 })
   const order: string[] = []

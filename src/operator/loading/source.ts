@@ -52,7 +52,7 @@ const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
   csv: [
     ...OTHER_IN_BOTH,
     [/^\s*\{/, 'newline-delimited JSON: leave out `--format csv`'],
-    [/^sep=/i, 'CSV with a line for Excel: give the output of `tail -n +2`'],
+    [/^\ufeff?sep=/i, 'CSV with a line for Excel: give the output of `tail -n +2`'],
   ],
 }
 
@@ -79,7 +79,7 @@ export async function* plainText(
     if (start[0] === 0x1f && start[1] === 0x8b)
       return yield* plainText({ name, chunks: decompress(name, all()) }, format)
     const bytes = start.toString('latin1')
-    const text = start.toString().replace(/^\ufeff/, '')
+    const text = start.toString()
     const other =
       OTHER_FORMATS.find(([pattern]) => pattern.test(bytes)) ??
       OTHER_TEXTS[format].find(([pattern]) => pattern.test(text))
