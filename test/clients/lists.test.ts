@@ -1,7 +1,7 @@
 import { getEventListeners, once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { InvestmentData } from '../../clients/typescript/src/index.ts'
 import { parseExact } from '../support/exact-json.ts'
@@ -12,6 +12,7 @@ import {
   addTransferOrders,
 } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { type Access, failureOf, startDrivers } from './drivers.ts'
 import { startFaultProxy } from './fault-proxy.ts'
 import { accessOf, digitsAsText, readList } from './service.ts'
@@ -259,22 +260,26 @@ t.test(
 )
 
 t.test('TypeScript: an app that stops reading an export: its connection closes', async (t) => {
+  let connections = 0
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/csv; charset=utf-8' }).write('id\n')
+  })
+  server.on('connection', (socket) => {
+    connections += 1
+    socket.on('close', () => {
+      connections -= 1
+    })
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close().closeAllConnections())
   const { port } = server.address() as AddressInfo
   const api = new InvestmentData({ baseUrl: `http://127.0.0.1:${port}`, token: caller.token })
-  const closed = once(server, 'connection').then(
-    ([socket]: Socket[]) => socket && once(socket, 'close'),
-  )
   const parts = api.connection(caller.connection.token).exportAccountTransactionsCsv()
   for await (const part of parts) {
-    t.equal(Buffer.from(part).toString(), 'id\n')
+    t.same([Buffer.from(part).toString(), connections], ['id\n', 1])
     break
   }
-  await closed
+  await until('the connection is closed', () => connections === 0)
 })
 
 t.test('TypeScript: a call leaves no listener on its `signal`', async (t) => {
