@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect, Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
@@ -9,7 +12,7 @@ const NDJSON = 'application/x-ndjson'
 const CSV = 'text/csv'
 const EXPORTS = [NDJSON, `${NDJSON};IEEE754Compatible=true`, CSV]
 
-const { db, get } = await startSeededService(t)
+const { db, get, databaseUrl } = await startSeededService(t)
 const { large, small, empty } = DEMO.wealth.connections
 const { account } = addresses(small.token)
 
@@ -180,4 +183,24 @@ t.test('close: the process keeps no listener of the service', async (t) => {
   t.ok(count() > before)
   await service.close()
   t.equal(count(), before)
+})
+
+t.test('HTTP/1.0, exit of the process: resets the connections of unfinished exports', async (t) => {
+  const others = process.listeners('exit')
+  const { port } = await startService(t, { databaseUrl })
+  const ofService = process.listeners('exit').filter((listener) => !others.includes(listener))
+  const send = () => {
+    const client = connect(port, '127.0.0.1')
+    const authorization = `authorization: Bearer ${DEMO_TOKEN}`
+    client.write(`GET ${account} HTTP/1.0\r\n${authorization}\r\naccept: ${NDJSON}\r\n\r\n`)
+    return client
+  }
+  t.match(String(await buffer(send())), /^HTTP\/1\.1 200 OK\r\n/)
+  // This client does not read the response.
+  const client = send()
+  await once(client, 'readable')
+  const resets = t.capture(Socket.prototype, 'resetAndDestroy')
+  for (const listener of ofService) listener(0)
+  t.equal(resets().length, 1)
+  client.destroy()
 })
