@@ -30,7 +30,7 @@ const UNREACHABLE = 'PostgreSQL cannot be reached at the address in DATABASE_URL
 
 /** Errors of pg without a code. */
 const CLIENT: [RegExp, string][] = [
-  [/timeout/i, `${UNREACHABLE}: it does not respond.`],
+  [/timeout/, `${UNREACHABLE}: it does not respond.`],
   [/Connection (ended|terminated)|not queryable/, BROKEN],
   [/password must be/, 'PostgreSQL requires a password, and DATABASE_URL has none.'],
   [/does not support SSL/, 'DATABASE_URL requires TLS, which this PostgreSQL does not support.'],

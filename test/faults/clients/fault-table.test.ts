@@ -17,8 +17,16 @@ interface Expected {
   timeoutMs?: number
 }
 
-const transport = (code: string, status?: number) => {
-  return { name: 'TransportError', code, ...(status === undefined ? {} : { status }) }
+const SENTENCES = {
+  timeout: 'No complete response arrived in time',
+  incomplete_body: 'The response is incomplete',
+  unexpected_response: 'The response is not from the service',
+}
+
+const transport = (code: keyof typeof SENTENCES, status?: number) => {
+  const isStatus = code === 'unexpected_response' && status !== undefined
+  const message = isStatus ? `Status ${status} is not from the service` : SENTENCES[code]
+  return { name: 'TransportError', code, message, ...(status === undefined ? {} : { status }) }
 }
 const problem = (name: string, status: number, code: string) => {
   const names = [...(name === 'ProblemError' ? [] : [name]), 'ProblemError', 'InvestmentDataError']

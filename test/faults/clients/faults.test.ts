@@ -97,7 +97,8 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     const silent = await startFaultProxy(t, { target: service.url, fault: () => 'silent' })
     const limits = { callTimeoutMs: 300, timeoutMs: 3_600_000 }
     const short = { ...accessOf(silent, caller), ...limits }
-    const error = { name: 'TransportError', code: 'call_timeout', attempts: 1 }
+    const message = 'The call did not end in time'
+    const error = { name: 'TransportError', code: 'call_timeout', message, attempts: 1 }
     t.match(await failureOf(client.orders(short)), error)
     // The delay would end after the limit.
     const fault = () => 'unavailable' as const
