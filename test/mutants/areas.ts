@@ -6,14 +6,14 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^src\/operator\/loading\/(refresh|staging)/,
     ['test/operator/refresh.test.ts'],
-    ['test/operator/{refresh-model,writing}.test.ts', 'test/import/*.test.ts'],
+    ['test/operator/{refresh-model,writing,operator}.test.ts', 'test/import/*.test.ts'],
     ['test/faults/replicas/refresh-promotion.test.ts'],
   ],
   [
     /^src\/operator\/loading\//,
     ['test/import/{import,import-lines,import-csv,import-problems}.test.ts'],
     ['test/import/import-{replace,properties}.test.ts', 'test/operator/refresh.test.ts'],
-    ['test/operator/{refresh-model,writing,operator}.test.ts'],
+    ['test/operator/{refresh-model,writing,operator,operator-errors}.test.ts'],
     ['test/faults/operations/operator-interrupt.test.ts'],
   ],
   [
@@ -21,8 +21,14 @@ const AREAS: [RegExp, ...string[][]][] = [
     [
       'test/operator/{operator,operator-deletion,operator-errors,operator-verify,connections}.test.ts',
     ],
-    ['test/operator/{operator-migrate,operator-database,operator-cursors}.test.ts'],
-    ['test/faults/operations/operator-interrupt.test.ts'],
+    [
+      'test/operator/{operator-migrate,operator-database,operator-cursors}.test.ts',
+      'test/import/import-problems.test.ts',
+    ],
+    [
+      'test/faults/operations/operator-interrupt.test.ts',
+      'test/faults/replicas/refresh-promotion.test.ts',
+    ],
   ],
   [
     /^src\/postgres\/(wire|connections|server|database)/,
@@ -36,7 +42,8 @@ const AREAS: [RegExp, ...string[][]][] = [
       'test/postgres/{connection-settings,timelines,transient-errors}.test.ts',
       'test/http/health.test.ts',
     ],
-    ['test/operator/operator-migrate.test.ts', 'test/faults/replicas/*.test.ts'],
+    ['test/operator/operator-migrate.test.ts', 'test/postgres/sql-text.test.ts'],
+    ['test/faults/replicas/*.test.ts', 'test/faults/operations/password-rotation.test.ts'],
   ],
   [
     /^src\/limits\//,
@@ -86,7 +93,10 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/start/{config-errors,env-file,start-errors}.test.ts', 'test/http/log*.test.ts'],
     ['test/http/{health,access-log,connections}.test.ts', 'test/openapi/document.test.ts'],
     ['test/telemetry/*.test.ts', 'test/openapi/docs-page.test.ts'],
-    ['test/faults/operations/{shutdown,log-output}.test.ts', 'test/faults/telemetry/*.test.ts'],
+    [
+      'test/faults/operations/{shutdown,log-output,password-rotation}.test.ts',
+      'test/faults/telemetry/*.test.ts',
+    ],
   ],
   [
     /^migrations\//,

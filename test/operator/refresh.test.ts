@@ -174,6 +174,37 @@ t.test('change feed: a copy follows refreshes', async (t) => {
   t.same(changes.removed, [uuid(1)])
 })
 
+t.test(
+  'change numbers: the data version after each statement, in one write of a row',
+  async (t) => {
+    const { url, pool, newConnection } = await prepareImport(t)
+    const connection = await newConnection()
+    const numbersOf = async (table: string) => {
+      const { rows } = await pool.query(`
+      select concat_ws('.', change_number >> 31, change_number & 2147483647) as is
+      from ${table} order by change_number`)
+      return rows.map((row) => row.is)
+    }
+    const before = [portfolioLine(1), portfolioLine(2), portfolioLine(3)]
+    await refreshIn(url, line(connection, { portfolio: before, account: [accountLine(1)] }))
+    t.same(await numbersOf('portfolio_transaction'), ['1.1', '1.2', '1.3'])
+    t.same(await numbersOf('account_transaction'), ['2.1'])
+    const portfolio = [portfolioLine(2, '"description":"x"'), portfolioLine(3), portfolioLine(4)]
+    const account = [accountLine(2), accountLine(1, '"description":"x"')]
+    const { results } = await refreshIn(url, line(connection, { portfolio, account, replace: {} }))
+    t.match(results, [{ dataVersion: /^7\./ }])
+    t.same(await numbersOf('portfolio_transaction'), ['1.3', '3.1', '4.1'])
+    t.same(await numbersOf('account_transaction'), ['6.1', '7.1'])
+    // With another number, the triggers would write the row again.
+    await until('3 + 3 writes, and 1 + 2', async () => {
+      const { rows } = await pool.query(`
+      select pg_stat_force_next_flush(), n_tup_ins + n_tup_upd + n_tup_del as writes
+      from pg_stat_all_tables where relname ~ '^(account|portfolio)_transaction$' order by relname`)
+      return rows.map(({ writes }) => writes).join() === '3,6'
+    })
+  },
+)
+
 t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
   const connection = await newConnection()
   const deleted = await newConnection()
