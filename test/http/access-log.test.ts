@@ -57,6 +57,26 @@ t.test('each request: one line with its fields', async (t) => {
   }
 })
 
+t.test('statement: sums days for ranges within two calendar years, else months', async (t) => {
+  const year = new Date().getUTCFullYear()
+  const cases = {
+    '': 'first page',
+    'from=2023-01-01&to=2024-12-31': 'first page of days',
+    'from=2022-12-31&to=2024-01-01': 'first page of months',
+    [`from=${year - 1}-01-01`]: 'first page of days',
+    [`from=${year - 2}-12-31`]: 'first page of months',
+    'to=0002-12-31': 'first page of days',
+    'to=0003-01-01': 'first page of months',
+    'page=1': 'later page',
+  }
+  for (const [query, title] of Object.entries(cases)) {
+    const before = service.log.length
+    await service.get(`${connection.portfolio}?${query}`, { token })
+    const [line] = await lines(before)
+    t.match(line, { statement: `${title} by tokenHash` }, query)
+  }
+})
+
 t.test('slow request: its line has the cause', async (t) => {
   const service = await startService(t, { environment: { DATABASE_POOL_SIZE: '1' } })
   const caller = await addCaller(service.db)

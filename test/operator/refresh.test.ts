@@ -482,7 +482,12 @@ t.test('unchanged: no catalog row, no row but the time', async (t) => {
   // A session that has ended may count its writes later.
   await until('the first row is counted', async () => (await writes()).has('portfolio_transaction'))
   const before = await writes()
+  const warnings: Error[] = []
+  const onWarning = (warning: Error) => warnings.push(warning)
+  process.on('warning', onWarning)
   await refreshIn(url, content.join('\n'))
+  process.off('warning', onWarning)
+  t.same(warnings, [], 'no listener of a line remains')
   await until('the writes are counted', async () => {
     return ((await writes()).get('connection') ?? 0) >= (before.get('connection') ?? 0) + 50
   })
