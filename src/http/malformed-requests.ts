@@ -2,26 +2,9 @@ import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { headerCount, newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
+import { hasBody, newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
 import { errorBody, HttpError, sendError } from './http-error.ts'
-import { ALLOWED, wrongMethod } from './methods.ts'
-
-/** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws HttpError 400, 405 (contract 7) */
-export function rejectMalformed(request: FastifyRequest, reply: FastifyReply): void {
-  const { method, is404 } = request
-  const isAllowed = ALLOWED.includes(method) || is404
-  if (hasBody(request)) {
-    // Otherwise, Node.js would read the whole body to reach the next request.
-    reply.header('connection', 'close')
-    // RFC 9110, section 9.3.1: a proxy may read the body of a GET request as a second request.
-    if (isAllowed) throw new HttpError('malformed_request', 'The request must not have a body.')
-  }
-  // RFC 9112, section 3.2: exactly one Host header since HTTP/1.1.
-  if (request.raw.httpVersion !== '1.0' && headerCount(request, 'host') !== 1) {
-    throw new HttpError('malformed_request', 'The request must have one Host header.')
-  }
-  if (!isAllowed) throw wrongMethod()
-}
+import { wrongMethod } from './methods.ts'
 
 /** Handles the expectations and the method CONNECT, which Node.js would reject without the common error body. */
 export const unusualRequests = fp(async (app: FastifyInstance) => {
@@ -34,11 +17,6 @@ export const unusualRequests = fp(async (app: FastifyInstance) => {
     endSocket(app.log, socket, wrongMethod())
   })
 })
-
-function hasBody({ headers }: FastifyRequest): boolean {
-  const length = headers['content-length']
-  return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined
-}
 
 /** Handles a path that the router cannot decode. No hook runs for such a request. */
 export function rejectPath(_error: Error, request: FastifyRequest, reply: FastifyReply): void {

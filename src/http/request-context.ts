@@ -6,9 +6,8 @@ import { type Limits, ReadContext } from '../limits/context.ts'
 import type { Tenant } from '../limits/requests.ts'
 import type { Caller } from '../queries/caller.ts'
 import type { ProblemCode } from '../schemas/problem.ts'
-import { SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
+import { rejectMalformed, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
 import { serviceUnavailable } from './http-error.ts'
-import { rejectMalformed } from './malformed-requests.ts'
 
 export interface RequestEnd {
   request: FastifyRequest

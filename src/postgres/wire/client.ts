@@ -1,7 +1,9 @@
 import { lookup } from 'node:dns'
+import { EventEmitter } from 'node:events'
 import { type LookupFunction, Socket, type SocketConnectOpts } from 'node:net'
+import type { Duplex } from 'node:stream'
 import pg from 'pg'
-import { filterRows } from './row-filter.ts'
+import type { RawRows } from './raw-rows.ts'
 
 /** Client that pipelines queries and runs raw ones (query.ts). */
 export class WireClient extends pg.Client {
@@ -10,7 +12,7 @@ export class WireClient extends pg.Client {
 
   constructor(config: pg.ClientConfig) {
     super({ ...config, pipeline: true })
-    filterRows(this)
+    filterRows(this as unknown as Internals)
     this.connection.on('parameterStatus', ({ parameterName, parameterValue }) => {
       if (parameterName === 'in_hot_standby') this.standby = parameterValue === 'on'
     })
@@ -31,6 +33,81 @@ export class WireClient extends pg.Client {
   destroy(error?: Error): void {
     this.connection.stream.destroy(error)
   }
+}
+
+/** Private parts of pg's client. */
+interface Internals {
+  connection: pg.Connection & { attachListeners(stream: Duplex | EventEmitter): void }
+  _activeQuery?: { rawRows?: RawRows } | null
+}
+
+/**
+ * Lets raw queries receive rows as bytes. pg makes a string of every field. For a full page, this costs
+ * more than all other work of the service (docs/experiments.md). The filter takes DataRow messages of
+ * raw queries out of the stream before pg's parser. All other messages and rows pass.
+ */
+function filterRows(client: Internals): void {
+  const { connection } = client
+  const attach = connection.attachListeners.bind(connection)
+  connection.attachListeners = (stream) => attach(withoutRows(stream, client))
+}
+
+const DATA_ROW = 0x44
+const HEADER = 5
+
+/**
+ * Returns the stream for pg's parser, which listens for `data` and `end` only. The parser keeps parts of
+ * its input, so it gets copies: all sockets read into one buffer.
+ */
+function withoutRows(stream: Duplex | EventEmitter, client: Internals): EventEmitter {
+  const rest = new EventEmitter()
+  let carried: Buffer | undefined
+  let remaining = 0
+  let target: RawRows | undefined
+
+  const pass = (chunk: Buffer, start: number, end: number) => {
+    if (end > start) rest.emit('data', Buffer.from(chunk.subarray(start, end)))
+  }
+  stream.on('data', (received: Buffer) => {
+    const chunk = carried ? Buffer.concat([carried, received]) : received
+    carried = undefined
+    let passed = 0
+    let at = 0
+    while (at < chunk.length) {
+      if (remaining === 0) {
+        if (chunk.length - at < HEADER) {
+          carried = Buffer.from(chunk.subarray(at))
+          break
+        }
+        remaining = chunk.readInt32BE(at + 1) + 1
+        if (remaining < HEADER) {
+          const error = new Error('the server sent a message that is not PostgreSQL')
+          client.connection.stream.destroy(error)
+          return
+        }
+        if (chunk[at] === DATA_ROW) {
+          // The messages before this row may end a query: pg then makes the next one active.
+          pass(chunk, passed, at)
+          passed = at
+          target = client._activeQuery?.rawRows
+        }
+        if (target) {
+          remaining -= 1
+          at += 1
+          target.begin(remaining)
+        }
+      }
+      const end = Math.min(at + remaining, chunk.length)
+      target?.append(chunk, at, end)
+      remaining -= end - at
+      at = end
+      if (target) passed = at
+      if (remaining === 0) target = undefined
+    }
+    pass(chunk, passed, at)
+  })
+  stream.on('end', () => rest.emit('end'))
+  return rest
 }
 
 type LookupCallback = Parameters<LookupFunction>[2]

@@ -33,7 +33,7 @@ class RawQuery implements pg.Submittable {
   // pg's client records by both which statements are parsed.
   readonly name: string
   readonly text: string
-  /** Receives the rows (row-filter.ts); undefined once the query has ended. */
+  /** Receives the rows (client.ts); undefined once the query has ended. */
   rawRows: RawRows | undefined
   readonly #values: Parameter[]
   readonly #ended: (error: Error | undefined, rows?: RawRows) => void
