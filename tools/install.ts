@@ -12,7 +12,7 @@ export function installPackages(folder: string): void {
   const installed = join(folder, 'node_modules/.installed.json')
   if (existsSync(installed) && readFileSync(installed).equals(lock)) return
   process.stderr.write(`Installs the packages of ${folder}, once for each package-lock.json.\n`)
-  execFileSync('npm', ['ci', '--ignore-scripts', '--loglevel=error'], {
+  execFileSync('npm', ['ci', '--ignore-scripts', '--loglevel=error', '--no-update-notifier'], {
     cwd: folder,
     stdio: ['ignore', 'ignore', 'inherit'],
   })

@@ -70,6 +70,29 @@ t.test('memory of rows: free when they are written', (t) => {
   t.end()
 })
 
+t.test('memory of JSON: counted until the response ends', (t) => {
+  const limits = new Limits(1, LIMIT)
+  const context = contextOf({ limits })
+  const { length } = context.memory.takeForJson(100_000)
+  t.ok(length >= 100_000)
+  t.equal(limits.memory.used, length)
+  context.memory.replaceJson(10_000)
+  t.equal(limits.memory.used, 10_000, 'stored elsewhere, such as compressed')
+  context.end(true)
+  t.equal(limits.memory.used, 0)
+  t.end()
+})
+
+t.test('too large: only a request for two rows or more may ask for fewer', (t) => {
+  for (const rows of [1, 2]) {
+    const context = contextOf({ rows, limits: new Limits(1, LIMIT) })
+    t.equal(context.memory.take(LIMIT + 1), undefined)
+    t.equal(context.memory.tooLarge, rows > 1, `${rows} rows`)
+    context.end(true)
+  }
+  t.end()
+})
+
 t.test('memory of a departed client: nothing more is counted', (t) => {
   const limits = new Limits(1, LIMIT)
   const context = contextOf({ limits })

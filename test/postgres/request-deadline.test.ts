@@ -18,6 +18,21 @@ async function read(statement: typeof one, msAgo: number): Promise<number> {
   return (await db.read(statement, [], contextOf({ msAgo }))).count
 }
 
+// PostgreSQL reports a damaged disk with this code.
+const damaged = `do $$ begin perform pg_sleep(0.02); raise 'disk' using errcode = '58030'; end $$`
+const failing = { name: '', title: 'failing', text: damaged }
+
+t.test('state: failing after five failures since the start', async (t) => {
+  const started = openDatabase({ ...ampleLimits, url, ...limits })
+  t.teardown(() => started.close())
+  const states: boolean[] = []
+  for (let n = 0; n < 5; n += 1) {
+    await t.rejects(started.read(failing, [], contextOf()), { name: 'Unavailable' })
+    states.push(started.state().primary.failing)
+  }
+  t.same(states, [false, false, false, false, true])
+})
+
 t.test('Unavailable: a read after the time limit of its request', async (t) => {
   t.equal(await read(one, 0), 1)
   t.equal(await read(one, waitMs / 2), 1)
@@ -44,9 +59,6 @@ t.test('Unavailable: a read waits only for the rest of its time limit', async (t
 t.test(
   'state: failing after failures that clients wait for, not after those of others',
   async (t) => {
-    // PostgreSQL reports a damaged disk with this code.
-    const text = `do $$ begin perform pg_sleep(0.02); raise 'disk' using errcode = '58030'; end $$`
-    const failing = { name: '', title: 'failing', text }
     const fail = async (isGone: boolean) => {
       for (let n = 0; n < 8; n += 1) {
         const context = contextOf()

@@ -148,12 +148,13 @@ t.test('other URLs that cannot be used: one sentence', async (t) => {
 })
 
 t.test('TRUSTED_PROXIES: addresses and networks only', async (t) => {
-  for (const list of ['10.0.0.1', '10.0.0.0/8, 2001:db8::/32, ::1'])
+  for (const list of ['10.0.0.1', '10.0.0.0/8, 2001:db8::/32, ::1', '10.0.0.1/32, ::1/128'])
     t.same(errorsOf(t, { TRUSTED_PROXIES: list }), [])
   for (const list of [
     'true',
     '10.0.0.1 10.0.0.2',
     '10.0.0.0/33',
+    '::1/129',
     '10.0.0.0/',
     'proxy',
     '10.0.0.1,',

@@ -172,6 +172,7 @@ t.test('terminal: readable log; JSON with NODE_ENV=production', async (t) => {
     const isJson = 'NODE_ENV' in env
     t.equal(output().includes('{"level":30'), isJson, JSON.stringify(env))
     t.equal(/INFO\S*: \S*request/.test(output()), !isJson, output())
+    t.equal(/^\[\d\d:\d\d:\d\d\.\d{3}\]/m.test(output()), !isJson, 'time of day')
     t.equal(output().includes('\x1b['), !isJson && !('NO_COLOR' in env), 'colors')
   }
 })

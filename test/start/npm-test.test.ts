@@ -85,6 +85,20 @@ t.test('run that cannot start: one sentence and exit code 1', async (t) => {
   }
 })
 
+t.test('packages of a folder: installed once', async (t) => {
+  const installed = (args: string[]) =>
+    ended(
+      spawn(process.execPath, ['tools/install.ts', 'tools/testcontainers', ...args], { cwd: root }),
+    )
+  await installed([])
+  t.same(await installed([]), { code: 0, stdout: '', stderr: '' })
+  t.same(await installed(['glob', 'package.json']), {
+    code: 0,
+    stdout: 'package.json\n',
+    stderr: '',
+  })
+})
+
 t.test('files that pass, fail, assert nothing or crash: counted, with the failures', async (t) => {
   const started = JSON.stringify(join(folder, 'f-started'))
   const codes = {
