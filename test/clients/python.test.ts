@@ -307,3 +307,29 @@ for name in investment_data.__all__:
   t.ok(printed.split('\n').length > 5, printed)
   t.notMatch(printed, 'False')
 })
+
+t.test('addresses of a name: the last one has all the time that is left', async (t) => {
+  const printed = await python(
+    service.url,
+    `
+import socket, time
+# The system accepts no connection to a full queue.
+full = socket.create_server(("127.0.0.1", 0), backlog=0)
+waiting = [socket.socket() for _ in range(4)]
+for each in waiting:
+    each.setblocking(False)
+    each.connect_ex(full.getsockname())
+address = (socket.AF_INET, socket.SOCK_STREAM, 6, "", full.getsockname())
+socket.getaddrinfo = lambda *_, **__: [address, address]
+start = time.monotonic()
+try:
+    with InvestmentData(URL, TOKEN, timeout=2, retry=Retry(attempts=1)) as api:
+        list(api.connection(CONNECTION).account_transactions())
+except TransportError as error:
+    print(error.code, time.monotonic() - start >= 1.9)
+for each in [full, *waiting]:
+    each.close()
+`,
+  )
+  t.equal(printed, 'timeout True\n')
+})

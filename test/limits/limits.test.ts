@@ -143,6 +143,12 @@ t.test('ConcurrencyLimit: exactly its places, and those of large reads', async (
   limit.leave(true)
   await large
   t.equal(limit.waiting, 0)
+  limit.leave(false)
+  const next = enter(true)
+  t.equal(limit.waiting, 1, 'two large reads are in flight, one of them after a wait')
+  limit.leave(true)
+  await next
+  t.equal(limit.waiting, 0)
 })
 
 t.test('ConcurrencyLimit: tenants take turns', async (t) => {

@@ -6,6 +6,8 @@ export const equivalent: Record<string, Record<string, string>> = {
   'src/operator/loading/json-scanner.ts': {
     'if (!this.#takeAll(quoted)) return false -> if (true) return false':
       'The reader then looks each name up: the same rows in twice the time.',
+    'if (hasExponent) this.value.text = textOf(this.value) -> if (true) this.value.text = textOf(this.value)':
+      'The text of each number is then copied instead of its bytes: the same rows.',
   },
   'src/http/authentication.ts': {
     'const JWT = /^[\\w-]+\\.[\\w-]+\\.[\\w-]*$/ -> const JWT = /[\\w-]+\\.[\\w-]+\\.[\\w-]*$/':
@@ -93,6 +95,8 @@ export const equivalent: Record<string, Record<string, string>> = {
       'The settings have at least one URL. Only the type needs the default.',
   },
   'src/postgres/server.ts': {
+    'if (now - this.#since >= HALF_MS) this.#rotate() -> if (true) this.#rotate()':
+      'rotate() makes the same comparison: it returns without a change.',
     '#streak = { failures: 0, first: 0, last: 0 } -> #streak = { failures: 0, first: 1, last: 0 }':
       'The first failure of a streak sets it.',
   },

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
 import { accountLine, portfolioLine, prepareImport } from '../import/importing.ts'
 import { COLUMN, type List, TABLE } from '../lists/model/changes.ts'
+import { openClient } from '../support/database.ts'
 import { addPortfolioTransactions } from '../support/rows.ts'
 import { setReplica } from '../support/state.ts'
 import { operatorHere, operatorWaits } from './operator-process.ts'
@@ -29,6 +31,18 @@ t.test('Correct row counts: exit code 0', async (t) => {
     differences: [],
     numbers: [],
   })
+})
+
+t.test('statement_timeout of the login: it does not end the count', async (t) => {
+  const login = new URL(url)
+  login.searchParams.set('options', '-c statement_timeout=1s')
+  const lock = await openClient(t, url)
+  await lock.query('begin; lock portfolio_transaction')
+  const verified = operatorHere(['verify'], { DATABASE_URL: login.href })
+  await operatorWaits(db)
+  await sleep(1_200)
+  await lock.query('commit')
+  t.match(await verified, { code: 0, stderr: '' })
 })
 
 t.test('Concurrent writes: row counts agree in every snapshot', async (t) => {
@@ -65,7 +79,7 @@ t.test('Wrong row counts: each is listed, exit code 1, nothing is changed', asyn
   await sql`update portfolio_transaction_month set row_count = 4
     where connection_id = ${id} and first_day = '2024-02-01'`.execute(db)
   await sql`insert into account_transaction_day
-    values (${other.id}, '2030-12-31', 1)`.execute(db)
+    values (${other.id}, '2030-12-30', 2), (${other.id}, '2030-12-31', 1)`.execute(db)
   const { code, json } = await verify('--json')
   t.equal(code, 1)
   const portfolio = { connectionId: id, table: 'portfolio_transaction' }
@@ -75,6 +89,7 @@ t.test('Wrong row counts: each is listed, exit code 1, nothing is changed', asyn
     { ...portfolio, period: '2024-02', booked: 4, counted: 1 },
     { ...portfolio, period: '0099-03-01', booked: 5, counted: 2 },
     { ...portfolio, period: '2024-02-29', booked: 0, counted: 1 },
+    { ...account, period: '2030-12-30', booked: 2, counted: 0 },
     { ...account, period: '2030-12-31', booked: 1, counted: 0 },
   ]
   t.same(json().differences, expected)

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { parse } from 'yaml'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { metricsUrl } from '../../support/metrics.ts'
 import { addCaller } from '../../support/rows.ts'
@@ -23,6 +24,9 @@ t.test(
     await t.resolves(promtool('check', 'config', 'prometheus.yml'))
     await t.resolves(promtool('check', 'rules', '--lint=all', '--lint-fatal', 'alerts.yml'))
     await t.resolves(promtool('test', 'rules', 'alerts.test.yml'))
+    // A range of a rule needs four samples. The shortest range has a minute.
+    const { global } = parse(read('observability/prometheus.yml'))
+    t.same(global, { scrape_interval: '15s', evaluation_interval: '15s' })
   },
 )
 
