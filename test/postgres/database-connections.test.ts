@@ -234,6 +234,14 @@ t.test('server that forgot its connections: one read notices, and uses a new one
   t.equal(db.state().primary.connections, 1)
 })
 
+t.test('health checks at once: one connection more than the pool has', async (t) => {
+  const { db } = await open(t, { size: 2 })
+  const pids = await Promise.all(Array.from({ length: 40 }, () => db.probe(pid, [])))
+  t.equal(new Set(pids.map((rows) => String(rows.shift()))).size, 1)
+  t.equal(db.state().primary.connections, 1)
+  await db.close()
+})
+
 t.test('connection limit of the role: open connections serve all reads', async (t) => {
   const owner = await openClient(t, url)
   await owner.query(`create role limited login password 'limited' connection limit 4`)

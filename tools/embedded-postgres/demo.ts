@@ -19,16 +19,10 @@ export type Demo = EmbeddedDatabase
  */
 export async function startDemo(dataDir: string): Promise<Demo> {
   const embedded = await startEmbedded(dataDir)
-  try {
-    const password = await prepare(embedded.url)
-    const url = new URL(embedded.url)
-    url.username = 'investment_service'
-    url.password = password
-    return { ...embedded, url: url.href }
-  } catch (error) {
-    await embedded.stop()
-    throw error
-  }
+  const url = new URL(embedded.url)
+  url.username = 'investment_service'
+  url.password = await prepare(embedded.url)
+  return { ...embedded, url: url.href }
 }
 
 /** @returns the new password of the role investment_service */
