@@ -43,7 +43,7 @@ export async function createConnections(
     return await db.transaction().execute(async (transaction) => {
       // On Citus, no index keeps external ids unique.
       await sql`select pg_advisory_xact_lock(hashtextextended(${appId}, 0))`.execute(transaction)
-      const names = connections.flatMap(({ externalId }) => externalId ?? [])
+      const names = connections.map(({ externalId }) => externalId)
       const { rows } = await sql<{ id: string; name: string }>`
         select id, external_id as name from connection
         where app_id = ${appId} and external_id = any(${names}::text[])`.execute(transaction)

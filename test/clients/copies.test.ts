@@ -106,6 +106,17 @@ for (const [language, client] of clients) {
     },
   )
 
+  t.test(`${language}: the cursor of an incomplete copy expires: a new one`, async (t) => {
+    const caller = await callerWithRows(10)
+    const file = join(t.testdir({}), 'copy.db')
+    const first = await copyWith(t, client, caller, file, ['none', 'unavailable'])
+    t.match(await failureOf(first.result), { code: 'service_unavailable' })
+    const { proxy, result } = await copyWith(t, client, caller, file, ['expired'])
+    t.match(await result, { portfolio: { totalItems: 10, rebuilt: true } })
+    t.same(proxy.counts, { expired: 1, none: 6 }, 'three pages of each list')
+    await compare(t, caller, file, 'mine')
+  })
+
   t.test(`${language}: changes that are never known: the error, and the old copy`, async (t) => {
     const caller = await callerWithRows(2)
     const file = join(t.testdir({}), 'copy.db')

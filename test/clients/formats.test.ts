@@ -133,6 +133,16 @@ t.test('beancount_file.py: bean-check accepts it; every row with its digits', as
   }
 })
 
+t.test('beancount_file.py: units without an investment are I0', async (t) => {
+  const { token, connection } = await addCaller(db)
+  await addPortfolioTransactions(db, connection, { type: 'BUY', titles: '2', investment: null })
+  const env = { BASE_URL: url, APP_TOKEN: token, CONNECTION_TOKEN: connection.token }
+  const program = join(clients, 'python/examples/beancount_file.py')
+  const printed = await run('python3', [program], { env: { ...pythonEnvironment, ...env } })
+  t.match(printed, / 2 I0\n/)
+  t.match(printed, / -2 I0\n/)
+})
+
 t.test('unknown connection: each program ends with one sentence', async (t) => {
   const env = { ...pythonEnvironment, ...variables('unknown') }
   for (const [command, program] of [

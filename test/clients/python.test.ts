@@ -333,3 +333,21 @@ for each in [full, *waiting]:
   )
   t.equal(printed, 'timeout True\n')
 })
+
+t.test('an error that the system does not name: network_error', async (t) => {
+  const printed = await python(
+    service.url,
+    `
+import socket
+def fail(*_, **__):
+    raise OSError(100_000, "unknown")
+socket.getaddrinfo = fail
+try:
+    with InvestmentData(URL, TOKEN, retry=Retry(attempts=1)) as api:
+        list(api.connection(CONNECTION).account_transactions())
+except TransportError as error:
+    print(error.code)
+`,
+  )
+  t.equal(printed, 'network_error\n')
+})
