@@ -19,11 +19,11 @@ export interface ConnectionRows {
   orders: OrderRow[]
 }
 
-/** Decimal of an integer and a scale: `decimalText(-12345n, 2)` is `-123.45`. */
+/** Decimal of an integer and a scale of at least 1: `decimalText(-12345n, 2)` is `-123.45`. */
 export function decimalText(digits: bigint, scale: number): string {
   const sign = digits < 0n ? '-' : ''
   const text = String(digits < 0n ? -digits : digits).padStart(scale + 1, '0')
-  return scale === 0 ? sign + text : `${sign}${text.slice(0, -scale)}.${text.slice(-scale)}`
+  return `${sign}${text.slice(0, -scale)}.${text.slice(-scale)}`
 }
 
 const DECIMALS = new Set([

@@ -4,6 +4,7 @@
  */
 export const equivalent: Record<string, Record<string, string>> = {
   'src/operator/loading/json-scanner.ts': {
+    'start: 0, -> start: 1,': 'The scanner sets it with the first value.',
     'if (!this.#takeAll(quoted)) return false -> if (true) return false':
       'The reader then looks each name up: the same rows in twice the time.',
     'if (hasExponent) this.value.text = textOf(this.value) -> if (true) this.value.text = textOf(this.value)':
