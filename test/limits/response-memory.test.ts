@@ -70,6 +70,24 @@ t.test('memory of rows: free when they are written', (t) => {
   t.end()
 })
 
+t.test('memory of rows: taken from what was set aside, then more', (t) => {
+  const limits = new Limits(1, LIMIT)
+  const { memory } = limits
+  const context = contextOf({ rows: ROWS, limits })
+  t.ok(context.memory.setAside())
+  const aside = memory.used
+  const first = context.memory.take(65_536)
+  t.equal(first?.length, 65_536)
+  t.equal(memory.used, aside, 'a part of it')
+  context.memory.releaseSetAside()
+  t.equal(memory.used, 65_536)
+  context.memory.take(65_536)
+  t.equal(memory.used, 2 * 65_536)
+  context.end(true)
+  t.equal(memory.used, 0)
+  t.end()
+})
+
 t.test('memory of JSON: counted until the response ends', (t) => {
   const limits = new Limits(1, LIMIT)
   const context = contextOf({ limits })
