@@ -27,7 +27,7 @@ interface Interruption {
   /** Number of sessions with pipelines. An interrupted command first finishes their work. */
   sessions?: number | undefined
   /** True behind PgBouncer in transaction mode: each transaction has another session. */
-  pooler?: boolean
+  pooler: boolean
   /** Returns the URL with the newest user and password. */
   newestUrl?: (url: string) => string
 }
@@ -35,7 +35,7 @@ interface Interruption {
 /** Opens the database at a URL, and closes its connections after `use`. An abort cancels the statements of `use`. */
 export async function withDatabase<T>(
   url: string,
-  { signal, notice, sessions, pooler = false, newestUrl = () => url }: Interruption,
+  { signal, notice, sessions, pooler, newestUrl = () => url }: Interruption,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
   const opened = openPool(await primaryOf(url), pooler, sessions)

@@ -410,7 +410,7 @@ t.test('lines that are read ahead: 64, or 64 MiB', async (t) => {
     }
     const refreshing = withDatabase(
       url,
-      { signal: new AbortController().signal, notice: () => {} },
+      { signal: new AbortController().signal, notice: () => {}, pooler: false },
       (database) =>
         refreshAll(database, {
           sources: [{ name: 'lines', chunks: chunks() }],

@@ -175,14 +175,18 @@ t.test('SIGKILL while an import waits: PostgreSQL ends its session', async (t) =
 
 t.test('Lost client: PostgreSQL notices it, and waits no longer than a minute', async (t) => {
   const { signal } = new AbortController()
-  const settings = await withDatabase(url, { signal, notice: () => {} }, async ({ pool }) => {
-    const { rows } = await pool.query(
-      `select name, setting::integer from pg_settings where source = 'session'
+  const settings = await withDatabase(
+    url,
+    { signal, notice: () => {}, pooler: false },
+    async ({ pool }) => {
+      const { rows } = await pool.query(
+        `select name, setting::integer from pg_settings where source = 'session'
          and name in ('client_connection_check_interval', 'idle_in_transaction_session_timeout')`,
-    )
-    const { rows: idle } = await pool.query('show tcp_keepalives_idle')
-    return [...rows, ...idle]
-  })
+      )
+      const { rows: idle } = await pool.query('show tcp_keepalives_idle')
+      return [...rows, ...idle]
+    },
+  )
   t.same(settings, [
     { name: 'client_connection_check_interval', setting: 1_000 },
     { name: 'idle_in_transaction_session_timeout', setting: 60_000 },
@@ -192,7 +196,7 @@ t.test('Lost client: PostgreSQL notices it, and waits no longer than a minute', 
 
 t.test('Session ended by an administrator between two statements: no uncaught error', async (t) => {
   const { signal } = new AbortController()
-  const using = withDatabase(url, { signal, notice: () => {} }, ({ db: own }) =>
+  const using = withDatabase(url, { signal, notice: () => {}, pooler: false }, ({ db: own }) =>
     own.transaction().execute(async (transaction) => {
       await transaction.selectFrom('app').selectAll().execute()
       await pool.query(
