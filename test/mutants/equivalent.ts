@@ -95,6 +95,10 @@ export const equivalent: Record<string, Record<string, string>> = {
     "const [url = ''] = this.#urls -> const [url = 'x'] = this.#urls":
       'The settings have at least one URL. Only the type needs the default.',
   },
+  'src/postgres/errors.ts': {
+    "return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)$/.test(error.code ?? '') -> return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)/.test(error.code ?? '')":
+      'An SQLSTATE has five characters.',
+  },
   'src/postgres/server.ts': {
     'if (now - this.#since >= HALF_MS) this.#rotate() -> if (true) this.#rotate()':
       'rotate() makes the same comparison: it returns without a change.',
