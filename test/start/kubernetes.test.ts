@@ -135,7 +135,11 @@ t.test('ports: those of the image and of METRICS_PORT', async (t) => {
     opened.map(({ port }: Manifest) => port),
     Object.keys(ports),
   )
-  t.equal(database.spec.egress.at(-1).ports[0].port, 5_432)
+  t.same(
+    database.spec.egress.flatMap((rule: Manifest) => rule.ports),
+    [{ port: 53, protocol: 'UDP' }, { port: 53, protocol: 'TCP' }, { port: 5_432 }],
+    'DNS and PostgreSQL',
+  )
 })
 
 t.test('limits: memory, time to stop, and the user of the image', async (t) => {
