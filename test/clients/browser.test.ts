@@ -26,7 +26,7 @@ t.test('Chromium: the built package reads every row and digit, after failures', 
   const dist = t.testdir({})
   const project = join(ROOT, 'clients/typescript')
   const tsc = join(ROOT, 'node_modules/.bin/tsc')
-  // packages.test.ts checks the types.
+  // faults/clients/packages.test.ts checks the types.
   await run(tsc, ['-p', project, '--outDir', dist, '--noCheck'])
   const faults: Fault[] = ['none', 'cut', 'none', 'unavailable']
   // The browser also requests an icon.

@@ -90,7 +90,8 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\//,
-    ['test/start/{config-errors,env-file,start-errors}.test.ts', 'test/http/log*.test.ts'],
+    ['test/start/{config-errors,env-file}.test.ts', 'test/http/log*.test.ts'],
+    ['test/faults/operations/start-errors.test.ts'],
     ['test/http/{health,access-log,connections}.test.ts', 'test/openapi/document.test.ts'],
     ['test/telemetry/*.test.ts', 'test/openapi/docs-page.test.ts'],
     [
@@ -111,16 +112,16 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^clients\/python\//,
     ['test/clients/{python,options,lists}.test.ts'],
-    ['test/clients/{sync,copies,formats,csv,every-digit,examples,packages}.test.ts'],
-    ['test/faults/clients/{faults,fault-table}.test.ts'],
+    ['test/clients/{sync,copies,formats,csv,every-digit}.test.ts'],
+    ['test/faults/clients/{packages,examples,faults,fault-table}.test.ts'],
   ],
   [
     /^clients\/typescript\//,
     ['test/clients/{options,lists,sync}.test.ts'],
-    ['test/clients/{copies,formats,csv,every-digit,examples,browser,packages}.test.ts'],
-    ['test/faults/clients/{faults,fault-table}.test.ts'],
+    ['test/clients/{copies,formats,csv,every-digit,browser}.test.ts'],
+    ['test/faults/clients/{packages,examples,faults,fault-table}.test.ts'],
   ],
-  [/^examples\//, ['test/clients/examples.test.ts', 'test/openapi/code-samples.test.ts']],
+  [/^examples\//, ['test/faults/clients/examples.test.ts', 'test/openapi/code-samples.test.ts']],
   [/^observability\//, ['test/telemetry/*.test.ts'], ['test/faults/telemetry/prometheus.test.ts']],
   [
     /^deploy\/(haproxy|systemd)\//,
@@ -131,7 +132,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   [/^docs\/partitions\.sql/, ['test/postgres/partitions.test.ts']],
   [
     /^tools\//,
-    ['test/start/{npm-test,start-errors,demo-advance}.test.ts'],
+    ['test/start/{npm-test,demo-advance}.test.ts', 'test/faults/operations/start-errors.test.ts'],
     ['test/start/readme.test.ts', 'test/faults/operations/embedded.test.ts'],
   ],
   [

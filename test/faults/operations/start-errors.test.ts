@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
-import { operator, operatorHere } from '../operator/operator-process.ts'
-import { createDatabase } from '../support/database.ts'
-import { loginOfService, openAsOwner } from '../support/logins.ts'
-import { hideNewestMigration } from '../support/schema-behind.ts'
-import { onServer } from '../support/template.ts'
+import { startEmbedded } from '../../../tools/embedded-postgres/embedded.ts'
+import { operator, operatorHere } from '../../operator/operator-process.ts'
+import { createDatabase } from '../../support/database.ts'
+import { loginOfService, openAsOwner } from '../../support/logins.ts'
+import { hideNewestMigration } from '../../support/schema-behind.ts'
+import { onServer } from '../../support/template.ts'
 
-const project = join(import.meta.dirname, '../..')
+const project = join(import.meta.dirname, '../../..')
 const { url } = await createDatabase(t)
 const folder = await mkdtemp(join(tmpdir(), 'start-'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))

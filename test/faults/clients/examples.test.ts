@@ -1,17 +1,17 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { parseExact } from '../support/exact-json.ts'
-import { addAccountTransactions, addCaller, addPortfolioTransactions } from '../support/rows.ts'
-import { startService } from '../support/service.ts'
-import { type Fault, startFaultProxy } from './fault-proxy.ts'
-import { needsProgram, run } from './programs.ts'
-import { digitsAsText, readList } from './service.ts'
+import { type Fault, startFaultProxy } from '../../clients/fault-proxy.ts'
+import { needsProgram, run } from '../../clients/programs.ts'
+import { digitsAsText, readList } from '../../clients/service.ts'
+import { parseExact } from '../../support/exact-json.ts'
+import { addAccountTransactions, addCaller, addPortfolioTransactions } from '../../support/rows.ts'
+import { startService } from '../../support/service.ts'
 
 await needsProgram(t, 'python3', 'python3')
 await needsProgram(t, 'java', 'default-jdk-headless libjackson2-databind-java')
 
-const ROOT = join(import.meta.dirname, '../..')
+const ROOT = join(import.meta.dirname, '../../..')
 /** Jackson of Debian, or of another folder. */
 const JAVA_CLASSPATH = process.env.JAVA_CLASSPATH ?? '/usr/share/java/*'
 

@@ -7,17 +7,17 @@ import type {
   Decimal,
   PortfolioTransaction,
   ProblemError,
-} from '../../clients/typescript/src/index.ts'
-import type { components } from '../../docs/openapi.ts'
-import { startSeededService } from '../openapi/seeded-service.ts'
-import { pythonEnvironment } from './drivers.ts'
-import { needsProgram, run } from './programs.ts'
-import { readmeExamples } from './readme-examples.ts'
+} from '../../../clients/typescript/src/index.ts'
+import type { components } from '../../../docs/openapi.ts'
+import { pythonEnvironment } from '../../clients/drivers.ts'
+import { needsProgram, run } from '../../clients/programs.ts'
+import { readmeExamples } from '../../clients/readme-examples.ts'
+import { startSeededService } from '../../openapi/seeded-service.ts'
 
 await needsProgram(t, 'python3', 'python3')
 await needsProgram(t, 'mypy', 'mypy')
 
-const ROOT = join(import.meta.dirname, '../..')
+const ROOT = join(import.meta.dirname, '../../..')
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
 const typescript = join(ROOT, 'clients/typescript')
 const python = join(ROOT, 'clients/python')
