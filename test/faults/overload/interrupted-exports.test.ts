@@ -158,7 +158,7 @@ t.test('a locked table during an export: it continues, and is whole', async (t) 
   const reading = await db.transaction().execute(async (locking) => {
     await sql`lock table account_transaction in access exclusive mode`.execute(locking)
     const body = read()
-    // Of ten repetitions.
+    // An export repeats a rejected read ten times.
     for (let n = 0; n < 7; n += 1) {
       await until('the export waits for the table', async () => (await lockWaits()) > 0)
       await until('the read is rejected', async () => (await lockWaits()) === 0)
