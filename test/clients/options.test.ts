@@ -143,10 +143,10 @@ t.test('Python: wrong types of the other options and parameters', async (t) => {
     ],
     ['SqliteStore(sqlite3.connect(":memory:"), None)', 'TypeError: connection must be a text'],
     ['api().connection(None)', 'TypeError: the token of a connection must be a text'],
-    [
-      'api().connection("..")',
+    ...['', '.', '..', '\\ud800'].map((token): [string, string] => [
+      `api().connection("${token}")`,
       "ValueError: the token of a connection must be a text other than '.' and '..'",
-    ],
+    ]),
     [
       'api().connection("a", trace_id="a b")',
       'ValueError: trace_id must be 1 to 128 visible ASCII characters',
