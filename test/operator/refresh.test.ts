@@ -435,6 +435,21 @@ t.test('lines that are read ahead: 64, or 64 MiB', async (t) => {
   }
 })
 
+t.test('its statements have generic plans', async (t) => {
+  await sql`create table plan_mode (mode text)`.execute(db)
+  await sql`create function note_plan_mode() returns trigger language plpgsql as $$
+    begin insert into plan_mode values (current_setting('plan_cache_mode')); return null; end $$`.execute(
+    db,
+  )
+  await sql`create trigger note_plan_mode after insert on portfolio_transaction
+    for each statement execute function note_plan_mode()`.execute(db)
+  t.teardown(() => sql`drop function note_plan_mode cascade; drop table plan_mode`.execute(db))
+  const rows = line(await newConnection(), { portfolio: [portfolioLine(1)] })
+  t.match(await refresh(rows), { code: 0 })
+  const modes = await sql`select distinct mode from plan_mode`.execute(db)
+  t.same(modes.rows, [{ mode: 'force_generic_plan' }])
+})
+
 t.test('gzip: read; blank lines that expand without end: rejected', async (t) => {
   const connection = await newConnection()
   const rows = line(connection, { portfolio: [portfolioLine(1)] })
