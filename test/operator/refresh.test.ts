@@ -435,7 +435,7 @@ t.test('lines that are read ahead: 64, or 64 MiB', async (t) => {
   }
 })
 
-t.test('its statements have generic plans', async (t) => {
+t.test('statements of a refresh: generic plans', async (t) => {
   await sql`create table plan_mode (mode text)`.execute(db)
   await sql`create function note_plan_mode() returns trigger language plpgsql as $$
     begin insert into plan_mode values (current_setting('plan_cache_mode')); return null; end $$`.execute(
