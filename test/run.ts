@@ -1,7 +1,7 @@
 /**
  * Runs `npm test`: starts a PostgreSQL server, migrates a template database, and runs all test files or
- * the named ones: `npm test -- test/http/health.test.ts`. The tests in test/faults take minutes and run
- * by name only: `npm run test:faults`.
+ * the named ones: `npm test -- test/http/health.test.ts`. Tests that take minutes or need other programs run by
+ * name only, such as `npm run test:load`.
  */
 import { globSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -27,9 +27,12 @@ process.stdout.on('error', () => interrupt.abort())
 /** Halves the processor time in which a test file or the service starts: 1.4 s and 1.1 s without it. */
 const compileCache = join(import.meta.dirname, '../node_modules/.cache/compile')
 
-const all = globSync('test/**/*.test.ts').filter((file) => !file.startsWith('test/faults/'))
+/** Folders of other commands: test/README.md. */
+const OTHER = /^test\/(repository|clients|load|servers)\//
+
+const all = globSync('test/**/*.test.ts').filter((file) => !OTHER.test(file))
 /** The longest files, and the folders of others. They run first, so that no long file is left alone at the end. */
-const LONGEST = ['test/operator/operator-migrate', 'test/start/', 'test/openapi/', 'test/clients/']
+const LONGEST = ['test/operator/operator-migrate', 'test/settings/', 'test/seeds/', 'test/openapi/']
 
 /** @throws OperatorError if a name matches no file */
 function filesOf(names: string[]): string[] {
@@ -47,11 +50,11 @@ function filesOf(names: string[]): string[] {
 }
 
 /**
- * Four files keep two cores busy; three left them idle for 15 % of the time. Faults and Citus cut networks
- * and measure rates, so they run two.
+ * Four files keep two cores busy; three left them idle for 15 % of the time. Tests of load and of servers, and Citus,
+ * cut networks and measure rates, so they run two.
  */
 const jobsFor = (files: string[]) =>
-  isCitus || files.some((file) => file.startsWith('test/faults/')) ? 2 : 4
+  isCitus || files.some((file) => /^test\/(load|servers)\//.test(file)) ? 2 : 4
 
 async function run(files: string[]): Promise<number> {
   const server = await startPostgres(process.env)

@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
 import { launchChromium } from '../support/chromium.ts'
+import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
+import { readList } from '../support/clients/service.ts'
+import { run } from '../support/programs.ts'
 import { addresses } from '../support/rows.ts'
-import { type Fault, startFaultProxy } from './fault-proxy.ts'
-import { run } from './programs.ts'
-import { readList } from './service.ts'
+import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
 const browser = await launchChromium(t)
 const service = await startSeededService(t)
@@ -26,7 +26,7 @@ t.test('Chromium: the built package reads every row and digit, after failures', 
   const dist = t.testdir({})
   const project = join(ROOT, 'clients/typescript')
   const tsc = join(ROOT, 'node_modules/.bin/tsc')
-  // faults/clients/packages.test.ts checks the types.
+  // packages.test.ts checks the types.
   await run(tsc, ['-p', project, '--outDir', dist, '--noCheck'])
   const faults: Fault[] = ['none', 'cut', 'none', 'unavailable']
   // The browser also requests an icon.

@@ -2,9 +2,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { addAwkwardRows } from '../support/awkward-rows.ts'
+import { needsProgram, run } from '../support/programs.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { needsProgram, run } from './programs.ts'
 
 await needsProgram(t, 'python3', 'python3')
 

@@ -4,12 +4,12 @@ import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { readChunks } from '../../src/operator/loading/source.ts'
+import { type Access, type Driver, type Row, startDrivers } from '../support/clients/drivers.ts'
+import { accessOf, digitsAsText } from '../support/clients/service.ts'
 import { openPool } from '../support/database.ts'
 import { parseExact } from '../support/exact-json.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { type Access, type Driver, type Row, startDrivers } from './drivers.ts'
-import { accessOf, digitsAsText } from './service.ts'
 
 /**
  * Imports statements, and compares them with the rows that the clients return. Real statements are not

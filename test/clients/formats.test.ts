@@ -5,10 +5,10 @@ import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
+import { pythonEnvironment, startDrivers } from '../support/clients/drivers.ts'
+import { needsProgram, run } from '../support/programs.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
-import { pythonEnvironment, startDrivers } from './drivers.ts'
-import { needsProgram, run } from './programs.ts'
+import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
 await needsProgram(t, 'python3', 'python3')
 await needsProgram(t, 'bean-check', 'beancount')

@@ -1,11 +1,11 @@
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import t, { type Test } from 'tap'
+import { pythonEnvironment } from '../support/clients/drivers.ts'
+import { startFaultProxy } from '../support/clients/fault-proxy.ts'
+import { needsProgram, run } from '../support/programs.ts'
 import { addCaller, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { pythonEnvironment } from './drivers.ts'
-import { startFaultProxy } from './fault-proxy.ts'
-import { needsProgram, run } from './programs.ts'
 
 /** What only the Python clients have: threads, processes, proxies of the environment, asyncio. */
 await needsProgram(t, 'python3', 'python3')

@@ -4,7 +4,7 @@ import { Agent, type IncomingMessage, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
 import t from 'tap'
-import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
+import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
 /**
  * Compares responses to requests without newer features with those of commit 2f72eb7, before the change

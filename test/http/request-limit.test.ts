@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import t from 'tap'
-import { withBlockedStatements } from '../faults/support/blocked-statements.ts'
+import { withBlockedStatements } from '../support/blocked-statements.ts'
 import { scrape } from '../support/metrics.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addPortfolioTransactions, type Caller } from '../support/rows.ts'

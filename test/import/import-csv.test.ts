@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
-import { operatorHere } from '../operator/operator-process.ts'
-import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from './importing.ts'
+import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
+import { operatorHere } from '../support/operator-process.ts'
 
 const { problems, run, newConnection, db, url } = await prepareImport(t)
 const csv = { format: 'csv' } as const

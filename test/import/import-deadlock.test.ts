@@ -3,8 +3,8 @@ import t from 'tap'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { openClient, openPool } from '../support/database.ts'
+import { accountLine, chunksOf, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
 import { until } from '../support/until.ts'
-import { accountLine, chunksOf, portfolioLine, prepareImport, uuid } from './importing.ts'
 
 const { run, db, url, newConnection } = await prepareImport(t)
 

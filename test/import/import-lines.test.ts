@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
 import { plainText, readChunks } from '../../src/operator/loading/source.ts'
-import { accountLine, portfolioLine, prepareImport } from './importing.ts'
+import { accountLine, portfolioLine, prepareImport } from '../support/importing.ts'
 
 const { problems, run, newConnection, db } = await prepareImport(t)
 const type = 'portfolio-transactions'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from './importing.ts'
+import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
 
 const { db, problems, run, newConnection, rowCounts } = await prepareImport(t)
 

@@ -3,7 +3,7 @@ import t from 'tap'
 import { RowReader } from '../../src/operator/loading/row-reader.ts'
 import { rowTypes } from '../../src/operator/loading/row-types.ts'
 import { anyText } from '../support/awkward-rows.ts'
-import { portfolioLine, prepareImport } from './importing.ts'
+import { portfolioLine, prepareImport } from '../support/importing.ts'
 
 /** Validates a line without a database. */
 function problemsOf(line: string): string[] {

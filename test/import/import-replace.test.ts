@@ -6,12 +6,12 @@ import { text } from 'node:stream/consumers'
 import t from 'tap'
 import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
-import { operatorHere } from '../operator/operator-process.ts'
 import { openClient } from '../support/database.ts'
+import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { addCaller, addConnection, type Caller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from './importing.ts'
 
 const { run, db, pool, url } = await prepareImport(t)
 const { get } = await startService(t, { databaseUrl: url })

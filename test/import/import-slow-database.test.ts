@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { openPool } from '../support/database.ts'
-import { portfolioLine, prepareImport } from './importing.ts'
+import { portfolioLine, prepareImport } from '../support/importing.ts'
 
 const CHUNK_ROWS = 20
 const CHUNKS = 120

@@ -7,8 +7,8 @@ import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { allNodes, type PlanNode } from '../postgres/plans/plan.ts'
 import { createDatabase, openPool } from '../support/database.ts'
+import { accountLine, chunksOf, orderLine, portfolioLine } from '../support/importing.ts'
 import { addApp, addConnection } from '../support/rows.ts'
-import { accountLine, chunksOf, orderLine, portfolioLine } from './importing.ts'
 
 // Each plan of a session, with the statements of triggers, arrives as a notice.
 const EXPLAIN =

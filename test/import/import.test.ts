@@ -10,7 +10,7 @@ import {
   portfolioLine,
   prepareImport,
   uuid,
-} from './importing.ts'
+} from '../support/importing.ts'
 
 const { run, newConnection, rowCounts, db, pool, url } = await prepareImport(t)
 const type = 'portfolio-transactions'

@@ -2,9 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import t from 'tap'
 import { createDatabase, openPool } from '../support/database.ts'
-import { addCaller, addConnection, listNames, lists } from '../support/rows.ts'
-import { startService } from '../support/service.ts'
-import { isCitus } from '../support/template.ts'
 import {
   COLUMN,
   followChanges,
@@ -14,7 +11,10 @@ import {
   readAll,
   readList,
   TABLE,
-} from './model/changes.ts'
+} from '../support/model/changes.ts'
+import { addCaller, addConnection, listNames, lists } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+import { isCitus } from '../support/template.ts'
 
 const { url } = await createDatabase(t)
 const { db, get } = await startService(t, { databaseUrl: url })

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { createDatabase, openClient } from '../support/database.ts'
+import { COLUMN, type List, newCopy, readAll, readList, TABLE } from '../support/model/changes.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addConnection, type Caller, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { rememberState } from '../support/state.ts'
-import { COLUMN, type List, newCopy, readAll, readList, TABLE } from './model/changes.ts'
 
 /** Cursors when the history of the data changes. */
 const { url } = await createDatabase(t)

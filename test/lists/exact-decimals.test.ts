@@ -1,8 +1,8 @@
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { DEMO_TOKEN, startSeededService } from '../openapi/seeded-service.ts'
 import { countNumbers, unquoteDecimals } from '../support/exact-json.ts'
 import { addresses } from '../support/rows.ts'
+import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
 const EXACT = 'application/json;IEEE754Compatible=true'
 const DEFAULT_TYPE = 'application/json; charset=utf-8'

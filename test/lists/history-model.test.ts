@@ -1,7 +1,13 @@
 import t from 'tap'
 import { createDatabase } from '../support/database.ts'
+import {
+  changeHistory,
+  copyEvents,
+  localEvents,
+  Model,
+  openSite,
+} from '../support/model/history.ts'
 import { isCitus } from '../support/template.ts'
-import { changeHistory, copyEvents, localEvents, Model, openSite } from './model/history.ts'
 
 t.test('The history changes: no copy is wrong, and only lost cursors expire', async (t) => {
   const { url } = await createDatabase(t)

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { parseExact } from '../support/exact-json.ts'
+import { history, type Step } from '../support/model/arbitraries.ts'
+import { type ModelQuery, type ModelRow, modelPage } from '../support/model/pages.ts'
 import { addCaller, type Caller, listNames, lists } from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
-import { history, type Step } from './model/arbitraries.ts'
-import { type ModelQuery, type ModelRow, modelPage } from './model/pages.ts'
 
 // Hundreds of requests take longer than tap's default limit.
 t.setTimeout(240_000)

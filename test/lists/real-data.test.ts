@@ -9,9 +9,9 @@ import { PortfolioTransaction } from '../../src/schemas/portfolio-transaction.ts
 import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
 import { openPool } from '../support/database.ts'
 import { type Digits, parseExact } from '../support/exact-json.ts'
+import { modelPage } from '../support/model/pages.ts'
 import { addCaller, type Caller } from '../support/rows.ts'
 import { type Service, startService } from '../support/service.ts'
-import { modelPage } from './model/pages.ts'
 
 /**
  * Imports statements, one folder a source, and compares them with the responses. Real statements are not

@@ -2,7 +2,7 @@ import createClient from 'openapi-fetch'
 import t from 'tap'
 import type { components, paths } from '../../docs/openapi.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { DEMO_TOKEN, startSeededService } from './seeded-service.ts'
+import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
 /**
  * Code of an app's developer, with the generated client types. `npm run check:types` compiles it; this

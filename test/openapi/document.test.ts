@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
+import { DOCUMENT, formatJson, PAGE, RENEWAL } from '../../tools/docs/committed.ts'
 import { startService } from '../support/service.ts'
-import { DOCUMENT, formatJson, PAGE, RENEWAL } from './committed.ts'
 
 interface ClosedList {
   enum: string[]

@@ -4,13 +4,13 @@ import { DEMO } from '../../seeds/sample-data.ts'
 import { CSV, EXACT_JSON } from '../../src/http/representation.ts'
 import { INVALID_QUERY } from '../../src/schemas/problem.ts'
 import { addresses, addToken } from '../support/rows.ts'
+import { DEMO_CONNECTION, DEMO_TOKEN } from '../support/seeded-service.ts'
 import {
   type RequestOptions,
   type Service,
   type ServiceResponse,
   startService,
 } from '../support/service.ts'
-import { DEMO_CONNECTION, DEMO_TOKEN } from './seeded-service.ts'
 
 export interface OperationResponse {
   operationId: string

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
+import { formatJson, RENEWAL } from '../../tools/docs/committed.ts'
+import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 import type { ServiceResponse } from '../support/service.ts'
-import { formatJson, RENEWAL } from './committed.ts'
 import { readContract } from './contract.ts'
 import { everyResponse } from './every-response.ts'
-import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from './seeded-service.ts'
 
 const service = await startSeededService(t)
 const contract = readContract((await service.get('/openapi.json')).text)

@@ -4,10 +4,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type RawBuilder, sql } from 'kysely'
 import t from 'tap'
-import { orderLine, portfolioLine } from '../import/importing.ts'
+import { orderLine, portfolioLine } from '../support/importing.ts'
+import { operator, operatorHere } from '../support/operator-process.ts'
 import { addApp, addConnection, addTransferOrders } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { operator, operatorHere } from './operator-process.ts'
 
 const { db, databaseUrl: DATABASE_URL, get } = await startService(t)
 const folder = t.testdir()

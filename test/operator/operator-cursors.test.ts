@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { createDatabase } from '../support/database.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, type Caller, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { expireCursors } from '../support/state.ts'
-import { operatorHere } from './operator-process.ts'
 
 const { url } = await createDatabase(t)
 const { db, get } = await startService(t, { databaseUrl: url })

@@ -8,9 +8,9 @@ import t from 'tap'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { findRunning } from '../../tools/embedded-postgres/running.ts'
 import { createDatabase } from '../support/database.ts'
+import { operator, operatorHere } from '../support/operator-process.ts'
 import { onServer } from '../support/template.ts'
 import { until } from '../support/until.ts'
-import { operator, operatorHere } from './operator-process.ts'
 
 const list = (DATABASE_URL: string) => operatorHere(['app', 'list'], { DATABASE_URL })
 

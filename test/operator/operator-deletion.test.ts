@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { progressOf } from '../../src/operator/output.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { openClient } from '../support/database.ts'
+import { operator, operatorHere, operatorWaits } from '../support/operator-process.ts'
 import {
   addAccountTransactions,
   addApp,
@@ -16,7 +17,6 @@ import {
   type TestConnection,
 } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { operator, operatorHere, operatorWaits } from './operator-process.ts'
 
 const service = await startService(t)
 const { db, databaseUrl: DATABASE_URL } = service

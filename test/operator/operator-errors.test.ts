@@ -2,11 +2,11 @@ import { sql } from 'kysely'
 import t from 'tap'
 import { exitResult, explainDatabaseError } from '../../src/operator/errors.ts'
 import { OperatorError } from '../../src/operator-error.ts'
-import { portfolioLine, prepareImport } from '../import/importing.ts'
 import { createDatabase } from '../support/database.ts'
+import { portfolioLine, prepareImport } from '../support/importing.ts'
 import { openAsOwner } from '../support/logins.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { until } from '../support/until.ts'
-import { operatorHere } from './operator-process.ts'
 
 const { url: DATABASE_URL } = await createDatabase(t)
 const db = openAsOwner(t, DATABASE_URL)

@@ -6,14 +6,14 @@ import { FileMigrationProvider, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { scramVerifier } from '../../src/operator/migrate.ts'
-import { portfolioLine } from '../import/importing.ts'
 import { createDatabase, openClient } from '../support/database.ts'
+import { portfolioLine } from '../support/importing.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { databaseUrl, onServer } from '../support/template.ts'
 import { until } from '../support/until.ts'
-import { operatorHere } from './operator-process.ts'
 
 const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
 const provider = new FileMigrationProvider({ fs, path, migrationFolder })

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
-import { accountLine, portfolioLine, prepareImport } from '../import/importing.ts'
-import { COLUMN, type List, TABLE } from '../lists/model/changes.ts'
 import { openClient } from '../support/database.ts'
+import { accountLine, portfolioLine, prepareImport } from '../support/importing.ts'
+import { COLUMN, type List, TABLE } from '../support/model/changes.ts'
+import { operatorHere, operatorWaits } from '../support/operator-process.ts'
 import { addPortfolioTransactions } from '../support/rows.ts'
 import { setReplica } from '../support/state.ts'
-import { operatorHere, operatorWaits } from './operator-process.ts'
 
 const { url, db, run, newConnection, rowCounts } = await prepareImport(t)
 const verify = (...flags: string[]) => operatorHere(['verify', ...flags], { DATABASE_URL: url })

@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import t from 'tap'
 import { table } from '../../src/operator/output.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
-import { accountLine, orderLine, portfolioLine } from '../import/importing.ts'
+import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
 import { createDatabase } from '../support/database.ts'
+import { accountLine, orderLine, portfolioLine } from '../support/importing.ts'
 import { openAsOwner } from '../support/logins.ts'
-import { COMMANDS_FILE, helpText } from './help-text.ts'
-import { operator, operatorHere } from './operator-process.ts'
+import { operator, operatorHere } from '../support/operator-process.ts'
 
 const { url: DATABASE_URL } = await createDatabase(t)
 const db = openAsOwner(t, DATABASE_URL)

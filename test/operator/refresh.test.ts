@@ -13,13 +13,13 @@ import t, { type Test } from 'tap'
 import { withDatabase } from '../../src/operator/database.ts'
 import { refresh as refreshAll } from '../../src/operator/loading/refresh.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
-import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../import/importing.ts'
 import { openClient } from '../support/database.ts'
+import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { addApp, addCaller, addConnection } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { operatorHere } from './operator-process.ts'
 
 const { url, db, pool, newConnection, rowCounts, run } = await prepareImport(t)
 const folder = t.testdir()

@@ -2,9 +2,9 @@ import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import t, { type Test } from 'tap'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
-import { COLUMN, type List, TABLE } from '../lists/model/changes.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
+import { COLUMN, type List, TABLE } from '../support/model/changes.ts'
 import { addCaller, listNames, lists } from '../support/rows.ts'
 
 /** Values of change_number, from the number of the row before and the version before. */

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
-import { operatorHere } from '../operator/operator-process.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { operatorHere } from '../support/operator-process.ts'
 
 /** Readable columns of the tables that the service's role can read in part. */
 const READABLE: Record<string, string[]> = {

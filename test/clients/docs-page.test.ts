@@ -1,0 +1,264 @@
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import { DEMO } from '../../seeds/sample-data.ts'
+import { CSV } from '../../src/http/representation.ts'
+import { ProblemCodes } from '../../src/schemas/problem.ts'
+import { launchChromium } from '../support/chromium.ts'
+import { parseExact } from '../support/exact-json.ts'
+import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+import { startService } from '../support/service.ts'
+import { DESK, newDocsPage } from './docs-page.ts'
+
+const browser = await launchChromium(t)
+const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
+const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
+const service = await startSeededService(t, { environment })
+/** Without demo tokens, as in production. */
+const production = await startService(t)
+const { page, errors, open } = await newDocsPage(t, browser, DESK)
+
+const operationOf = (operationId: string) => page.locator(`#${operationId}`)
+
+/** Sends a request with the values of the form, and returns what the page shows. */
+async function send(operationId: string) {
+  const operation = operationOf(operationId)
+  if ((await operation.getAttribute('open')) === null)
+    await operation.locator('summary').first().click()
+  const example = await operation.locator('.response pre:visible').first().innerText()
+  const answer = page.waitForResponse(/\/api\//)
+  await operation.getByRole('button', { name: 'Send request' }).click()
+  await answer
+  const status = operation.getByRole('status').filter({ hasText: /^\d{3} / })
+  await status.waitFor()
+  const body = operation.locator('.response pre:visible').first()
+  return { status: await status.innerText(), body: await body.innerText(), example }
+}
+
+const field = (operationId: string, name: string) =>
+  operationOf(operationId).getByLabel(new RegExp(`^${name} `))
+
+t.test('request: the rows with every digit', async (t) => {
+  await open(`${service.url}/docs`)
+  const operations = {
+    listPortfolioTransactions: 'portfolios/transactions',
+    listAccountTransactions: 'accounts/transactions',
+    listAssetsTransferOrders: 'assets-transfer',
+  }
+  for (const [operationId, request] of Object.entries(operations)) {
+    const { status, body, example } = await send(operationId)
+    t.match(status, /^200 OK · \d+ ms · [\d,]+ B$/, operationId)
+    if (operationId === 'listPortfolioTransactions')
+      t.match(example, /"titles": 0\.000000000000000000000000000001,/)
+    const { text } = await service.get(`${DEMO_CONNECTION}/${request}`, { token: DEMO_TOKEN })
+    t.strictSame(parseExact(body), parseExact(text), 'response of the default connection')
+    t.match(body, /\n {6}"\w+": |\n {4}"\w+": /, 'indented')
+  }
+  t.strictSame(errors, [], 'no error, no violation of the policy, no other server')
+})
+
+t.test('request: since with decimals as strings, version with 200 and 412, CSV', async (t) => {
+  const id = 'listPortfolioTransactions'
+  await field(id, 'since').fill('start')
+  await field(id, 'Accept').selectOption({ label: 'JSON, decimals as strings' })
+  const { body: changes } = await send(id)
+  t.match(JSON.parse(changes), { hasMore: false })
+  t.match(changes, '"406.20"')
+  t.strictSame(errors, [])
+
+  const path = `${DEMO_CONNECTION}/portfolios/transactions`
+  const { headers } = await service.get(path, { token: DEMO_TOKEN })
+  const version = String(headers.get('data-version'))
+  await operationOf(id).getByRole('button', { name: 'Clear' }).click()
+  t.equal(await field(id, 'since').inputValue(), '')
+  for (const [sent, status] of [
+    [version, 200],
+    [`${version}0`, 412],
+  ] as const) {
+    await field(id, 'version').fill(sent)
+    const request = page.waitForRequest(/portfolios/)
+    const shown = await send(id)
+    t.equal(new URL((await request).url()).search, `?version=${sent}`)
+    t.match(shown.status, new RegExp(`^${status} `))
+    t.match(shown.body, status === 200 ? /406\.20,/ : '"data_changed"')
+  }
+  await field(id, 'version').fill('')
+  await field(id, 'Accept').selectOption(CSV)
+  t.match((await send(id)).body, /^"?transactionId/)
+  const download = page.waitForEvent('download')
+  await operationOf(id).getByRole('link', { name: 'Download' }).click()
+  t.equal((await download).suggestedFilename(), 'response.csv')
+})
+
+t.test('parameters: place, type and if they are required', async (t) => {
+  const id = 'listPortfolioTransactions'
+  const about = (name: string) =>
+    operationOf(id).locator(`label[for="${id}.${name}"] small`).innerText()
+  t.equal(await about('from'), 'query, string (date)')
+  t.equal(await about('token'), 'path, string, required')
+  t.equal(await about('If-None-Match'), 'header, string')
+})
+
+t.test('samples: one block with the values of the form, and no token', async (t) => {
+  const id = 'listAccountTransactions'
+  await open(`${service.url}/docs#${id}`)
+  await field(id, 'from').fill('2024-05-01')
+  await field(id, 'limit').fill('2')
+  await field(id, 'X-Client-Trace-ID').fill("it's me")
+  const operation = operationOf(id)
+  const shown = operation.locator('.samples pre:visible')
+  const expected = {
+    curl: `'X-Client-Trace-ID: it'\\''s me' \\\n  "${service.url}/api/v1/queries/connections/$CONNECTION_TOKEN/accounts/transactions?from=2024-05-01&limit=2"`,
+    TypeScript: 'accountTransactions({ from: "2024-05-01" })',
+    Python: 'account_transactions(from_="2024-05-01")',
+  }
+  for (const [label, part] of Object.entries(expected)) {
+    await operation.getByRole('button', { name: label, exact: true }).click()
+    t.equal(await shown.count(), 1)
+    const text = await shown.innerText()
+    t.ok(text.includes(part), `${label}: ${text}`)
+    t.match(text, service.url)
+    for (const token of [DEMO_TOKEN, DEMO_CONNECTION_TOKEN]) t.notMatch(text, token)
+  }
+  await open(`${service.url}/docs#listAssetsTransferOrders`)
+  const others = operationOf('listAssetsTransferOrders').locator('.samples pre:visible')
+  t.match(await others.innerText(), 'import os', 'the same language in all operations, and later')
+  t.strictSame(errors, [])
+})
+
+t.test('code of guide and operations: one form, with colours and a button to copy', async (t) => {
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  const blocks = page.locator('.code')
+  t.equal(await page.locator('main pre').count(), await page.locator('.code pre').count())
+  for (const block of await blocks.all()) {
+    t.equal(await block.getByRole('button', { name: 'Copy', includeHidden: true }).count(), 1)
+    t.ok((await block.locator('code > span').count()) > 0, 'colours')
+  }
+  const block = blocks.filter({ hasText: 'import java.net.URI' })
+  await block.getByRole('button', { name: 'Copy' }).click()
+  await block.getByRole('button', { name: 'Copied' }).waitFor()
+  const copied = await page.evaluate<string>('navigator.clipboard.readText()')
+  t.equal(copied, await block.locator('code').evaluate(({ textContent }) => textContent))
+  t.match(copied, service.url)
+})
+
+t.test('without demo tokens: none in page and document, and a reload forgets them', async (t) => {
+  const files = ['/docs', '/docs/static/page.js', '/openapi.json']
+  const texts = await Promise.all(files.map(async (path) => (await production.get(path)).text))
+  t.notMatch(texts.join(), /idq_\w+|DEMO[A-Z]+\d|127[.]0[.]0[.]1|localhost/)
+  await open(`${production.url}/docs#listPortfolioTransactions`)
+  const id = 'listAssetsTransferOrders'
+  await field('listPortfolioTransactions', 'Authorization').fill(DEMO_TOKEN)
+  await field('listPortfolioTransactions', 'token').fill('unknown')
+  t.equal(JSON.parse((await send(id)).body).code, 'invalid_token', 'all operations share them')
+  await page.reload()
+  await field(id, 'token').fill('unknown')
+  t.equal(JSON.parse((await send(id)).body).code, 'missing_credentials')
+  t.equal(errors.length, 2, 'the 401s themselves')
+})
+
+t.test(
+  'order of the page: introduction, operations, sections of the document, fields',
+  async (t) => {
+    const { text } = await service.get('/docs')
+    const { description } = JSON.parse((await service.get('/openapi.json')).text).info
+    const sections = [...description.matchAll(/^## (.*)$/gm)].map(([, name]) => name)
+    const headings = [...text.matchAll(/<h2 id="[^"]*"><a [^>]*>(.*?)<\/a>/g)].map(
+      ([, name]) => name,
+    )
+    t.same(headings.slice(0, 2), ['Operations', sections[0]])
+    t.same(headings.slice(1, 1 + sections.length), sections)
+    t.ok(text.indexOf('Each request needs two credentials') < text.indexOf('id="operations"'))
+  },
+)
+
+t.test('links of the page: each anchor exists once, also one for each error code', async (t) => {
+  const { text } = await service.get('/docs')
+  const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
+  t.equal(new Set(ids).size, ids.length)
+  const targets = [...text.matchAll(/href="#([^/"][^"]*)"/g)].map(([, id]) => id)
+  t.strictSame(
+    targets.filter((id) => !ids.includes(id)),
+    [],
+  )
+  for (const code of Object.keys(ProblemCodes)) t.ok(targets.includes(code), code)
+})
+
+/** Starts a proxy that removes /investments from the path and refuses other paths. */
+async function startProxy(target: string): Promise<string> {
+  const prefix = /^\/investments(?=\/)/
+  const proxy = http.createServer(({ url = '', headers }, response) => {
+    if (!prefix.test(url)) {
+      response.writeHead(404).end()
+      return
+    }
+    http.get(target + url.replace(prefix, ''), { headers }, (answer) => {
+      response.writeHead(Number(answer.statusCode), answer.headers)
+      answer.pipe(response)
+    })
+  })
+  await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done))
+  t.teardown(() => proxy.close())
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+}
+
+t.test('proxy that removes a path prefix: page, links and requests', async (t) => {
+  const PUBLIC_URL = 'https://example.com/investments'
+  const { databaseUrl } = service
+  const { url } = await startService(t, {
+    databaseUrl,
+    environment: { ...environment, PUBLIC_URL },
+  })
+  const origin = await startProxy(url)
+  await open(`${origin}/investments/`)
+  t.equal(page.url(), `${origin}/investments/docs`)
+  await page.locator('#contents').getByRole('link', { name: 'Exact decimals' }).click()
+  const target = await page.evaluate('location.href')
+  t.equal(target, `${origin}/investments/docs#exact-decimals`)
+  const sent = page.waitForRequest(/portfolios/)
+  const { status, body } = await send('listPortfolioTransactions')
+  t.match(status, /^200/)
+  t.match(body, '406.20')
+  t.equal((await sent).url(), `${origin}/investments${DEMO_CONNECTION}/portfolios/transactions`)
+  t.strictSame(errors, [], 'no failed request')
+  const redirected = await fetch(`${origin}/investments/docs/`)
+  t.equal(redirected.url, `${origin}/investments/docs`)
+  const document = await fetch(`${origin}/investments/openapi.json`)
+  t.strictSame(JSON.parse(await document.text()).servers, [{ url: PUBLIC_URL }])
+})
+
+t.test('content security policy: no frames, no foreign scripts', async (t) => {
+  const { headers } = await service.get('/docs')
+  const policy = String(headers.get('content-security-policy'))
+  t.notMatch(policy, /unsafe|https?:|\*/)
+  t.match(policy, /default-src 'none';.*frame-ancestors 'none'/)
+  t.equal(headers.get('x-content-type-options'), 'nosniff')
+  t.equal((await service.get('/docs/yaml')).status, 404, 'YAML would round the numbers')
+})
+
+t.test('files of the page: compressed, and 304 for one that the client has', async (t) => {
+  const names = ['page.css', 'page.js', 'code-samples.js', 'icon.svg']
+  const files = ['/openapi.json', '/docs', ...names.map((name) => `/docs/static/${name}`)]
+  for (const path of files) {
+    const texts = new Set<string>()
+    for (const encoding of ['br', 'gzip', 'identity', 'zstd']) {
+      const response = await service.get(path, { headers: { 'accept-encoding': encoding } })
+      const expected = ['br', 'gzip'].includes(encoding) ? encoding : null
+      t.equal(response.headers.get('content-encoding'), expected, `${path} in ${encoding}`)
+      texts.add(response.text)
+      const headers = { 'if-none-match': String(response.headers.get('etag')) }
+      t.equal((await service.get(path, { headers })).status, 304)
+    }
+    t.equal(texts.size, 1, 'one text')
+  }
+  t.equal((await fetch(`${service.url}/docs/`)).url, `${service.url}/docs`)
+  t.equal((await service.get('/docs/static/package.json')).status, 404)
+})
+
+t.test('DOCS_PAGE=false: 404 instead of the page, and the document', async (t) => {
+  const { get } = await startService(t, { environment: { DOCS_PAGE: 'false' } })
+  for (const path of ['/', '/docs', '/docs/', '/docs/json', '/docs/static/page.js']) {
+    t.equal((await get(path)).status, 404, path)
+  }
+  t.equal((await get('/openapi.json')).status, 200)
+})

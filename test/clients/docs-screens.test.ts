@@ -1,0 +1,262 @@
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { DEMO } from '../../seeds/sample-data.ts'
+import { launchChromium } from '../support/chromium.ts'
+import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+import { DESK, newDocsPage, PHONE } from './docs-page.ts'
+
+const browser = await launchChromium(t)
+const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
+const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
+const service = await startSeededService(t, { environment })
+
+/** Address at this time. Then waits for two frames, because the browser moves the focus in the next one. */
+const address = (page: Page) =>
+  page.evaluate<string>(`new Promise((end) => {
+    const { href } = location
+    requestAnimationFrame(() => requestAnimationFrame(() => end(href)))
+  })`)
+
+/** Finds words in the visible elements that are on two lines, such as `Items` of `totalItems`. */
+const brokenWords = (page: Page, selector: string, word: string) =>
+  page.evaluate<string[]>(`[...document.querySelectorAll('${selector}')]
+  .filter((element) => element.checkVisibility())
+  .flatMap(({ childNodes }) => [...childNodes])
+  .filter((node) => node.nodeType === Node.TEXT_NODE)
+  .flatMap((node) => [...node.data.matchAll(${word})].map(({ 0: text, index }) => {
+    const range = document.createRange()
+    range.setStart(node, index)
+    range.setEnd(node, index + text.length)
+    return { text, lines: range.getClientRects().length }
+  }))
+  .filter(({ lines }) => lines > 1)
+  .map(({ text }) => text)`)
+
+/** Fonts, sizes and colours of visible texts. */
+const styles = (page: Page) =>
+  page.evaluate<Record<'fonts' | 'sizes' | 'backgrounds', string[]>>(`(() => {
+  const found = { fonts: new Set(), sizes: new Set(), backgrounds: new Set() }
+  for (const element of document.querySelectorAll('body *')) {
+    const { fontFamily, fontSize, backgroundColor } = getComputedStyle(element)
+    found.fonts.add(fontFamily)
+    if (element.checkVisibility() && element.innerText) found.sizes.add(fontSize)
+    found.backgrounds.add(backgroundColor)
+  }
+  return Object.fromEntries(Object.entries(found).map(([name, values]) => [name, [...values]]))
+})()`)
+
+for (const [name, screen, limit] of [
+  ['1280 pixels', DESK, 2_600],
+  ['phone', PHONE, 4_000],
+] as const) {
+  const { page, errors, open } = await newDocsPage(t, browser, screen)
+
+  t.test(`${name}: an opened operation is short, nothing overflows, anchors work`, async (t) => {
+    const overflow = (page: Page) =>
+      page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+    // The address of earlier releases.
+    await open(`${service.url}/docs#/Transactions/listPortfolioTransactions`)
+    const operation = page.locator('#listPortfolioTransactions')
+    await operation.getByRole('button', { name: 'Send request' }).click()
+    await operation.getByText(/^200 OK/).waitFor()
+    const box = await operation.boundingBox()
+    t.ok(box && box.height < limit, `${box?.height} pixels`)
+    const response = await operation.locator('.response').boundingBox()
+    t.ok(response && response.height < 500, `response: ${response?.height} pixels`)
+    t.equal(await overflow(page), 0)
+    const isWide = '(box) => box.scrollWidth > box.clientWidth'
+    const tables = "[...document.querySelectorAll('.scroll, select')]"
+    t.equal(await page.evaluate(`${tables}.filter(${isWide}).length`), 0, 'wide tables')
+    const names = await brokenWords(page, '.scroll :is(code, a)', '/^[A-Za-z_]+$/g')
+    t.strictSame(names, [], 'no line ends within a part of a name')
+    const values = await brokenWords(
+      page,
+      '.response > pre code, .response > pre span',
+      '/[\\w.-]+/g',
+    )
+    t.strictSame(values, [], 'no line ends within a value')
+    const code = await operation.locator('.samples code').first().boundingBox()
+    const copy = await operation.locator('.samples .bar').boundingBox()
+    t.ok(code && copy && copy.y + copy.height <= code.y, 'the buttons cover no code')
+    t.match(await operation.locator('.samples code').first().innerText(), `${service.url}/api/v1/`)
+    await operation.getByRole('link', { name: 'cursor_expired' }).click()
+    const heading = page.locator('h3#cursor_expired')
+    t.match(await address(page), /#cursor_expired$/)
+    await page.evaluate('new Promise((end) => setTimeout(() => requestAnimationFrame(end), 100))')
+    const y = Number((await heading.boundingBox())?.y)
+    t.ok(y >= 0 && y < 200, `${y} pixels from the top`)
+    t.equal(await heading.locator('a').getAttribute('href'), '#cursor_expired')
+    t.strictSame(errors, [])
+  })
+
+  t.test(`${name}: search and navigation lead to sections, fields and operations`, async (t) => {
+    await open(`${service.url}/`)
+    t.equal(page.url(), `${service.url}/docs`, '/ leads to /docs')
+    const devTools = await page.context().newCDPSession(page)
+    const throttle = (rate: number) => devTools.send('Emulation.setCPUThrottlingRate', { rate })
+    const search = page.getByRole('searchbox')
+    const found: Record<string, RegExp> = {
+      expired_token: /#expired_token$/,
+      retentionFrom: /#RetentionDetail[.]retentionFrom$/,
+      'List account trans': /#listAccountTransactions$/,
+      pagination: /#pagination$/,
+      'rate limit': /#rate-limits$/,
+      webhook: /#webhooks$/,
+      cursor: /#cursor_expired$/,
+      timeout: /#timeouts$/,
+      currency: /#\w+[.]currency$|#currencies$/,
+    }
+    for (const [words, url] of Object.entries(found)) {
+      // Throttling costs processor time.
+      await throttle(screen === PHONE && words.includes('_') ? 6 : 1)
+      for (const by of ['click', 'Enter']) {
+        await page.evaluate('location.hash = "top"')
+        await address(page)
+        await search.fill(words)
+        if (by === 'click') await page.locator('#results a').first().click()
+        else await search.press('Enter')
+        t.match(await address(page), url, `${by}: at once, without an animation`)
+      }
+    }
+    await page.locator('#listAccountTransactions[open]').waitFor()
+    await search.fill('')
+    const link = page.locator('#contents').getByRole('link', { name: 'Exact decimals' })
+    if (screen === PHONE) await page.locator('#contents summary').click()
+    await link.click()
+    t.match(await address(page), /#exact-decimals$/)
+    t.equal(await page.locator(':target').innerText(), 'Exact decimals')
+    t.strictSame(errors, [])
+  })
+
+  t.test(`${name}: results of a search have whole words`, async (t) => {
+    await open(`${service.url}/docs`)
+    for (const words of ['retention', 'rate limit', 'nextCursor', 'data']) {
+      await page.getByRole('searchbox').fill(words)
+      t.strictSame(await brokenWords(page, '#results a', '/\\w+/g'), [], words)
+      const texts = await page.locator('main, main :is(td, p, li)').allTextContents()
+      const known = new Set(texts.join(' ').split(/\s+/))
+      const excerpts = (await page.locator('#results small').allTextContents()).join(' ')
+      const cut = excerpts.split(/\s+/).filter((word) => word !== '…' && !known.has(word))
+      t.strictSame(cut, [], `${words}: whole words`)
+    }
+    await page.getByRole('searchbox').fill('no such words')
+    t.equal(await page.locator('nav').getByRole('status').innerText(), 'No results')
+    await page.getByRole('searchbox').fill('pagination')
+    t.equal(await page.locator('nav').getByRole('status').innerText(), '1 result')
+    await page.getByRole('searchbox').blur()
+    await page.keyboard.press('Control+k')
+    t.ok(await page.getByRole('searchbox').evaluate('document.activeElement.type === "search"'))
+    await page.getByRole('searchbox').fill('transactions')
+    await page.getByRole('searchbox').press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    const second = page.locator('#results a').nth(1)
+    const focused = await page.evaluate('document.activeElement.getAttribute("href")')
+    t.equal(focused, await second.getAttribute('href'))
+  })
+
+  t.test(`${name}: the navigation marks the section on the screen`, async (t) => {
+    await open(`${service.url}/docs#webhooks`)
+    const current = page.locator('nav [aria-current]')
+    await page.locator('nav a[href="#webhooks"][aria-current]').waitFor({ state: 'attached' })
+    await page
+      .locator('#exact-decimals')
+      .evaluate('document.querySelector("#exact-decimals").scrollIntoView()')
+    await page.locator('nav a[href="#exact-decimals"][aria-current]').waitFor({ state: 'attached' })
+    t.equal(await current.count(), 1)
+  })
+
+  t.test(`${name}: one scale of type, two fonts, one palette`, async (t) => {
+    await open(`${service.url}/docs#listPortfolioTransactions`)
+    const { fonts, sizes } = await styles(page)
+    t.comment(sizes.join(' '))
+    t.strictSame(new Set(fonts), new Set(['system-ui, sans-serif', 'ui-monospace, monospace']))
+    t.strictSame(new Set(sizes).size <= 6, true, sizes.join(' '))
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const { backgrounds } = await styles(page)
+      t.ok(backgrounds.length <= 4, `${colorScheme}: ${backgrounds.join(' ')}`)
+    }
+    await page.emulateMedia({ colorScheme: null })
+    t.match(await page.locator('link[rel=icon]').getAttribute('href'), 'icon.svg')
+    t.strictSame(errors, [])
+  })
+
+  t.test(`${name}: lists error codes and fields while the reader is there`, async (t) => {
+    await open(`${service.url}/docs#webhooks`)
+    if (screen === PHONE) await page.locator('#contents summary').click()
+    const code = page.locator('#contents a[href="#expired_token"]')
+    t.notOk(await code.isVisible())
+    await page.locator('#contents a[href="#error-codes"]').click()
+    await page.locator('nav a[href="#error-codes"][aria-current]').waitFor({ state: 'attached' })
+    if (screen === PHONE) await page.locator('#contents summary').click()
+    t.ok(await code.isVisible())
+  })
+
+  t.test(`${name}: examples of errors`, async (t) => {
+    await open(`${service.url}/docs#listPortfolioTransactions`)
+    const operation = page.locator('#listPortfolioTransactions')
+    const row = operation.locator('tr', { hasText: 'cursor_expired' })
+    t.notOk(await row.locator('pre').isVisible())
+    await row.locator('summary').click()
+    t.match(JSON.parse(await row.locator('pre').innerText()), {
+      status: 410,
+      code: 'cursor_expired',
+    })
+  })
+
+  t.test(
+    `${name}: all operations, headers and examples open: no line ends within a name`,
+    async (t) => {
+      await open(`${service.url}/docs`)
+      await page.evaluate(
+        'for (const each of document.querySelectorAll("main details")) each.open = true',
+      )
+      const names = await brokenWords(page, '.scroll :is(code, a)', '/^[A-Za-z_]+$/g')
+      t.strictSame(names, [])
+      const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+      t.equal(await page.evaluate(width), 0, 'nothing overflows')
+    },
+  )
+
+  t.test(`${name}: the theme of the reader or of the system`, async (t) => {
+    const back = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
+    const [white, dark] = ['rgb(255, 255, 255)', 'rgb(28, 32, 34)']
+    await page.emulateMedia({ colorScheme: 'light' })
+    await open(`${service.url}/docs`)
+    const press = async (name: string) => {
+      if (screen === PHONE) await page.locator('#contents summary').click()
+      await page.getByRole('button', { name }).click()
+    }
+    t.equal(await back(), white)
+    await press('Dark theme')
+    t.equal(await back(), dark)
+    await open(`${service.url}/docs`)
+    t.equal(await back(), dark, 'kept')
+    await press('Light theme')
+    t.equal(await back(), white)
+    await page.emulateMedia({ colorScheme: 'dark' })
+    t.equal(await back(), dark, 'follows the system again')
+    await page.emulateMedia({ colorScheme: null })
+    t.strictSame(errors, [])
+  })
+
+  t.test(`${name}: print without navigation, focus visible in dark mode`, async (t) => {
+    await open(`${service.url}/docs`)
+    await page.emulateMedia({ colorScheme: 'dark' })
+    const operation = page.locator('.operation > summary').last()
+    await operation.focus()
+    // A key makes the browser show the focus.
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.press('Tab')
+    const outline = await operation.evaluate('getComputedStyle(document.activeElement).outline')
+    t.match(outline, 'rgb(122, 180, 255)')
+    await page.keyboard.press('Enter')
+    await page.locator('#listAssetsTransferOrders[open]').waitFor()
+    await page.emulateMedia({ media: 'print' })
+    t.notOk(await page.locator('nav').isVisible())
+    const closed = page.locator('#listPortfolioTransactions form')
+    t.ok((await closed.boundingBox())?.height, 'closed operations are printed')
+    const back = await page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
+    t.equal(back, 'rgb(255, 255, 255)', 'light')
+  })
+}

@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { withBlockedStatements } from '../support/blocked-statements.ts'
+import {
+  addSampleData,
+  check,
+  recordOk,
+  requestsOf,
+  send,
+  sendAndRead,
+} from '../support/golden-responses.ts'
+import { assertNoErrors, startGoldenLoad } from '../support/load.ts'
+import { openTestDatabase } from '../support/new-database.ts'
+import { isProblem } from '../support/problem.ts'
+import { startServiceProcess, untilReadyIs } from '../support/processes/service-process.ts'
+import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
+import { until } from '../support/until.ts'
+import { within } from '../support/within.ts'
+
+const { db, login } = await openTestDatabase(t)
+const requests = requestsOf(await addSampleData(db, 500))
+// The clients keep this machine so busy that the event loop of the service is late.
+const environment = { DATABASE_URL: login, MAX_EVENT_LOOP_DELAY_MS: '0' }
+
+const LOAD_MS = 4_000
+const DATABASE_QUEUE = 10
+
+t.test(
+  '503: requests exceed the capacity; the others get 200 and the service is ready',
+  async (t) => {
+    const service = await startServiceProcess(t, {
+      ...environment,
+      DATABASE_POOL_SIZE: '2',
+      DATABASE_QUEUE: String(DATABASE_QUEUE),
+      MAX_REQUESTS: '20',
+    })
+    const golden = await recordOk(service.url, requests)
+    const loadWith = async (clients: number) => {
+      const statuses = new Set<number>()
+      let mostWaiting = 0
+      const stop = startGoldenLoad(t, { url: service.url, golden, clients, pauseMs: 0 })
+      for (const end = performance.now() + LOAD_MS; performance.now() < end; await sleep(200)) {
+        const response = await send(service.url, { path: '/health/ready' })
+        const { waitingRequests = 0 } = (await response.json()) as { waitingRequests?: number }
+        mostWaiting = Math.max(mostWaiting, waitingRequests)
+        statuses.add(response.status)
+      }
+      const report = await stop()
+      assertNoErrors(t, report, `, with ${clients} clients`)
+      t.same([...statuses], [200], 'ready')
+      // Small and large requests have one queue each.
+      t.ok(mostWaiting <= 2 * DATABASE_QUEUE, `${mostWaiting} waiting requests`)
+      const [okMs, unavailableMs] = [report.okMs, report.unavailableMs].map(Math.round)
+      t.comment(`mean duration with ${clients} clients: 200 ${okMs} ms, 503 ${unavailableMs} ms`)
+      return report
+    }
+    const few = await loadWith(4)
+    // A busy machine may fail to open a connection to PostgreSQL within two seconds.
+    t.ok(
+      few.unavailable <= few.sent / 100,
+      `${few.unavailable} of ${few.sent} got 503, within the capacity`,
+    )
+    const many = await loadWith(100)
+    t.ok(many.unavailable > 0)
+    t.match(service.output(), 'Too many requests are in flight')
+    t.equal(service.process.exitCode, null)
+  },
+)
+
+t.test('503: a request beyond MAX_REQUESTS gets 503 before the others end', async (t) => {
+  const service = await startServiceProcess(t, {
+    ...environment,
+    STATEMENT_TIMEOUT_MS: '60000',
+    MAX_REQUESTS: '5',
+  })
+  // One app alone may not have all requests in flight.
+  const callers = await Promise.all(Array.from({ length: 5 }, () => addCaller(db)))
+  for (const { connection } of callers) await addPortfolioTransactions(db, connection, {})
+  const own = callers.map(({ token, connection }) => ({ path: connection.portfolio, token }))
+  const golden = await recordOk(service.url, own)
+  let ended = 0
+  let earlier: Promise<string>[] = []
+  await withBlockedStatements(t, db, async () => {
+    earlier = golden.map((each) =>
+      check(service.url, each, { limitMs: 90_000 }).finally(() => {
+        ended += 1
+      }),
+    )
+    // A request without a token gets 401 as long as there is room.
+    const next = () => sendAndRead(service.url, { path: String(own[0]?.path) })
+    await until('the sixth request gets 503', async () => (await next()).status === 503)
+    isProblem(t, await next(), 'service_unavailable')
+    t.equal(ended, 0, 'the earlier requests are still in progress')
+  })
+  const results = within('the earlier requests have ended', Promise.all(earlier))
+  t.same(await results, Array(5).fill('ok'))
+})
+
+t.test('Connections beyond MAX_SOCKETS: closed at once, and accepted again later', async (t) => {
+  const service = await startServiceProcess(t, { DATABASE_URL: login, MAX_SOCKETS: '5' })
+  const idle = Array.from({ length: 5 }, () => connect(service.port, '127.0.0.1'))
+  const connected = Promise.all(idle.map((socket) => once(socket, 'connect')))
+  await within('the clients have connected', connected)
+  // The service may first have to close the connections of the health check at the start.
+  const isClosed = async () => {
+    const next = connect(service.port, '127.0.0.1')
+    next.on('error', () => {}).resume()
+    idle.push(next)
+    return await Promise.race([once(next, 'close').then(() => true), sleep(500, false)])
+  }
+  await until('a new connection is closed', isClosed)
+  for (const socket of idle) socket.destroy()
+  await untilReadyIs(service, 200)
+})

@@ -1,0 +1,60 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { parse } from 'yaml'
+import { readConfig } from '../../src/config.ts'
+
+/** Runs .ci/run with these commands in place of .ci/packages and npm. Returns its last line and its status. */
+function runCi(t: Test, commands: { packages?: string; npm: string; citus?: string }) {
+  const folder = join(t.testdir(), 'project')
+  mkdirSync(join(folder, '.ci'), { recursive: true })
+  copyFileSync('.ci/run', join(folder, '.ci/run'))
+  const script = (path: string, text: string) => {
+    writeFileSync(join(folder, path), `#!/bin/sh\n${text}\n`)
+    chmodSync(join(folder, path), 0o755)
+  }
+  script('.ci/packages', commands.packages ?? 'exit 0')
+  script('npm', commands.npm)
+  if (commands.citus !== undefined) {
+    mkdirSync(join(folder, '../shared/tools'), { recursive: true })
+    script('../shared/tools/citus', commands.citus)
+  }
+  const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` }
+  const { stdout, status } = spawnSync('bash', ['.ci/run'], { cwd: folder, env, encoding: 'utf8' })
+  return [stdout.trimEnd().split('\n').at(-1), status]
+}
+
+t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
+  const npm = (last: string) => `case "$2" in
+    check) echo "3 passed, 0 failed" ;;
+    test:load) ${last} ;;
+    test:citus) [ "$TEST_CITUS" ] && echo "4 passed, 0 failed" ;;
+  esac`
+  t.same(runCi(t, { npm: npm('echo "2 passed, 0 failed"') }), ['5 passed, 0 failed', 0])
+  t.same(runCi(t, { npm: npm('echo "2 passed, 1 failed"; exit 1') }), ['5 passed, 1 failed', 1])
+  t.same(runCi(t, { npm: npm('exit 3') }), ['0 passed, 1 failed', 3], 'no test failed')
+  const packages = 'exit 4'
+  t.same(runCi(t, { packages, npm: npm('exit 0') }), ['0 passed, 1 failed', 4], 'no packages')
+  const all = npm('echo "2 passed, 0 failed"')
+  t.same(runCi(t, { npm: all, citus: '[ "$1" = build ]' }), ['9 passed, 0 failed', 0])
+  t.same(runCi(t, { npm: all, citus: 'exit 6' }), ['0 passed, 1 failed', 6], 'no build of Citus')
+  t.end()
+})
+
+t.test('docker-compose.yml: the service has time to stop, and limits', (t) => {
+  const { service, proxy, postgres } = parse(readFileSync('docker-compose.yml', 'utf8'), {
+    merge: true,
+  }).services
+  const { SHUTDOWN_DELAY_MS, SHUTDOWN_GRACE_MS, ANSWER_MEMORY_MB } = readConfig({})
+  for (const { stop_grace_period: period } of [service, proxy])
+    t.ok(Number.parseInt(period, 10) * 1_000 > SHUTDOWN_DELAY_MS + SHUTDOWN_GRACE_MS, period)
+  t.match(postgres.environment, { POSTGRES_INITDB_ARGS: '--data-checksums' })
+  t.match(service.mem_limit, /:-1g\}$/)
+  t.ok(1024 > 3 * ANSWER_MEMORY_MB, 'docs/settings.md: 200 MB besides the responses, and room')
+  t.ok(service.pids_limit >= 50 && service.pids_limit <= 200)
+  for (const { read_only, cap_drop } of [service, proxy])
+    t.same([read_only, cap_drop], [true, ['ALL']])
+  for (const { restart } of [service, proxy, postgres]) t.equal(restart, 'unless-stopped')
+  t.end()
+})

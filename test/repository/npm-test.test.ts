@@ -1,0 +1,193 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { text } from 'node:stream/consumers'
+import t from 'tap'
+import { openClient } from '../support/database.ts'
+import { until } from '../support/until.ts'
+
+const root = join(import.meta.dirname, '../..')
+const { TEST_SERVER_URL: server = '', TEST_TEMPLATE: _, ...environment } = process.env
+
+/** Starts `npm test -- …` without npm. */
+function start(args: string[], env: Record<string, string> = {}): ChildProcess {
+  return spawn(process.execPath, ['test/run.ts', ...args], {
+    cwd: root,
+    env: { ...environment, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 60_000,
+  })
+}
+
+async function ended(child: ChildProcess) {
+  const { stdout, stderr } = child
+  if (!stdout || !stderr) throw new Error('no pipes')
+  const exit = once(child, 'close')
+  const output = { stdout: await text(stdout), stderr: await text(stderr) }
+  await exit
+  return { code: child.exitCode, ...output }
+}
+
+const run = (args: string[], env?: Record<string, string>) => ended(start(args, env))
+
+// In the project, because the files import tap.
+await mkdir(join(root, '.tap'), { recursive: true })
+const folder = await mkdtemp(join(root, '.tap/npm-test-'))
+t.teardown(() => rm(folder, { recursive: true }))
+
+/** Writes a test file. Returns its path. */
+async function fileOf(name: string, code: string): Promise<string> {
+  await writeFile(join(folder, name), `import t from 'tap'\n${code}`)
+  return relative(root, join(folder, name))
+}
+
+t.test('run that cannot start: one sentence and exit code 1', async (t) => {
+  const links = ['test/lists/links.test.ts']
+  const client = await openClient(t, server)
+  const role = `plain_${randomBytes(6).toString('hex')}`
+  await client.query(`create role ${role} login password 'plain'`)
+  t.teardown(() => client.query(`drop role ${role}`))
+  const serverWith = (parts: Partial<URL>) => Object.assign(new URL(server), parts).href
+  const urls: [string, RegExp][] = [
+    ['foo', /^TEST_DATABASE_URL must be a URL like postgres:/],
+    ['postgres://127.0.0.1:1/none', /^TEST_DATABASE_URL cannot be used: connect ECONNREFUSED/],
+    [serverWith({ pathname: '/none' }), /^TEST_DATABASE_URL cannot .*"none" does not exist/],
+    [
+      serverWith({ username: role, password: 'plain' }),
+      /^TEST_DATABASE_URL has .* a superuser\.$/m,
+    ],
+  ]
+  const cases: [string[], Record<string, string>, RegExp][] = [
+    [['test/lnks.test.ts'], {}, /^There is no test file test\/lnks.*closest is test\/lists\/links/],
+    [[...links, 'test/zzzzzz/'], {}, /^There is no test file test\/zzzzzz\/\.\n$/],
+    [links, { TEST_POSTGRES: 'contaner' }, /^TEST_POSTGRES must be embedded, container or citus/],
+    [links, { TEST_POSTGRES: 'citus', TEST_CITUS: '/none' }, /^TEST_CITUS must be the folder/],
+    ...urls.map(([url, sentence]): [string[], Record<string, string>, RegExp] => [
+      links,
+      { TEST_DATABASE_URL: url },
+      sentence,
+    ]),
+    [
+      links,
+      { TEST_POSTGRES: 'container', DOCKER_HOST: 'tcp://127.0.0.1:1', HOME: folder },
+      /^TEST_POSTGRES=container needs Docker and postgres:\d+: Could not find/,
+    ],
+  ]
+  for (const [names, env, sentence] of cases) {
+    const { code, stdout, ...printed } = await run(names, { TEST_DATABASE_URL: '', ...env })
+    // The first run of a checkout installs these packages.
+    const stderr = printed.stderr.replace(/^Installs the packages of .*\n/, '')
+    t.match(stderr, sentence)
+    t.equal(stderr.split('\n').length, 2, stderr)
+    t.same({ code, stdout }, { code: 1, stdout: '' })
+  }
+})
+
+t.test('packages of a folder: installed once', async (t) => {
+  const installed = (args: string[]) =>
+    ended(
+      spawn(process.execPath, ['tools/install.ts', 'tools/testcontainers', ...args], { cwd: root }),
+    )
+  await installed([])
+  t.same(await installed([]), { code: 0, stdout: '', stderr: '' })
+  t.same(await installed(['glob', 'package.json']), {
+    code: 0,
+    stdout: 'package.json\n',
+    stderr: '',
+  })
+})
+
+t.test('files that pass, fail, assert nothing or crash: counted, with the failures', async (t) => {
+  const started = JSON.stringify(join(folder, 'f-started'))
+  const codes = {
+    'a-last': `
+      import { existsSync } from 'node:fs'
+      while (!existsSync(${started})) await new Promise((resolve) => setTimeout(resolve, 20))
+      t.pass()`,
+    'b-fails': `
+      t.test('all pass', async (t) => t.pass('first'))
+      t.test('one fails', async (t) => {
+        t.pass('second')
+        t.equal(1, 2, 'third')
+      })`,
+    'c-empty': '',
+    'd-crashes': `
+      t.pass()
+      process.on('exit', () => process.exit(3))`,
+    'e-rejects': `
+      t.test('passes', async (t) => t.pass('fourth'))
+      t.test('rejects', async () => {
+        Promise.reject(new Error('that nothing catches'))
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      })`,
+    'f-passes': `
+      import { writeFileSync } from 'node:fs'
+      writeFileSync(${started}, '')
+      t.pass()`,
+  }
+  const files: string[] = []
+  for (const [name, code] of Object.entries(codes)) files.push(await fileOf(`${name}.ts`, code))
+  const { code, stdout } = await run(files, { TEST_DATABASE_URL: server })
+  t.equal(code, 1)
+  const line = /^((?:not )?ok) (\d) of 6: \S+\/(\S+)\.ts \(\d+\.\d s\)$/gm
+  const results = [...stdout.matchAll(line)]
+  t.same(
+    results.map(([, , number]) => number),
+    ['1', '2', '3', '4', '5', '6'],
+  )
+  const named = results.map(([, result, , name]) => `${result} ${name}`)
+  t.not(named[0], 'ok a-last', 'printed when a file ends')
+  t.same(named.sort(), [
+    'not ok b-fails',
+    'not ok c-empty',
+    'not ok d-crashes',
+    'not ok e-rejects',
+    'ok a-last',
+    'ok f-passes',
+  ])
+  t.match(stdout, /# Subtest: one fails\n +not ok 2 - third\n/)
+  t.notMatch(stdout, /- first|- second|# Subtest: all pass/)
+  t.match(stdout, /not ok \d - that nothing catches\n/)
+  t.match(stdout, /This file asserts nothing/)
+  t.match(stdout, /ended with exit code 3/)
+  t.match(stdout, /\nSlowest: (\S+\.ts \(\d+\.\d s\)(, |\n)){5}7 passed, 4 failed\n$/)
+})
+
+t.test('without Chromium: one sentence', async (t) => {
+  const env = { TEST_DATABASE_URL: server, CHROMIUM_PATH: '/none' }
+  const { code, stdout, stderr } = await run(['test/clients/docs-page.test.ts'], env)
+  t.equal(code, 1)
+  t.match(stdout, /^ +not ok 1 - This file needs Chromium: install Chromium .*CHROMIUM_PATH/)
+  t.match(stdout, /\n0 passed, 1 failed\n$/)
+  t.equal(stderr, '')
+})
+
+t.test('Ctrl-C: the files end, the template is dropped, exit code 130', async (t) => {
+  const started = join(folder, 'endless-started')
+  const endless = await fileOf(
+    'endless.ts',
+    `import { writeFileSync } from 'node:fs'
+    writeFileSync(${JSON.stringify(started)}, process.env.TEST_TEMPLATE)
+    setInterval(() => {}, 1000)
+    t.test('never ends', () => new Promise(() => {}))`,
+  )
+  const child = start([endless], { TEST_DATABASE_URL: server })
+  const end = ended(child)
+  const template = () => readFile(started, 'utf8').catch(() => '')
+  await until('the file has started', async () => (await template()) !== '')
+  const client = await openClient(t, server)
+  const templates = async () => {
+    const named = 'select from pg_database where datname = $1'
+    return (await client.query(named, [await template()])).rowCount
+  }
+  t.equal(await templates(), 1)
+  child.kill('SIGINT')
+  // npm sends the signal again.
+  child.kill('SIGINT')
+  const { code, stdout } = await end
+  t.equal(code, 130)
+  t.match(stdout, /Interrupted after 0 of 1 files\.\n\d passed, \d failed\n$/)
+  t.equal(await templates(), 0)
+})

@@ -1,0 +1,257 @@
+import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { parseEnv, promisify } from 'node:util'
+import type { TSchema } from '@sinclair/typebox'
+import { t } from 'tap'
+import { DEMO } from '../../seeds/sample-data.ts'
+import { settings } from '../../src/config.ts'
+import { SHOWN_PROBLEMS } from '../../src/operator/errors.ts'
+import { rowTypes } from '../../src/operator/loading/row-types.ts'
+import { startSeededService } from '../support/seeded-service.ts'
+import { startService } from '../support/service.ts'
+
+const read = (name: string) => readFile(new URL(`../../${name}`, import.meta.url), 'utf8')
+
+/** Removes the white space between JSON values, and nothing else. */
+function compact(json: string): string {
+  return json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, (_, text = '') => text)
+}
+
+t.test('README.md: has the sections that a reader looks for', async (t) => {
+  const sections = [...(await read('README.md')).matchAll(/^## (.+)$/gm)].map(([, title]) => title)
+  t.same(sections, [
+    'Quick start',
+    'Where to read on',
+    'Other ways to start',
+    'Tests',
+    'Speed',
+    'License',
+  ])
+})
+
+t.test('architecture.md: the project structure names files and folders that exist', async (t) => {
+  const structure = await read('docs/architecture.md')
+  const folders = [...structure.matchAll(/^\| `([\w/.-]+)` \|/gm)].map(([, path]) => String(path))
+  const files = [...structure.matchAll(/([\w/-]+\.ts)/g)].map(([, path]) => String(path))
+  t.ok(folders.length > 15 && files.length > 15)
+  for (const path of folders) t.equal(globSync(path).length, 1, path)
+  for (const path of files) t.ok(globSync(`{.,src/**}/${path}`).length > 0, path)
+})
+
+t.test('README.md, requests.md: each curl command returns the JSON that follows it', async (t) => {
+  const service = await startSeededService(t)
+  const pages = (await read('README.md')) + (await read('docs/requests.md'))
+  const pairs = pages.matchAll(/```sh\n(curl [^`]*)```\s+```json\n([^`]*)```/g)
+  let found = 0
+  for (const [, command = '', json = ''] of pairs) {
+    const here = command.replace('http://127.0.0.1:3000', service.url)
+    const { stdout } = await promisify(execFile)('bash', [
+      '-c',
+      `curl() { command curl -s "$@"; }; ${here}`,
+    ])
+    t.equal(stdout, compact(json), String(command.split('DEMOSMALL1')[1]))
+    found += 1
+  }
+  t.equal(found, 4, 'one command an endpoint, and the one of README.md')
+})
+
+t.test('architecture.md: the walk of a request names functions of the files', async (t) => {
+  const [, diagram = ''] = /^```mermaid\n(.*?)^```/ms.exec(await read('docs/architecture.md')) ?? []
+  const steps = [...diagram.matchAll(/([\w/-]+\.ts): (\w+)\(\)/g)]
+  t.ok(steps.length >= 15, `${steps.length} steps`)
+  for (const [step, file = '', name = ''] of steps) {
+    const paths = globSync(`{.,src/**}/${file}`)
+    const sources = await Promise.all(paths.map((path) => readFile(path, 'utf8')))
+    const defined = new RegExp(`function ${name}\\b|const ${name}\\b|^ +${name}\\(`, 'm')
+    t.ok(
+      sources.some((source) => defined.test(source)),
+      step,
+    )
+  }
+})
+
+/** Returns the first block of shell commands in docs/importing.md that starts with this text. */
+async function commands(start: string): Promise<string> {
+  const blocks = [...(await read('docs/importing.md')).matchAll(/^```sh\n(.*?)^```/gms)]
+  return blocks.map(([, block = '']) => block).find((block) => block.startsWith(start)) ?? ''
+}
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** Runs commands with `npm run operator --` and curl as a reader does, in a folder of their own. */
+async function runCommands(text: string, folder: string, env: Record<string, string> = {}) {
+  const main = join(ROOT, 'src/operator/main.ts')
+  const prelude = `
+    npm() { shift 3; '${process.execPath}' '${main}' "$@"; }
+    curl() { command curl -s "$@"; }
+    set -e
+  `
+  const options = { cwd: folder, env: { ...process.env, ...env } }
+  return (await promisify(execFile)('bash', ['-c', prelude + text], options)).stdout
+}
+
+t.test('importing.md: the commands of an import create, import and read a row', async (t) => {
+  const service = await startService(t)
+  const folder = await mkdtemp(join(tmpdir(), 'readme-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const env = { DATABASE_URL: service.databaseUrl }
+  const created = await runCommands(await commands('npm run operator -- app create'), folder, env)
+  const [, appToken = ''] = /^(idq_\S+)$/m.exec(created) ?? []
+  const [, connectionToken = ''] = /^([A-Za-z0-9]{22})$/m.exec(created) ?? []
+  const [, connectionId = ''] = /^Connection (-?\d+) of/m.exec(created) ?? []
+  const text = (await commands('APP_TOKEN='))
+    .replace('CONNECTION_ID=…', `CONNECTION_ID=${connectionId}`)
+    .replace('APP_TOKEN=…', `APP_TOKEN=${appToken}`)
+    .replace('CONNECTION_TOKEN=…', `CONNECTION_TOKEN=${connectionToken}`)
+    .replace('http://127.0.0.1:3000', service.url)
+  const [line = ''] = /^\{.*\}$/m.exec(text) ?? []
+  const printed = await runCommands(text, folder, env)
+  t.match(printed, 'Read 1 row: 1 inserted, 0 updated, 0 unchanged.')
+  const response = JSON.parse(printed.slice(printed.indexOf('{')))
+  t.match(response, { items: [JSON.parse(line)], totalItems: 1 })
+})
+
+t.test(
+  'importing.md: the import has the true required fields and number of shown errors',
+  async (t) => {
+    const text = await read('docs/importing.md')
+    t.match(text, `the first ${SHOWN_PROBLEMS}, and their total number`)
+    for (const [name, { fields, oneOf }] of Object.entries(rowTypes)) {
+      const required = fields.inOrder.filter(({ absent }) => absent === undefined)
+      const names = required.map(({ path }) => `\`${path}\``)
+      if (oneOf.length > 0) names.push(oneOf.map(({ path }) => `\`${path}\``).join(' or '))
+      t.ok(text.includes(`| \`${name}\` | ${names.join(', ')} |`), `${name}: ${names.join(', ')}`)
+    }
+  },
+)
+
+t.test(
+  'docker-compose.yml: passes every setting on, except those that the image sets',
+  async (t) => {
+    const given = [...(await read('docker-compose.yml')).matchAll(/^ {6}([A-Z_]+):/gm)]
+    const names = new Set(given.map(([, name]) => name))
+    const missing = Object.keys(settings).filter((name) => !names.has(name))
+    t.same(missing.sort(), ['DATA_DIR', 'HOST', 'PORT'])
+  },
+)
+
+t.test('version: the same in package.json, its lock, Dockerfile and CHANGELOG.md', async (t) => {
+  const { version } = JSON.parse(await read('package.json'))
+  t.equal(JSON.parse(await read('package-lock.json')).packages[''].version, version)
+  t.match(await read('Dockerfile'), `org.opencontainers.image.version="${version}"`)
+  t.match(await read('CHANGELOG.md'), `## [${version}] - 20`)
+})
+
+t.test('docker-compose.yml: no default password, and sample data in the demo only', async (t) => {
+  const compose = await read('docker-compose.yml')
+  const passwords = [...compose.matchAll(/\$\{\w*PASSWORD(..)/g)]
+  t.equal(passwords.length, 4)
+  for (const [use, operator] of passwords) t.equal(operator, ':?', use)
+  t.match(compose, /^ {2}seed:\n(?: {4}.*\n)*? {4}profiles: \[demo\]$/m)
+})
+
+t.test('demo.env: the profile and all values that docker-compose.yml requires', async (t) => {
+  const { COMPOSE_PROJECT_NAME, COMPOSE_PROFILES, ...others } = parseEnv(await read('demo.env'))
+  t.same(
+    { COMPOSE_PROJECT_NAME, COMPOSE_PROFILES },
+    {
+      COMPOSE_PROJECT_NAME: 'investment-data-demo',
+      COMPOSE_PROFILES: 'demo',
+    },
+  )
+  const { DEMO_APP_TOKEN, DEMO_CONNECTION_TOKEN, ...passwords } = others
+  const { token, connections } = DEMO.wealth
+  t.same(
+    { DEMO_APP_TOKEN, DEMO_CONNECTION_TOKEN },
+    {
+      DEMO_APP_TOKEN: token,
+      DEMO_CONNECTION_TOKEN: connections.small.token,
+    },
+  )
+  const required = (await read('docker-compose.yml')).matchAll(/\$\{(\w+):\?/g)
+  t.same(Object.keys(passwords).sort(), [...new Set([...required].map(([, name]) => name))].sort())
+})
+
+t.test('docker-compose.yml: HAProxy starts only with its profile', async (t) => {
+  const compose = await read('docker-compose.yml')
+  const [proxy = ''] = /^ {2}proxy:\n(?: {4}.*\n)+/m.exec(compose) ?? []
+  t.match(proxy, /^ {4}profiles: \[proxy\]$/m)
+  const [, file = ''] = /'\.\/(\S+):\/usr\/local\/etc\/haproxy\/haproxy\.cfg:ro'/.exec(proxy) ?? []
+  t.match(await read(file), 'server-template instance 10 service:3000')
+  t.match(compose, /^ {4}ports: \['127\.0\.0\.1:\$\{PORT:-3000\}:3000'\]$/m, 'also without it')
+})
+
+const code = (value: unknown) => (value === undefined ? '' : `\`${value}\``)
+
+for (const file of ['docs/settings.md', '.env.example']) {
+  t.test(`${file}: lists every setting with its description, and no other`, async (t) => {
+    const named =
+      file === 'docs/settings.md' ? /^\| `([A-Z_]+)` \| .* \| .* \| .* \|$/gm : /^#? ?([A-Z_]+)=/gm
+    const text = await read(file)
+    const names = [...text.matchAll(named)].map(([, name]) => name)
+    t.same(names.sort(), Object.keys(settings).sort())
+    for (const [name, setting] of Object.entries(settings)) {
+      const { default: value, minimum, maximum, enum: values, description } = setting as TSchema
+      const range =
+        minimum === undefined ? values?.map(code).join(', ') : `${minimum} to ${maximum}`
+      const row = `| ${code(name)} | ${code(value)} | ${range ?? ''} | ${description} |`
+      const lines = `# ${description}\n# ${name}=${value ?? ''}\n`
+      t.ok(text.includes(file === '.env.example' ? lines : row), `${name}: ${description}`)
+    }
+  })
+}
+
+const defaults = new Map(
+  Object.entries(settings).map(([name, { default: value }]) => [name, value]),
+)
+const LIMITS = [
+  ['docs/settings.md', /^\| `([A-Z_]+)` \| `(\d+)` \|/gm],
+  ['.env.example', /^# ?([A-Z_]+)=(\d+)$/gm],
+  ['docs/settings.md', /^\| `([A-Z_]+)` (\d+) \|/gm],
+] as const
+for (const [file, row] of LIMITS) {
+  t.test(`${file}: gives the true defaults of the limits: ${row}`, async (t) => {
+    const rows = [...(await read(file)).matchAll(row)]
+    t.ok(rows.length >= 12, `${rows.length} limits`)
+    for (const [, name = '', value] of rows) t.equal(String(defaults.get(name)), value, name)
+  })
+}
+
+t.test('docs/decisions.md: every test that it names exists once', async (t) => {
+  const named = [...(await read('docs/decisions.md')).matchAll(/`([\w/-]+[.]test[.]ts)`/g)]
+  for (const name of new Set(named.map(([, file]) => file))) {
+    t.equal(globSync(`test/**/${name}`).length, 1, String(name))
+  }
+})
+
+t.test('SECURITY.md: every test that its table names exists', async (t) => {
+  const cells = [...(await read('SECURITY.md')).matchAll(/^\| API\d+ .* \| ([^|]+) \|$/gm)]
+  t.equal(cells.length, 10)
+  for (const [, name] of cells.flatMap(([, cell]) => [...String(cell).matchAll(/`([^`]+)`/g)])) {
+    const files = globSync(`test/**/${name}.test.ts`)
+    t.ok(files.length > 0, String(name))
+  }
+})
+
+t.test('documents: every link to a page or heading has a target', async (t) => {
+  const pages = [...globSync('{*,docs/*}.md'), ...globSync('src/**/README.md')]
+  for (const page of pages) {
+    const links = (await read(page)).matchAll(/\]\(((?!https?:)[^)#\s]*)(?:#([^)\s]+))?\)/g)
+    for (const [link, path = '', place] of links) {
+      const file = path === '' ? page : join(dirname(page), path)
+      const found = await read(file).catch(() => undefined)
+      const places = [...(found ?? '').matchAll(/^#+ (.+)$/gm)].map(([, title]) => anchorOf(title))
+      const isThere = found !== undefined && (place === undefined || places.includes(place))
+      t.ok(isThere, `${page}: ${link}`)
+    }
+  }
+})
+
+/** Returns the anchor of a heading, as code hosts generate it. */
+function anchorOf(heading = ''): string {
+  const plain = heading.toLowerCase().replaceAll(/[^\w\s-]/g, '')
+  return plain.replaceAll(/\s/g, '-')
+}

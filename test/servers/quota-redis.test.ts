@@ -1,0 +1,142 @@
+import t, { type Test } from 'tap'
+import { scrape } from '../support/metrics.ts'
+import { addCaller } from '../support/rows.ts'
+import { startRedis } from '../support/servers/redis.ts'
+import { type Service, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+/** Starts two instances with one database and one Redis. */
+async function start(t: Test, quota: number) {
+  const redis = await startRedis(t)
+  const environment = {
+    RATE_LIMIT_PER_MINUTE: String(quota),
+    REDIS_URL: redis.url,
+    METRICS_PORT: '0',
+  }
+  const one = await startService(t, { environment })
+  const two = await startService(t, { environment, databaseUrl: one.databaseUrl })
+  const { token, connection } = await addCaller(one.db)
+  const ask = (service: Service) => service.get(connection.orders, { token })
+  return { redis, one, two, ask }
+}
+
+const warnings = (service: Service) =>
+  service.log.filter((line) => line.includes('requests are not counted'))
+
+t.test('429: two instances share one exact quota', async (t) => {
+  const { one, two, ask } = await start(t, 60)
+  const statuses: number[] = []
+  // On a busy machine, all requests together may exceed the timeout for Redis.
+  for (let i = 0; i < 15; i += 1) {
+    const responses = await Promise.all(
+      Array.from({ length: 10 }, (_, j) => ask(j % 2 === 0 ? one : two)),
+    )
+    statuses.push(...responses.map(({ status }) => status))
+  }
+  t.equal(statuses.filter((status) => status === 200).length, 60)
+  t.equal(statuses.filter((status) => status === 429).length, 90)
+  t.same(warnings(one), [])
+})
+
+t.test('200: the window in Redis has ended', async (t) => {
+  const { redis, one, ask } = await start(t, 2)
+  for (const status of [200, 200]) t.equal((await ask(one)).status, status)
+  const [key] = await redis.client.keys('*')
+  t.match(key, /^investment-data-query-service:quota:/, 'other services may use this Redis')
+  t.ok((await redis.client.pttl(String(key))) > 0, 'the key expires')
+  // Ends the minute of the window early.
+  await redis.client.pexpire(String(key), 100)
+  const hasExpired = async () => (await redis.client.exists(String(key))) === 0
+  await until('the key has expired', hasExpired)
+  const renewed = await ask(one)
+  t.equal(renewed.status, 200)
+  t.match(renewed.headers.get('ratelimit'), /^"app";r=1;t=/)
+})
+
+t.test('200: Redis is down; the quota holds again when it is back', async (t) => {
+  const { redis, one, two, ask } = await start(t, 3)
+  for (const status of [200, 200, 200]) t.equal((await ask(one)).status, status)
+  t.equal((await ask(two)).status, 429)
+
+  await redis.stop()
+  for (let i = 0; i < 20; i += 1) {
+    const response = await ask(i % 2 === 0 ? one : two)
+    // The second instance knows that the quota is used up.
+    t.equal(response.status, i % 2 === 0 ? 200 : 429)
+  }
+  t.equal(warnings(one).length, 1, 'one warning for all requests')
+  t.match(warnings(one)[0], '"err":{"type":"', 'with its cause')
+
+  await redis.start()
+  const counted = async () => (await ask(one)).headers.get('ratelimit') !== null
+  await until('requests are counted', counted)
+  const statuses: number[] = []
+  for (let i = 0; i < 5; i += 1) statuses.push((await ask(one)).status)
+  t.ok(statuses.includes(429))
+})
+
+t.test('200: a renewed password of Redis needs no restart', async (t) => {
+  const { redis, one, ask } = await start(t, 1_000)
+  await redis.client.config('SET', 'requirepass', 'renewed/1')
+  one.config.REDIS_URL = redis.url.replace('//', '//:renewed%2F1@')
+  await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  const counted = async () => (await ask(one)).headers.get('ratelimit') !== null
+  await until('requests are counted', counted)
+})
+
+t.test('200: after a failure, requests are not counted for two seconds', async (t) => {
+  const { redis, one, ask } = await start(t, 1_000)
+  const began = Date.now()
+  const setClock = (ms: number) => void t.capture(Date, 'now', () => began + ms)
+  const uncounted = async () => (await scrape(one)).get('quota_uncounted_requests_total')
+  const isCounted = async () => (await ask(one)).headers.has('ratelimit')
+  const fail = async () => {
+    await redis.stop()
+    t.equal(await isCounted(), false)
+    await redis.start()
+    await until('both instances have sent the last command of a new connection', async () => {
+      const clients = String(await redis.client.client('LIST')).split('\n')
+      const named = clients.filter((line) => line.includes(' name=investment-data-query-service '))
+      return named.filter((line) => line.includes(' cmd=info ')).length === 2
+    })
+  }
+  setClock(0)
+  t.equal(await isCounted(), true)
+  t.equal(await uncounted(), 0)
+  await fail()
+  setClock(1_999)
+  t.equal(await isCounted(), false)
+  t.equal(await uncounted(), 2)
+  setClock(2_000)
+  t.equal(await isCounted(), true)
+  t.equal(await uncounted(), 2)
+
+  setClock(57_000)
+  await fail()
+  t.equal(warnings(one).length, 1, 'no second warning within a minute')
+  setClock(60_000)
+  await fail()
+  t.equal(warnings(one).length, 2)
+})
+
+t.test('200: Redis hangs', async (t) => {
+  const { redis, one, ask } = await start(t, 3)
+  t.equal((await ask(one)).status, 200)
+  redis.freeze()
+  t.teardown(redis.resume)
+  const responses = await Promise.all(Array.from({ length: 50 }, () => ask(one)))
+  t.same([...new Set(responses.map(({ status }) => status))], [200])
+  t.notOk(responses.at(-1)?.headers.has('ratelimit'))
+  t.equal(warnings(one).length, 1)
+})
+
+t.test('200: Redis does not exist when the service starts', async (t) => {
+  const printed = t.capture(console, 'error')
+  const environment = { RATE_LIMIT_PER_MINUTE: '1', REDIS_URL: 'redis://127.0.0.1:9' }
+  const service = await startService(t, { environment })
+  const { token, connection } = await addCaller(service.db)
+  for (let i = 0; i < 3; i += 1) {
+    t.equal((await service.get(connection.orders, { token })).status, 200)
+  }
+  t.same(printed(), [], 'ioredis prints errors without a listener')
+})

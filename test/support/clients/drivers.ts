@@ -1,0 +1,286 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
+import { inspect } from 'node:util'
+import type { Test } from 'tap'
+import {
+  type Attempt,
+  type Changes,
+  CopyError,
+  type CopyResult,
+  InvestmentData,
+  InvestmentDataError,
+  ProblemError,
+  SqliteStore,
+  type SyncResult,
+} from '../../../clients/typescript/src/index.ts'
+
+/** Parameters of a call, the same for all clients. */
+export interface Access {
+  url: string
+  /** Token of the app. */
+  token: string
+  /** Token of the connection. */
+  connection: string
+  pageSize?: number
+  timeoutMs?: number
+  callTimeoutMs?: number
+  attempts?: number
+  baseDelayMs?: number
+  maxDelayMs?: number
+  traceId?: string
+  /** File of a trusted certificate, for Python. Node.js trusts those of the process. */
+  certificate?: string
+}
+
+export type ListName = 'portfolio' | 'account'
+
+/** A row as the client returns it, with decimals as text. */
+export type Row = Record<string, unknown>
+
+export interface Synchronized {
+  pages: Changes<Row>[]
+  result: SyncResult
+}
+
+/** Error of a client. `shown` is all that a report of the error may show. */
+export interface ClientError {
+  name: string
+  /** Names of its class and of all parents. */
+  names: string[]
+  message: string
+  code?: string
+  status?: number
+  headers?: Record<string, string>
+  retryAfterMs?: number
+  requestId?: string
+  traceId?: string
+  attempts?: number
+  errors?: unknown[]
+  shown: string
+}
+
+interface Range {
+  from?: string
+  to?: string
+}
+
+/** Calls a client. A failed call rejects: see failureOf(). */
+export interface Driver {
+  list(access: Access, list: ListName, range?: Range): Promise<Row[]>
+  exported(access: Access, list: ListName, range?: Range): Promise<Row[]>
+  csv(access: Access, list: ListName): Promise<string>
+  orders(access: Access): Promise<Row[]>
+  sync(access: Access, list: ListName, cursor?: string, count?: number): Promise<Synchronized>
+  /** Brings the copies in a file of SQLite up to date. */
+  copy(access: Access, file: string, name: string): Promise<Record<ListName, CopyResult>>
+  /** What the hooks of the last call have received. */
+  seen: { attempts: Partial<Attempt>[]; warnings: string[] }
+}
+
+class DriverError extends Error {
+  readonly error: ClientError
+  constructor(error: ClientError) {
+    super(error.shown)
+    this.error = error
+  }
+}
+
+/** Returns the error of a call that fails. */
+export async function failureOf(call: Promise<unknown>): Promise<ClientError> {
+  const error = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (error instanceof DriverError) return error.error
+  throw error ?? new Error('the call did not fail')
+}
+
+const defaults = {
+  pageSize: 1000,
+  timeoutMs: 20_000,
+  attempts: 6,
+  baseDelayMs: 1,
+  maxDelayMs: 60_000,
+}
+
+/** All clients by name. */
+export function startDrivers(t: Test): Record<'TypeScript' | 'Python' | 'Python asyncio', Driver> {
+  const python = startPython(t)
+  return { TypeScript: typescript(), Python: python, 'Python asyncio': startPython(t, '--asyncio') }
+}
+
+function typescript(): Driver {
+  const driver: Driver = {
+    seen: { attempts: [], warnings: [] },
+    list: (access, list, range) =>
+      run(access, (connection) =>
+        list === 'portfolio'
+          ? collect(connection.portfolioTransactions(range))
+          : collect(connection.accountTransactions(range)),
+      ),
+    exported: (access, list, range) =>
+      run(access, (connection) =>
+        list === 'portfolio'
+          ? collect(connection.exportPortfolioTransactions(range))
+          : collect(connection.exportAccountTransactions(range)),
+      ),
+    csv: (access, list) =>
+      run(access, async (connection) => {
+        const parts =
+          list === 'portfolio'
+            ? connection.exportPortfolioTransactionsCsv()
+            : connection.exportAccountTransactionsCsv()
+        let text = ''
+        for await (const part of parts) text += Buffer.from(part).toString('latin1')
+        return Buffer.from(text, 'latin1').toString()
+      }),
+    orders: (access) =>
+      run(access, async (connection) =>
+        (await connection.transferOrders()).map((order) => ({ ...order })),
+      ),
+    sync: (access, list, cursor, count) =>
+      run(access, async (connection) => {
+        const pages: Changes<Row>[] = []
+        const apply = ({ upserts, ...rest }: Changes<object>) => {
+          pages.push({ upserts: upserts.map((row) => ({ ...row })), ...rest })
+        }
+        const options = { cursor, apply, ...(count === undefined ? {} : { count: () => count }) }
+        const result =
+          list === 'portfolio'
+            ? await connection.syncPortfolioTransactions(options)
+            : await connection.syncAccountTransactions(options)
+        return { pages, result }
+      }),
+    copy: (access, file, name) =>
+      run(access, async (connection) => {
+        const db = new DatabaseSync(file)
+        try {
+          return await connection.syncTransactions(new SqliteStore(db, name))
+        } finally {
+          db.close()
+        }
+      }),
+  }
+  return driver
+
+  async function run<T>(
+    { url: baseUrl, token, connection, ...options }: Access,
+    call: (connection: ReturnType<InvestmentData['connection']>) => Promise<T>,
+  ): Promise<T> {
+    const {
+      attempts,
+      baseDelayMs,
+      maxDelayMs,
+      traceId,
+      certificate: _,
+      ...limits
+    } = {
+      ...defaults,
+      ...options,
+    }
+    const retry = { attempts, baseDelayMs, maxDelayMs }
+    const seen: Driver['seen'] = { attempts: [], warnings: [] }
+    driver.seen = seen
+    try {
+      const onAttempt = (attempt: Attempt) => seen.attempts.push(attempt)
+      const onWarning = (message: string) => seen.warnings.push(message)
+      const hooks = { onAttempt, onWarning }
+      const api = new InvestmentData({ baseUrl, token, retry, ...limits, ...hooks })
+      return await call(api.connection(connection, traceId === undefined ? {} : { traceId }))
+    } catch (error) {
+      throw new DriverError(reportOf(error as Error))
+    }
+  }
+}
+
+async function collect(rows: AsyncIterable<object>): Promise<Row[]> {
+  const found: Row[] = []
+  for await (const row of rows) found.push({ ...row })
+  return found
+}
+
+function reportOf(error: Error): ClientError {
+  const { name, message } = error
+  const names: string[] = []
+  for (let each = Object.getPrototypeOf(error); each; each = Object.getPrototypeOf(each))
+    names.push(each.constructor.name)
+  const found: ClientError = {
+    name,
+    names,
+    message,
+    shown: inspect(error, { depth: 10, showHidden: true }),
+  }
+  if (error instanceof CopyError) found.code = error.code
+  if (error instanceof InvestmentDataError) {
+    const { code, status, headers, retryAfterMs, requestId, traceId, attempts } = error
+    const facts = { code, status, retryAfterMs, requestId, traceId, attempts }
+    const known = Object.entries(facts).filter(([, value]) => value !== undefined)
+    Object.assign(found, Object.fromEntries(known), { headers: Object.fromEntries(headers) })
+  }
+  if (error instanceof ProblemError) Object.assign(found, { errors: error.errors })
+  return found
+}
+
+/** Starts a process that runs one call after the other. */
+function startPython(t: Test, ...args: string[]): Driver {
+  const child = spawn('python3', [`${import.meta.dirname}/driver.py`, ...args], {
+    env: pythonEnvironment,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  // A call reports that the process is missing.
+  child.on('error', () => {})
+  child.stdin.on('error', () => {})
+  t.teardown(() => child.kill())
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  let queue: Promise<unknown> = Promise.resolve()
+  const call = <T>(method: string, access: Access, parameters: object): Promise<T> => {
+    const result = queue.then(async () => {
+      const line = JSON.stringify({ ...defaults, ...access, ...parameters, method })
+      const response = await responseOf<T>(child, lines, line)
+      driver.seen = response
+      if (response.error !== undefined) throw new DriverError(response.error)
+      return response.value
+    })
+    queue = result.catch(() => {})
+    return result
+  }
+  const rows = (
+    access: Access,
+    list: ListName,
+    prefix: string,
+    suffix: string,
+    range: Range = {},
+  ) => call<Row[]>('rows', access, { list, prefix, suffix, ...range })
+  const driver: Driver = {
+    seen: { attempts: [], warnings: [] },
+    list: (access, list, range) => rows(access, list, '', '', range),
+    exported: (access, list, range) => rows(access, list, 'export_', '', range),
+    csv: (access, list) => call('rows', access, { list, prefix: 'export_', suffix: '_csv' }),
+    orders: (access) => call('orders', access, {}),
+    sync: (access, list, cursor, count) => call('sync', access, { list, cursor, count }),
+    copy: (access, file, name) => call('copy', access, { file, name }),
+  }
+  return driver
+}
+
+interface PythonResponse<T> {
+  value: T
+  error?: ClientError
+  attempts: Partial<Attempt>[]
+  warnings: string[]
+}
+
+async function responseOf<T>(child: ChildProcess, lines: AsyncIterator<string>, line: string) {
+  child.stdin?.write(`${line}\n`)
+  const { value, done } = await lines.next()
+  if (done) throw new Error('python3 3.9 or later is needed: it is not installed, or it ended')
+  return JSON.parse(value) as PythonResponse<T>
+}
+
+/** Environment of Python programs that import the client from its folder. */
+export const pythonEnvironment = {
+  PATH: process.env.PATH,
+  PYTHONPATH: `${import.meta.dirname}/../../../clients/python/src`,
+  PYTHONDONTWRITEBYTECODE: '1',
+}

@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { type Kysely, sql } from 'kysely'
+import { operate } from '../../src/operator/cli.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
+import { isCitus } from './template.ts'
+import { until } from './until.ts'
+
+export interface Ended {
+  code: number | null
+  stdout: string
+  stderr: string
+  /** Parses the output of --json. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks into whatever came.
+  json(): any
+}
+
+interface Options {
+  env?: Record<string, string>
+  /** Standard input. */
+  input?: string
+  /** Folder of another release. */
+  release?: string | undefined
+}
+
+const here = join(import.meta.dirname, '../..')
+
+/** Calls the admin CLI in a new process, with only these settings. */
+export async function operator(args: string[], options: Options = {}): Promise<Ended> {
+  const { env = {}, input = '', release = here } = options
+  const flags = ['--disable-warning=ExperimentalWarning', join(release, 'src/operator/main.ts')]
+  const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env
+  // Outside of the project, whose file .env is not for tests.
+  const place = { cwd: tmpdir(), env: { PATH, HOME, NODE_COMPILE_CACHE, ...env } }
+  const child = spawn(process.execPath, [...flags, ...args], place)
+  // A command that does not read its input may exit first.
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
+  const closed = once(child, 'close')
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+  await closed
+  return ended(child.exitCode, stdout, stderr)
+}
+
+/**
+ * Calls the admin CLI in this process: much faster, but without standard input.
+ * @param isRead false if the reader of standard output has ended
+ */
+export async function operatorHere(
+  args: string[],
+  env: Record<string, string>,
+  isRead = () => true,
+): Promise<Ended> {
+  let [stdout, stderr] = ['', '']
+  const code = await operate(args, {
+    environment: env,
+    stdout: async (written) => {
+      stdout += written
+      return isRead()
+    },
+    stderr: (written) => {
+      stderr += written
+    },
+    signal: new AbortController().signal,
+    withEmbedded: () => Promise.reject(new Error('DATABASE_URL is missing')),
+  })
+  return ended(code, stdout, stderr)
+}
+
+function ended(code: number | null, stdout: string, stderr: string): Ended {
+  return { code, stdout, stderr, json: () => JSON.parse(stdout) }
+}
+
+/** Waits until a session of the operator waits for a lock. */
+export async function operatorWaits(db: Kysely<Tables>): Promise<void> {
+  const own = sql`datname = current_database() and application_name = 'investment-data-operator'`
+  // On Citus, the session that waits is one of a worker, for the operator's session.
+  const waits = isCitus
+    ? sql`select from citus_stat_activity where wait_event_type = 'Lock'
+        and global_pid in (select global_pid from citus_stat_activity where ${own})`
+    : sql`select from pg_stat_activity where wait_event_type = 'Lock' and ${own}`
+  await until(
+    'the operator waits for a lock',
+    async () => (await waits.execute(db)).rows.length > 0,
+  )
+}

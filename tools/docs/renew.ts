@@ -1,0 +1,54 @@
+/** Writes the committed examples, the document, the help of the admin CLI, the metrics and the statements. */
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import t from 'tap'
+import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
+import { createDatabase } from '../../test/support/database.ts'
+import { openAsOwner } from '../../test/support/logins.ts'
+import {
+  DEMO_CONNECTION,
+  DEMO_TOKEN,
+  startSeededService,
+} from '../../test/support/seeded-service.ts'
+import { startService } from '../../test/support/service.ts'
+import { DOCUMENT, formatJson, PAGE } from './committed.ts'
+import { COMMANDS_FILE, helpText } from './help-text.ts'
+import { METRICS_FILE, metricsText, scrapeAll } from './metrics-text.ts'
+import { SCHEMA_FILE, schemaText } from './schema-text.ts'
+import { SQL_FOLDER, sqlFiles } from './sql-text.ts'
+
+t.test('examples: responses with the sample data', async (t) => {
+  const service = await startSeededService(t)
+  for (const demo of DEMO_RESPONSES) {
+    const { request, mediaType, file } = demo
+    const options = { token: DEMO_TOKEN, headers: { accept: mediaType } }
+    const response = await service.get(`${DEMO_CONNECTION}/${request}`, options)
+    t.equal(response.status, 200, request)
+    await writeFile(file, isJson(demo) ? formatJson(response.text) : response.text)
+  }
+})
+
+t.test('docs:renew: document and page', async (t) => {
+  // A service reads the examples at start, so this is a new one.
+  const service = await startService(t)
+  await writeFile(DOCUMENT, formatJson((await service.get('/openapi.json')).text))
+  await writeFile(PAGE, (await service.get('/docs')).text)
+})
+
+t.test('docs:renew: schema', async (t) => {
+  const { url } = await createDatabase(t)
+  await writeFile(SCHEMA_FILE, await schemaText(openAsOwner(t, url)))
+})
+
+t.test('docs:renew: statements', async () => {
+  await rm(SQL_FOLDER, { recursive: true, force: true })
+  await mkdir(SQL_FOLDER)
+  for (const [name, text] of sqlFiles()) await writeFile(`${SQL_FOLDER}/${name}`, text)
+})
+
+t.test('docs:renew: commands', async () => {
+  await writeFile(COMMANDS_FILE, `${await helpText()}\n`)
+})
+
+t.test('docs:renew: metrics', async (t) => {
+  await writeFile(METRICS_FILE, metricsText(await scrapeAll(t)))
+})

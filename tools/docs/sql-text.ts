@@ -1,0 +1,55 @@
+import { format } from 'sql-formatter'
+import { serverStatements, statements } from '../../test/support/statements.ts'
+
+export const SQL_FOLDER = 'docs/sql'
+
+const WIDTH = 100
+
+/** Text of each file of docs/sql by its name. */
+export function sqlFiles(): Map<string, string> {
+  const all = [...statements.values(), ...serverStatements]
+  return new Map(
+    all.map(({ title, text }) => [`${title.replaceAll(' ', '-')}.sql`, readable(text)]),
+  )
+}
+
+/** Formats SQL, and removes quotes that no identifier of the service needs. */
+export function readable(sql: string): string {
+  const text = format(sql.replaceAll(/"(\w+)"/g, '$1'), { language: 'postgresql' })
+  return `${joinItems(joinBlocks(text.split('\n'))).join('\n')}\n`
+}
+
+/** Joins each line with the lines that it contains, if the result is short. The formatter breaks all of them. */
+function joinBlocks(lines: string[]): string[] {
+  const [head, ...rest] = lines
+  if (head === undefined) return []
+  const isInside = (line: string) => indentOf(line) > indentOf(head)
+  const length = rest.findIndex((line) => !isInside(line) && !isEnd(line, head))
+  const block = length < 0 ? rest : rest.slice(0, length)
+  const parts = [head, ...block.map((line) => line.trim())]
+  const line = parts.reduce((a, b) => (a.endsWith('(') || b.startsWith(')') ? a + b : `${a} ${b}`))
+  if (line.length <= WIDTH && !head.startsWith('--'))
+    return [line, ...joinBlocks(rest.slice(block.length))]
+  return [head, ...joinBlocks(rest)]
+}
+
+const indentOf = (line: string) => line.search(/\S/)
+
+/** True for the line that closes the block of `head`. */
+const isEnd = (line: string, head: string) =>
+  indentOf(line) === indentOf(head) && /^\s*([)]|end\b)/.test(line)
+
+/** Joins columns and nulls of a list. */
+function joinItems(lines: string[]): string[] {
+  const joined: string[] = []
+  for (const line of lines) {
+    const last = joined.at(-1)
+    const both = `${last} ${line.trim()}`
+    if (items.test(`${last}\n${line}`) && both.length <= WIDTH) joined.splice(-1, 1, both)
+    else joined.push(line)
+  }
+  return joined
+}
+
+/** Two lines with columns, both at the same depth. */
+const items = /^( +)(?:[\w.*]+(?: as \w+)?, ?)+\n\1(?!case$)[\w.*]+(?: as \w+)?,?$/

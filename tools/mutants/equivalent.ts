@@ -1,0 +1,134 @@
+/**
+ * Mutants that no test can kill, by file and by the changed line before and after, with the reason.
+ * tools/mutants/run.ts does not try them, and does not count them.
+ */
+export const equivalent: Record<string, Record<string, string>> = {
+  'src/operator/loading/json-scanner.ts': {
+    'start: 0, -> start: 1,': 'The scanner sets it with the first value.',
+    'if (!this.#takeAll(quoted)) return false -> if (true) return false':
+      'The reader then looks each name up: the same rows in twice the time.',
+    'if (hasExponent) this.value.text = textOf(this.value) -> if (true) this.value.text = textOf(this.value)':
+      'The text of each number is then copied instead of its bytes: the same rows.',
+  },
+  'src/http/authentication.ts': {
+    'const JWT = /^[\\w-]+\\.[\\w-]+\\.[\\w-]*$/ -> const JWT = /[\\w-]+\\.[\\w-]+\\.[\\w-]*$/':
+      'App tokens contain no dot, so both ways end with invalid_token.',
+    'const JWT = /^[\\w-]+\\.[\\w-]+\\.[\\w-]*$/ -> const JWT = /^[\\w-]+\\.[\\w-]+\\.[\\w-]*/':
+      'App tokens contain no dot, so both ways end with invalid_token.',
+  },
+  'src/http/identity-provider.ts': {
+    "const hash = tokenHash(token).toString('base64') -> const hash = tokenHash(token).toString('')":
+      'It then decodes the hash as UTF-8. No known tokens have the same hash in that form.',
+    'if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId -> if (cached !== undefined && Date.now() <= cached.expiresAt) return cached.clientId':
+      'In this millisecond, the token is verified again, and is still valid.',
+  },
+  'src/http/memory-file.ts': {
+    'const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } } -> const BROTLI = { ...{} }':
+      'Only the size of the file and the time of its first request differ.',
+    'const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } } -> const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }':
+      'Only the size of the file and the time of its first request differ.',
+  },
+  'src/http/limits.ts': {
+    'maxHeaderSize: MAX_HEADER_BYTES, -> ...{},': 'It is the default of Node.js.',
+    'if (socket.parser) socket.parser.onIncoming = () => 2 -> if (socket.parser) socket.parser.onIncoming = () => 3':
+      'The parser of Node.js then ends with an error, and the socket is destroyed in the same turn.',
+    'connectionsCheckingInterval: 1_000, -> connectionsCheckingInterval: 0,':
+      'Node.js then checks the timeouts each millisecond, with the same results.',
+    'pipelined.set(socket, (pipelined.get(socket) ?? 0) - 1) -> pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1)':
+      'Each socket whose response ends has a count.',
+  },
+  'src/operator/loading/csv.ts': {
+    "const meanings = header.map((cell) => names.get(cell ?? '') ?? cell) -> const meanings = header.map((cell) => names.get(cell ?? 'x') ?? cell)":
+      'No field has either name.',
+  },
+  'src/http/representation.ts': {
+    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url')":
+      'A longer digest is as unique.',
+    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 9)":
+      'A longer digest is as unique.',
+    "return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8) -> return hash('sha256', JSON.stringify(schemas), 'base64url').slice(1, 8)":
+      'Seven characters of a digest, 42 bits, distinguish the few releases as well.',
+    "if (name === '*/*') return [{ type: offered[0], weight, precision: 0 }] -> if (name === '*/*') return [{ type: offered[0], weight, precision: 1 }]":
+      'Both kinds of wildcards select the default type.',
+  },
+  'src/http/quota.ts': {
+    'const RESPONSE_TIMEOUT_MS = 500 -> const RESPONSE_TIMEOUT_MS = 501':
+      'No test can distinguish these times.',
+    'child() { return this } -> child() {}':
+      'Only options of a route call it. The types of @fastify/rate-limit require it.',
+    'timeWindow: WINDOW_SECONDS * 1000, -> ...{},': 'It is the default of @fastify/rate-limit.',
+    'let pausedUntil = 0 -> let pausedUntil = 1': 'Both are in 1970.',
+    'let quietUntil = 0 -> let quietUntil = 1': 'Both are in 1970.',
+    'if (Date.now() < pausedUntil) { -> if (Date.now() <= pausedUntil) {':
+      'Both are right in the millisecond in which the pause ends.',
+  },
+  'src/http/methods.ts': {
+    "const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT') -> const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== '')":
+      'CONNECT never reaches a route.',
+  },
+  'src/limits/event-loop.ts': {
+    'const RESOLUTION = 10 -> const RESOLUTION = 11':
+      'The mean delay is the same: the code subtracts the interval of the measurement.',
+    'const SAMPLE = 500 -> const SAMPLE = 501': 'No promise depends on 1 ms of a sample.',
+    'const delays = monitorEventLoopDelay({ resolution: RESOLUTION }) -> const delays = monitorEventLoopDelay({ ...{} })':
+      'It is the default of Node.js.',
+    'delayedSamples = delays.mean / 1e6 - RESOLUTION > maximum ? delayedSamples + 1 : 0 -> delayedSamples = delays.mean / 1e6 - RESOLUTION >= maximum ? delayedSamples + 1 : 0':
+      'The mean has fractions of a nanosecond, and never equals the limit.',
+    'delays.disable() -> ;':
+      'The process ends when the service closes. This timer does not keep it running.',
+    'clearInterval(timer) -> ;':
+      'The process ends when the service closes. This timer does not keep it running.',
+  },
+  'src/queries/transactions.ts': {
+    'const [first, last] = [yearOf(from) ?? 1, yearOf(to) ?? new Date().getUTCFullYear()] -> const [first, last] = [yearOf(from) ?? 2, yearOf(to) ?? new Date().getUTCFullYear()]':
+      'Both statements give the same total. The years only select the faster one.',
+    "return last - first <= 1 ? 'first page of days' : 'first page of months' -> return true ? 'first page of days' : 'first page of months'":
+      'Both statements give the same total. The years only select the faster one.',
+    "return last - first <= 1 ? 'first page of days' : 'first page of months' -> return last + first <= 1 ? 'first page of days' : 'first page of months'":
+      'Both statements give the same total. The years only select the faster one.',
+    'day === undefined ? undefined : Number(day.slice(0, 4)) -> day === undefined ? undefined : Number(day.slice(1, 4))':
+      'Both statements give the same total. The years only select the faster one.',
+    "if (from === undefined && to === undefined) return 'first page' -> if (false) return 'first page'":
+      'The statement of months takes the same stored total for an open range.',
+  },
+  'src/queries/row-counts.ts': {
+    '.where(sql<boolean>`skipped < row_count`) -> .where(sql<boolean>`skipped <= row_count`)':
+      'The page then starts at an earlier day, and skips all rows of that day.',
+    ".where(sql<boolean>`skipped < row_count`) .orderBy(sql.ref(period), 'desc') -> .where(sql<boolean>`skipped < row_count`)":
+      'PostgreSQL returns the rows of the window function in this order. SQL does not guarantee it.',
+  },
+  'src/postgres/connections.ts': {
+    "const [url = ''] = this.#urls -> const [url = 'x'] = this.#urls":
+      'The settings have at least one URL. Only the type needs the default.',
+  },
+  'src/postgres/errors.ts': {
+    "return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)$/.test(error.code ?? '') -> return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)/.test(error.code ?? '')":
+      'An SQLSTATE has five characters.',
+  },
+  'src/postgres/server.ts': {
+    'if (now - this.#since >= HALF_MS) this.#rotate() -> if (true) this.#rotate()':
+      'rotate() makes the same comparison: it returns without a change.',
+    '#streak = { failures: 0, first: 0, last: 0 } -> #streak = { failures: 0, first: 1, last: 0 }':
+      'The first failure of a streak sets it.',
+  },
+  'migrations/0005-versions.ts': {
+    'ordinal := ordinal + 1; -> ordinal := ordinal - 1;':
+      'Removals of a statement then have descending numbers of the same range. Their order has no meaning.',
+  },
+  'tools/embedded-postgres/account.ts': {
+    'if (uid && gid) return { uid: Number(uid), gid: Number(gid) } -> if (uid || gid) return { uid: Number(uid), gid: Number(gid) }':
+      'A line of /etc/passwd has both.',
+  },
+  'seeds/busy-portfolio.ts': {
+    '(instrument.price + random.between(-instrument.price, instrument.price) / 5) | 0, -> (instrument.price + random.between(-instrument.price, instrument.price) / 5) | 1,':
+      'A price of the sample data is then odd. No promise depends on it.',
+  },
+  'examples/list-transactions.ts': {
+    'return Math.max(0, ms || 0) -> return Math.max(1, ms || 0)':
+      'No test can distinguish a wait of 1 ms.',
+  },
+  'clients/typescript/src/http.ts': {
+    "const type = response.headers.get('content-type') ?? '' -> const type = response.headers.get('content-type') ?? 'x'":
+      'Neither text is one of the media types of the service.',
+  },
+}
