@@ -71,7 +71,9 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
     }
     const retryAfter = new Date(Date.now() + 3_000).toUTCString()
     const proxy = await startFaultProxy(t, { target: service.url, fault, retryAfter })
-    const printed = await execute(language, [join(ROOT, 'examples', file)], { BASE_URL: proxy.url })
+    const printed = await execute(language, [join(ROOT, 'clients/examples', file)], {
+      BASE_URL: proxy.url,
+    })
     const rows = await readList(service, caller, 'portfolio')
     const wanted = rows.map(({ transactionId, amount }) => `${transactionId} ${amount}\n`)
     t.equal(printed, wanted.join(''))
@@ -90,7 +92,7 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
   })
 
   t.test(`${file}: a failure prints one message and exits with code 1`, async (t) => {
-    const source = await readFile(join(ROOT, 'examples', file), 'utf8')
+    const source = await readFile(join(ROOT, 'clients/examples', file), 'utf8')
     const copy = join(t.testdir(), file)
     await writeFile(copy, source.replace('ATTEMPTS = 6', 'ATTEMPTS = 2'))
     const retryAfter = new Date(Date.now() + 86_400_000).toUTCString()

@@ -258,13 +258,16 @@ t.test('operator: each command exists, and each role has its secret', async (t) 
   for (const name of [own, others[0]]) t.match(guide, `kubectl create secret generic ${name} `)
 })
 
-t.test('monitoring: the port, the job and the rules of observability/', async (t) => {
+t.test('monitoring: the port, the job and the rules of deploy/observability/', async (t) => {
   const [endpoint] = manifestOf('ServiceMonitor').spec.endpoints
   const { name, spec } = { name: manifestOf('Service').metadata.name, ...manifestOf('Service') }
   t.ok(spec.ports.some((port: Manifest) => port.name === endpoint.port))
-  const { scrape_configs } = parse(read('observability/prometheus.yml'))
+  const { scrape_configs } = parse(read('deploy/observability/prometheus.yml'))
   t.equal(name, scrape_configs[0].job_name, 'the job that the rules expect')
-  t.same(manifestOf('PrometheusRule').spec.groups, parse(read('observability/alerts.yml')).groups)
+  t.same(
+    manifestOf('PrometheusRule').spec.groups,
+    parse(read('deploy/observability/alerts.yml')).groups,
+  )
 })
 
 /** Names of the objects in the document. */

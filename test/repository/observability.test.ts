@@ -49,14 +49,14 @@ interface Rule {
 }
 
 t.test('runbook: one section for each alert', async (t) => {
-  const rules = read('observability/alerts.yml')
+  const rules = read('deploy/observability/alerts.yml')
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map((match) => String(match[1]))
   const sections = [...read('docs/runbook.md').matchAll(/^### (\w+)$/gm)].map((match) => match[1])
   t.same(sections, alerts)
   for (const name of alerts) {
     t.ok(rules.includes(`runbook: docs/runbook.md#${name.toLowerCase()}`), name)
     t.ok(
-      read('observability/alerts.test.yml').includes(`alertname="${name}"`),
+      read('deploy/observability/alerts.test.yml').includes(`alertname="${name}"`),
       'the alert has a test',
     )
   }
@@ -75,8 +75,8 @@ t.test('runbook: one section for each alert', async (t) => {
 })
 
 t.test('panels: do not overlap, and use the provisioned data source', async (t) => {
-  const { panels } = JSON.parse(read('observability/grafana/dashboards/service.json'))
-  const source = read('observability/grafana/provisioning/datasources/prometheus.yml')
+  const { panels } = JSON.parse(read('deploy/observability/grafana/dashboards/service.json'))
+  const source = read('deploy/observability/grafana/provisioning/datasources/prometheus.yml')
   const ids = panels.map(({ id }: { id: number }) => id)
   t.equal(new Set(ids).size, ids.length, 'ids are unique')
   const cells: string[] = panels.flatMap(({ gridPos: { x, y, w, h } }: Panel) =>
@@ -98,9 +98,9 @@ interface Panel {
 }
 
 t.test('compose.yml: every mounted file exists', async (t) => {
-  const mounts = [...read('observability/compose.yml').matchAll(/- \.\/(\S+?):/g)]
+  const mounts = [...read('deploy/observability/compose.yml').matchAll(/- \.\/(\S+?):/g)]
   t.equal(mounts.length, 4)
   for (const [, path] of mounts) {
-    t.ok(existsSync(new URL(`../../observability/${path}`, import.meta.url)), String(path))
+    t.ok(existsSync(new URL(`../../deploy/observability/${path}`, import.meta.url)), String(path))
   }
 })

@@ -153,27 +153,35 @@ t.test('docker-compose.yml: no default password, and sample data in the demo onl
   t.match(compose, /^ {2}seed:\n(?: {4}.*\n)*? {4}profiles: \[demo\]$/m)
 })
 
-t.test('demo.env: the profile and all values that docker-compose.yml requires', async (t) => {
-  const { COMPOSE_PROJECT_NAME, COMPOSE_PROFILES, ...others } = parseEnv(await read('demo.env'))
-  t.same(
-    { COMPOSE_PROJECT_NAME, COMPOSE_PROFILES },
-    {
-      COMPOSE_PROJECT_NAME: 'investment-data-demo',
-      COMPOSE_PROFILES: 'demo',
-    },
-  )
-  const { DEMO_APP_TOKEN, DEMO_CONNECTION_TOKEN, ...passwords } = others
-  const { token, connections } = DEMO.wealth
-  t.same(
-    { DEMO_APP_TOKEN, DEMO_CONNECTION_TOKEN },
-    {
-      DEMO_APP_TOKEN: token,
-      DEMO_CONNECTION_TOKEN: connections.small.token,
-    },
-  )
-  const required = (await read('docker-compose.yml')).matchAll(/\$\{(\w+):\?/g)
-  t.same(Object.keys(passwords).sort(), [...new Set([...required].map(([, name]) => name))].sort())
-})
+t.test(
+  'deploy/demo.env: the profile and all values that docker-compose.yml requires',
+  async (t) => {
+    const { COMPOSE_PROJECT_NAME, COMPOSE_PROFILES, ...others } = parseEnv(
+      await read('deploy/demo.env'),
+    )
+    t.same(
+      { COMPOSE_PROJECT_NAME, COMPOSE_PROFILES },
+      {
+        COMPOSE_PROJECT_NAME: 'investment-data-demo',
+        COMPOSE_PROFILES: 'demo',
+      },
+    )
+    const { DEMO_APP_TOKEN, DEMO_CONNECTION_TOKEN, ...passwords } = others
+    const { token, connections } = DEMO.wealth
+    t.same(
+      { DEMO_APP_TOKEN, DEMO_CONNECTION_TOKEN },
+      {
+        DEMO_APP_TOKEN: token,
+        DEMO_CONNECTION_TOKEN: connections.small.token,
+      },
+    )
+    const required = (await read('docker-compose.yml')).matchAll(/\$\{(\w+):\?/g)
+    t.same(
+      Object.keys(passwords).sort(),
+      [...new Set([...required].map(([, name]) => name))].sort(),
+    )
+  },
+)
 
 t.test('docker-compose.yml: HAProxy starts only with its profile', async (t) => {
   const compose = await read('docker-compose.yml')

@@ -14,7 +14,7 @@ import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const folder = path.resolve(import.meta.dirname, '../../observability')
+const folder = path.resolve(import.meta.dirname, '../../deploy/observability')
 const promtool = (...args: string[]) =>
   promisify(execFile)('promtool', args, { cwd: folder, timeout: 60_000 })
 
@@ -25,7 +25,7 @@ t.test(
     await t.resolves(promtool('check', 'rules', '--lint=all', '--lint-fatal', 'alerts.yml'))
     await t.resolves(promtool('test', 'rules', 'alerts.test.yml'))
     // A range of a rule needs four samples. The shortest range has a minute.
-    const { global } = parse(read('observability/prometheus.yml'))
+    const { global } = parse(read('deploy/observability/prometheus.yml'))
     t.same(global, { scrape_interval: '15s', evaluation_interval: '15s' })
   },
 )
@@ -63,7 +63,7 @@ interface Rule {
 async function startPrometheus(t: Test, target: string) {
   const data = await mkdtemp(path.join(tmpdir(), 'prometheus-'))
   t.teardown(() => rm(data, { recursive: true, force: true }))
-  const jobs = read('observability/prometheus.yml')
+  const jobs = read('deploy/observability/prometheus.yml')
     .replace('[alerts.yml]', `['${folder}/alerts.yml']`)
     .replaceAll('15s', '1s')
     .replace(/dns_sd_configs:.*/s, `static_configs: [{ targets: ['${target}'] }]\n`)

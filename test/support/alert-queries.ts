@@ -7,7 +7,7 @@ export function read(path: string): string {
 
 /** Every query of the dashboard, as Prometheus gets it. */
 export function dashboardQueries(): string[] {
-  const { panels } = JSON.parse(read('observability/grafana/dashboards/service.json'))
+  const { panels } = JSON.parse(read('deploy/observability/grafana/dashboards/service.json'))
   const queries = panels.flatMap(({ targets = [] }: { targets?: { expr: string }[] }) =>
     targets.map(({ expr }) => expr),
   )
@@ -18,7 +18,7 @@ export function dashboardQueries(): string[] {
 
 /** Every query of the alert rules: on the line of its `expr:`, or indented below it. */
 export function ruleQueries(): string[] {
-  const rules = read('observability/alerts.yml')
+  const rules = read('deploy/observability/alerts.yml')
   const matches = rules.matchAll(/^ +expr: (?:\|\n((?: {10}.*\n)+)|(.*)\n)/gm)
   return [...matches].map(([, block, line]) => String(block ?? line))
 }

@@ -189,11 +189,11 @@ export function testsOf(file: string): string[][] {
  */
 export const FILES = [
   ...['src/**/*.ts', 'migrations/*.ts', 'seeds/*.ts', 'tools/*.ts', 'tools/embedded-postgres/*.ts'],
-  ...['clients/*/src/**/*.{ts,py}', 'clients/*/examples/*', 'examples/*.{ts,py}'],
+  ...['clients/*/src/**/*.{ts,py}', 'clients/*/examples/*', 'clients/examples/*.{ts,py}'],
   ...[
     'docker-compose.yml',
-    'demo.env',
-    'observability/{alerts,prometheus}.yml',
+    'deploy/demo.env',
+    'deploy/observability/{alerts,prometheus}.yml',
     'docs/partitions.sql',
   ],
   ...['deploy/*/*', '.ci/run'],

@@ -123,7 +123,7 @@ export const equivalent: Record<string, Record<string, string>> = {
     '(instrument.price + random.between(-instrument.price, instrument.price) / 5) | 0, -> (instrument.price + random.between(-instrument.price, instrument.price) / 5) | 1,':
       'A price of the sample data is then odd. No promise depends on it.',
   },
-  'examples/list-transactions.ts': {
+  'clients/examples/list-transactions.ts': {
     'return Math.max(0, ms || 0) -> return Math.max(1, ms || 0)':
       'No test can distinguish a wait of 1 ms.',
   },

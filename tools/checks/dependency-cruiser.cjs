@@ -26,7 +26,7 @@ const operator = '^src/operator/'
 const embedded = '^tools/embedded-postgres/'
 const seeds = '^seeds/'
 const clients = '^clients/'
-const examples = '^examples/'
+const examples = '^clients/examples/'
 
 module.exports = {
   forbidden: [

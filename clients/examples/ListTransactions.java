@@ -21,7 +21,7 @@ import java.util.concurrent.TimeUnit;
 /**
  * Prints the identifier and the amount of every portfolio transaction of a connection, with all digits.
  * Needs Java 17 or later and Jackson 2.14 or later:
- * java -cp '/usr/share/java/*' examples/ListTransactions.java
+ * java -cp '/usr/share/java/*' clients/examples/ListTransactions.java
  */
 class ListTransactions {
     static final Map<String, String> ENV = System.getenv();

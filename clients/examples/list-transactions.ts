@@ -1,6 +1,6 @@
 /**
  * Prints the identifier and the amount of every portfolio transaction of a connection, with all digits.
- * Needs Node.js 22.18 or later: node examples/list-transactions.ts
+ * Needs Node.js 22.18 or later: node clients/examples/list-transactions.ts
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 

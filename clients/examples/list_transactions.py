@@ -1,6 +1,6 @@
 """Prints the identifier and the amount of every portfolio transaction of a connection, with all digits.
 
-Needs Python 3.9 or later: python3 examples/list_transactions.py
+Needs Python 3.9 or later: python3 clients/examples/list_transactions.py
 """
 
 import email.utils
