@@ -3,11 +3,13 @@
  * the named ones: `npm test -- test/http/health.test.ts`. Tests that take minutes or need other programs run by
  * name only, such as `npm run test:load`.
  */
-import { globSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { randomInt } from 'node:crypto'
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { closestMatch } from 'leven'
 import { OperatorError } from '../src/operator-error.ts'
 import { startPostgres } from './support/postgres.ts'
+import { DEFAULT_RUNS, DEFAULT_SEED } from './support/random.ts'
 import { runFiles } from './support/run-files.ts'
 import { createTemplate, isCitus } from './support/template.ts'
 
@@ -31,18 +33,63 @@ const compileCache = join(import.meta.dirname, '../node_modules/.cache/compile')
 const OTHER = /^test\/(repository|clients|load|servers)\//
 
 const all = globSync('test/**/*.test.ts').filter((file) => !OTHER.test(file))
-/** The longest files, and the folders of others. They run first, so that no long file is left alone at the end. */
-const LONGEST = ['test/operator/operator-migrate', 'test/settings/', 'test/seeds/', 'test/openapi/']
+/** Files that take longest, for a machine without the durations of an earlier run. */
+const LONGEST = [
+  'test/operator/refresh.test.ts',
+  'test/postgres/database-connections.test.ts',
+  'test/http/access-log.test.ts',
+  'test/security/identity-provider.test.ts',
+  'test/http/health.test.ts',
+  'test/seeds/demo-advance.test.ts',
+  'test/operator/connections.test.ts',
+  'test/typescript-client/sync.test.ts',
+  'test/http/quota.test.ts',
+  'test/lists/history-model.test.ts',
+]
+const durationsFile = join(import.meta.dirname, '../node_modules/.cache/test-durations.json')
+
+/** Duration of each file in its last run, in ms. */
+function readDurations(): Record<string, number> {
+  try {
+    return JSON.parse(readFileSync(durationsFile, 'utf8'))
+  } catch {
+    return Object.fromEntries(LONGEST.map((file, index) => [file, 1e9 - index]))
+  }
+}
+
+function writeDurations(durations: Record<string, number>): void {
+  mkdirSync(dirname(durationsFile), { recursive: true })
+  writeFileSync(durationsFile, JSON.stringify({ ...readDurations(), ...durations }))
+}
+
+/** Orders files by their last durations, so that no long file is left alone at the end. New files come first. */
+function longestFirst(files: string[]): string[] {
+  const durations = readDurations()
+  const known = Object.keys(durations).length > LONGEST.length
+  const of = (file: string) => durations[file] ?? (known ? 1e9 : 0)
+  return files.toSorted((a, b) => of(b) - of(a))
+}
+
+/** A number of TEST_SEED, or a new one for TEST_SEED=random: each run then has other random input. */
+function seedOf(text: string | undefined): number {
+  if (text === 'random') return randomInt(2 ** 31)
+  const seed = Number(text ?? DEFAULT_SEED)
+  if (Number.isInteger(seed)) return seed
+  throw new OperatorError(`TEST_SEED must be a whole number or random, not ${text}.`)
+}
+
+function checkRuns(text: string | undefined): void {
+  if (text === undefined || Number(text) > 0) return
+  throw new OperatorError(`TEST_RUNS must be a number above 0, not ${text}.`)
+}
 
 /** @throws OperatorError if a name matches no file */
 function filesOf(names: string[]): string[] {
-  if (names.length === 0) {
-    const isLong = (file: string) => LONGEST.some((folder) => file.startsWith(folder))
-    return all.sort().sort((a, b) => Number(isLong(b)) - Number(isLong(a)))
-  }
+  if (names.length === 0) return longestFirst(all.sort())
   const matches = names.map((name) => [name, globSync(name)] as const)
   const [wrong] = matches.find(([, files]) => files.length === 0) ?? []
-  if (wrong === undefined) return [...new Set(matches.flatMap(([, files]) => files))].sort()
+  if (wrong === undefined)
+    return longestFirst([...new Set(matches.flatMap(([, files]) => files))].sort())
   const candidates = new Map(all.map((file) => [basename(file), file]))
   const similar = closestMatch(basename(wrong), [...candidates.keys()], { maxDistance: 3 })
   const advice = similar ? `; the closest is ${candidates.get(similar)}` : ''
@@ -50,13 +97,15 @@ function filesOf(names: string[]): string[] {
 }
 
 /**
- * Four files keep two cores busy; three left them idle for 15 % of the time. Tests of load and of servers, and Citus,
- * cut networks and measure rates, so they run two.
+ * Five files keep two cores busy: some of them wait. Tests of load and of servers, and Citus, cut networks and measure
+ * rates, so they run two.
  */
 const jobsFor = (files: string[]) =>
-  isCitus || files.some((file) => /^test\/(load|servers)\//.test(file)) ? 2 : 4
+  isCitus || files.some((file) => /^test\/(load|servers)\//.test(file)) ? 2 : 5
 
 async function run(files: string[]): Promise<number> {
+  const seed = seedOf(process.env.TEST_SEED)
+  checkRuns(process.env.TEST_RUNS)
   const server = await startPostgres(process.env)
   try {
     const template = await createTemplate(server.url)
@@ -65,11 +114,17 @@ async function run(files: string[]): Promise<number> {
       // Saves 60 ms of processor time a process: Node.js does not resolve the links of 900 modules.
       NODE_PRESERVE_SYMLINKS: '1',
       ...process.env,
+      TEST_SEED: String(seed),
       TEST_SERVER_URL: server.url,
       TEST_TEMPLATE: template.name,
     }
     const options = { jobs: jobsFor(files), print: console.log, signal: interrupt.signal }
-    const { passed, failed } = await runFiles(files, env, options).finally(template.drop)
+    const { passed, failed, durations } = await runFiles(files, env, options).finally(template.drop)
+    if (failed === 0) writeDurations(durations)
+    else
+      console.log(
+        `The random input had TEST_SEED=${seed} TEST_RUNS=${process.env.TEST_RUNS ?? DEFAULT_RUNS}`,
+      )
     console.log(`${passed} passed, ${failed} failed`)
     return failed === 0 && passed > 0 ? 0 : 1
   } finally {

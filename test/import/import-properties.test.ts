@@ -1,9 +1,9 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { RowReader } from '../../src/operator/loading/row-reader.ts'
 import { rowTypes } from '../../src/operator/loading/row-types.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { portfolioLine, prepareImport } from '../support/importing.ts'
+import { fc, runs } from '../support/random.ts'
 
 /** Validates a line without a database. */
 function problemsOf(line: string): string[] {
@@ -45,7 +45,7 @@ t.test('Random line: JSON for the import exactly if JSON.parse accepts it', asyn
       if (parses(line)) return problems.every((problem) => !problem.startsWith('not valid JSON'))
       return problems.length > 0
     }),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   )
   t.same(problemsOf(valid), [])
 })
@@ -67,7 +67,7 @@ t.test(
     const { run, newConnection, db } = await prepareImport(t)
     const connection = await newConnection()
     const allowed: { line: string; stored: string }[] = []
-    for (const text of fc.sample(number, 3_000)) {
+    for (const text of fc.sample(number, runs(3_000))) {
       const { units, scale } = model(text)
       const limit = 10n ** BigInt(38 + scale)
       const line = portfolioLine(allowed.length, `"amount":${text}`)
@@ -151,6 +151,6 @@ t.test('Random rows: stored unchanged; imported again, unchanged', async (t) => 
         })),
       )
     }),
-    { numRuns: 20 },
+    { numRuns: runs(20) },
   )
 })

@@ -3,6 +3,7 @@ import t from 'tap'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { LOOKUP_COLUMNS } from '../../src/queries/connection.ts'
 import { openClient } from '../support/database.ts'
+import { randomOf } from '../support/random.ts'
 import {
   addAccountTransactions,
   addCaller,
@@ -15,6 +16,13 @@ import { startService } from '../support/service.ts'
 import { statements } from '../support/statements.ts'
 
 const { db, get, databaseUrl } = await startService(t)
+
+const random = randomOf('order of rows')
+const inRandomOrder = <T>(rows: T[]) =>
+  rows
+    .map((row): [number, T] => [random.next(), row])
+    .sort(([a], [b]) => a - b)
+    .map(([, row]) => row)
 
 for (const list of listNames) {
   const { add, id, idColumn } = lists[list]
@@ -39,7 +47,7 @@ for (const list of listNames) {
         operation_date_hour: hour,
         [idColumn]: key,
       }))
-      await add(db, connection, ...(rows.sort(() => Math.random() - 0.5) as object[]))
+      await add(db, connection, ...(inRandomOrder(rows) as object[]))
       for (const query of ['', '?from=2025-01-01', '?limit=9', '?from=2025-01-01&to=2025-01-03']) {
         const { items } = (await get(connection[list] + query, { token })).json()
         const got = items.map((item: Record<string, string>) => [

@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { parseExact } from '../support/exact-json.ts'
 import { history, type Step } from '../support/model/arbitraries.ts'
 import { type ModelQuery, type ModelRow, modelPage } from '../support/model/pages.ts'
+import { fc, runs } from '../support/random.ts'
 import { addCaller, type Caller, listNames, lists } from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
 
@@ -143,7 +143,7 @@ for (const list of listNames) {
       await read(both, {})
       await read(both, {})
     })
-    await fc.assert(property, { numRuns: 40 })
-    t.pass('40 random histories')
+    await fc.assert(property, { numRuns: runs(40) })
+    t.pass('random histories')
   })
 }

@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import t from 'tap'
 import { startIssuer } from '../support/issuer.ts'
 import { metricsUrl } from '../support/metrics.ts'
+import { randomOf } from '../support/random.ts'
 import {
   addAccountTransactions,
   addApp,
@@ -68,11 +69,13 @@ t.test('200 or 503: rows of the caller only, while other reads fail', async (t) 
   const wrong: string[] = []
   const deadline = performance.now() + LOAD_MS
   const running = () => performance.now() < deadline
-  const client = async () => {
+  const client = async (number: number) => {
+    const { chance, next, oneOf } = randomOf(`client ${number}`)
+    const pause = () => (chance(0.5) ? next() * 10 : 200)
     while (running()) {
-      const request = any(all)
-      const result = Math.random() < 0.2 ? 'disconnected' : await check(request)
-      if (result === 'disconnected') await disconnect(Math.random() < 0.5 ? request : large)
+      const request = oneOf(all)
+      const result = chance(0.2) ? 'disconnected' : await check(request)
+      if (result === 'disconnected') await disconnect(chance(0.5) ? request : large, pause())
       if (result in counts) counts[result as keyof typeof counts] += 1
       else wrong.push(`${request.method ?? 'GET'} ${request.path}: ${result}`)
     }
@@ -83,7 +86,11 @@ t.test('200 or 503: rows of the caller only, while other reads fail', async (t) 
   const lock = async () => {
     while (running()) await lockOrders()
   }
-  await Promise.all([kill(), lock(), ...Array.from({ length: CLIENTS }, client)])
+  await Promise.all([
+    kill(),
+    lock(),
+    ...Array.from({ length: CLIENTS }, (_, number) => client(number)),
+  ])
   t.comment(counts)
   t.same(wrong.slice(0, 3), [], 'each response is correct to the byte, or a 503')
   for (const [what, count] of Object.entries(counts)) t.ok(count > 0, what)
@@ -132,18 +139,16 @@ async function check(request: ExpectedResponse): Promise<string> {
 }
 
 /** Sends a request, reads nothing, and disconnects before or during the response. */
-async function disconnect({ path, token }: ExpectedResponse): Promise<void> {
+async function disconnect({ path, token }: ExpectedResponse, ms: number): Promise<void> {
   const socket = connect({ port, host: '127.0.0.1' }).pause()
   socket.on('error', () => {})
   socket.write(`GET ${path} HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`)
-  await sleep(Math.random() < 0.5 ? Math.random() * 10 : 200)
+  await sleep(ms)
   socket.destroy()
 }
 
 const textOf = ({ headers, text }: ServiceResponse) =>
   text.replace(String(headers.get('x-request-id')), '<id>')
-
-const any = <T>(list: T[]) => list[Math.floor(Math.random() * list.length)] as T
 
 interface AppOfTest {
   /** App id, which every row contains. */

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual, promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import t from 'tap'
+import { randomOf } from '../support/random.ts'
 import {
   addApp,
   addCaller,
@@ -59,26 +60,27 @@ t.test('concurrent responses: each client gets its own bytes', async (t) => {
   const counts = { whole: 0, chunked: 0, aborted: 0 }
   const wrong: string[] = []
   const until = performance.now() + FOR_MS
-  const client = async () => {
+  const client = async (number: number) => {
+    const { chance, oneOf } = randomOf(`client ${number}`)
     while (performance.now() < until) {
-      const { path, limit, text } = any(golden)
-      const encoding = any(ENCODINGS)
+      const { path, limit, text } = oneOf(golden)
+      const encoding = oneOf(ENCODINGS)
       const accepts = encoding === 'identity' ? {} : { 'accept-encoding': encoding }
       const headers = { authorization: `Bearer ${token}`, ...accepts }
       const response = await send(path, headers)
-      if (Math.random() < 0.1) {
+      if (chance(0.1)) {
         response.destroy()
         counts.aborted += 1
         continue
       }
-      const body = await readAt(any([0, 0, 0, 10]), response)
+      const body = await readAt(oneOf([0, 0, 0, 10]), response)
       if (response.statusCode === 503) continue
       const right = Buffer.from(text).equals(await decoders[encoding](body))
       if (!right) wrong.push(`${path} in ${encoding}`)
       counts[limit === ROWS ? 'chunked' : 'whole'] += 1
     }
   }
-  await Promise.all(Array.from({ length: CLIENTS }, client))
+  await Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number)))
   t.comment(counts)
   t.same(wrong.slice(0, 3), [])
   for (const [what, count] of Object.entries(counts)) t.ok(count > 0, what)
@@ -161,8 +163,6 @@ interface GoldenResponse {
   limit: number
   text: string
 }
-
-const any = <T>(list: T[]) => list[Math.floor(Math.random() * list.length)] as T
 
 /** Row 0 is the newest, so it is first in the list. */
 const descriptionOf = (connection: number, row: number) =>

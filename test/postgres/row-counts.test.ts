@@ -1,9 +1,9 @@
-import fc from 'fast-check'
 import { sql } from 'kysely'
 import type pg from 'pg'
 import t from 'tap'
 import { createDatabase } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
+import { fc, runs } from '../support/random.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { isCitus } from '../support/template.ts'
@@ -19,7 +19,7 @@ const EXPECTED_OF_CITUS = /^(0A000|XX000)$/
 const isExpected = (code: string) =>
   EXPECTED.test(code) || (isCitus && EXPECTED_OF_CITUS.test(code))
 /** Each write to Citus takes several times as long. */
-const numRuns = isCitus ? 12 : 60
+const numRuns = runs(isCitus ? 12 : 60)
 
 t.test('any writes, rollbacks and concurrent writes: row counts equal a recount', async (t) => {
   const writers = await openWriters(t, (await createDatabase(t)).url, 4)

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { TObject, TSchema } from '@sinclair/typebox'
-import fc from 'fast-check'
 import type pg from 'pg'
 import t from 'tap'
 import { jsonArray } from '../../src/json/response-body.ts'
@@ -16,6 +15,7 @@ import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { contextOf, createDatabase, openClient } from '../support/database.ts'
 import { countNumbers, parseExact, unquoteDecimals } from '../support/exact-json.ts'
+import { fc, runs } from '../support/random.ts'
 
 /** Rows as bytes become JSON: the same items as those built from the values of plain pg. */
 
@@ -190,7 +190,7 @@ for (const [name, item] of Object.entries(schemas)) {
       fc.asyncProperty(fc.array(rowOf(item), { maxLength: 30 }), async (rows) =>
         sameItems(await write(item, rows), await readPlain(item, rows)),
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 
@@ -201,7 +201,7 @@ for (const [name, item] of Object.entries(schemas)) {
         if (countNumbers(exact) > 0) throw new Error(`a decimal without quotes: ${exact}`)
         if (unquoteDecimals(exact) !== (await write(item, rows))) throw new Error(exact)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 
@@ -309,7 +309,7 @@ t.test('long texts: the same items as one buffer, in chunks and in a ring of chu
       )
       sameItems(json, await readPlain(AccountTransaction, rows))
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
   t.equal(memory.used, 0)
 })

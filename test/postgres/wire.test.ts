@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { glob, readFile } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
-import fc from 'fast-check'
 import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { connect as connectWire } from '../../src/postgres/connect.ts'
@@ -13,6 +12,7 @@ import { sendQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
+import { fc, runs } from '../support/random.ts'
 
 /** The wire client against plain pg: the same statements have the same rows and errors. */
 
@@ -63,7 +63,7 @@ t.test('any rows: the same fields as plain pg', async (t) => {
       const query = { text: TABLE, values: [JSON.stringify(rows)], name, raw: true }
       same(await run(client, query), await run(plain, { ...query, raw: false }))
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 
@@ -112,7 +112,7 @@ t.test('raw and plain queries in one pipeline: each gets what it gets alone', as
   const client = await openWire(t, url)
   await fc.assert(
     fc.asyncProperty(pipeline, (queries) => compare(client, queries)),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   )
 })
 
@@ -138,7 +138,7 @@ t.test('a stream in pieces of any size: the same results', async (t) => {
       proxy.sizes = some.map((size) => size * factor)
       return compare(client, usual)
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 
@@ -182,7 +182,7 @@ t.test('a connection cut at any byte: a query fails or has all its rows', async 
       if (bytes < total - 6) t.hasProp(results.at(-1) as Result, 'error')
       t.hasProp(await run(client, sent[0] as Query), 'error')
     }),
-    { numRuns: 80, examples: [[0], [total - 7], [total - 6]] },
+    { numRuns: runs(80), examples: [[0], [total - 7], [total - 6]] },
   )
 })
 

@@ -15,6 +15,7 @@ import { assertAllAnswered, assertNoErrors, startGoldenLoad, startLoad } from '.
 import { openAsOwner } from '../support/logins.ts'
 import { isProblem } from '../support/problem.ts'
 import { untilReadyIs } from '../support/processes/service-process.ts'
+import { randomOf } from '../support/random.ts'
 import { addAccountTransactions, addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { firstValue, migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
 import { startPgBouncer, supportsPrepared } from '../support/servers/pgbouncer.ts'
@@ -75,9 +76,10 @@ t.test('404: connection of another app, while all apps share server connections'
   const service = await serve(t, { DATABASE_POOL_SIZE: '30' })
   const direct = await startService(t, { databaseUrl: server.url })
   const apps = await Promise.all(Array.from({ length: 8 }, (_, n) => addAppWithRows(n + 1)))
+  const random = randomOf('other app')
   const stop = startLoad(t, { clients: 24 }, async (client) => {
     const mine = apps[client % apps.length]
-    const other = apps[(client + 1 + Math.floor(Math.random() * 7)) % apps.length]
+    const other = apps[(client + 1 + random.below(7)) % apps.length]
     if (mine === undefined || other === undefined) throw new Error('no such app')
     const foreign = { path: other[0].path, token: mine[0].token }
     const [portfolio, account, { status, text }] = await Promise.all([

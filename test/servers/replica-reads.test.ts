@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { addChangingRows } from '../support/changing-rows.ts'
-import { check, demoRequests, type GoldenResponse, record } from '../support/golden-responses.ts'
+import { check, demoRequests, record } from '../support/golden-responses.ts'
 import { assertAllAnswered, startLoad } from '../support/load.ts'
 import { scrape } from '../support/metrics.ts'
+import { randomOf } from '../support/random.ts'
 import { addApp, addCaller, addConnection, addresses, addToken } from '../support/rows.ts'
 import {
   exclusionOf,
@@ -71,8 +72,9 @@ t.test('200: both standbys serve reads, with the responses of the primary', asyn
   const before = await Promise.all(standbys.map(transactionsOf))
   const newTransactions = async () =>
     (await Promise.all(standbys.map(transactionsOf))).map((n, index) => n - Number(before[index]))
+  const random = randomOf('requests')
   const stop = startLoad(t, { clients: 4 }, () =>
-    check(service.url, golden[Math.floor(Math.random() * 20)] as GoldenResponse),
+    check(service.url, random.oneOf(golden.slice(0, 20))),
   )
   await until('both standbys serve reads', async () =>
     (await newTransactions()).every((count) => count > 200),

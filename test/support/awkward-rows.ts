@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import fc from 'fast-check'
+import { fc } from './random.ts'
 import { addAccountTransactions, addPortfolioTransactions, type TestConnection } from './rows.ts'
 
 type Db = Parameters<typeof addAccountTransactions>[0]

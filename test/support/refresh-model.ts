@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { prepareImport, uuid } from './importing.ts'
+import { type Random, randomOf } from './random.ts'
 import { addApp, addConnection, addToken } from './rows.ts'
 import { startService } from './service.ts'
 
@@ -52,18 +53,18 @@ export async function checkRefreshes(t: Test, model: Model): Promise<void> {
   const appId = await addApp(db)
   const token = await addToken(db, appId)
   const target = (await model.through?.(url)) ?? url
-  const pick = (below: number) => Math.floor(Math.random() * below)
   let isOver = false
   const children = new Set<ChildProcess>()
 
-  const own = async () => {
+  const own = async (number: number) => {
+    const random = randomOf(`lines ${number}`)
     const connections = await Promise.all(
       Array.from({ length: CONNECTIONS }, () => addConnection(db, appId)),
     )
     const rowsOf = new Map(connections.map(({ id }): [string, Rows] => [id, new Map()]))
     const lines = Array.from({ length: model.lines }, () =>
       lineOf(
-        pick,
+        random,
         connections.map(({ id }) => id),
       ),
     )
@@ -111,9 +112,10 @@ export async function checkRefreshes(t: Test, model: Model): Promise<void> {
   }
 
   const disturb = async () => {
+    const { below } = randomOf('faults')
     for (let fault = 0; fault < model.faults && !isOver; fault += 1) {
-      await sleep(pick(1_500))
-      if (pick(3) === 0) [...children][pick(children.size)]?.kill('SIGKILL')
+      await sleep(below(1_500))
+      if (below(3) === 0) [...children][below(children.size)]?.kill('SIGKILL')
       else
         await pool.query(
           `select pg_terminate_backend(pid) from pg_stat_activity
@@ -140,7 +142,7 @@ export async function checkRefreshes(t: Test, model: Model): Promise<void> {
     }
   }
 
-  const working = Promise.all(Array.from({ length: model.processes }, own))
+  const working = Promise.all(Array.from({ length: model.processes }, (_, number) => own(number)))
   const disturbing = disturb()
   const finished = await working
   isOver = true
@@ -168,13 +170,13 @@ export async function checkRefreshes(t: Test, model: Model): Promise<void> {
 
 let written = 0
 
-function lineOf(pick: (below: number) => number, ids: string[]): Line {
-  const connection = ids[pick(ids.length)] ?? ''
-  const isValid = pick(8) > 0
-  const replaces = pick(4) === 0
+function lineOf({ below, oneOf }: Random, ids: string[]): Line {
+  const connection = oneOf(ids)
+  const isValid = below(8) > 0
+  const replaces = below(4) === 0
   written += 1
   const version = String(written)
-  const numbers = new Set(Array.from({ length: 1 + pick(ROWS) }, () => pick(ROWS)))
+  const numbers = new Set(Array.from({ length: 1 + below(ROWS) }, () => below(ROWS)))
   const row = (number: number) =>
     `{"transactionId":"${uuid(number)}","portfolioId":"${uuid(0)}","type":"BUY",` +
     `"operationDateDay":"2024-02-29","description":"${version}"}`

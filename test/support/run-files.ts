@@ -4,6 +4,8 @@ import { type Base, type Spawn, Test, t } from 'tap'
 export interface Counts {
   passed: number
   failed: number
+  /** Duration of each file that has passed, in ms. */
+  durations: Record<string, number>
 }
 
 interface Options {
@@ -67,7 +69,14 @@ export async function runFiles(
   }
   const { pass, fail } = all.counts
   const bad = ended.filter((file) => !hasPassed(file))
-  return { passed: pass, failed: Math.max(fail + bad.filter(isEmpty).length, bad.length) }
+  const durations = Object.fromEntries(
+    ended.filter(hasPassed).map(({ name, time = 0 }) => [name, Math.round(time)]),
+  )
+  return {
+    passed: pass,
+    failed: Math.max(fail + bad.filter(isEmpty).length, bad.length),
+    durations,
+  }
 }
 
 const isEmpty = (file: Base) => file.options.skip === 'no tests found'

@@ -176,6 +176,8 @@ for (const signal of ['SIGINT', 'SIGTERM'])
   process.on(signal, () => {
     interrupted = true
   })
+// A quarter of the runs of a property would miss changes.
+process.env.TEST_RUNS ??= '1'
 const server = await startPostgres(process.env)
 const template = await createTemplate(server.url)
 const env = { ...process.env, TEST_SERVER_URL: server.url, TEST_TEMPLATE: template.name }

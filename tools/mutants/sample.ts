@@ -30,7 +30,7 @@ export async function runSample(
   const places = await placesOfAll()
   const drawn = draw(places, seed, count).slice(from)
   print(`seed ${seed}: ${drawn.length} of ${places.length} places`)
-  const copy = await copyProject(process.env)
+  const copy = await copyProject({ TEST_RUNS: '1', ...process.env })
   const counts = new Map<Status, number>()
   const killers = new Set<string>()
   let interrupted = false

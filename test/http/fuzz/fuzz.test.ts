@@ -1,4 +1,4 @@
 import t from 'tap'
 import { fuzz } from './fuzz.ts'
 
-t.test('2,000 requests: documented responses', (t) => fuzz(t, 2_000))
+t.test('random requests: documented responses', fuzz)

@@ -1,8 +1,7 @@
-import { randomInt } from 'node:crypto'
-import fc from 'fast-check'
 import type { Test } from 'tap'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { readContract } from '../../openapi/contract.ts'
+import { fc, runs, seed } from '../../support/random.ts'
 import { startSeededService } from '../../support/seeded-service.ts'
 import { errorOf } from './check-response.ts'
 import { operationsOf } from './document.ts'
@@ -14,9 +13,10 @@ const BATCH = 500
 
 /**
  * Generates valid and invalid requests from the served OpenAPI document, and compares every response
- * with it. The service has the sample data. FUZZ_SEED=<number> repeats an earlier run.
+ * with it. The service has the sample data.
  */
-export async function fuzz(t: Test, count: number): Promise<void> {
+export async function fuzz(t: Test): Promise<void> {
+  const count = runs(2_000)
   // A malformed target, such as `/#`, may lead to the page /docs, which the document does not describe.
   const environment = { DOCS_PAGE: 'false' }
   const service = await startSeededService(t, { logLevel: 'error', environment })
@@ -25,7 +25,6 @@ export async function fuzz(t: Test, count: number): Promise<void> {
   const { token, connections } = DEMO.wealth
   const known = { token, connections: Object.values(connections).map((one) => one.token) }
   const requests = anyRequest(operationsOf(document), known)
-  const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31))
   const clients = Array.from({ length: CLIENTS }, () => new Client(service.port))
   t.teardown(() => {
     for (const client of clients) client.close()

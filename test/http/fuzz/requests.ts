@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../../support/random.ts'
 import type { Operation, Parameter } from './document.ts'
 import { headerValue, hostileValue, type Value, validValue } from './values.ts'
 

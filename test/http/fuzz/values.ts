@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { anyText } from '../../support/awkward-rows.ts'
+import { fc } from '../../support/random.ts'
 import type { Parameter } from './document.ts'
 
 /** Text on the wire, one character a byte; `valid` according to the document. */

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../../support/random.ts'
 import { anyStatement, type Statement, sweepingStatement, wideStatement } from './statements.ts'
 
 /** Statements of one writer, in sequence; some form transactions. */

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { connectionKey, tokenHash } from '../../../src/postgres/tokens.ts'
+import { fc } from '../../support/random.ts'
 import { keySql } from '../../support/rows.ts'
 
 /** A statement of a writer, and the connections whose rows it may change. */

@@ -1,7 +1,7 @@
-import fc from 'fast-check'
 import type { Kysely } from 'kysely'
 import type { Tables } from '../../../src/postgres/tables.ts'
 import type { Issuer } from '../../support/issuer.ts'
+import { fc } from '../../support/random.ts'
 import { addToken } from '../../support/rows.ts'
 
 export type TokenState = 'valid' | 'expired' | 'revoked'

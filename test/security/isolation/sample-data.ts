@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { tokenHash } from '../../../src/postgres/tokens.ts'
+import { fc } from '../../support/random.ts'
 import {
   addAccountTransactions,
   addApp,

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { anyText } from '../awkward-rows.ts'
+import { fc } from '../random.ts'
 import type { ModelQuery, ModelRow } from './pages.ts'
 
 /** One change of a connection, or one request. */

@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { type Kysely, sql } from 'kysely'
 import type pg from 'pg'
 import type { Test } from 'tap'
 import { importRows } from '../../../src/operator/loading/import-rows.ts'
 import type { Tables } from '../../../src/postgres/tables.ts'
+import { type Random, randomOf } from '../random.ts'
 import { addCaller, type Caller, listNames } from '../rows.ts'
 import type { Service } from '../service.ts'
 
@@ -48,8 +48,12 @@ function itemsOf(text: string): string[] {
 }
 
 const limits = [1, 2, 3, 7, 1000]
-export const oneOf = <T>(values: readonly T[]) =>
-  values[Math.floor(Math.random() * values.length)] as T
+
+/** Draws the size of a page, and whether its reader crashes. */
+export const anyPage = (random: Random, crashes: number) => ({
+  limit: random.oneOf(limits),
+  crash: random.chance(crashes),
+})
 
 /** Reads one page into a copy. A client that crashes keeps neither rows nor cursor. */
 export async function readPage(
@@ -57,9 +61,8 @@ export async function readPage(
   list: List,
   { token, connection }: Caller,
   copy: Copy,
-  crash: boolean,
+  { limit = 1_000, crash = false } = {},
 ) {
-  const limit = oneOf(limits)
   const path = `${connection[list]}?since=${copy.cursor}&limit=${limit}`
   const { status, headers, text, json } = await get(path, { token })
   if (status === 410) throw new Expired()
@@ -79,9 +82,11 @@ export async function readPage(
   return page
 }
 
+/** Reads pages of different sizes, the last of 1000 changes, until the copy is complete. */
 export async function readAll(get: Get, list: List, caller: Caller, copy: Copy): Promise<Page> {
-  for (;;) {
-    const page = await readPage(get, list, caller, copy, false)
+  for (let pages = 0; ; pages += 1) {
+    const limit = limits[pages] ?? 1000
+    const page = await readPage(get, list, caller, copy, { limit })
     if (!page.hasMore) return page
   }
 }
@@ -114,19 +119,21 @@ export async function followChanges(t: Test, { get, db, pool }: Feed, rounds: nu
   const caller = await addCaller(db)
   let [pages, crashes, rows] = [0, 0, 0]
   for (const list of listNames) {
-    const ids = Array.from({ length: 40 }, () => randomUUID())
+    const ids = Array.from({ length: 40 }, randomOf(`ids ${list}`).uuid)
     const copies = Array.from({ length: 4 }, newCopy)
     let writing = true
     const writer = async (number: number) => {
+      const random = randomOf(`writer ${list} ${number}`)
       for (let round = 0; round < rounds; round += 1)
-        await write({ db, pool }, list, caller, ids, number)
+        await write({ db, pool }, list, caller, ids, number, random)
     }
-    const reader = async (copy: Copy) => {
+    const reader = async (copy: Copy, number: number) => {
+      const random = randomOf(`reader ${list} ${number}`)
       while (writing) {
-        const crash = Math.random() < 0.3
-        const page = await readPage(get, list, caller, copy, crash)
+        const any = anyPage(random, 0.3)
+        const page = await readPage(get, list, caller, copy, any)
         pages += 1
-        crashes += Number(crash)
+        crashes += Number(any.crash)
         rows += page.items.length + page.removed.length
       }
     }
@@ -153,11 +160,12 @@ export async function write(
   { connection }: Caller,
   ids: string[],
   writer: number,
+  random: Random,
 ) {
-  const some = Array.from({ length: 1 + Math.floor(Math.random() * 5) }, () => oneOf(ids))
+  const some = Array.from({ length: 1 + random.below(5) }, () => random.oneOf(ids))
   const chosen = [...new Set(some)].sort()
-  const amount = `${Math.floor(Math.random() * 1000)}.${'0'.repeat(writer)}5`
-  if (Math.random() < 0.4) {
+  const amount = `${random.below(1000)}.${'0'.repeat(writer)}5`
+  if (random.chance(0.4)) {
     const lines = chosen.map((id) => ({
       [KEY[list]]: id,
       [list === 'portfolio' ? 'portfolioId' : 'accountId']: id,
@@ -167,7 +175,7 @@ export async function write(
     }))
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
     const sources = [{ name: 'rows', chunks: Readable.from([Buffer.from(text)]) }]
-    const replace = Math.random() < 0.3 ? { yes: true } : undefined
+    const replace = random.chance(0.3) ? { yes: true } : undefined
     const into = { type: `${list}-transactions`, connectionId: connection.id } as const
     await importRows(pool, { ...into, sources, replace })
     return
@@ -189,8 +197,8 @@ export async function write(
     await sql`select from connection where id = ${connection.id} for no key update`.execute(
       transaction,
     )
-    for (let n = 0; n < 3; n += 1) await oneOf(statements).execute(transaction)
-    if (Math.random() < 0.2) throw new RolledBack()
+    for (let n = 0; n < 3; n += 1) await random.oneOf(statements).execute(transaction)
+    if (random.chance(0.2)) throw new RolledBack()
   }
   await db
     .transaction()

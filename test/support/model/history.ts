@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type pg from 'pg'
 import type { Test } from 'tap'
@@ -7,16 +6,17 @@ import type { Driver } from '../clients/drivers.ts'
 import { accessOf, readList as readRows } from '../clients/service.ts'
 import { readCopy, sorted } from '../clients/sqlite-copies.ts'
 import { openPool } from '../database.ts'
+import { type Random, randomOf } from '../random.ts'
 import { addCaller, addConnection, type Caller, listNames } from '../rows.ts'
 import { type Service, startService } from '../service.ts'
 import { databaseUrl, onServer } from '../template.ts'
 import {
+  anyPage,
   type Copy,
   Expired,
   type Get,
   type List,
   newCopy,
-  oneOf,
   readAll,
   readList,
   readPage,
@@ -56,6 +56,7 @@ interface Reader {
   list: List
   caller: Caller
   copy: Copy
+  random: Random
 }
 
 interface Figures {
@@ -88,7 +89,10 @@ export class Model {
   site: Site
   readonly #clients: Clients | undefined
   readonly #readers: Reader[] = []
-  readonly #ids = Array.from({ length: 30 }, () => randomUUID())
+  #turn = 0
+  /** For events and for what happens at rest. */
+  readonly random = randomOf('events')
+  readonly #ids = Array.from({ length: 30 }, this.random.uuid)
 
   constructor(site: Site, clients?: Clients) {
     this.site = site
@@ -101,7 +105,12 @@ export class Model {
       this.callers.push(caller)
       for (const list of listNames)
         for (let copy = 0; copy < COPIES; copy += 1)
-          this.#readers.push({ list, caller, copy: newCopy() })
+          this.#readers.push({
+            list,
+            caller,
+            copy: newCopy(),
+            random: randomOf(`reader ${number} ${list} ${copy}`),
+          })
     }
   }
 
@@ -159,10 +168,12 @@ export class Model {
   /** Writers and readers work at the same time. */
   async #work(rounds: number, awake = this.#readers): Promise<void> {
     let writing = true
-    const writers = this.callers.flatMap((caller) =>
+    this.#turn += 1
+    const writers = this.callers.flatMap((caller, number) =>
       listNames.map(async (list) => {
+        const random = randomOf(`writer ${this.#turn} ${number} ${list}`)
         for (let round = 0; round < rounds; round += 1)
-          await write(this.site, list, caller, this.#ids, round % 3)
+          await write(this.site, list, caller, this.#ids, round % 3, random)
       }),
     )
     const readers = awake.map(async (reader) => {
@@ -176,12 +187,12 @@ export class Model {
   }
 
   /** Reads a page. A reader that crashes keeps neither rows nor cursor. */
-  async #poll({ list, caller, copy }: Reader, event: string): Promise<void> {
+  async #poll({ list, caller, copy, random }: Reader, event: string): Promise<void> {
     const { version } = copy
     const mustExpire = version !== undefined && !this.known.get(caller.connection.id)?.has(version)
     this.polls += 1
     try {
-      await readPage(this.site.get, list, caller, copy, Math.random() < 0.2)
+      await readPage(this.site.get, list, caller, copy, anyPage(random, 0.2))
       if (mustExpire) this.wrong.push(`${event}: a lost cursor was accepted`)
       this.#record(caller, String(copy.version))
     } catch (error) {
@@ -214,7 +225,7 @@ export class Model {
       this.comparisons += 1
       if (!isEqual) this.wrong.push(`${event}: a copy is wrong`)
       // Some copies stay behind, in the middle of their pages.
-      if (Math.random() < 0.3) {
+      if (this.random.chance(0.3)) {
         Object.assign(copy, newCopy())
         delete copy.version
       }
@@ -239,7 +250,7 @@ export const localEvents: Event[] = [
   {
     name: 'connection created again with its token',
     end: async ({ db }, _, model) => {
-      const { appId, connection } = oneOf(model.callers)
+      const { appId, connection } = model.random.oneOf(model.callers)
       await db.deleteFrom('connection').where('id', '=', connection.id).execute()
       await addConnection(db, appId, connection.token)
       model.known.delete(connection.id)
@@ -249,7 +260,7 @@ export const localEvents: Event[] = [
   {
     name: 'TRUNCATE',
     end: async ({ db }, _, model) => {
-      const list = oneOf(listNames)
+      const list = model.random.oneOf(listNames)
       const { rows } = await sql<{ id: string }>`
         select distinct connection_id as id from ${sql.table(TABLE[list])}`.execute(db)
       await sql`truncate ${sql.table(TABLE[list])}`.execute(db)
@@ -284,9 +295,11 @@ export const localEvents: Event[] = [
   {
     name: 'SQL writes change numbers',
     end: async ({ db }, _, model) => {
-      const { connection } = oneOf(model.callers)
+      const { connection } = model.random.oneOf(model.callers)
       for (const list of listNames) {
-        const number = sql.raw(oneOf(['0', '1', '-1', 'change_number - 1', 'change_number << 2']))
+        const number = sql.raw(
+          model.random.oneOf(['0', '1', '-1', 'change_number - 1', 'change_number << 2']),
+        )
         await sql`update ${sql.table(TABLE[list])} set amount = amount + 1, change_number = ${number}
           where connection_id = ${connection.id} and hashint8(change_number) % 2 = 0`.execute(db)
       }
