@@ -54,7 +54,7 @@ export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
  * Compiles a SELECT. The name has a digest of the text, because two releases may share a connection of a
  * pooler. PostgreSQL truncates names to 63 bytes.
  * @param title unique among the statements of the service
- * @param purpose first line of the text, for the logs of PostgreSQL and for docs/sql
+ * @param purpose first line of the text, for the logs of PostgreSQL and for docs/reference/sql
  */
 export function compile(title: string, purpose: string, select: RawBuilder<unknown>): Statement {
   const { sql: text, parameters } = sql`-- ${sql.raw(purpose)}\n${select}`.compile(offline)

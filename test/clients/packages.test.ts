@@ -8,7 +8,7 @@ import type {
   PortfolioTransaction,
   ProblemError,
 } from '../../clients/typescript/src/index.ts'
-import type { components } from '../../docs/openapi.ts'
+import type { components } from '../../docs/reference/openapi.ts'
 import { pythonEnvironment } from '../support/clients/drivers.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { startSeededService } from '../support/seeded-service.ts'
@@ -37,7 +37,7 @@ type AsNumbers<T> = T extends Decimal
 type IsSame<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false
 type Schemas = components['schemas']
 
-t.test('TypeScript: the types are those of docs/openapi.json', async (t) => {
+t.test('TypeScript: the types are those of docs/reference/openapi.json', async (t) => {
   const portfolio: IsSame<AsNumbers<PortfolioTransaction>, Schemas['PortfolioTransaction']> = true
   const account: IsSame<AsNumbers<AccountTransaction>, Schemas['AccountTransaction']> = true
   const order: IsSame<AsNumbers<AssetsTransferOrder>, Schemas['AssetsTransferOrder']> = true
@@ -72,9 +72,9 @@ interface Schema {
   properties?: Record<string, Schema>
 }
 
-t.test('Python: the types are those of docs/openapi.json', async (t) => {
+t.test('Python: the types are those of docs/reference/openapi.json', async (t) => {
   const printed = JSON.parse(await run('python3', ['-c', PRINT_TYPES], { env: pythonEnvironment }))
-  const document = JSON.parse(await readFile(join(ROOT, 'docs/openapi.json'), 'utf8'))
+  const document = JSON.parse(await readFile(join(ROOT, 'docs/reference/openapi.json'), 'utf8'))
   const schemas: Record<string, Schema> = document.components.schemas
   const describe = (schema: Schema): string[] => {
     const { $ref, anyOf, type = [], format } = schema

@@ -36,7 +36,7 @@ t.test('Newest PostgreSQL: no copy is wrong, and only lost cursors expire', asyn
 
 t.test('Partitions: no copy is wrong, and only lost cursors expire', async (t) => {
   const { url } = await createDatabase(t)
-  const script = new URL('../../docs/partitions.sql', import.meta.url)
+  const script = new URL('../../docs/reference/partitions.sql', import.meta.url)
   await onServer(url, await readFile(script, 'utf8'))
   await follow(t, url, 1)
 })

@@ -1,6 +1,6 @@
 import createClient from 'openapi-fetch'
 import t from 'tap'
-import type { components, paths } from '../../docs/openapi.ts'
+import type { components, paths } from '../../docs/reference/openapi.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 

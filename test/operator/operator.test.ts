@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import t from 'tap'
 import { table } from '../../src/operator/output.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
-import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
 import { createDatabase } from '../support/database.ts'
 import { accountLine, orderLine, portfolioLine } from '../support/importing.ts'
 import { openAsOwner } from '../support/logins.ts'
@@ -514,10 +513,5 @@ t.test(
       stderr: '',
     })
     t.match(await operator([]), { code: 2, stdout: '', stderr: /Commands:\n {2}migrate/ })
-    t.equal(
-      `${await helpText()}\n`,
-      await readFile(COMMANDS_FILE, 'utf8'),
-      'if not: npm run docs:renew',
-    )
   },
 )

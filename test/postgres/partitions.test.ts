@@ -14,9 +14,12 @@ import { statements } from '../support/statements.ts'
 import { allNodes, explain, tableOf } from './plans/plan.ts'
 
 /** `TEST_PARTITIONED=true npm test` runs all tests on partitioned tables: see template.ts. */
-const partitions = await readFile(new URL('../../docs/partitions.sql', import.meta.url), 'utf8')
+const partitions = await readFile(
+  new URL('../../docs/reference/partitions.sql', import.meta.url),
+  'utf8',
+)
 
-t.test('docs/partitions.sql changes only the partitions', async (t) => {
+t.test('docs/reference/partitions.sql changes only the partitions', async (t) => {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
   const before = await schemaOf(db)
@@ -25,7 +28,7 @@ t.test('docs/partitions.sql changes only the partitions', async (t) => {
   t.same(await schemaOf(db), before)
 })
 
-t.test('docs/partitions.sql: error where a table has rows', async (t) => {
+t.test('docs/reference/partitions.sql: error where a table has rows', async (t) => {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
   const { connection } = await addCaller(db)

@@ -228,8 +228,9 @@ for (const [file, row] of LIMITS) {
   })
 }
 
-t.test('docs/decisions.md: every test that it names exists once', async (t) => {
-  const named = [...(await read('docs/decisions.md')).matchAll(/`([\w/-]+[.]test[.]ts)`/g)]
+t.test('docs/decisions: every test that they name exists once', async (t) => {
+  const texts = await Promise.all(globSync('docs/decisions/*.md').map(read))
+  const named = [...texts.join('\n').matchAll(/`([\w/-]+[.]test[.]ts)`/g)]
   for (const name of new Set(named.map(([, file]) => file))) {
     t.equal(globSync(`test/**/${name}`).length, 1, String(name))
   }
@@ -245,7 +246,7 @@ t.test('SECURITY.md: every test that its table names exists', async (t) => {
 })
 
 t.test('documents: every link to a page or heading has a target', async (t) => {
-  const pages = [...globSync('{*,docs/*}.md'), ...globSync('src/**/README.md')]
+  const pages = globSync('{*,docs/**/*,clients/*/*,{src,test}/**/README}.md')
   for (const page of pages) {
     const links = (await read(page)).matchAll(/\]\(((?!https?:)[^)#\s]*)(?:#([^)\s]+))?\)/g)
     for (const [link, path = '', place] of links) {

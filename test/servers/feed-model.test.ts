@@ -70,7 +70,7 @@ t.test('Partitions: copies equal the lists', async (t) => {
   await firstValue(primary.url, 'create database partitions')
   const url = databaseUrl(primary.url, 'partitions')
   await migrate(url)
-  const script = new URL('../../docs/partitions.sql', import.meta.url)
+  const script = new URL('../../docs/reference/partitions.sql', import.meta.url)
   await onServer(url, await readFile(script, 'utf8'))
   const service = await startService(t, { databaseUrl: url })
   await follow(t, url, service.get)

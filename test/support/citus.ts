@@ -113,7 +113,7 @@ async function createNode(folder: string, name: string): Promise<CitusNode> {
 }
 
 /**
- * Creates a database on each node, with the newest schema, distributed by docs/citus.sql.
+ * Creates a database on each node, with the newest schema, distributed by docs/reference/citus.sql.
  * @param workers number of workers that get shards; all by default
  */
 export async function createCitusDatabase(
@@ -127,7 +127,7 @@ export async function createCitusDatabase(
   const pool = new pg.Pool({ connectionString: urlOf(ports[0] ?? 0, name), max: 1 })
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
   await migrateToLatest(db)
-  const script = await readFile(new URL('../../docs/citus.sql', import.meta.url), 'utf8')
+  const script = await readFile(new URL('../../docs/reference/citus.sql', import.meta.url), 'utf8')
   await db.transaction().execute((transaction) => sql.raw(script).execute(transaction))
   await db.destroy()
 }

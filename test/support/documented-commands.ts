@@ -2,8 +2,6 @@ import { globSync, readFileSync } from 'node:fs'
 
 /** The pages for operators, in one text. */
 const pages = globSync(`${import.meta.dirname}/../../docs/*.md`)
-  // Its headings repeat those of the other pages.
-  .filter((file) => !file.endsWith('/decisions.md'))
   .map((file) => readFileSync(file, 'utf8'))
   .join('\n## \n')
 

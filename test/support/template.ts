@@ -14,7 +14,7 @@ export interface Template {
 /** True if all tests run on a cluster of Citus. */
 export const isCitus = process.env.TEST_POSTGRES === 'citus'
 
-const partitions = new URL('../../docs/partitions.sql', import.meta.url)
+const partitions = new URL('../../docs/reference/partitions.sql', import.meta.url)
 
 /**
  * Creates the template, once a test run; with partitioned tables if TEST_PARTITIONED=true, and on each

@@ -1,9 +1,7 @@
 import { parseExactly } from '../../src/http/openapi/demo-responses.ts'
 
 /** The committed document. */
-export const DOCUMENT = new URL('../../docs/openapi.json', import.meta.url)
-/** The page /docs of a service without demo tokens: a change of the page shows in it. */
-export const PAGE = new URL('../../docs/openapi.html', import.meta.url)
+export const DOCUMENT = new URL('../../docs/reference/openapi.json', import.meta.url)
 /** The command that writes them and the client types. */
 export const RENEWAL = 'npm run docs:renew'
 

@@ -1,6 +1,6 @@
 import { operatorHere } from '../../test/support/operator-process.ts'
 
-export const COMMANDS_FILE = 'docs/commands.txt'
+export const COMMANDS_FILE = 'docs/reference/commands.txt'
 
 /** Options of all commands, which the help of the first one has. */
 const GLOBAL_OPTIONS = /Global Options:\n(?: .*\n)+\n?/

@@ -5,7 +5,7 @@ import { addCaller } from '../../test/support/rows.ts'
 import { startService } from '../../test/support/service.ts'
 import { until } from '../../test/support/until.ts'
 
-export const METRICS_FILE = 'docs/metrics.txt'
+export const METRICS_FILE = 'docs/reference/metrics.txt'
 
 /** Returns the response of /metrics of a service with all features, after one request. */
 export async function scrapeAll(t: Test): Promise<string> {

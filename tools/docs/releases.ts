@@ -4,13 +4,13 @@ import { DOCUMENT } from './committed.ts'
 type Contract = Record<string, unknown>
 
 /** Documents of the releases. `npm run docs:release` writes the one of this version. */
-export const RELEASES = new URL('../../docs/releases/', import.meta.url)
+export const RELEASES = new URL('../../docs/reference/releases/', import.meta.url)
 
 /** Texts, which may change in every release. */
 const TEXTS = /^(?:title|summary|description|examples?|tags|x-.*)$/
 
 /** Parses a document, without texts. A schema of a field may have the name of a text. */
-function parseContract(text: string): Contract {
+export function parseContract(text: string): Contract {
   const { security, paths, components } = JSON.parse(text, (key, value) => {
     const isText = typeof value === 'string' || Array.isArray(value) || /^x-|^examples/.test(key)
     return TEXTS.test(key) && isText ? undefined : value

@@ -10,7 +10,7 @@ import {
   startSeededService,
 } from '../../test/support/seeded-service.ts'
 import { startService } from '../../test/support/service.ts'
-import { DOCUMENT, formatJson, PAGE } from './committed.ts'
+import { DOCUMENT, formatJson } from './committed.ts'
 import { COMMANDS_FILE, helpText } from './help-text.ts'
 import { METRICS_FILE, metricsText, scrapeAll } from './metrics-text.ts'
 import { SCHEMA_FILE, schemaText } from './schema-text.ts'
@@ -27,11 +27,10 @@ t.test('examples: responses with the sample data', async (t) => {
   }
 })
 
-t.test('docs:renew: document and page', async (t) => {
+t.test('docs:renew: document', async (t) => {
   // A service reads the examples at start, so this is a new one.
   const service = await startService(t)
   await writeFile(DOCUMENT, formatJson((await service.get('/openapi.json')).text))
-  await writeFile(PAGE, (await service.get('/docs')).text)
 })
 
 t.test('docs:renew: schema', async (t) => {

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../../src/postgres/tables.ts'
 
-export const SCHEMA_FILE = 'docs/schema.sql'
+export const SCHEMA_FILE = 'docs/reference/schema.sql'
 
 /** Objects of the schema, each as `kind`, `name` and the text of a statement that would create it. */
 const OBJECTS = sql`

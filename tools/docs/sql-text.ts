@@ -1,16 +1,20 @@
 import { format } from 'sql-formatter'
 import { serverStatements, statements } from '../../test/support/statements.ts'
 
-export const SQL_FOLDER = 'docs/sql'
+export const SQL_FOLDER = 'docs/reference/sql'
 
 const WIDTH = 100
 
-/** Text of each file of docs/sql by its name. */
+/** The two ways to find the app of a request. Statements differ only in the join with it. */
+const BY_CLIENT_ID = ' by clientId'
+const BY_TOKEN_HASH = ' by tokenHash'
+
+/** Text of each file of docs/reference/sql by its name: one file a statement, for tokens of apps. */
 export function sqlFiles(): Map<string, string> {
   const all = [...statements.values(), ...serverStatements]
-  return new Map(
-    all.map(({ title, text }) => [`${title.replaceAll(' ', '-')}.sql`, readable(text)]),
-  )
+  const shown = all.filter(({ title }) => !title.endsWith(BY_CLIENT_ID))
+  const nameOf = (title: string) => `${title.replace(BY_TOKEN_HASH, '').replaceAll(' ', '-')}.sql`
+  return new Map(shown.map(({ title, text }) => [nameOf(title), readable(text)]))
 }
 
 /** Formats SQL, and removes quotes that no identifier of the service needs. */

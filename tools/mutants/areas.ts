@@ -50,7 +50,7 @@ const AREAS: [RegExp, ...string[][]][] = [
       'test/postgres/{connection-settings,timelines,transient-errors}.test.ts',
       'test/http/health.test.ts',
     ],
-    ['test/operator/operator-migrate.test.ts', 'test/repository/sql-text.test.ts'],
+    ['test/operator/operator-migrate.test.ts', 'test/repository/generated-files.test.ts'],
     [
       'test/servers/{failover,replica-reads,stale-standbys,without-primary}.test.ts',
       'test/servers/password-rotation.test.ts',
@@ -104,7 +104,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^src\/(queries|routes)\//,
     ['test/lists/{parameters,links,export,change-feed,conditional-requests}.test.ts'],
-    ['test/lists/*.test.ts', 'test/repository/sql-text.test.ts'],
+    ['test/lists/*.test.ts', 'test/repository/generated-files.test.ts'],
     ['test/http/*.test.ts', 'test/load/interrupted-exports.test.ts'],
   ],
   [
@@ -185,7 +185,7 @@ export function testsOf(file: string): string[][] {
 
 /**
  * Files that the sample draws from. Left out: tests, benchmarks, checks of style, and files of services that no test
- * can start (workflows, Grafana). docs/citus.sql needs Citus.
+ * can start (workflows, Grafana). docs/reference/citus.sql needs Citus.
  */
 export const FILES = [
   ...['src/**/*.ts', 'migrations/*.ts', 'seeds/*.ts', 'tools/*.ts', 'tools/embedded-postgres/*.ts'],
@@ -194,7 +194,7 @@ export const FILES = [
     'docker-compose.yml',
     'deploy/demo.env',
     'deploy/observability/{alerts,prometheus}.yml',
-    'docs/partitions.sql',
+    'docs/reference/partitions.sql',
   ],
   ...['deploy/*/*', '.ci/run'],
 ]

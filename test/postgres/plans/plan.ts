@@ -42,7 +42,7 @@ export function allNodes(node: PlanNode): PlanNode[] {
   return [node, ...(node.Plans ?? []).flatMap(allNodes)]
 }
 
-/** Returns the table that a node reads. For a partition (docs/partitions.sql), returns its table. */
+/** Returns the table that a node reads. For a partition (docs/reference/partitions.sql), returns its table. */
 export function tableOf(node: PlanNode): string | undefined {
   return node['Relation Name']?.replace(/_\d+$/, '')
 }

@@ -1,18 +1,7 @@
 import t from 'tap'
 import { breakingChanges } from '../../tools/docs/breaking-changes.ts'
-import { committedContract, lastRelease } from '../../tools/docs/releases.ts'
 
 type Json = Record<string, unknown>
-
-const { version, contract } = await lastRelease()
-
-t.test(`docs/openapi.json: compatible with release ${version}`, async (t) => {
-  t.strictSame(
-    breakingChanges(contract, await committedContract()),
-    [],
-    'see docs/compatibility.md',
-  )
-})
 
 const field = { type: 'string', maxLength: 10, minLength: 1 }
 const decimal = { type: 'number', format: 'decimal' }

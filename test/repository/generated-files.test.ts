@@ -2,24 +2,35 @@ import { randomBytes } from 'node:crypto'
 import { globSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import t from 'tap'
-import { RENEWAL } from '../../tools/docs/committed.ts'
+import { DOCUMENT, formatJson, RENEWAL } from '../../tools/docs/committed.ts'
+import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
 import { SCHEMA_FILE, schemaText } from '../../tools/docs/schema-text.ts'
 import { readable, SQL_FOLDER, sqlFiles } from '../../tools/docs/sql-text.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
+import { startService } from '../support/service.ts'
 import { serverStatements, statements } from '../support/statements.ts'
 import { databaseUrl, onServer } from '../support/template.ts'
 
 const all = [...statements.values(), ...serverStatements]
 
-t.test('docs/sql: the text of each statement, and no other file', async (t) => {
+t.test('docs/reference/openapi.json: the served document, digit by digit', async (t) => {
+  const { text } = await (await startService(t)).get('/openapi.json')
+  t.equal(await readFile(DOCUMENT, 'utf8'), formatJson(text), `if not: ${RENEWAL}`)
+})
+
+t.test('docs/reference/commands.txt: the help of every command', async (t) => {
+  t.equal(await readFile(COMMANDS_FILE, 'utf8'), `${await helpText()}\n`, `if not: ${RENEWAL}`)
+})
+
+t.test('docs/reference/sql: the text of each statement, and no other file', async (t) => {
   const files = sqlFiles()
   t.same((await readdir(SQL_FOLDER)).sort(), [...files.keys()].sort(), `if not: ${RENEWAL}`)
   for (const [name, text] of files)
     t.equal(await readFile(`${SQL_FOLDER}/${name}`, 'utf8'), text, `if not: ${RENEWAL}`)
 })
 
-t.test('docs/sql: each statement that the source compiles', async (t) => {
+t.test('docs/reference/sql: each statement that the source compiles', async (t) => {
   const titles = all.map(({ title }) => title)
   for (const file of globSync('src/**/*.ts')) {
     const code = await readFile(file, 'utf8')
@@ -28,19 +39,22 @@ t.test('docs/sql: each statement that the source compiles', async (t) => {
   }
 })
 
-t.test('docs/sql: a first line with the purpose, and SQL that PostgreSQL can run', async (t) => {
-  const client = await openClient(t, (await createDatabase(t)).url)
-  const bare = (text: string) => text.replaceAll(/[\s"]/g, '')
-  for (const { title, text } of all) {
-    const shown = readable(text)
-    t.match(shown, /^-- [A-Z].{15,95}[.]\n[(sw]/, title)
-    t.equal(bare(shown), bare(text), title)
-    // This statement reads a table of Citus.
-    if (title !== 'distributed table') await client.query(`prepare "${title}" as ${shown}`)
-  }
-})
+t.test(
+  'docs/reference/sql: a first line with the purpose, and SQL that PostgreSQL can run',
+  async (t) => {
+    const client = await openClient(t, (await createDatabase(t)).url)
+    const bare = (text: string) => text.replaceAll(/[\s"]/g, '')
+    for (const { title, text } of all) {
+      const shown = readable(text)
+      t.match(shown, /^-- [A-Z].{15,95}[.]\n[(sw]/, title)
+      t.equal(bare(shown), bare(text), title)
+      // This statement reads a table of Citus.
+      if (title !== 'distributed table') await client.query(`prepare "${title}" as ${shown}`)
+    }
+  },
+)
 
-t.test('docs/schema.sql: the schema, and it creates the same one', async (t) => {
+t.test('docs/reference/schema.sql: the schema, and it creates the same one', async (t) => {
   const { url } = await createDatabase(t)
   const text = await readFile(SCHEMA_FILE, 'utf8')
   t.equal(await schemaText(openAsOwner(t, url)), text, `if not: ${RENEWAL}`)

@@ -1,7 +1,7 @@
 -- Splits both transaction tables into hash partitions by connection, for a database that outgrows one table
 -- (docs/large-data.md). Run it on a migrated database without rows, as the role that migrated it:
 --
---   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/partitions.sql
+--   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/reference/partitions.sql
 --
 -- Names, keys, indexes, triggers, policies and rights do not change. The number of partitions cannot be changed
 -- later. 16 partitions cost requests up to 7 % of their rate (docs/performance-scale.md, "Partitions").

@@ -2,7 +2,7 @@
 -- machine (docs/large-data.md, "Citus"). Run it on the coordinator, on a database without rows that was migrated with
 -- DATABASE_GENERIC_PLANS=false, as the role that migrated it:
 --
---   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/citus.sql
+--   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/reference/citus.sql
 --
 -- Names, keys, indexes, triggers, policies and rights do not change. A table gets 32 shards, the default of Citus. A
 -- shard is on one worker, so there are at most as many workers as shards. Choose a multiple of the largest number of
