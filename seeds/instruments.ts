@@ -1,10 +1,13 @@
 import { idOf } from './random.ts'
 
-/** Fictional security. */
-export interface Instrument {
+export interface Security {
   id: string
   name: string
   isin: string
+}
+
+/** Fictional security with its market. */
+export interface Instrument extends Security {
   currency: string
   /** Price of a share on the first day, in 1/100 of the currency. */
   price: number
@@ -27,11 +30,19 @@ const listed = [
 ] as const
 
 export const instruments: Instrument[] = listed.map(
-  ([name, country, number, currency, price, pays]) => {
-    const isin = `${country}${number}${checkDigit(country + number)}`
-    return { id: idOf(`instrument ${isin}`), name, isin, currency, price, pays }
-  },
+  ([name, country, number, currency, price, pays]) => ({
+    ...security(name, country + number),
+    currency,
+    price,
+    pays,
+  }),
 )
+
+/** Returns a fictional security. `body` is its ISIN without the check digit. */
+export function security(name: string, body: string): Security {
+  const isin = body + checkDigit(body)
+  return { id: idOf(`instrument ${isin}`), name, isin }
+}
 
 /** Check digit of an ISIN (ISO 6166): letters count as 10 to 35, then Luhn's algorithm. */
 function checkDigit(body: string): number {

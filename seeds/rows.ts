@@ -38,9 +38,14 @@ const DECIMALS = new Set([
   'retentionTo',
 ])
 
-/** Writes a row as one line of newline-delimited JSON, with all digits of decimals. */
-export function toLine(row: object): Buffer {
-  return Buffer.from(`${jsonOf(row)}\n`)
+/** Writes the refresh of a connection as one line of newline-delimited JSON, with all digits of decimals. */
+export function refreshLine(connection: string, rows: ConnectionRows): Buffer {
+  const list = (items: object[]) => `[${items.map(jsonOf).join()}]`
+  return Buffer.from(
+    `{"connection":"${connection}","portfolioTransactions":${list(rows.portfolio)},` +
+      `"accountTransactions":${list(rows.account)},"transferOrders":${list(rows.orders)},` +
+      '"replace":{"yes":true}}\n',
+  )
 }
 
 function jsonOf(row: object): string {

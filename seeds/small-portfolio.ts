@@ -79,7 +79,6 @@ const portfolio: PortfolioRow[] = [
     transactionId: idOf('small unknown'),
     portfolioId,
     type: 'UNKNOWN',
-    titles: '3',
     description: '株式併合のお知らせ 🗾\n(見分けられない取引)',
     currency: 'JPY',
     valueDateDay: '2025-01-20',
