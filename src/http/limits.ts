@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
@@ -27,15 +28,12 @@ export function httpLimits(config: Config, state: ServiceState) {
     trustProxy: config.TRUSTED_PROXIES ?? false,
     // A connection token of any length gets 404. Node.js limits the whole path.
     routerOptions: { maxParamLength: MAX_HEADER_BYTES },
-    serverFactory: (handler: RequestListener) =>
-      createLimitedServer(config, limitPipelining(handler, state)),
+    serverFactory: (handler: RequestListener) => createLimitedServer(config, handler, state),
   }
 }
 
 /** Request line and all headers together. */
 const MAX_HEADER_BYTES = 16_384
-/** Requests in flight on one client connection. Usual clients send one after the other. */
-const MAX_PIPELINED = 10
 
 /** Files of Node.js itself, log, metrics and Redis. */
 const RESERVED_FILES = 100
@@ -70,27 +68,29 @@ function fileLimit(): number {
   return typeof limit === 'number' ? limit : Number.POSITIVE_INFINITY
 }
 
-function createLimitedServer(config: Config, handler: RequestListener): Server {
-  const server = createServer(
-    {
-      maxHeaderSize: MAX_HEADER_BYTES,
-      requestTimeout: config.REQUEST_TIMEOUT_MS,
-      // On a new connection, counted from its start.
-      headersTimeout: config.REQUEST_TIMEOUT_MS,
-      // Node.js checks both timeouts at this interval, in ms.
-      connectionsCheckingInterval: 1_000,
-      // Load balancers usually close idle connections after 60 s. Otherwise they may send a request on a
-      // connection that the service is closing.
-      keepAliveTimeout: 72_000,
-      // malformed-requests.ts checks it, to send the common error body.
-      requireHostHeader: false,
-    },
-    handler,
-  )
+function createLimitedServer(
+  config: Config,
+  handler: RequestListener,
+  state: ServiceState,
+): Server {
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    requestTimeout: config.REQUEST_TIMEOUT_MS,
+    // On a new connection, counted from its start.
+    headersTimeout: config.REQUEST_TIMEOUT_MS,
+    // Node.js checks both timeouts at this interval, in ms.
+    connectionsCheckingInterval: 1_000,
+    // Load balancers usually close idle connections after 60 s. Otherwise they may send a request on a
+    // connection that the service is closing.
+    keepAliveTimeout: 72_000,
+    // malformed-requests.ts checks it, to send the common error body.
+    requireHostHeader: false,
+  })
   // Time without progress on a connection with a request in flight. The kernel accepts large blocks, so
   // a client that reads 10 KB/s shows progress once a minute.
   server.setTimeout(config.CLIENT_STALL_MS)
   server.maxConnections = config.MAX_SOCKETS
+  serveOneByOne(server, handler, state)
   return server
 }
 
@@ -100,30 +100,34 @@ interface ParsedSocket extends Socket {
 }
 
 /**
- * Counts the requests in flight, and closes a connection with more than MAX_PIPELINED of them. If a client
- * does not read its responses, Node.js first handles all requests of a chunk: 64 KB contain 2,000.
+ * Serves one request at a time on each socket. A second one before the end of the response closes the socket: no usual
+ * client pipelines, and the responses behind the first one would wait in memory.
  */
-function limitPipelining(handler: RequestListener, state: ServiceState): RequestListener {
-  const pipelined = new WeakMap<Socket, number>()
-  function leave(this: ServerResponse) {
-    state.requests -= 1
-    const { socket } = this.req
-    pipelined.set(socket, (pipelined.get(socket) ?? 0) - 1)
-  }
-  return (request, response) => {
+function serveOneByOne(server: Server, handler: RequestListener, state: ServiceState): void {
+  const open = new WeakMap<Duplex, ServerResponse>()
+  server.on('request', (request, response) => {
     const socket: ParsedSocket = request.socket
-    const count = pipelined.get(socket) ?? 0
-    if (count >= MAX_PIPELINED) {
+    if (open.has(socket)) {
       // 2 ends the parser. It would otherwise parse 2,400 requests of a chunk, which takes 0.1 s.
       if (socket.parser) socket.parser.onIncoming = () => 2
       socket.destroy()
       return
     }
-    pipelined.set(socket, count + 1)
+    open.set(socket, response)
     state.requests += 1
-    response.once('close', leave)
+    response.once('close', () => {
+      state.requests -= 1
+      open.delete(socket)
+    })
     handler(request, response)
-  }
+  })
+  // After CONNECT, Node.js no longer tells a response that its socket has closed.
+  server.on('connection', (socket) =>
+    socket.once('close', () => process.nextTick(() => open.get(socket)?.emit('close'))),
+  )
+  server.on('connect', (_request, socket) => {
+    if (open.has(socket)) socket.destroy()
+  })
 }
 
 /** Rejects requests to the routes of a scope, before any work, while `maximum` are in flight there. */

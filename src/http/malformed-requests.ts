@@ -14,7 +14,8 @@ export const unusualRequests = fp(async (app: FastifyInstance) => {
   }
   app.server.on('connect', (_request, socket) => {
     socket.on('error', () => {})
-    endSocket(app.log, socket, wrongMethod())
+    // src/http/limits.ts has closed it if a response is in flight.
+    if (socket.writable) endSocket(app.log, socket, wrongMethod())
   })
 })
 

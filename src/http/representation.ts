@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { Negotiator } from '@fastify/accept-negotiator'
@@ -109,6 +110,11 @@ export function sendResponse(
   }
   if (body === undefined) return reply.code(304).send()
   reply.type(`${mediaType}; charset=utf-8`)
+  if (reply.request.method === 'HEAD' && body instanceof Readable) {
+    // The client has the whole response before Fastify has read the body, and may send its next request.
+    body.destroy()
+    return reply.send(Readable.from([]))
+  }
   const isLarge = Buffer.isBuffer(body) && body.length > MAX_SYNC_BYTES
   return isLarge ? sendCompressed(reply, body) : reply.send(body)
 }

@@ -70,13 +70,8 @@ export function sendExport(
     'x-total-count': meta.totalItems,
     'content-disposition': `attachment; filename="${file}.${extension}"`,
   })
-  if (reply.request.method !== 'HEAD') {
-    resetIfCut(reply, unfinished, body)
-    return sendResponse(reply, request, response)
-  }
-  ;(body as Readable).destroy()
-  // Fastify would read all rows.
-  return sendResponse(reply, request, { ...response, body: Readable.from([]) })
+  if (reply.request.method !== 'HEAD') resetIfCut(reply, unfinished, body)
+  return sendResponse(reply, request, response)
 }
 
 /**

@@ -69,18 +69,6 @@ t.test('disconnect in the middle of a request: no effect on others', async (t) =
   t.equal((await get(connection.orders, { token })).status, 200)
 })
 
-t.test('pipelined requests: responses in the same order (RFC 9112)', async (t) => {
-  const unknown = good.replace(connection.token, 'nobody-has-this')
-  const stranger = good.replace(token, 'x')
-  const post = good.replace('GET', 'POST')
-  const bytes = [good, unknown, stranger, post, good].join('')
-  const { responses } = await sendRaw({ port, bytes, responses: 5 })
-  t.strictSame(
-    responses.map(({ status }) => status),
-    [200, 404, 401, 405, 200],
-  )
-})
-
 t.test(
   'request with a body: a response, and the connection closes before it is read',
   async (t) => {

@@ -1,92 +1,185 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { connect } from 'node:net'
+import { Agent, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { withBlockedStatements } from '../support/blocked-statements.ts'
+import { scrape } from '../support/metrics.ts'
 import { sendRaw } from '../support/raw-http.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const environment = {
-  // Less than the requests for the documentation page that this test holds.
-  MAX_REQUESTS: '20',
-  // With this address, few documents (3 MB) fit into the buffers of a connection.
-  PUBLIC_URL: `https://example.com/${'long'.repeat(50_000)}`,
+  MAX_REQUESTS: '40',
+  METRICS_PORT: '0',
+  STATEMENT_TIMEOUT_MS: '60000',
 }
-const { db, get, port } = await startService(t, { environment })
+const service = await startService(t, { environment })
+const { db, get, port } = service
 const { token, connection } = await addCaller(db)
 await addPortfolioTransactions(db, connection, {}, {})
 const PATHS = ['/docs', '/openapi.json', '/health/live', '/health/ready', '/nothing', '/%zz']
 
-const pipelined = (path: string, count: number) =>
-  `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(count)
+const one = (path: string, method = 'GET', lines = '', bearer = token) =>
+  `${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${bearer}\r\n${lines}\r\n`
+const pipelined = (path: string, count: number) => one(path).repeat(count)
+const CONNECT = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
 
-t.test('10 requests at once: 10 responses', async (t) => {
+/** Opens connections that send bytes and read nothing. */
+function open(count: number, bytes: string): Socket[] {
+  return Array.from({ length: count }, () => {
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    socket.pause().write(bytes)
+    return socket
+  })
+}
+
+/** Waits until no request is in flight, and no memory of responses is in use. */
+async function untilIdle(what: string) {
+  await until(`nothing is in flight: ${what}`, async () => {
+    const series = await scrape(service)
+    const bytes = series.get('response_memory_bytes')
+    return series.get('http_requests_in_flight') === 0 && bytes === 0
+  })
+}
+
+t.test('2 or 1000 requests at once: the connection is closed', async (t) => {
   for (const path of [...PATHS, connection.portfolio]) {
-    const bytes = pipelined(path, 10)
-    const { responses } = await sendRaw({ port, bytes, responses: 10 })
-    t.equal(responses.length, 10, path.replace(connection.token, ':token'))
-  }
-})
-
-t.test('1000 requests at once: the connection is closed', async (t) => {
-  for (const path of [...PATHS, connection.portfolio]) {
-    const bytes = pipelined(path, 1_000)
-    const { responses, closed } = await sendRaw({ port, bytes, responses: 1_000 })
-    t.ok(closed, path.replace(connection.token, ':token'))
-    t.ok(responses.length <= 10, `${responses.length} responses`)
-  }
-})
-
-t.test(
-  '1000 requests at once: the service handles 10, and does not parse the others',
-  async (t) => {
-    // Node.js would make an object of each request that it parses.
-    let parsed = 0
-    const count = () => {
-      parsed += 1
+    for (const count of [2, 1_000]) {
+      const bytes = pipelined(path, count)
+      const { responses, closed } = await sendRaw({ port, bytes, responses: count })
+      t.ok(closed, path.replace(connection.token, ':token'))
+      t.ok(responses.length <= 1, `${responses.length} responses`)
     }
-    subscribe('http.server.request.start', count)
-    t.teardown(() => unsubscribe('http.server.request.start', count))
-    await sendRaw({ port, bytes: pipelined('/health/live', 1_000), responses: 1_000 })
-    t.equal(parsed, 11)
-  },
-)
-
-t.test('11 requests at once, also after others: the connection is closed', async (t) => {
-  for (const before of [0, 50]) {
-    const bytes = [
-      ...Array(before).fill(pipelined('/health/live', 1)),
-      pipelined('/health/live', 11),
-    ]
-    const { closed } = await sendRaw({ port, bytes, responses: before + 11 })
-    t.ok(closed)
   }
 })
 
-t.test('1000 requests one after the other: 1000 responses', async (t) => {
-  const bytes = Array.from({ length: 1_000 }, () => pipelined('/health/live', 1))
-  const { responses } = await sendRaw({ port, bytes, responses: 1_000 })
-  t.equal(responses.length, 1_000)
+t.test('1000 requests at once: the service does not parse those after the second', async (t) => {
+  // Node.js would make an object of each request that it parses.
+  let parsed = 0
+  const count = () => {
+    parsed += 1
+  }
+  subscribe('http.server.request.start', count)
+  t.teardown(() => unsubscribe('http.server.request.start', count))
+  await sendRaw({ port, bytes: pipelined('/health/live', 1_000), responses: 1_000 })
+  t.equal(parsed, 2)
 })
 
-t.test('200: while clients request the documentation page and read nothing', async (t) => {
-  const sockets = Array.from({ length: 21 }, () => {
-    return connect(port, '127.0.0.1')
-      .on('error', () => {})
-      .pause()
-  })
-  const [last, ...others] = sockets
-  for (const socket of others) socket.write(pipelined('/openapi.json', 10))
-  const page = async () => (await get('/docs')).status
-  await until('the page has no room', async () => {
-    // The first responses of a connection fit into its buffers.
-    last?.write(pipelined('/openapi.json', 1))
-    return (await page()) === 503
-  })
-  t.equal((await get('/health/ready')).status, 200)
-  for (let i = 0; i < 20; i += 1) {
-    t.equal((await get(connection.portfolio, { token })).status, 200)
+t.test('2 requests at once after 50 others: the connection is closed', async (t) => {
+  const bytes = [...Array(50).fill(one('/health/live')), pipelined('/health/live', 2)]
+  const { closed } = await sendRaw({ port, bytes, responses: 52 })
+  t.ok(closed)
+})
+
+t.test('1000 requests one after the other on a connection: 1000 responses', async (t) => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const sockets = new Set<unknown>()
+  for (let i = 0; i < 1_000; i += 1) {
+    await new Promise<void>((resolve, reject) => {
+      request({ port, agent, path: PATHS[i % PATHS.length] })
+        .on('error', reject)
+        .on('response', (response) => {
+          sockets.add(response.socket)
+          response.resume().on('end', resolve)
+        })
+        .end()
+    })
   }
+  t.equal(sockets.size, 1)
+  agent.destroy()
+})
+
+t.test('200: a request after the HEAD of a page that is sent in chunks', async (t) => {
+  const { token, connection } = await addCaller(db)
+  const rows = Array.from({ length: 300 }, () => ({ description: 'x'.repeat(10_000) }))
+  await addPortfolioTransactions(db, connection, ...rows)
+  const [head, next] = ['HEAD', 'GET'].map((method) =>
+    one(method === 'HEAD' ? connection.portfolio : '/health/live', method, '', token),
+  ) as [string, string]
+  for (let attempt = 0; attempt < 10; attempt += 1) {
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    let received = ''
+    const received2 = new Promise<void>((resolve) => {
+      socket.on('data', (chunk) => {
+        received += chunk
+        // The client sends its next request as soon as it has all headers.
+        if (received.endsWith('\r\n\r\n')) socket.write(next)
+        if (received.includes('"live"')) resolve()
+      })
+      socket.on('close', resolve)
+    })
+    socket.write(head)
+    await received2
+    socket.destroy()
+    t.match(received, '"live"')
+  }
+})
+
+/** Bytes after which Node.js handles the rest of a connection in another way, or not at all. */
+const ENDINGS: Record<string, string> = {
+  CONNECT,
+  'CONNECT with a body': `${CONNECT}${'x'.repeat(1_000)}`,
+  'two CONNECT': CONNECT.repeat(2),
+  'an upgrade': one('/nothing', 'GET', 'Connection: Upgrade\r\nUpgrade: websocket\r\n'),
+  HTTP2: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  'an expectation': one('/nothing', 'GET', 'Expect: 100-continue\r\nContent-Length: 9\r\n'),
+  'bytes that are no request': '\0\0\r\n\r\n',
+  'headers that are too long': `GET / HTTP/1.1\r\na: ${'x'.repeat(20_000)}`,
+  'a body that ends early': one('/nothing', 'POST', 'Content-Length: 900\r\n'),
+  'a wrong chunk': `${one('/nothing', 'POST', 'Transfer-Encoding: chunked\r\n')}z\r\n`,
+  HEAD: one('/openapi.json', 'HEAD'),
+  nothing: '',
+}
+
+t.test('0 in flight after each end of a connection, and 200 for all', async (t) => {
+  for (const [name, ending] of Object.entries(ENDINGS)) {
+    for (const path of ['/openapi.json', connection.portfolio, '/nothing']) {
+      for (const end of ['destroy', 'end', 'resetAndDestroy'] as const) {
+        const sockets = [
+          ...open(8, one(path) + ending),
+          ...open(8, one('/nothing') + one(path) + ending),
+        ]
+        await sleep(30)
+        for (const socket of sockets) socket.resume()[end]()
+      }
+    }
+    await untilIdle(name)
+  }
+  for (const path of ['/docs', '/openapi.json', '/health/ready'])
+    t.equal((await get(path)).status, 200, path)
+  t.equal((await get(connection.portfolio, { token })).status, 200)
+})
+
+t.test('0 in flight: CONNECT behind many requests for documents', async (t) => {
+  const sockets = open(20, `${one('/nothing')}${pipelined('/openapi.json', 8)}${CONNECT}`)
+  await sleep(200)
   for (const socket of sockets) socket.destroy()
-  await until('the page has room again', async () => (await page()) === 200)
+  await untilIdle('CONNECT')
+  t.equal((await get('/docs')).status, 200)
+})
+
+t.test('0 in flight: CONNECT behind a request while the database hangs', async (t) => {
+  for (const bearer of [token, 'app_unknown']) {
+    const bytes = one(connection.portfolio, 'GET', '', bearer)
+    await withBlockedStatements(
+      t,
+      db,
+      async () => {
+        const sockets = [bytes + CONNECT, one('/nothing') + bytes + CONNECT, bytes].flatMap((all) =>
+          open(30, all),
+        )
+        await sleep(300)
+        for (const socket of sockets) socket.destroy()
+        await until('no request is in flight', async () => {
+          return (await scrape(service)).get('http_requests_in_flight') === 0
+        })
+      },
+      'app_token',
+    )
+    await untilIdle('the database is back')
+    for (let i = 0; i < 20; i += 1)
+      t.equal((await get(connection.portfolio, { token })).status, 200)
+  }
 })

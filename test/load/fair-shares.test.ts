@@ -19,7 +19,7 @@ import {
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const CLIENTS = 20
+const CLIENTS = 200
 
 const MEASURED = 10
 /** Large requests of one app at once. One connection serves them. */
@@ -35,7 +35,7 @@ async function statusesOf(service: Service, { token, connection }: Caller): Prom
 }
 
 /**
- * Starts clients that send ten requests at once, again and again.
+ * Starts clients that send a request after each response.
  * @returns the number of responses of each status
  */
 function startFlood(
@@ -53,11 +53,7 @@ function startFlood(
   const sockets = Array.from({ length: CLIENTS }, () => {
     const socket = connect({ port, host: '127.0.0.1' })
     let received = ''
-    let pending = 0
-    const send = () => {
-      pending = 10
-      socket.write(Array.from({ length: pending }, request).join(''))
-    }
+    const send = () => socket.write(request())
     socket.setEncoding('latin1').on('error', () => {})
     socket.on('connect', send)
     socket.on('data', (chunk) => {
@@ -65,9 +61,8 @@ function startFlood(
       for (const [line, status] of received.matchAll(/HTTP\/1\.1 (\d{3})/g)) {
         counts.set(Number(status), (counts.get(Number(status)) ?? 0) + 1)
         received = received.slice(received.indexOf(line) + line.length)
-        pending -= 1
+        send()
       }
-      if (pending === 0) send()
     })
     return socket
   })

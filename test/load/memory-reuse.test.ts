@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { connect } from 'node:net'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual, promisify } from 'node:util'
@@ -106,33 +105,11 @@ t.test('HEAD of one app: the response of another app is unchanged', async (t) =>
   }
 })
 
-t.test('pipelined requests: the second response is complete', async (t) => {
-  const { appId, path, token } = await callerWith('before it ', 6_400, 800)
-  const request = (path: string) =>
-    `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`
-  // A row that fills a chunk, after a row that leaves its chunk nearly empty.
-  for (const length of [8_900, 9_000, 9_100, 10_000]) {
-    const connection = await addConnection(db, appId)
-    const rows = Array.from({ length: 200 }, (_, row) => ({
-      ...dayOf(row),
-      description: row === 0 ? 'é'.repeat(5_400) : `${row} `.padEnd(length, String(row % 10)),
-    }))
-    await addPortfolioTransactions(db, connection, ...rows)
-    const { text } = await get(connection.portfolio, { token })
-    const socket = connect({ port, host: '127.0.0.1' }).pause()
-    socket.write(`${request(`${path}?limit=6400`)}\r\n`)
-    socket.write(`${request(connection.portfolio)}Connection: close\r\n\r\n`)
-    await sleep(700)
-    const received = await readAt(0, socket)
-    t.ok(lastBody(received).equals(Buffer.from(text)), `rows of ${length} bytes`)
-  }
-})
-
 const bearer = ({ token }: { token: string }) => ({ authorization: `Bearer ${token}` })
 
 /** Adds an app whose connection has `count` rows that contain the mark. */
 async function callerWith(mark: string, count: number, length: number) {
-  const { appId, token, connection } = await addCaller(db)
+  const { token, connection } = await addCaller(db)
   for (let part = 0; part < count; part += 800) {
     const rows = Array.from({ length: 800 }, (_, row) => ({
       ...dayOf(part + row),
@@ -140,21 +117,7 @@ async function callerWith(mark: string, count: number, length: number) {
     }))
     await addPortfolioTransactions(db, connection, ...rows)
   }
-  return { appId, token, path: connection.portfolio }
-}
-
-/** Returns the body of the last response on a connection, from its chunks. */
-function lastBody(received: Buffer): Buffer {
-  const chunks: Buffer[] = []
-  let at = received.lastIndexOf('HTTP/1.1 200')
-  at = received.indexOf('\r\n\r\n', at) + 4
-  for (;;) {
-    const start = received.indexOf('\r\n', at) + 2
-    const length = Number.parseInt(received.toString('latin1', at, start), 16)
-    if (!(length > 0)) return Buffer.concat(chunks)
-    chunks.push(received.subarray(start, start + length))
-    at = start + length + 2
-  }
+  return { token, path: connection.portfolio }
 }
 
 /** Response to a request without concurrent requests. */

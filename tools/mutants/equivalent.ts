@@ -34,8 +34,6 @@ export const equivalent: Record<string, Record<string, string>> = {
       'The parser of Node.js then ends with an error, and the socket is destroyed in the same turn.',
     'connectionsCheckingInterval: 1_000, -> connectionsCheckingInterval: 0,':
       'Node.js then checks the timeouts each millisecond, with the same results.',
-    'pipelined.set(socket, (pipelined.get(socket) ?? 0) - 1) -> pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1)':
-      'Each socket whose response ends has a count.',
   },
   'src/operator/loading/csv.ts': {
     "const meanings = header.map((cell) => names.get(cell ?? '') ?? cell) -> const meanings = header.map((cell) => names.get(cell ?? 'x') ?? cell)":
