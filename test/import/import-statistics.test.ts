@@ -88,6 +88,7 @@ const lines = (line: (id: number) => string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, index) => line(from + index)).join('\n')
 
 const ROWS = 2_000
+const CONNECTIONS = 20
 /** A plan with a loop over all rows for each row reads a thousand times as many. */
 const MOST = 100 * ROWS
 
@@ -112,9 +113,10 @@ for (const analyzed of [0, 60]) {
     }
     await isLinear('prune', () => pruneCursors(db, -1))
     await isLinear('deletion of a connection', () => deleteConnections(db, [id]))
-    for (let number = 0; number < 50; number += 1) {
+    for (let number = 0; number < CONNECTIONS; number += 1) {
       const connection = await addConnection(db, appId)
-      for (const [type, line] of types) await load(connection.id, type, lines(line, 0, ROWS / 50))
+      for (const [type, line] of types)
+        await load(connection.id, type, lines(line, 0, ROWS / CONNECTIONS))
     }
     await isLinear('deletion of an app', () =>
       deleteApp(db, { name: 'of many', withConnections: true }),

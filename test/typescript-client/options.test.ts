@@ -1,12 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { InvestmentData, SqliteStore } from '../../clients/typescript/src/index.ts'
-import { pythonEnvironment } from '../support/clients/drivers.ts'
-import { needsProgram, run } from '../support/programs.ts'
 
 /** Invalid options end in an error with a sentence when the client is constructed. */
-await needsProgram(t, 'python3', 'python3')
-
 const valid = { baseUrl: 'http://127.0.0.1:3000', token: 'secret-token' }
 const number = (name: string, from: number, to: number) =>
   `${name} must be a number from ${from} to ${to}`
@@ -14,7 +10,7 @@ const number = (name: string, from: number, to: number) =>
 const DAY_MS = 86_400_000
 const wrongNumbers = [Number.NaN, Number.POSITIVE_INFINITY, -1, '5', null, {}, true, 1n]
 
-t.test('TypeScript: wrong numbers', async (t) => {
+t.test('wrong numbers', async (t) => {
   for (const value of wrongNumbers) {
     const cases: [object, string][] = [
       [{ timeoutMs: value }, number('timeoutMs', 1, DAY_MS)],
@@ -33,7 +29,7 @@ t.test('TypeScript: wrong numbers', async (t) => {
     t.throws(() => new InvestmentData({ ...valid, ...options }), TypeError)
 })
 
-t.test('TypeScript: wrong types of the other options', async (t) => {
+t.test('wrong types of the other options', async (t) => {
   const cases: [object, string][] = [
     [{ token: undefined }, 'token must be 1 to 8192 visible ASCII characters'],
     [{ token: 5 }, 'token must be 1 to 8192 visible ASCII characters'],
@@ -54,7 +50,7 @@ t.test('TypeScript: wrong types of the other options', async (t) => {
     })
 })
 
-t.test('TypeScript: wrong parameters of a connection and of a list', async (t) => {
+t.test('wrong parameters of a connection and of a list', async (t) => {
   const api = new InvestmentData(valid)
   for (const token of ['', '.', '..', 'a\ud800', undefined, 5])
     t.throws(() => api.connection(token as string), {
@@ -74,95 +70,7 @@ t.test('TypeScript: wrong parameters of a connection and of a list', async (t) =
     })
 })
 
-t.test('TypeScript: a store for a connection without a name', async (t) => {
+t.test('a store for a connection without a name', async (t) => {
   const store = () => new SqliteStore(new DatabaseSync(':memory:'), undefined as unknown as string)
   t.throws(store, { name: 'TypeError', message: 'connection must be a text' })
-})
-
-/** Prints the error of each expression. */
-const PRINT_ERRORS = `
-import json, math, sys
-from datetime import date, datetime, timezone
-import sqlite3
-from investment_data import AsyncInvestmentData, InvestmentData, Retry, SqliteStore
-def api(**options): return InvestmentData("http://127.0.0.1:3000", "secret-token", **options)
-connection = api().connection("token")
-for expression in json.load(sys.stdin):
-    try:
-        print(json.dumps(f"no error: {eval(expression)}"))
-    except (TypeError, ValueError) as error:
-        print(json.dumps(f"{type(error).__name__}: {error}"))
-`
-
-async function errorsOf(expressions: string[]): Promise<string[]> {
-  const program = PRINT_ERRORS.replace('json.load(sys.stdin)', JSON.stringify(expressions))
-  const printed = await run('python3', ['-c', program], { env: pythonEnvironment })
-  return printed
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-}
-
-t.test('Python: wrong numbers', async (t) => {
-  const wrong = ['math.nan', 'math.inf', '-1', '10**400', '"5"', '{}', 'True']
-  const options: [string, string][] = [
-    ['api(timeout=VALUE)', 'timeout must be a number'],
-    ['api(call_timeout=VALUE)', 'call_timeout must be a number'],
-    ['AsyncInvestmentData("http://a", "b", timeout=VALUE)', 'timeout must be a number'],
-    [
-      'AsyncInvestmentData("http://a", "b", max_connections=VALUE)',
-      'max_connections must be an in',
-    ],
-    ['api(page_size=VALUE)', 'page_size must be an integer'],
-    ['Retry(attempts=VALUE)', 'attempts must be an integer'],
-    ['Retry(base_delay=VALUE)', 'base_delay must be a number'],
-    ['Retry(max_delay=VALUE)', 'max_delay must be a number'],
-  ]
-  const cases = options.flatMap(([expression, message]) =>
-    wrong.map((value) => [expression.replace('VALUE', value), message] as const),
-  )
-  const errors = await errorsOf(cases.map(([expression]) => expression))
-  for (const [index, [expression, message]] of cases.entries())
-    t.match(errors[index], new RegExp(`^(Type|Value)Error: ${message}`), expression)
-  const others = ['api(timeout=None)', 'api(timeout=0)', 'api(page_size=0)', 'api(page_size=10001)']
-  for (const error of await errorsOf(others)) t.match(error, /^(Type|Value)Error: \w+ must be an? /)
-})
-
-t.test('Python: wrong types of the other options and parameters', async (t) => {
-  const cases: [string, string][] = [
-    ['api(retry=None)', 'TypeError: retry must be of the type Retry'],
-    ['api(retry=5)', 'TypeError: retry must be of the type Retry'],
-    ['api(ssl_context=True)', 'TypeError: ssl_context must be of the type SSLContext'],
-    ['api(on_attempt=1)', 'TypeError: on_attempt must be a function'],
-    ['InvestmentData("http://a", None)', 'TypeError: token must be a text'],
-    ['InvestmentData("http://a", b"b")', 'TypeError: token must be a text'],
-    ['InvestmentData(None, "b")', 'TypeError: base_url must be a text'],
-    [
-      'InvestmentData("http://secret-token@a", "b")',
-      'ValueError: base_url must be an http or https URL without credentials, in ASCII',
-    ],
-    ['SqliteStore(sqlite3.connect(":memory:"), None)', 'TypeError: connection must be a text'],
-    ['api().connection(None)', 'TypeError: the token of a connection must be a text'],
-    ...['', '.', '..', '\\ud800'].map((token): [string, string] => [
-      `api().connection("${token}")`,
-      "ValueError: the token of a connection must be a text other than '.' and '..'",
-    ]),
-    [
-      'api().connection("a", trace_id="a b")',
-      'ValueError: trace_id must be 1 to 128 visible ASCII characters',
-    ],
-    ...['datetime(2025, 3, 14)', 'datetime.now(timezone.utc)', '20250314', 'b"2025-03-14"'].map(
-      (value): [string, string] => [
-        `connection.portfolio_transactions(from_=${value})`,
-        'TypeError: from_ must be a date, or a text such as 2025-03-14',
-      ],
-    ),
-    [
-      'connection.export_account_transactions_csv(to=datetime(2025, 3, 14))',
-      'TypeError: to must be a date, or a text such as 2025-03-14',
-    ],
-  ]
-  const errors = await errorsOf(cases.map(([expression]) => expression))
-  for (const [index, [expression, error]] of cases.entries())
-    t.equal(errors[index], error, expression)
 })

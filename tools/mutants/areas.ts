@@ -135,19 +135,13 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^clients\/python\//,
     ['test/clients/python.test.ts', 'test/typescript-client/{options,lists}.test.ts'],
-    [
-      'test/typescript-client/{sync,copies}.test.ts',
-      'test/clients/{formats,csv,every-digit}.test.ts',
-    ],
+    ['test/typescript-client/{sync,copies}.test.ts', 'test/clients/{formats,csv}.test.ts'],
     ['test/clients/{packages,examples,faults,fault-table}.test.ts'],
   ],
   [
     /^clients\/typescript\//,
     ['test/typescript-client/{options,lists,sync}.test.ts'],
-    [
-      'test/typescript-client/copies.test.ts',
-      'test/clients/{formats,csv,every-digit,browser}.test.ts',
-    ],
+    ['test/typescript-client/copies.test.ts', 'test/clients/{formats,csv,browser}.test.ts'],
     ['test/clients/{packages,examples,faults,fault-table}.test.ts'],
   ],
   [/^examples\//, ['test/clients/examples.test.ts', 'test/clients/code-samples.test.ts']],
