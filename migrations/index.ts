@@ -6,6 +6,8 @@ import { up as serviceRole } from './0004-service-role.ts'
 import { up as versions } from './0005-versions.ts'
 import { up as refreshes } from './0006-refreshes.ts'
 import { up as writer } from './0007-writer.ts'
+import { up as integrity } from './0008-integrity.ts'
+import { up as checkedYears } from './0009-checked-years.ts'
 
 /** Migrations of this release by name, in order. */
 export const migrations: Record<string, Migration['up']> = {
@@ -16,4 +18,6 @@ export const migrations: Record<string, Migration['up']> = {
   '0005-versions': versions,
   '0006-refreshes': refreshes,
   '0007-writer': writer,
+  '0008-integrity': integrity,
+  '0009-checked-years': checkedYears,
 }

@@ -41,8 +41,8 @@ export async function createConnections(
 ): Promise<{ id?: string; taken?: string }[]> {
   try {
     return await db.transaction().execute(async (transaction) => {
-      // On Citus, no index keeps external ids unique.
-      await sql`select pg_advisory_xact_lock(hashtextextended(${appId}, 0))`.execute(transaction)
+      // On Citus, no index keeps external ids unique. Every role could hold an advisory lock instead.
+      await sql`select from app where id = ${appId} for no key update`.execute(transaction)
       const names = connections.map(({ externalId }) => externalId)
       const { rows } = await sql<{ id: string; name: string }>`
         select id, external_id as name from connection

@@ -158,9 +158,11 @@ export async function pruneCursors(db: Kysely<Tables>, days: number) {
   const limit = sql`now() - make_interval(days => ${days}::integer)`
   await withoutTimeout(db, async (transaction) => {
     const replaced = sql`
-      delete from connection_version v using connection_version next
-      where next.connection_id = v.connection_id and next.data_version = v.data_version + 1
-        and next.changed_at < ${limit}`
+      delete from connection_version v
+      where (
+        select next.changed_at from connection_version next
+        where next.connection_id = v.connection_id and next.data_version > v.data_version
+        order by next.data_version limit 1) < ${limit}`
     pruned.versions = await changedRows(transaction, replaced)
   })
   for (const table of REMOVALS) {

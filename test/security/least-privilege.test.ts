@@ -130,7 +130,7 @@ t.test('42501: triggers with the functions of the row counts', async (t) => {
     where pronamespace = 'public'::regnamespace and prosecdef`)
   t.ok(rows.length > 0)
   for (const { name, settings } of rows) {
-    t.ok(settings.includes('search_path=pg_catalog, public, pg_temp'), `${name}: search_path`)
+    t.ok(settings.includes('search_path=pg_catalog, pg_temp'), `${name}: search_path`)
   }
   await service.query('set session characteristics as transaction read write')
   await service.query('create temp table bait (connection_id bigint, effective_day date)')

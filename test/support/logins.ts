@@ -16,16 +16,30 @@ export function openAsOwner(t: Test, url: string): Kysely<Tables> {
  * @returns its connection string
  */
 export async function loginOfService(t: Test, db: Kysely<Tables>, url: string): Promise<string> {
-  const login = new URL(url)
-  login.username = `service_${randomBytes(6).toString('hex')}`
-  login.password = randomBytes(12).toString('hex')
-  const role = sql.id(login.username)
-  await sql`create role ${role} login password ${sql.lit(login.password)} in role investment_service`.execute(
-    db,
-  )
+  const login = await loginOf(t, db, url, 'service')
+  const role = sql.id(new URL(login).username)
   // Citus passes the settings of a role to its workers, but no startup options.
   for (const [name, value] of Object.entries(plannerSettings(false)))
     await sql`alter role ${role} set ${sql.id(name)} = ${sql.lit(value)}`.execute(db)
-  t.teardown(() => sql`drop role ${role}`.execute(db))
+  return login
+}
+
+/** Creates a login for one test in one of the roles that the migrations create. @returns its connection string */
+export async function loginOf(
+  t: Test,
+  db: Kysely<Tables>,
+  url: string,
+  group: 'service' | 'writer',
+): Promise<string> {
+  const login = new URL(url)
+  login.username = `${group}_${randomBytes(6).toString('hex')}`
+  login.password = randomBytes(12).toString('hex')
+  const role = sql.id(login.username)
+  await sql`create role ${role} login password ${sql.lit(login.password)}
+    in role ${sql.id(`investment_${group}`)}`.execute(db)
+  t.teardown(async () => {
+    await sql`drop owned by ${role}`.execute(db)
+    await sql`drop role ${role}`.execute(db)
+  })
   return login.href
 }

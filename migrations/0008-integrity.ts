@@ -1,0 +1,285 @@
+import { type Kysely, sql } from 'kysely'
+
+/**
+ * What a role that may write rows could do by accident or on purpose, and must not. The triggers depend on no
+ * setting of the session. The functions find no object that another role has put in front of the system's. A time
+ * that a response shows has a year of four digits. A transaction adds one earlier version of a connection.
+ */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  // Citus rejects triggers of distributed tables without it. PostgreSQL ignores the setting.
+  await sql`set local citus.enable_unsafe_triggers = on`.execute(db)
+  // In the order in which writers lock the tables.
+  for (const list of lists) {
+    await replaceFunctions(db, list.table, transactionTriggers(list))
+    await withoutSetting(db, list.table)
+  }
+  await replaceFunctions(db, 'assets_transfer_order', orderTriggers)
+  await limitYears(db)
+  await rememberOneVersion(db)
+  await replaceSample(db)
+}
+
+interface List {
+  table: string
+  /** Column with the id of a row. */
+  key: string
+}
+
+const lists: List[] = [
+  { table: 'portfolio_transaction', key: 'transaction_id' },
+  { table: 'account_transaction', key: 'movement_id' },
+]
+
+/** Body of the trigger function for each event. */
+type Bodies = Record<'insert' | 'update' | 'delete' | 'truncate', string>
+
+/**
+ * Replaces the functions of a table's triggers. PostgreSQL plans their statements once per session, for the rows of
+ * the first call. Each statement must therefore have a plan that fits any number of rows: no sequential scan, no sort
+ * and no join with the changed rows.
+ */
+async function replaceFunctions(db: Kysely<unknown>, table: string, bodies: Bodies): Promise<void> {
+  for (const [event, body] of Object.entries(bodies))
+    await sql
+      .raw(`
+        create or replace function public.${table}_row_counts_after_${event}() returns trigger
+          language plpgsql security definer
+          -- Where PUBLIC may create objects in the schema public, a role could add a function or an operator that
+          -- PostgreSQL prefers, and it would run with the rights of the owner.
+          set search_path = pg_catalog, pg_temp
+          set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+          set enable_indexscan = on set enable_hashjoin = off set enable_mergejoin = off
+        as $$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+          begin ${body} return null; end $$`)
+      .execute(db)
+}
+
+/**
+ * Replaces the trigger after UPDATE. The old one had a condition on a setting, which every role can set. Its function
+ * recognises the updates that number rows.
+ */
+async function withoutSetting(db: Kysely<unknown>, table: string): Promise<void> {
+  const trigger = sql.id(`${table}_row_counts_after_update`)
+  await sql`drop trigger ${trigger} on public.${sql.id(table)}`.execute(db)
+  await sql`
+    create trigger ${trigger} after update on public.${sql.id(table)}
+      referencing old table as old_rows new table as new_rows for each statement
+      execute function public.${trigger}()`.execute(db)
+}
+
+const minus = 'select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows'
+const plus = 'select connection_id, effective_day, 1 as delta, change_number as number from new_rows'
+
+function transactionTriggers(list: List): Bodies {
+  const { table, key } = list
+  const both = `${minus} union all ${plus}`
+  const ids = `select connection_id, ${key}`
+  return {
+    insert: `${updateConnections(plus, list)} ${addRows(plus, list)}`,
+    // An update that numbers rows is nested, and leaves no row with 0. A role without the right to change_number
+    // leaves 0 in each row that it updates (number_again), also in an update of its own trigger.
+    update: `
+      if pg_trigger_depth() > 1 and not exists (select from new_rows where change_number = 0) then
+        return null;
+      end if;
+      ${updateConnections(both, list)} ${addRows(both, list)} ${subtractRows(both, list)}
+      ${recordRemovals(list, `${ids} from old_rows except ${ids} from new_rows order by 1`)}`,
+    delete: `${updateConnections(minus, list)} ${subtractRows(minus, list)}
+      ${recordRemovals(list, `${ids} from old_rows order by 1`)}`,
+    truncate: truncated(list),
+  }
+}
+
+/**
+ * Updates totals and versions before the row counts and in the order of ids. Writers of one connection then wait for
+ * each other, statements over several connections cannot deadlock, and change numbers become visible in ascending
+ * order. Then numbers the rows of the statement, unless all have numbers of the new version, as those of the import.
+ * It numbers all rows between the lowest and the highest number of the statement, because numbering a row again is
+ * correct. A join with the changed rows could read all rows for each of them. Order and place of a row leave
+ * PostgreSQL one plan, with any statistics.
+ */
+function updateConnections(changes: string, { table }: List): string {
+  return `
+    for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
+          count(number) > count(distinct number) as doubled
+        from (${changes}) c group by 1 order by 1 loop
+      update public.connection set ${table}s = ${table}s + n.delta, data_version = data_version + 1
+        where id = n.connection_id returning data_version into version;
+      -- The connection is deleted with its rows.
+      continue when not found;
+      continue when n.low is null
+        or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
+      -- Leaves PostgreSQL one plan: it visits the places.
+      places := array(select ctid from public.${table}
+        where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
+        order by change_number);
+      perform set_config('enable_indexscan', 'off', true);
+      update public.${table} t set change_number = version << 31 | o.ordinal
+        from unnest(places) with ordinality o (place, ordinal)
+        where t.connection_id = n.connection_id and t.ctid = o.place
+          and t.change_number <> version << 31 | o.ordinal;
+      perform set_config('enable_indexscan', 'on', true);
+    end loop;`
+}
+
+interface CountTable {
+  table: string
+  /** Column of the period: a day, or the first day of a month. */
+  period: string
+  /** SQL expression for the period of a changed row. */
+  of: string
+}
+
+const countTables = ({ table }: List): CountTable[] => [
+  { table: `public.${table}_day`, period: 'effective_day', of: 'effective_day' },
+  {
+    table: `public.${table}_month`,
+    period: 'first_day',
+    // Date arithmetic: date_trunc() returns a timestamp in the session's time zone.
+    of: 'effective_day - (extract(day from effective_day)::integer - 1)',
+  },
+]
+
+/** Adds in the order of periods, so that PostgreSQL stores those of a connection next to each other. */
+function addRows(changes: string, list: List): string {
+  const add = ({ table, period, of }: CountTable) => `
+    for n in select connection_id, ${of} as period, sum(delta) as gained from (${changes}) c
+        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
+      insert into ${table} as t (connection_id, ${period}, row_count)
+        values (n.connection_id, n.period, n.gained)
+        on conflict (connection_id, ${period})
+        do update set row_count = t.row_count + excluded.row_count;
+    end loop;`
+  return countTables(list).map(add).join('')
+}
+
+function subtractRows(changes: string, list: List): string {
+  const subtract = ({ table, period, of }: CountTable) => `
+    for n in select connection_id, ${of} as period, -sum(delta) as lost from (${changes}) c
+        group by 1, 2 having sum(delta) < 0 loop
+      delete from ${table}
+        where connection_id = n.connection_id and ${period} = n.period and row_count = n.lost;
+      if not found then
+        update ${table} set row_count = row_count - n.lost
+          where connection_id = n.connection_id and ${period} = n.period;
+      end if;
+    end loop;`
+  return countTables(list).map(subtract).join('')
+}
+
+/** Records removed rows. Their ordinals follow those of any rows with the same version. */
+function recordRemovals({ table, key }: List, rows: string): string {
+  return `
+    for n in ${rows} loop
+      if n.connection_id is distinct from last then
+        last := n.connection_id;
+        ordinal := 1 << 30;
+        select data_version into version from public.connection where id = last;
+      end if;
+      continue when version is null;
+      ordinal := ordinal + 1;
+      insert into public.${table}_removal (connection_id, change_number, ${key})
+        values (last, version << 31 | ordinal, n.${key});
+    end loop;`
+}
+
+/** A trigger of TRUNCATE cannot see which rows were removed, so it also moves the horizon of changes. */
+function truncated(list: List): string {
+  const rows = `${list.table}s`
+  return `
+    perform 1 from public.connection where ${rows} > 0 order by id for no key update;
+    update public.connection set ${rows} = 0, data_version = data_version + 1,
+      change_horizon = (data_version + 1) << 31 where ${rows} > 0;
+    -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
+    ${countTables(list)
+      .map(({ table }) => `delete from ${table};`)
+      .join(' ')}`
+}
+
+const nextVersions = (changes: string) => `
+  for n in select connection_id from (${changes}) c group by 1 order by 1 loop
+    update public.connection set data_version = data_version + 1 where id = n.connection_id;
+  end loop;`
+
+const orderTriggers: Bodies = {
+  insert: nextVersions('select connection_id from new_rows'),
+  update: nextVersions(
+    'select connection_id from old_rows union all select connection_id from new_rows',
+  ),
+  delete: nextVersions('select connection_id from old_rows'),
+  // The trigger cannot see which connections had orders.
+  truncate: `
+    perform 1 from public.connection order by id for no key update;
+    update public.connection set data_version = data_version + 1;`,
+}
+
+/**
+ * Limits the times that a response shows to the years 1 to 9999, as RFC 3339 does. Validated by the next migration,
+ * because that reads whole tables, and this one locks them.
+ */
+async function limitYears(db: Kysely<unknown>): Promise<void> {
+  const inYears = (column: string) =>
+    `${column} >= '0001-01-01 00:00:00+00' and ${column} < '10000-01-01 00:00:00+00'`
+  await sql
+    .raw(`
+      alter table public.connection
+        add constraint changed_in_years check (${inYears('changed_at')}) not valid,
+        add constraint refreshed_in_years check (${inYears('refreshed_at')}) not valid`)
+    .execute(db)
+  await sql
+    .raw(`
+      alter table public.assets_transfer_order
+        drop constraint assets_transfer_order_completed_at_check,
+        add constraint completed_in_years check (${inYears('completed_at')}) not valid`)
+    .execute(db)
+}
+
+/**
+ * Keeps an earlier version only if another transaction wrote it. Nobody else has seen the versions between two
+ * statements of a transaction.
+ */
+async function rememberOneVersion(db: Kysely<unknown>): Promise<void> {
+  await sql`alter table public.connection add column changed_by xid8`.execute(db)
+  await sql`
+    create or replace function public.remember_version() returns trigger
+      language plpgsql security definer set search_path = pg_catalog, pg_temp
+    as $$ begin
+      if old.changed_by is distinct from pg_current_xact_id() then
+        insert into public.connection_version values (old.id, old.data_version, old.changed_at)
+          on conflict (connection_id, data_version) do update set changed_at = excluded.changed_at;
+        new.changed_by := pg_current_xact_id();
+      end if;
+      new.changed_at := clock_timestamp();
+      if new.changed_at <= old.changed_at then
+        -- Behind a clock that stepped back, two histories would add the same microsecond. Random ones differ. The
+        -- session can choose the values of random(), but not those of gen_random_uuid().
+        new.changed_at := old.changed_at + interval '1 microsecond'
+          * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+      end if;
+      return new;
+    end $$`.execute(db)
+}
+
+/** Counts a random sample. The session could choose the values of random(), and so the ids of the sample. */
+async function replaceSample(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create or replace function public.sample_refreshes() returns table (refreshed text, connections bigint)
+      language plpgsql security definer set search_path = pg_catalog, pg_temp
+    as $$ declare start bigint := ('x' || translate(left(gen_random_uuid()::text, 13), '-', '')
+        || right(gen_random_uuid()::text, 4))::bit(64)::bigint;
+    begin
+      return query
+        select case
+            when c.refreshed_at is null then 'never'
+            when c.refreshed_at > now() - interval '1 day' then '1d'
+            when c.refreshed_at > now() - interval '2 days' then '2d'
+            when c.refreshed_at > now() - interval '7 days' then '7d'
+            else 'older' end, count(*)
+        from (
+          (select refreshed_at from public.connection where id >= start order by id limit 5000)
+          union all
+          (select refreshed_at from public.connection where id < start order by id limit 5000)
+          limit 5000) c
+        group by 1;
+    end $$`.execute(db)
+}
