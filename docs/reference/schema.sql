@@ -108,7 +108,8 @@ create table connection (
   changed_at timestamp with time zone default now() not null,
   change_horizon bigint default 0 not null,
   refreshed_at timestamp with time zone,
-  external_id text
+  external_id text,
+  changed_by xid8
 ) with (fillfactor=70);
 
 create table connection_version (
@@ -197,13 +198,15 @@ alter table app_token add constraint app_token_pkey PRIMARY KEY (id);
 
 alter table app_token add constraint app_token_token_hash_key UNIQUE (token_hash);
 
-alter table assets_transfer_order add constraint assets_transfer_order_completed_at_check CHECK (isfinite(completed_at));
-
 alter table assets_transfer_order add constraint assets_transfer_order_pkey PRIMARY KEY (connection_id, id);
+
+alter table assets_transfer_order add constraint completed_in_years CHECK (((completed_at >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (completed_at < '10000-01-01 00:00:00+00'::timestamp with time zone)));
 
 alter table assets_transfer_order add constraint management_company_whole CHECK (((management_company_name IS NULL) = (management_company_cif IS NULL)));
 
 alter table assets_transfer_order add constraint marketer_whole CHECK (((marketer_name IS NULL) = (marketer_cif IS NULL)));
+
+alter table connection add constraint changed_in_years CHECK (((changed_at >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (changed_at < '10000-01-01 00:00:00+00'::timestamp with time zone)));
 
 alter table connection add constraint connection_account_transactions_check CHECK ((account_transactions >= 0));
 
@@ -216,6 +219,8 @@ alter table connection add constraint connection_label_check CHECK ((char_length
 alter table connection add constraint connection_pkey PRIMARY KEY (id) INCLUDE (app_id, created_at);
 
 alter table connection add constraint connection_portfolio_transactions_check CHECK ((portfolio_transactions >= 0));
+
+alter table connection add constraint refreshed_in_years CHECK (((refreshed_at >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (refreshed_at < '10000-01-01 00:00:00+00'::timestamp with time zone)));
 
 alter table connection_version add constraint connection_version_pkey PRIMARY KEY (connection_id, data_version);
 
@@ -275,41 +280,56 @@ CREATE INDEX portfolio_transaction_changes ON portfolio_transaction USING btree 
 
 CREATE INDEX portfolio_transaction_list ON portfolio_transaction USING btree (connection_id, effective_day DESC, operation_date_hour DESC NULLS LAST, transaction_id DESC);
 
-CREATE OR REPLACE FUNCTION account_transaction_row_counts_after_delete()
+CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_delete()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
- SET enable_seqscan TO 'off'
+ SET search_path TO 'pg_catalog', 'pg_temp'
  SET jit TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; at timestamptz; version bigint; last bigint; ordinal bigint; begin 
-    for n in select connection_id, sum(delta) as delta from (select connection_id, effective_day, -1 as delta from old_rows) c group by 1 order by 1 loop
-      select changed_at into at from connection where id = n.connection_id for no key update;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+          begin 
+    for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
+          count(number) > count(distinct number) as doubled
+        from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c group by 1 order by 1 loop
+      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1
+        where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
-      at := greatest(clock_timestamp(), at + interval '1 microsecond');
-      update connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1, changed_at = at
-        where id = n.connection_id returning data_version into version;
-      
-    update account_transaction t set change_number = version << 31 | o.ordinal
-      from (select movement_id as key, row_number() over () as ordinal from account_transaction
-        where connection_id = n.connection_id and change_number = 0) o
-      where t.connection_id = n.connection_id and t.movement_id = o.key;
+      continue when n.low is null
+        or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
+      -- Leaves PostgreSQL one plan: it visits the places.
+      places := array(select ctid from public.account_transaction
+        where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
+        order by change_number);
+      perform set_config('enable_indexscan', 'off', true);
+      update public.account_transaction t set change_number = version << 31 | o.ordinal
+        from unnest(places) with ordinality o (place, ordinal)
+        where t.connection_id = n.connection_id and t.ctid = o.place
+          and t.change_number <> version << 31 | o.ordinal;
+      perform set_config('enable_indexscan', 'on', true);
     end loop; 
-    for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta from old_rows) c
+    for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
         group by 1, 2 having sum(delta) < 0 loop
-      delete from account_transaction_day where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
+      delete from public.account_transaction_day
+        where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
       if not found then
-        update account_transaction_day set row_count = row_count - n.lost where connection_id = n.connection_id and effective_day = n.period;
+        update public.account_transaction_day set row_count = row_count - n.lost
+          where connection_id = n.connection_id and effective_day = n.period;
       end if;
     end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta from old_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
         group by 1, 2 having sum(delta) < 0 loop
-      delete from account_transaction_month where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
+      delete from public.account_transaction_month
+        where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
       if not found then
-        update account_transaction_month set row_count = row_count - n.lost where connection_id = n.connection_id and first_day = n.period;
+        update public.account_transaction_month set row_count = row_count - n.lost
+          where connection_id = n.connection_id and first_day = n.period;
       end if;
     end loop;
       
@@ -317,20 +337,20 @@ AS $function$ declare n record; at timestamptz; version bigint; last bigint; ord
       if n.connection_id is distinct from last then
         last := n.connection_id;
         ordinal := 1 << 30;
-        select data_version into version from connection where id = last;
+        select data_version into version from public.connection where id = last;
       end if;
       continue when version is null;
       ordinal := ordinal + 1;
-      insert into account_transaction_removal (connection_id, change_number, movement_id)
+      insert into public.account_transaction_removal (connection_id, change_number, movement_id)
         values (last, version << 31 | ordinal, n.movement_id);
     end loop; return null; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION account_transaction_row_counts_after_insert()
+CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_insert()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+ SET search_path TO 'pg_catalog', 'pg_temp'
  SET jit TO 'off'
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
@@ -343,62 +363,44 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      update connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1
+      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
       continue when n.low is null
         or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      perform set_config('service.numbering', 'on', true);
       -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from account_transaction
+      places := array(select ctid from public.account_transaction
         where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
         order by change_number);
       perform set_config('enable_indexscan', 'off', true);
-      update account_transaction t set change_number = version << 31 | o.ordinal
+      update public.account_transaction t set change_number = version << 31 | o.ordinal
         from unnest(places) with ordinality o (place, ordinal)
         where t.connection_id = n.connection_id and t.ctid = o.place
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
-      perform set_config('service.numbering', '', true);
     end loop; 
     for n in select connection_id, effective_day as period, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into account_transaction_day as t (connection_id, effective_day, row_count)
+      insert into public.account_transaction_day as t (connection_id, effective_day, row_count)
         values (n.connection_id, n.period, n.gained)
         on conflict (connection_id, effective_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop;
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into account_transaction_month as t (connection_id, first_day, row_count)
+      insert into public.account_transaction_month as t (connection_id, first_day, row_count)
         values (n.connection_id, n.period, n.gained)
         on conflict (connection_id, first_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop; return null; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION account_transaction_row_counts_after_truncate()
+CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_truncate()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET jit TO 'off'
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
-AS $function$ declare n record; at timestamptz; version bigint; last bigint; ordinal bigint; begin 
-    perform 1 from connection where account_transactions > 0 order by id for no key update;
-    update connection set account_transactions = 0, data_version = data_version + 1,
-      change_horizon = (data_version + 1) << 31,
-      changed_at = greatest(clock_timestamp(), changed_at + interval '1 microsecond') where account_transactions > 0; delete from account_transaction_day; delete from account_transaction_month; return null; end $function$
-;
-
-CREATE OR REPLACE FUNCTION account_transaction_row_counts_after_update()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+ SET search_path TO 'pg_catalog', 'pg_temp'
  SET jit TO 'off'
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
@@ -408,58 +410,80 @@ CREATE OR REPLACE FUNCTION account_transaction_row_counts_after_update()
  SET enable_mergejoin TO 'off'
 AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
           begin 
+    perform 1 from public.connection where account_transactions > 0 order by id for no key update;
+    update public.connection set account_transactions = 0, data_version = data_version + 1,
+      change_horizon = (data_version + 1) << 31 where account_transactions > 0;
+    -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
+    delete from public.account_transaction_day; delete from public.account_transaction_month; return null; end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET jit TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_indexscan TO 'on'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+          begin 
+      if pg_trigger_depth() > 1 and not exists (select from new_rows where change_number = 0) then
+        return null;
+      end if;
       
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      update connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1
+      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
       continue when n.low is null
         or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      perform set_config('service.numbering', 'on', true);
       -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from account_transaction
+      places := array(select ctid from public.account_transaction
         where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
         order by change_number);
       perform set_config('enable_indexscan', 'off', true);
-      update account_transaction t set change_number = version << 31 | o.ordinal
+      update public.account_transaction t set change_number = version << 31 | o.ordinal
         from unnest(places) with ordinality o (place, ordinal)
         where t.connection_id = n.connection_id and t.ctid = o.place
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
-      perform set_config('service.numbering', '', true);
     end loop; 
     for n in select connection_id, effective_day as period, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into account_transaction_day as t (connection_id, effective_day, row_count)
+      insert into public.account_transaction_day as t (connection_id, effective_day, row_count)
         values (n.connection_id, n.period, n.gained)
         on conflict (connection_id, effective_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop;
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into account_transaction_month as t (connection_id, first_day, row_count)
+      insert into public.account_transaction_month as t (connection_id, first_day, row_count)
         values (n.connection_id, n.period, n.gained)
         on conflict (connection_id, first_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop; 
     for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) < 0 loop
-      delete from account_transaction_day
+      delete from public.account_transaction_day
         where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
       if not found then
-        update account_transaction_day set row_count = row_count - n.lost
+        update public.account_transaction_day set row_count = row_count - n.lost
           where connection_id = n.connection_id and effective_day = n.period;
       end if;
     end loop;
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) < 0 loop
-      delete from account_transaction_month
+      delete from public.account_transaction_month
         where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
       if not found then
-        update account_transaction_month set row_count = row_count - n.lost
+        update public.account_transaction_month set row_count = row_count - n.lost
           where connection_id = n.connection_id and first_day = n.period;
       end if;
     end loop;
@@ -468,132 +492,146 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
       if n.connection_id is distinct from last then
         last := n.connection_id;
         ordinal := 1 << 30;
-        select data_version into version from connection where id = last;
+        select data_version into version from public.connection where id = last;
       end if;
       continue when version is null;
       ordinal := ordinal + 1;
-      insert into account_transaction_removal (connection_id, change_number, movement_id)
+      insert into public.account_transaction_removal (connection_id, change_number, movement_id)
         values (last, version << 31 | ordinal, n.movement_id);
     end loop; return null; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION assets_transfer_order_row_counts_after_delete()
+CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_delete()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
- SET enable_seqscan TO 'off'
+ SET search_path TO 'pg_catalog', 'pg_temp'
  SET jit TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; at timestamptz; version bigint; last bigint; ordinal bigint; begin 
-    for n in select connection_id, sum(delta) as delta from (select connection_id, -1 as delta from old_rows) c group by 1 order by 1 loop
-      select changed_at into at from connection where id = n.connection_id for no key update;
-      -- The connection is deleted with its rows.
-      continue when not found;
-      at := greatest(clock_timestamp(), at + interval '1 microsecond');
-      update connection set  data_version = data_version + 1, changed_at = at
-        where id = n.connection_id returning data_version into version;
-      
-    end loop; return null; end $function$
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+          begin 
+  for n in select connection_id from (select connection_id from old_rows) c group by 1 order by 1 loop
+    update public.connection set data_version = data_version + 1 where id = n.connection_id;
+  end loop; return null; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION assets_transfer_order_row_counts_after_insert()
+CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_insert()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
- SET enable_seqscan TO 'off'
+ SET search_path TO 'pg_catalog', 'pg_temp'
  SET jit TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; at timestamptz; version bigint; last bigint; ordinal bigint; begin 
-    for n in select connection_id, sum(delta) as delta from (select connection_id, 1 as delta from new_rows) c group by 1 order by 1 loop
-      select changed_at into at from connection where id = n.connection_id for no key update;
-      -- The connection is deleted with its rows.
-      continue when not found;
-      at := greatest(clock_timestamp(), at + interval '1 microsecond');
-      update connection set  data_version = data_version + 1, changed_at = at
-        where id = n.connection_id returning data_version into version;
-      
-    end loop; return null; end $function$
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+          begin 
+  for n in select connection_id from (select connection_id from new_rows) c group by 1 order by 1 loop
+    update public.connection set data_version = data_version + 1 where id = n.connection_id;
+  end loop; return null; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION assets_transfer_order_row_counts_after_truncate()
+CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_truncate()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-AS $function$ begin
-      -- The trigger cannot see which connections had orders. The lists of transactions do not change.
-      perform 1 from connection order by id for no key update;
-      update connection set data_version = data_version + 1;
-      return null;
-    end $function$
-;
-
-CREATE OR REPLACE FUNCTION assets_transfer_order_row_counts_after_update()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
- SET enable_seqscan TO 'off'
+ SET search_path TO 'pg_catalog', 'pg_temp'
  SET jit TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; at timestamptz; version bigint; last bigint; ordinal bigint; begin 
-    for n in select connection_id, sum(delta) as delta from (select connection_id, -1 as delta from old_rows union all select connection_id, 1 as delta from new_rows) c group by 1 order by 1 loop
-      select changed_at into at from connection where id = n.connection_id for no key update;
-      -- The connection is deleted with its rows.
-      continue when not found;
-      at := greatest(clock_timestamp(), at + interval '1 microsecond');
-      update connection set  data_version = data_version + 1, changed_at = at
-        where id = n.connection_id returning data_version into version;
-      
-    end loop; return null; end $function$
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+          begin 
+    perform 1 from public.connection order by id for no key update;
+    update public.connection set data_version = data_version + 1; return null; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION number_again()
+CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET jit TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_indexscan TO 'on'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+          begin 
+  for n in select connection_id from (select connection_id from old_rows union all select connection_id from new_rows) c group by 1 order by 1 loop
+    update public.connection set data_version = data_version + 1 where id = n.connection_id;
+  end loop; return null; end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.number_again()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$ begin new.change_number := 0; return new; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION portfolio_transaction_row_counts_after_delete()
+CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_delete()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
- SET enable_seqscan TO 'off'
+ SET search_path TO 'pg_catalog', 'pg_temp'
  SET jit TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; at timestamptz; version bigint; last bigint; ordinal bigint; begin 
-    for n in select connection_id, sum(delta) as delta from (select connection_id, effective_day, -1 as delta from old_rows) c group by 1 order by 1 loop
-      select changed_at into at from connection where id = n.connection_id for no key update;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+          begin 
+    for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
+          count(number) > count(distinct number) as doubled
+        from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c group by 1 order by 1 loop
+      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1
+        where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
-      at := greatest(clock_timestamp(), at + interval '1 microsecond');
-      update connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1, changed_at = at
-        where id = n.connection_id returning data_version into version;
-      
-    update portfolio_transaction t set change_number = version << 31 | o.ordinal
-      from (select transaction_id as key, row_number() over () as ordinal from portfolio_transaction
-        where connection_id = n.connection_id and change_number = 0) o
-      where t.connection_id = n.connection_id and t.transaction_id = o.key;
+      continue when n.low is null
+        or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
+      -- Leaves PostgreSQL one plan: it visits the places.
+      places := array(select ctid from public.portfolio_transaction
+        where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
+        order by change_number);
+      perform set_config('enable_indexscan', 'off', true);
+      update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
+        from unnest(places) with ordinality o (place, ordinal)
+        where t.connection_id = n.connection_id and t.ctid = o.place
+          and t.change_number <> version << 31 | o.ordinal;
+      perform set_config('enable_indexscan', 'on', true);
     end loop; 
-    for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta from old_rows) c
+    for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
         group by 1, 2 having sum(delta) < 0 loop
-      delete from portfolio_transaction_day where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
+      delete from public.portfolio_transaction_day
+        where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
       if not found then
-        update portfolio_transaction_day set row_count = row_count - n.lost where connection_id = n.connection_id and effective_day = n.period;
+        update public.portfolio_transaction_day set row_count = row_count - n.lost
+          where connection_id = n.connection_id and effective_day = n.period;
       end if;
     end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta from old_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
         group by 1, 2 having sum(delta) < 0 loop
-      delete from portfolio_transaction_month where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
+      delete from public.portfolio_transaction_month
+        where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
       if not found then
-        update portfolio_transaction_month set row_count = row_count - n.lost where connection_id = n.connection_id and first_day = n.period;
+        update public.portfolio_transaction_month set row_count = row_count - n.lost
+          where connection_id = n.connection_id and first_day = n.period;
       end if;
     end loop;
       
@@ -601,20 +639,20 @@ AS $function$ declare n record; at timestamptz; version bigint; last bigint; ord
       if n.connection_id is distinct from last then
         last := n.connection_id;
         ordinal := 1 << 30;
-        select data_version into version from connection where id = last;
+        select data_version into version from public.connection where id = last;
       end if;
       continue when version is null;
       ordinal := ordinal + 1;
-      insert into portfolio_transaction_removal (connection_id, change_number, transaction_id)
+      insert into public.portfolio_transaction_removal (connection_id, change_number, transaction_id)
         values (last, version << 31 | ordinal, n.transaction_id);
     end loop; return null; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION portfolio_transaction_row_counts_after_insert()
+CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_insert()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+ SET search_path TO 'pg_catalog', 'pg_temp'
  SET jit TO 'off'
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
@@ -627,62 +665,44 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      update connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1
+      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
       continue when n.low is null
         or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      perform set_config('service.numbering', 'on', true);
       -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from portfolio_transaction
+      places := array(select ctid from public.portfolio_transaction
         where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
         order by change_number);
       perform set_config('enable_indexscan', 'off', true);
-      update portfolio_transaction t set change_number = version << 31 | o.ordinal
+      update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
         from unnest(places) with ordinality o (place, ordinal)
         where t.connection_id = n.connection_id and t.ctid = o.place
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
-      perform set_config('service.numbering', '', true);
     end loop; 
     for n in select connection_id, effective_day as period, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into portfolio_transaction_day as t (connection_id, effective_day, row_count)
+      insert into public.portfolio_transaction_day as t (connection_id, effective_day, row_count)
         values (n.connection_id, n.period, n.gained)
         on conflict (connection_id, effective_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop;
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into portfolio_transaction_month as t (connection_id, first_day, row_count)
+      insert into public.portfolio_transaction_month as t (connection_id, first_day, row_count)
         values (n.connection_id, n.period, n.gained)
         on conflict (connection_id, first_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop; return null; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION portfolio_transaction_row_counts_after_truncate()
+CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_truncate()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET jit TO 'off'
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
-AS $function$ declare n record; at timestamptz; version bigint; last bigint; ordinal bigint; begin 
-    perform 1 from connection where portfolio_transactions > 0 order by id for no key update;
-    update connection set portfolio_transactions = 0, data_version = data_version + 1,
-      change_horizon = (data_version + 1) << 31,
-      changed_at = greatest(clock_timestamp(), changed_at + interval '1 microsecond') where portfolio_transactions > 0; delete from portfolio_transaction_day; delete from portfolio_transaction_month; return null; end $function$
-;
-
-CREATE OR REPLACE FUNCTION portfolio_transaction_row_counts_after_update()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+ SET search_path TO 'pg_catalog', 'pg_temp'
  SET jit TO 'off'
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
@@ -692,58 +712,80 @@ CREATE OR REPLACE FUNCTION portfolio_transaction_row_counts_after_update()
  SET enable_mergejoin TO 'off'
 AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
           begin 
+    perform 1 from public.connection where portfolio_transactions > 0 order by id for no key update;
+    update public.connection set portfolio_transactions = 0, data_version = data_version + 1,
+      change_horizon = (data_version + 1) << 31 where portfolio_transactions > 0;
+    -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
+    delete from public.portfolio_transaction_day; delete from public.portfolio_transaction_month; return null; end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET jit TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_indexscan TO 'on'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+          begin 
+      if pg_trigger_depth() > 1 and not exists (select from new_rows where change_number = 0) then
+        return null;
+      end if;
       
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      update connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1
+      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
       continue when n.low is null
         or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      perform set_config('service.numbering', 'on', true);
       -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from portfolio_transaction
+      places := array(select ctid from public.portfolio_transaction
         where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
         order by change_number);
       perform set_config('enable_indexscan', 'off', true);
-      update portfolio_transaction t set change_number = version << 31 | o.ordinal
+      update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
         from unnest(places) with ordinality o (place, ordinal)
         where t.connection_id = n.connection_id and t.ctid = o.place
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
-      perform set_config('service.numbering', '', true);
     end loop; 
     for n in select connection_id, effective_day as period, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into portfolio_transaction_day as t (connection_id, effective_day, row_count)
+      insert into public.portfolio_transaction_day as t (connection_id, effective_day, row_count)
         values (n.connection_id, n.period, n.gained)
         on conflict (connection_id, effective_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop;
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into portfolio_transaction_month as t (connection_id, first_day, row_count)
+      insert into public.portfolio_transaction_month as t (connection_id, first_day, row_count)
         values (n.connection_id, n.period, n.gained)
         on conflict (connection_id, first_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop; 
     for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) < 0 loop
-      delete from portfolio_transaction_day
+      delete from public.portfolio_transaction_day
         where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
       if not found then
-        update portfolio_transaction_day set row_count = row_count - n.lost
+        update public.portfolio_transaction_day set row_count = row_count - n.lost
           where connection_id = n.connection_id and effective_day = n.period;
       end if;
     end loop;
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) < 0 loop
-      delete from portfolio_transaction_month
+      delete from public.portfolio_transaction_month
         where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
       if not found then
-        update portfolio_transaction_month set row_count = row_count - n.lost
+        update public.portfolio_transaction_month set row_count = row_count - n.lost
           where connection_id = n.connection_id and first_day = n.period;
       end if;
     end loop;
@@ -752,37 +794,44 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
       if n.connection_id is distinct from last then
         last := n.connection_id;
         ordinal := 1 << 30;
-        select data_version into version from connection where id = last;
+        select data_version into version from public.connection where id = last;
       end if;
       continue when version is null;
       ordinal := ordinal + 1;
-      insert into portfolio_transaction_removal (connection_id, change_number, transaction_id)
+      insert into public.portfolio_transaction_removal (connection_id, change_number, transaction_id)
         values (last, version << 31 | ordinal, n.transaction_id);
     end loop; return null; end $function$
 ;
 
-CREATE OR REPLACE FUNCTION remember_version()
+CREATE OR REPLACE FUNCTION public.remember_version()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$ begin
-      insert into connection_version values (old.id, old.data_version, old.changed_at)
-        on conflict (connection_id, data_version) do update set changed_at = excluded.changed_at;
+      if old.changed_by is distinct from pg_current_xact_id() then
+        insert into public.connection_version values (old.id, old.data_version, old.changed_at)
+          on conflict (connection_id, data_version) do update set changed_at = excluded.changed_at;
+        new.changed_by := pg_current_xact_id();
+      end if;
       new.changed_at := clock_timestamp();
       if new.changed_at <= old.changed_at then
-        new.changed_at := old.changed_at + (1 + random() * 99999) * interval '1 microsecond';
+        -- Behind a clock that stepped back, two histories would add the same microsecond. Random ones differ. The
+        -- session can choose the values of random(), but not those of gen_random_uuid().
+        new.changed_at := old.changed_at + interval '1 microsecond'
+          * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
       end if;
       return new;
     end $function$
 ;
 
-CREATE OR REPLACE FUNCTION sample_refreshes()
+CREATE OR REPLACE FUNCTION public.sample_refreshes()
  RETURNS TABLE(refreshed text, connections bigint)
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-AS $function$ declare start bigint := (random() * 2::float8 ^ 63)::numeric * 1.99 - 2::numeric ^ 63;
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ declare start bigint := ('x' || translate(left(gen_random_uuid()::text, 13), '-', '')
+        || right(gen_random_uuid()::text, 4))::bit(64)::bigint;
     begin
       return query
         select case
@@ -792,9 +841,9 @@ AS $function$ declare start bigint := (random() * 2::float8 ^ 63)::numeric * 1.9
             when c.refreshed_at > now() - interval '7 days' then '7d'
             else 'older' end, count(*)
         from (
-          (select refreshed_at from connection where id >= start order by id limit 5000)
+          (select refreshed_at from public.connection where id >= start order by id limit 5000)
           union all
-          (select refreshed_at from connection where id < start order by id limit 5000)
+          (select refreshed_at from public.connection where id < start order by id limit 5000)
           limit 5000) c
         group by 1;
     end $function$
@@ -808,7 +857,7 @@ CREATE TRIGGER account_transaction_row_counts_after_insert AFTER INSERT ON accou
 
 CREATE TRIGGER account_transaction_row_counts_after_truncate AFTER TRUNCATE ON account_transaction FOR EACH STATEMENT EXECUTE FUNCTION account_transaction_row_counts_after_truncate();
 
-CREATE TRIGGER account_transaction_row_counts_after_update AFTER UPDATE ON account_transaction REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT WHEN ((COALESCE(current_setting('service.numbering'::text, true), ''::text) = ''::text)) EXECUTE FUNCTION account_transaction_row_counts_after_update();
+CREATE TRIGGER account_transaction_row_counts_after_update AFTER UPDATE ON account_transaction REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION account_transaction_row_counts_after_update();
 
 CREATE TRIGGER assets_transfer_order_row_counts_after_delete AFTER DELETE ON assets_transfer_order REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION assets_transfer_order_row_counts_after_delete();
 
@@ -828,7 +877,7 @@ CREATE TRIGGER portfolio_transaction_row_counts_after_insert AFTER INSERT ON por
 
 CREATE TRIGGER portfolio_transaction_row_counts_after_truncate AFTER TRUNCATE ON portfolio_transaction FOR EACH STATEMENT EXECUTE FUNCTION portfolio_transaction_row_counts_after_truncate();
 
-CREATE TRIGGER portfolio_transaction_row_counts_after_update AFTER UPDATE ON portfolio_transaction REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT WHEN ((COALESCE(current_setting('service.numbering'::text, true), ''::text) = ''::text)) EXECUTE FUNCTION portfolio_transaction_row_counts_after_update();
+CREATE TRIGGER portfolio_transaction_row_counts_after_update AFTER UPDATE ON portfolio_transaction REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION portfolio_transaction_row_counts_after_update();
 
 create policy of_the_connection on account_transaction as permissive for select to investment_service using ((connection_id = (NULLIF(current_setting('service.connection_id'::text, true), ''::text))::bigint));
 

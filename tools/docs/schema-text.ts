@@ -82,6 +82,9 @@ const HEADING = `-- The schema after all migrations, as the catalog of PostgreSQ
 /** Text of the schema: each object as a statement. */
 export async function schemaText(db: Kysely<Tables>): Promise<string> {
   const { rows } = await sql<{ text: string }>`${OBJECTS}`.execute(db)
-  const statements = rows.map(({ text }) => `${text.replaceAll('public.', '')};\n`)
+  // A function finds its tables by the name of their schema alone.
+  const short = (text: string) =>
+    text.startsWith('CREATE OR REPLACE FUNCTION') ? text : text.replaceAll('public.', '')
+  const statements = rows.map(({ text }) => `${short(text)};\n`)
   return [HEADING, ...statements].join('\n')
 }
