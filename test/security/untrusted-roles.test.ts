@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type pg from 'pg'
 import t, { type Test } from 'tap'
-import { operatorHere } from '../operator/operator-process.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOf, openAsOwner } from '../support/logins.ts'
 import { addCaller, keySql } from '../support/rows.ts'
