@@ -5,16 +5,9 @@ import { FairBatches } from '../limits/batches.ts'
 import { type Limits, ReadContext } from '../limits/context.ts'
 import { Tenant } from '../limits/requests.ts'
 import type { Database } from '../postgres/database.ts'
-import {
-  type Caller,
-  callerOfClient,
-  callerOfToken,
-  confirmCallers,
-  ExpiredToken,
-  InvalidToken,
-} from '../queries/caller.ts'
+import { type Caller, callerOfClient, callerOfToken, confirmCallers } from '../queries/caller.ts'
+import { ProblemCodes, ProblemError, problem } from '../schemas/problem.ts'
 import { headerCount } from './headers.ts'
-import { serviceUnavailable, unauthorized } from './http-error.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 import { type Confirmation, tooManyRequests } from './request-context.ts'
 
@@ -23,6 +16,8 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 
 // Compact serialization of a signed token (RFC 7519). App tokens contain no dot.
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
+
+const OVERLOADED = 'The service is overloaded. Try again soon.'
 
 /** Maximum of callers that an instance remembers, and of apps. It drops the oldest. */
 const MAX_CALLERS = 50_000
@@ -39,7 +34,7 @@ export class Authentication {
   readonly #verify: IdentityProvider | undefined
   readonly #confirmations = new FifoMap<Confirmation>(MAX_CALLERS)
   readonly #apps = new LruMap<Tenant>(MAX_APPS)
-  readonly #batches: FairBatches<Caller, Map<string, string | ExpiredToken>>
+  readonly #batches: FairBatches<Caller, Map<string, string | ProblemError>>
 
   /** @param verify undefined without an identity provider */
   constructor(db: Database, limits: Limits, verify: IdentityProvider | undefined) {
@@ -57,7 +52,7 @@ export class Authentication {
       else authenticating.then(() => done(), done)
     })
     app.addHook('onError', async ({ context: { caller } }, _reply, error) => {
-      const rejected = error instanceof InvalidToken || error instanceof ExpiredToken
+      const rejected = error instanceof ProblemError && ProblemCodes[error.code].status === 401
       if (rejected && caller) this.#confirmations.delete(caller.key)
     })
   })
@@ -65,7 +60,7 @@ export class Authentication {
   /**
    * Confirms the caller again, unless the database confirmed it in the last CONFIRMED_MS. A response without
    * data needs it: no statement authorizes that response.
-   * @throws InvalidToken or ExpiredToken
+   * @throws ProblemError 401
    */
   async confirmRecent(request: FastifyRequest): Promise<void> {
     const { context } = request
@@ -78,7 +73,7 @@ export class Authentication {
   #authenticate(request: FastifyRequest): Promise<void> | undefined {
     const { context } = request
     const { requests } = context.limits
-    if (requests.delayed) throw serviceUnavailable('The service is overloaded. Try again soon.')
+    if (requests.delayed) throw problem('service_unavailable', { detail: OVERLOADED })
     if (requests.full) throw tooManyRequests()
     const token = bearerToken(request)
     if (this.#verify === undefined || !JWT.test(token)) {
@@ -105,7 +100,7 @@ export class Authentication {
     const caller = context.caller as Caller
     const confirmedAt = performance.now()
     const apps = await this.#batches.add(context.limits.tenantOf(ip), caller.key, caller)
-    const appId = apps.get(caller.key) ?? new InvalidToken()
+    const appId = apps.get(caller.key) ?? problem('invalid_token')
     if (typeof appId !== 'string') throw appId
     const tenant = this.#apps.get(appId) ?? new Tenant(appId)
     this.#apps.set(appId, tenant)
@@ -118,10 +113,10 @@ export class Authentication {
 
 function bearerToken(request: FastifyRequest): string {
   const { authorization } = request.headers
-  if (authorization === undefined) throw unauthorized('missing_credentials')
+  if (authorization === undefined) throw problem('missing_credentials')
   const token = BEARER.exec(authorization)?.[1]
   if (token === undefined || headerCount(request, 'authorization') > 1) {
-    throw unauthorized('malformed_credentials')
+    throw problem('malformed_credentials')
   }
   return token
 }

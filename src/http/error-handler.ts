@@ -2,15 +2,8 @@ import type { FastifyError, FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { ResponseTooLarge, TableLocked, Unavailable } from '../limits/errors.ts'
 import { ServerFailed } from '../postgres/errors.ts'
-import {
-  ConnectionNotFound,
-  CursorExpired,
-  DataChanged,
-  ExpiredToken,
-  InvalidToken,
-} from '../queries/caller.ts'
-import { ProblemCodes } from '../schemas/problem.ts'
-import { HttpError, sendError, serviceUnavailable, unauthorized } from './http-error.ts'
+import { ProblemCodes, ProblemError, problem } from '../schemas/problem.ts'
+import { sendError } from './http-error.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** The identity provider's keys cannot be fetched or used. A later request may succeed. */
@@ -22,14 +15,14 @@ export class IdentityProviderUnavailable extends Error {
 export const errorHandler = fp(async (app: FastifyInstance) => {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const { context } = request
-    const httpError = toHttpError(error)
-    const { code } = httpError
+    const found = toProblem(error)
+    const { code } = found
     context.errorCode = code
     if (code === 'internal_error') request.log.error({ err: error }, 'request failed')
     // A failed health check is not a rejected request. It has no line in the log either.
     if (code === 'service_unavailable' && request.routeOptions.logLevel !== 'silent')
       context.unavailableReason = unavailableReason(error)
-    const isRepeatable = canRepeat(httpError, request) && !app.state.draining
+    const isRepeatable = canRepeat(found, request) && !app.state.draining
     const turn = isRepeatable ? context.waitToReject(request.ip) : undefined
     // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
     if (code === 'service_unavailable' && !context.repeatedBy && !reply.raw.destroyed) {
@@ -40,15 +33,15 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
       request.raw.destroy()
       return reply.hijack()
     }
-    return sendError(request, reply, httpError)
+    return sendError(request, reply, found)
   })
   app.setNotFoundHandler(() => {
-    throw new HttpError('route_not_found')
+    throw problem('route_not_found')
   })
 })
 
 /** True for a response that the client causes, and that costs less than the request: 401, 429, and 503 by overload. */
-function canRepeat({ code }: HttpError, { context }: FastifyRequest): boolean {
+function canRepeat({ code }: ProblemError, { context }: FastifyRequest): boolean {
   const { status } = ProblemCodes[code]
   return status === 401 || status === 429 || context.unavailableReason === 'overload'
 }
@@ -60,24 +53,19 @@ function unavailableReason(error: Error): RequestContext['unavailableReason'] {
   return error instanceof Unavailable && error.cause ? 'database' : 'overload'
 }
 
-function toHttpError(error: FastifyError): HttpError {
-  if (error instanceof HttpError) return error
-  if (error instanceof InvalidToken) return unauthorized('invalid_token')
-  if (error instanceof ExpiredToken) return unauthorized('expired_token')
-  if (error instanceof DataChanged) return new HttpError('data_changed')
-  if (error instanceof CursorExpired) return new HttpError('cursor_expired')
-  if (error instanceof ConnectionNotFound) return new HttpError('connection_not_found')
+function toProblem(error: FastifyError): ProblemError {
+  if (error instanceof ProblemError) return error
   if (error instanceof ResponseTooLarge) {
     const detail =
       'The response is too large for the free memory. Request it with a smaller `limit`.'
-    return serviceUnavailable(detail)
+    return problem('service_unavailable', { detail })
   }
   if (error instanceof Unavailable || error instanceof IdentityProviderUnavailable) {
-    return serviceUnavailable()
+    return problem('service_unavailable')
   }
   // Errors of Fastify itself, such as a path that cannot be decoded.
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
-    return new HttpError('malformed_request')
+    return problem('malformed_request')
   }
-  return new HttpError('internal_error')
+  return problem('internal_error')
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { HttpError } from './http-error.ts'
-import { ALLOWED, wrongMethod } from './methods.ts'
+import { problem } from '../schemas/problem.ts'
+import { ALLOWED } from './methods.ts'
 
 /** Counts a header, by its name in lower case. Node.js silently drops most repeated headers. */
 export function headerCount({ raw: { rawHeaders } }: FastifyRequest, name: string): number {
@@ -39,7 +39,7 @@ export function setRequestIdentity(request: FastifyRequest, reply: FastifyReply)
   }
 }
 
-/** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws HttpError 400, 405 (contract 7) */
+/** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws ProblemError 400, 405 (contract 7) */
 export function rejectMalformed(request: FastifyRequest, reply: FastifyReply): void {
   const { method, is404 } = request
   const isAllowed = ALLOWED.includes(method) || is404
@@ -47,13 +47,14 @@ export function rejectMalformed(request: FastifyRequest, reply: FastifyReply): v
     // Otherwise, Node.js would read the whole body to reach the next request.
     reply.header('connection', 'close')
     // RFC 9110, section 9.3.1: a proxy may read the body of a GET request as a second request.
-    if (isAllowed) throw new HttpError('malformed_request', 'The request must not have a body.')
+    if (isAllowed)
+      throw problem('malformed_request', { detail: 'The request must not have a body.' })
   }
   // RFC 9112, section 3.2: exactly one Host header since HTTP/1.1.
   if (request.raw.httpVersion !== '1.0' && headerCount(request, 'host') !== 1) {
-    throw new HttpError('malformed_request', 'The request must have one Host header.')
+    throw problem('malformed_request', { detail: 'The request must have one Host header.' })
   }
-  if (!isAllowed) throw wrongMethod()
+  if (!isAllowed) throw problem('method_not_allowed')
 }
 
 export function hasBody({ headers }: FastifyRequest): boolean {

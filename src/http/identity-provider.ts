@@ -11,12 +11,12 @@ import type { Config } from '../config.ts'
 import { ConcurrencyLimit } from '../limits/concurrency.ts'
 import type { ReadContext } from '../limits/context.ts'
 import { tokenHash } from '../postgres/tokens.ts'
-import { ExpiredToken, InvalidToken } from '../queries/caller.ts'
+import { problem } from '../schemas/problem.ts'
 import { type SigningKeysOptions, signingKeys } from './jwks.ts'
 
 /**
  * Verifies an access token of the identity provider. Returns the client id of the calling app.
- * @throws ExpiredToken, InvalidToken for any other invalid token, IdentityProviderUnavailable, or Unavailable
+ * @throws ProblemError 401, IdentityProviderUnavailable, or Unavailable
  */
 export type IdentityProvider = (token: string, context: ReadContext) => Promise<string>
 
@@ -101,7 +101,8 @@ export function identityProvider(options: IdentityProviderOptions): IdentityProv
       .catch(rejectToken)
       .finally(() => entered && signatures.leave(false))
     const clientId = clientIdOf(payload, claims)
-    if (clientId === undefined || !isAccessToken(protectedHeader, payload)) throw new InvalidToken()
+    if (clientId === undefined || !isAccessToken(protectedHeader, payload))
+      throw problem('invalid_token')
     const expiresAt = (Number(payload.exp) + clockTolerance) * 1000
     verified.set(hash, { clientId, expiresAt })
     return clientId
@@ -109,8 +110,8 @@ export function identityProvider(options: IdentityProviderOptions): IdentityProv
 }
 
 function rejectToken(error: unknown): never {
-  if (error instanceof errors.JWTExpired) throw new ExpiredToken()
-  if (error instanceof errors.JOSEError) throw new InvalidToken()
+  if (error instanceof errors.JWTExpired) throw problem('expired_token')
+  if (error instanceof errors.JOSEError) throw problem('invalid_token')
   throw error
 }
 

@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { type ProblemError, problem } from '../schemas/problem.ts'
 import { hasBody, newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
-import { errorBody, HttpError, sendError } from './http-error.ts'
-import { wrongMethod } from './methods.ts'
+import { errorBody, sendError } from './http-error.ts'
 
 /** Handles the expectations and the method CONNECT, which Node.js would reject without the common error body. */
 export const unusualRequests = fp(async (app: FastifyInstance) => {
@@ -15,7 +15,7 @@ export const unusualRequests = fp(async (app: FastifyInstance) => {
   app.server.on('connect', (_request, socket) => {
     socket.on('error', () => {})
     // src/http/limits.ts has closed it if a response is in flight.
-    if (socket.writable) endSocket(app.log, socket, wrongMethod())
+    if (socket.writable) endSocket(app.log, socket, problem('method_not_allowed'))
   })
 })
 
@@ -24,7 +24,7 @@ export function rejectPath(_error: Error, request: FastifyRequest, reply: Fastif
   setRequestIdentity(request, reply)
   reply.headers(SECURITY_HEADERS)
   if (hasBody(request)) reply.header('connection', 'close')
-  sendError(request, reply, new HttpError('malformed_request'))
+  sendError(request, reply, problem('malformed_request'))
   const line = { method: request.method, status: 400, errorCode: 'malformed_request' }
   request.log.info(line, 'request')
 }
@@ -36,7 +36,7 @@ export function rejectConnection(
   socket: Duplex,
 ): void {
   if (error.code === 'ECONNRESET' || !socket.writable || isResponding(socket)) socket.destroy()
-  else endSocket(this.log, socket, new HttpError('malformed_request'))
+  else endSocket(this.log, socket, problem('malformed_request'))
 }
 
 /** True if an error body would end up in the middle of a response. */
@@ -44,7 +44,7 @@ function isResponding(socket: Duplex & { _httpMessage?: ServerResponse | null })
   return socket._httpMessage?.headersSent ?? false
 }
 
-function endSocket(log: FastifyBaseLogger, socket: Duplex, error: HttpError): void {
+function endSocket(log: FastifyBaseLogger, socket: Duplex, error: ProblemError): void {
   const requestId = newRequestId()
   const problem = errorBody(error, requestId)
   const { status, title, code } = problem

@@ -1,7 +1,6 @@
 import { METHODS } from 'node:http'
 import type { FastifyInstance, onSendHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import { HttpError } from './http-error.ts'
 
 export const ALLOWED = ['GET', 'HEAD']
 // CONNECT never reaches a route: malformed-requests.ts rejects it.
@@ -19,10 +18,6 @@ export const methodNotAllowed = fp(async (app: FastifyInstance) => {
     this.route({ method: REJECTED, url: routePath, schema, handler: async () => {} })
   })
 })
-
-export function wrongMethod(): HttpError {
-  return new HttpError('method_not_allowed', undefined, { allow: ALLOWED.join(', ') })
-}
 
 /** Removes Fastify's Content-Length of 0 from a 304 for HEAD: caches would drop the response (RFC 9110, 8.6). */
 export const headRequests = fp(async (app: FastifyInstance) => {

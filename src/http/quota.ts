@@ -5,7 +5,7 @@ import { Counter, type Registry } from 'prom-client'
 import { FifoMap, LruMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import { withDeadline } from '../limits/deadline.ts'
-import { HttpError } from './http-error.ts'
+import { type ProblemError, problem } from '../schemas/problem.ts'
 
 const CONNECT_TIMEOUT_MS = 1_000
 /** Maximum wait for a response of Redis, in ms. Then requests pass without being counted. */
@@ -133,7 +133,7 @@ function uncountedRequests(registry: Registry): Counter {
 
 /** Limit on the requests of each app per minute (contract 19). */
 export interface Quota {
-  /** Counts a request of `context.appId`, and sets the headers of its quota. @throws HttpError 429 if none is left */
+  /** Counts a request of `context.appId`, and sets the headers of its quota. @throws ProblemError 429 if none is left */
   charge(reply: FastifyReply): Promise<void>
 }
 
@@ -173,8 +173,12 @@ function setRest(reply: FastifyReply, remaining: number, milliseconds: number): 
   return seconds
 }
 
-function tooManyRequests(reply: FastifyReply, perMinute: number, milliseconds: number): HttpError {
+function tooManyRequests(
+  reply: FastifyReply,
+  perMinute: number,
+  milliseconds: number,
+): ProblemError {
   const retryAfter = String(setRest(reply, 0, milliseconds))
   const detail = `An app may send ${perMinute} requests a minute.`
-  return new HttpError('too_many_requests', detail, { 'retry-after': retryAfter })
+  return problem('too_many_requests', { detail, headers: { 'retry-after': retryAfter } })
 }

@@ -5,9 +5,8 @@ import fp from 'fastify-plugin'
 import { type Limits, ReadContext } from '../limits/context.ts'
 import type { Tenant } from '../limits/requests.ts'
 import type { Caller } from '../queries/caller.ts'
-import type { ProblemCode } from '../schemas/problem.ts'
+import { type ProblemCode, problem } from '../schemas/problem.ts'
 import { rejectMalformed, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
-import { serviceUnavailable } from './http-error.ts'
 
 export interface RequestEnd {
   request: FastifyRequest
@@ -28,7 +27,7 @@ declare module 'fastify' {
 }
 
 export const tooManyRequests = () =>
-  serviceUnavailable('Too many requests are in flight. Try again soon.')
+  problem('service_unavailable', { detail: 'Too many requests are in flight. Try again soon.' })
 
 /** App of a caller at its last confirmation by the database. */
 export interface Confirmation {
@@ -52,7 +51,7 @@ export class RequestContext extends ReadContext {
   span: Span | undefined
   #entered = false
 
-  /** Takes a share of the requests in flight. @throws HttpError 503 if the tenant has its share */
+  /** Takes a share of the requests in flight. @throws ProblemError 503 if the tenant has its share */
   enter(tenant: Tenant): void {
     if (this.ended) return
     const { requests } = this.limits

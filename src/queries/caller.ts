@@ -3,30 +3,7 @@ import { sql } from 'kysely'
 import type { ReadContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { compile, parameter, type Statement } from '../postgres/statements.ts'
-
-/** The app token is unknown or revoked, or no app has the client id. */
-export class InvalidToken extends Error {
-  override name = 'InvalidToken'
-}
-
-export class ExpiredToken extends Error {
-  override name = 'ExpiredToken'
-}
-
-/** The app has no connection with this token (section 7). Another app may have one. */
-export class ConnectionNotFound extends Error {
-  override name = 'ConnectionNotFound'
-}
-
-/** The changes since a cursor are no longer known, or the restored database is older than the cursor. */
-export class CursorExpired extends Error {
-  override name = 'CursorExpired'
-}
-
-/** The connection no longer has the data version that the request expects. */
-export class DataChanged extends Error {
-  override name = 'DataChanged'
-}
+import { type ProblemError, problem } from '../schemas/problem.ts'
 
 export type AuthMethod = 'tokenHash' | 'clientId'
 
@@ -111,12 +88,12 @@ export const callersStatement: Statement = {
   singleRow: true,
 }
 
-/** Authenticates callers without reading data. @returns the app of each known caller by its key, or ExpiredToken */
+/** Authenticates callers without reading data. @returns the app of each known caller by its key, or ProblemError */
 export async function confirmCallers(
   db: Pick<Database, 'read'>,
   callers: Caller[],
   context: ReadContext,
-): Promise<Map<string, string | ExpiredToken>> {
+): Promise<Map<string, string | ProblemError>> {
   const hashes = callers.filter(({ method }) => method === 'tokenHash').map(({ key }) => key)
   const ids = callers.filter(({ method }) => method === 'clientId').map((each) => each.credential)
   const rows = await db.read(
@@ -124,10 +101,10 @@ export async function confirmCallers(
     [JSON.stringify(hashes), JSON.stringify(ids)],
     context,
   )
-  const apps = new Map<string, string | ExpiredToken>()
+  const apps = new Map<string, string | ProblemError>()
   for (let row = rows.shift(); row; row = rows.shift()) {
     const [key, appId, expired] = row
-    apps.set(String(key), expired === 't' ? new ExpiredToken() : String(appId))
+    apps.set(String(key), expired === 't' ? problem('expired_token') : String(appId))
   }
   return apps
 }

@@ -4,7 +4,7 @@ import type { TObject } from '@sinclair/typebox'
 import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import { build, parameter } from '../postgres/statements.ts'
-import { CursorExpired } from './caller.ts'
+import { problem } from '../schemas/problem.ts'
 import {
   changesOf,
   compileLookups,
@@ -142,7 +142,8 @@ export function changeFeed(table: TransactionTable, item: TObject) {
       const isKnown = version === lookup.version || version === known
       const startNumber = lastOf(start)
       const latest = position > startNumber ? position : startNumber
-      if (position > 0n && !(isKnown && latest >= BigInt(horizon ?? 0))) throw new CursorExpired()
+      if (position > 0n && !(isKnown && latest >= BigInt(horizon ?? 0)))
+        throw problem('cursor_expired')
       const hasMore = typeof nextPage === 'string'
       const newest = changesOf(lookup)
       const next = {

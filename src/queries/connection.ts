@@ -1,14 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { ReadContext } from '../limits/context.ts'
 import { build, compile, parameter } from '../postgres/statements.ts'
-import {
-  type AuthMethod,
-  ConnectionNotFound,
-  callingApp,
-  ExpiredToken,
-  forEachAuthMethod,
-  InvalidToken,
-} from './caller.ts'
+import { problem } from '../schemas/problem.ts'
+import { type AuthMethod, callingApp, forEachAuthMethod } from './caller.ts'
 
 /** $3 of every statement: the connection key. It restricts every table that has rows of connections. */
 export const keyParameter = parameter<string>(3, 'bigint')
@@ -111,7 +105,7 @@ export const lookupStatements = compileLookups('lookup', 'Reads the data version
  * Takes the lookup from the rows of a response.
  * @param context records the app that the lookup confirms
  * @param extraColumns number of columns after LOOKUP_COLUMNS
- * @throws InvalidToken, ExpiredToken or ConnectionNotFound
+ * @throws ProblemError 401 or 404
  */
 export function takeLookup(
   rows: { shift(): (string | null)[] | undefined },
@@ -119,12 +113,12 @@ export function takeLookup(
   extraColumns = 0,
 ): Lookup {
   const fields = rows.shift()
-  if (fields === undefined) throw new InvalidToken()
+  if (fields === undefined) throw problem('invalid_token')
   const [appId, expired, connectionId, version, refreshed = null, totalItems] = fields
   if (typeof appId !== 'string') throw new Error('the first row of a response is not its lookup')
-  if (expired === 't') throw new ExpiredToken()
+  if (expired === 't') throw problem('expired_token')
   context.confirm(appId)
-  if (connectionId === null || typeof version !== 'string') throw new ConnectionNotFound()
+  if (connectionId === null || typeof version !== 'string') throw problem('connection_not_found')
   const extra = fields.slice(LOOKUP_COLUMNS.length, LOOKUP_COLUMNS.length + extraColumns)
   return { appId, version, refreshed, totalItems: Number(totalItems ?? 0), extra }
 }

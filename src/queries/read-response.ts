@@ -7,7 +7,8 @@ import type { ReadContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
 import { columnOf, exactDecimals } from '../schemas/fields.ts'
-import { type AuthMethod, type Caller, DataChanged, forEachAuthMethod } from './caller.ts'
+import { problem } from '../schemas/problem.ts'
+import { type AuthMethod, type Caller, forEachAuthMethod } from './caller.ts'
 import {
   keyParameter,
   LOOKUP_COLUMNS,
@@ -97,7 +98,7 @@ type Rows = Awaited<ReturnType<Database['read']>>
  * Reads the data in one snapshot and writes it as JSON, unless the client has this version.
  * @param values parameters from $4 on
  * @param frame checks the lookup, and returns the JSON around the rows
- * @throws Unavailable, InvalidToken, ExpiredToken, ConnectionNotFound or DataChanged
+ * @throws Unavailable, or ProblemError 401, 404, 412
  */
 export async function readResponse(
   db: Database,
@@ -175,7 +176,7 @@ async function readLookup(
 }
 
 function expectVersion(lookup: Lookup, { version }: ConnectionRequest): void {
-  if (version !== undefined && version !== lookup.version) throw new DataChanged()
+  if (version !== undefined && version !== lookup.version) throw problem('data_changed')
 }
 
 /**

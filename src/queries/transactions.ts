@@ -178,7 +178,7 @@ function transactionExport(queries: TransactionQueries, item: TObject) {
 const readBlock = (db: Database, queries: TransactionQueries, request: ListRequest) =>
   readRows(db, queries[pageFor(request)], request, pageValues(request))
 
-/** Reads a block, again after an overload. @throws DataChanged if the data changed since the first block */
+/** Reads a block, again after an overload. @throws ProblemError 412 if the data changed since the first block */
 async function readNextBlock(db: Database, queries: TransactionQueries, request: ListRequest) {
   const { context } = request
   for (let repetition = 0; ; repetition += 1) {

@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import { serviceUnavailable } from '../http/http-error.ts'
 import type { ServiceState } from '../http/limits.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Readiness, readinessOf } from '../postgres/readiness.ts'
+import { problem } from '../schemas/problem.ts'
 
 /**
  * Liveness and readiness, without authentication or access log. Both respond within a second, also
@@ -13,14 +13,15 @@ export function health(db: Database, state: ServiceState, log: FastifyBaseLogger
   const readiness = readinessOf(db)
   let last: Readiness = 'ready'
   const ready = async () => {
-    if (state.draining) throw serviceUnavailable('The service is shutting down.')
+    if (state.draining)
+      throw problem('service_unavailable', { detail: 'The service is shutting down.' })
     const found = await readiness()
     if (found !== last) {
       if (found === 'ready') log.info('ready')
       else log.warn({ reason: NOT_READY[found] }, 'not ready')
       last = found
     }
-    if (found !== 'ready') throw serviceUnavailable(NOT_READY[found])
+    if (found !== 'ready') throw problem('service_unavailable', { detail: NOT_READY[found] })
     return { status: 'ready', waitingRequests: db.state().primary.waiting }
   }
   return async (app: FastifyInstance) => {

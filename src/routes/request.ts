@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
 import type { Authentication } from '../http/authentication.ts'
-import { HttpError } from '../http/http-error.ts'
 import type { Quota } from '../http/quota.ts'
 import {
   CSV,
@@ -28,7 +27,7 @@ import {
   type ListQuery,
   MAXIMUM_PAGE,
 } from '../schemas/list.ts'
-import { MAX_PARAMETER_ERRORS, type ParameterError } from '../schemas/problem.ts'
+import { MAX_PARAMETER_ERRORS, type ParameterError, problem } from '../schemas/problem.ts'
 
 export interface RouteOptions {
   db: Database
@@ -223,7 +222,7 @@ function listErrors(request: FastifyRequest, maximumLimit: number): ParameterErr
 /**
  * Counts the request in the quota of its app, then rejects invalid parameters. Unknown callers get 401
  * instead (contract 1).
- * @throws InvalidToken, ExpiredToken, HttpError 429, or HttpError 400 that lists the errors
+ * @throws ProblemError 401, 429, or 400 that lists the errors
  */
 export async function admit(
   { authentication, quota }: RouteOptions,
@@ -237,5 +236,5 @@ export async function admit(
   const listed = errors.slice(0, MAX_PARAMETER_ERRORS)
   const some = `Some query parameters are invalid: \`errors\` lists the first ${listed.length} of ${errors.length}.`
   const detail = errors.length > listed.length ? some : undefined
-  throw new HttpError('invalid_request', detail, {}, listed)
+  throw problem('invalid_request', { detail, errors: listed })
 }

@@ -56,7 +56,14 @@ interface ProblemType {
   action: string
   /** Text of `detail`, unless the error has a more exact one. */
   detail: string
+  /** Headers of every response with this error. */
+  headers?: Record<string, string>
 }
+
+const REALM = 'Bearer realm="investment data"'
+/** The challenge has an error only for a rejected token (RFC 6750, section 3.1). */
+const challenge = (error = '') => ({ headers: { 'www-authenticate': `${REALM}${error}` } })
+const REJECTED = challenge(', error="invalid_token"')
 
 const UNAUTHORIZED = { status: 401, title: 'Unauthorized' } as const
 const BAD_REQUEST = { status: 400, title: 'Bad Request' } as const
@@ -66,24 +73,28 @@ const NOT_FOUND = { status: 404, title: 'Not Found' } as const
 export const ProblemCodes = {
   missing_credentials: {
     ...UNAUTHORIZED,
+    ...challenge(),
     meaning: 'The request has no `Authorization` header',
     action: 'Send the app token. A retry without it does not help.',
     detail: 'Send the header "Authorization: Bearer <token>".',
   },
   malformed_credentials: {
     ...UNAUTHORIZED,
+    ...challenge(),
     meaning: 'The `Authorization` header is not `Bearer` and one token',
     action: 'Write `Bearer`, one space, and the app token.',
     detail: 'Authorization must be "Bearer" and one token.',
   },
   invalid_token: {
     ...UNAUTHORIZED,
+    ...REJECTED,
     meaning: 'The bearer token is unknown or revoked',
     action: 'Get a valid app token. A retry does not help.',
     detail: 'The bearer token is unknown or revoked.',
   },
   expired_token: {
     ...UNAUTHORIZED,
+    ...REJECTED,
     meaning: 'The bearer token was valid and has expired',
     action: 'Get a new app token. A retry does not help.',
     detail: 'The bearer token has expired.',
@@ -132,6 +143,7 @@ export const ProblemCodes = {
     meaning: 'The path is read-only; `Allow` lists its methods',
     action: 'Use `GET` or `HEAD`.',
     detail: 'Only GET and HEAD are supported.',
+    headers: { allow: 'GET, HEAD' },
   },
   too_many_requests: {
     status: 429,
@@ -153,9 +165,37 @@ export const ProblemCodes = {
     meaning: 'The service is overloaded or has no database',
     action: 'Retry after `Retry-After` seconds. If `detail` asks for a smaller `limit`, use one.',
     detail: 'The service is unavailable. Try again soon.',
+    headers: { 'retry-after': '1' },
   },
 } as const satisfies Record<string, ProblemType>
 export type ProblemCode = keyof typeof ProblemCodes
+
+interface ProblemOptions extends ErrorOptions {
+  detail?: string | undefined
+  headers?: Record<string, string>
+  errors?: ParameterError[]
+}
+
+/** An error with a response of its own. Any layer may throw it; the error handler sends it. */
+export class ProblemError extends Error {
+  override name = 'ProblemError'
+  readonly code: ProblemCode
+  readonly headers: Record<string, string>
+  readonly errors: ParameterError[] | undefined
+
+  constructor(code: ProblemCode, options: ProblemOptions) {
+    const { detail, headers, errors, ...rest } = options
+    const type: ProblemType = ProblemCodes[code]
+    super(detail ?? type.detail, rest)
+    this.code = code
+    this.headers = { ...type.headers, ...headers }
+    this.errors = errors
+  }
+}
+
+/** Creates an error of the table above: `throw problem('cursor_expired')`. */
+export const problem = (code: ProblemCode, options: ProblemOptions = {}): ProblemError =>
+  new ProblemError(code, options)
 
 const problemTypes = Object.values(ProblemCodes)
 const REQUEST_ID = '6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'

@@ -8,10 +8,11 @@ import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { ConfigurationError } from '../env-file.ts'
-import { HttpError, sendError } from '../http/http-error.ts'
+import { sendError } from '../http/http-error.ts'
 import { appNames } from '../http/request-log.ts'
 import type { Limits } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
+import { ProblemError } from '../schemas/problem.ts'
 import { databaseMetrics, readDurations } from './database-metrics.ts'
 import { appMetrics, httpMetrics } from './http-metrics.ts'
 
@@ -56,7 +57,7 @@ export function createMetrics(config: Config) {
 function metricsServer(log: FastifyBaseLogger, read: () => Promise<string>): FastifyInstance {
   const server = fastify({ requestTimeout: 5_000, forceCloseConnections: true })
   server.setErrorHandler((err, request, reply) => {
-    if (err instanceof HttpError) return sendError(request, reply, err)
+    if (err instanceof ProblemError) return sendError(request, reply, err)
     log.error({ err }, 'metrics could not be served')
     return reply.code(500).send()
   })
