@@ -2,7 +2,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { RowReader } from '../../src/operator/loading/row-reader.ts'
+import { copyLine } from '../../src/operator/loading/import-rows.ts'
+import { Problems, RowReader, readJson } from '../../src/operator/loading/row-reader.ts'
 import { type RowType, rowTypes } from '../../src/operator/loading/row-types.ts'
 import { refreshLists } from './rows.ts'
 
@@ -43,23 +44,31 @@ async function fill(client: pg.ClientBase, ids: string[]): Promise<void> {
 }
 
 async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], first: number) {
-  const columns = type.columns.join(', ')
+  const columns = type.columns.map(({ name }) => name).join(', ')
   const target = type.hasChangeNumbers ? ', change_number' : ''
   const number = type.hasChangeNumbers
     ? ', (1::bigint << 31) + row_number() over (partition by line)'
     : ''
   await client.query(`
     create temporary table staged as select ${columns}, 0::bigint as line from ${type.table} with no data`)
-  const reader = new RowReader(type, (reason) => {
-    throw new Error(reason)
-  })
+  const reader = new RowReader(type)
+  const problems = new Problems()
+  const isText = type.columns.map(({ sqlType }) => sqlType === 'text')
   function* text() {
+    let lines = ''
     for (const index of ids.keys()) {
-      for (const row of refreshLists(first + index, 0)[type.list])
-        reader.read(Buffer.from(`${JSON.stringify(row)}\n`), index + 1, {})
-      if (index % 100 === 99) yield reader.takeCopyText()
+      for (const item of refreshLists(first + index, 0)[type.list]) {
+        const row = readJson(JSON.stringify(item), problems, (value, report) =>
+          reader.read(value, report, {}),
+        )
+        if (row === undefined) throw new Error(JSON.stringify(problems.shown))
+        lines += copyLine(row, index + 1, isText)
+      }
+      if (index % 100 < 99) continue
+      yield lines
+      lines = ''
     }
-    yield reader.takeCopyText()
+    yield lines
   }
   const copy = client.query(copyFrom(`copy staged (${columns}, line) from stdin`))
   await pipeline(Readable.from(text()), copy)

@@ -126,6 +126,10 @@ t.test('CSV with a wrong header: every wrong name', async (t) => {
     '1: foo: there is no such field',
     '1: name: there is no such field',
   ])
+  const many = Array.from({ length: 140_000 }, (_, index) => `c${index}`)
+  t.match(await problems('portfolio-transactions', `${names},${many}\n`, csv), [
+    /^1: the header must have names of fields/,
+  ])
   t.match(await problems('portfolio-transactions', 'transactionId;type\n', csv), [
     /^1: the header must have names of fields, separated by commas: transactionId,/,
   ])
@@ -151,12 +155,12 @@ t.test('CSV with a wrong header: every wrong name', async (t) => {
 t.test('Text that is not CSV: rejected with the line where the record starts', async (t) => {
   const start = `${names},description\n${cells(1)},"a\r\nb"\n\n`
   const cases: [string, RegExp][] = [
-    [`${cells(2)},"a\nb`, /^5: not valid CSV: a quoted field has no closing quote$/],
-    [`${cells(2)},a"b\n`, /^5: not valid CSV: a field with a quote must be in quotes/],
-    [`${cells(2)},"a"b\n`, /^5: not valid CSV: a comma or a line break is expected after/],
+    [`${cells(2)},"a\nb`, /^5: not valid CSV: Quote Not Closed/],
+    [`${cells(2)},a"b\n`, /^5: not valid CSV: Invalid Opening Quote/],
+    [`${cells(2)},"a"b\n`, /^5: not valid CSV: Invalid Closing Quote/],
     [`${cells(2)}\n`, /^5: not valid CSV: the header has 5 fields, and this record 4$/],
     [`${cells(2)},a,b\n`, /^5: not valid CSV: the header has 5 fields, and this record 6$/],
-    [`${cells(2)},"${'x'.repeat(2 ** 21)}"`, /^5: .* the record is longer than 1048576 bytes$/],
+    [`${cells(2)},"${'x'.repeat(2 ** 21)}"`, /^5: not valid CSV: Max Record Size/],
   ]
   for (const [rest, problem] of cases)
     t.match(await problems('portfolio-transactions', start + rest, csv), [problem])
@@ -170,20 +174,15 @@ t.test('Text that is not CSV: rejected with the line where the record starts', a
 t.test('Text in the other format: rejected with the option to change', async (t) => {
   const ndjson = `${portfolioLine(1)}\n`
   const add = { name: 'OperatorError', message: 'rows.ndjson is probably CSV: add `--format csv`.' }
-  const leaveOut = { message: 'rows.ndjson is newline-delimited JSON: leave out `--format csv`.' }
   const quoted = names.replaceAll(/\w+/g, '"$&"')
   for (const header of [names, quoted, names.replaceAll(',', ';'), names.replaceAll(',', '\t')]) {
     for (const text of [header, `\ufeff\n${header}\n${cells(1)}\n`, gzipSync(header)])
       await t.rejects(run('portfolio-transactions', await newConnection(), text), add, header)
   }
-  for (const text of [ndjson, `\ufeff\r\n${ndjson}`, gzipSync(ndjson)])
-    await t.rejects(run('portfolio-transactions', await newConnection(), text, csv), leaveOut)
-  for (const [text, message] of [
-    [`[${ndjson}]`, /^rows\.ndjson is a JSON array: /],
-    [`sep=,\r\n${names}`, /^rows\.ndjson is CSV with a line for Excel: .* `tail -n \+2`/],
-    [`\ufeffsep=,\r\n${names}`, /^rows\.ndjson is CSV with a line for Excel: /],
-  ] as const)
-    await t.rejects(run('portfolio-transactions', await newConnection(), text, csv), { message })
+  for (const text of [ndjson, `[${ndjson}]`, `sep=,\r\n${names}`])
+    t.match(await problems('portfolio-transactions', text, csv), [
+      /^1: (not valid CSV|the header must have names)/,
+    ])
 })
 
 t.test(

@@ -192,8 +192,10 @@ t.test('Invalid field: unknown, repeated, missing or null', async (t) => {
   const [actual, expected] = await report('portfolio-transactions', [
     [portfolioLine(1, '"ammount":1'), 'ammount: there is no such field; the closest is amount'],
     [portfolioLine(2, '"movementId":1'), 'movementId: there is no such field'],
-    [portfolioLine(3, '"amount":1,"amount":1'), 'amount: the field appears twice'],
-    [portfolioLine(4, '"amount":null,"am\\u006funt":1'), 'amount: the field appears twice'],
+    [
+      portfolioLine(3, '"am\\u006funt":1e99'),
+      'amount: 1e99 has more than 38 digits before the decimal point',
+    ],
     [portfolioLine(5).replace('"type":"BUY",', ''), 'type: the field is missing'],
     [portfolioLine(6).replace('"BUY"', 'null'), 'type: null is not allowed here'],
     [
@@ -214,9 +216,9 @@ t.test('Invalid field: unknown, repeated, missing or null', async (t) => {
 t.test('Invalid row: every problem is reported', async (t) => {
   const line = accountLine(1, '"currency":1,"valueDateDay":"x"').replace('"amount":1,', '')
   t.same(await problems('account-transactions', line), [
+    '1: amount: the field is missing',
     '1: currency: a text is expected, not 1',
     '1: valueDateDay: an existing day is expected, as YYYY-MM-DD, not "x"',
-    '1: amount: the field is missing',
   ])
 })
 
@@ -238,16 +240,8 @@ t.test('Nested object: has all its members, or is null', async (t) => {
       portfolioLine(4, '"retentionDetail":3'),
       'retentionDetail: an object with retentionFrom and retentionTo is expected, not 3',
     ],
-    [
-      portfolioLine(
-        5,
-        '"retentionDetail":null,"retentionDetail":{"retentionFrom":1,"retentionTo":2}',
-      ),
-      'retentionDetail: the field appears twice',
-    ],
   ])
-  t.same(actual.slice(0, 4), expected.slice(0, 4))
-  t.ok(actual.includes(String(expected[4])))
+  t.same(actual, expected)
   t.same(await problems('transfer-orders', orderLine(1, '"marketer":{"name":"M"}')), [
     '1: marketer.cif: the field is missing',
   ])
@@ -280,6 +274,11 @@ t.test('Invalid completedAt: not a time with its offset', async (t) => {
     ]),
   )
   t.same(actual, expected)
+  // PostgreSQL reads neither of them.
+  const others = [`2024-01-01T00:00:00.${'1'.repeat(130)}Z`, '0001-01-01T00:00:00+01:00']
+  const lines = others.map((text, index) => orderLine(index, `"completedAt":"${text}"`))
+  const found = await problems('transfer-orders', lines.join('\n'))
+  t.match(found, [/^1: completedAt: a time with its offset/, /^2: completedAt: a time with/])
 })
 
 t.test(

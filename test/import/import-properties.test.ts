@@ -1,5 +1,5 @@
 import t from 'tap'
-import { RowReader } from '../../src/operator/loading/row-reader.ts'
+import { Problems, RowReader, readJson } from '../../src/operator/loading/row-reader.ts'
 import { rowTypes } from '../../src/operator/loading/row-types.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { portfolioLine, prepareImport } from '../support/importing.ts'
@@ -7,12 +7,10 @@ import { fc, runs } from '../support/random.ts'
 
 /** Validates a line without a database. */
 function problemsOf(line: string): string[] {
-  const problems: string[] = []
-  const reader = new RowReader(rowTypes['portfolio-transactions'], (reason) =>
-    problems.push(reason),
-  )
-  reader.read(Buffer.from(`${line}\n`), 1, {})
-  return problems
+  const problems = new Problems()
+  const reader = new RowReader(rowTypes['portfolio-transactions'])
+  readJson(line, problems, (value, report) => reader.read(value, report, {}))
+  return problems.shown.map(({ detail }) => detail)
 }
 
 const parses = (text: string) => {

@@ -247,14 +247,6 @@ t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
       /^replace: an object is expected, not "2024-02-01"/,
     ],
     [
-      line(connection, {}).replace('}', ',"replace":{},"replace":{"yes":true}}'),
-      /^replace: the field appears twice/,
-    ],
-    [
-      line(connection, {}).replace('}', `,"connection":"${connection.id}"}`),
-      /^connection: the field appears twice/,
-    ],
-    [
       line(connection, { replace: { from: '2024-02-02', to: '2024-02-01' } }),
       /^replace: from must not/,
     ],
@@ -280,17 +272,17 @@ t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
   ])
 })
 
-t.test('a line of 65 MB: it fails, and the next line is written', async (t) => {
+t.test('a line of 17 MB: it fails, and the next line is written', async (t) => {
   const connection = await newConnection()
   const path = await fileOf('')
   const file = createWriteStream(path)
   file.write('{"connection":"')
-  for (let megabytes = 0; megabytes < 65; megabytes += 1) file.write('x'.repeat(2 ** 20))
+  for (let megabytes = 0; megabytes < 17; megabytes += 1) file.write('x'.repeat(2 ** 20))
   file.end(`"}\n${line(connection, { portfolio: [portfolioLine(1)] })}`)
   await once(file, 'finish')
   const { stdout } = await operatorHere(['refresh', path], { DATABASE_URL: url })
   t.match(parse(stdout), [
-    { line: 1, errors: [{ detail: 'the line is longer than 67108864 bytes' }] },
+    { line: 1, errors: [{ detail: 'the line is longer than 16777216 bytes' }] },
     { line: 2, portfolioTransactions: counts(1) },
   ])
 })
@@ -393,12 +385,12 @@ t.test('several files: each result has its file', async (t) => {
   ])
 })
 
-t.test('lines that are read ahead: 64, or 64 MiB', async (t) => {
+t.test('lines that are read ahead: 64, or 16 MiB', async (t) => {
   const connection = await newConnection()
   const holder = await openClient(t, url)
   const cases = [
     { lines: 200, padding: 0, most: 66 },
-    { lines: 8, padding: 20 * 2 ** 20, most: 5 },
+    { lines: 8, padding: 6 * 2 ** 20, most: 5 },
   ]
   for (const { lines, padding, most } of cases) {
     await holder.query('begin')

@@ -30,8 +30,8 @@ import {
   NONE_DELETED,
 } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
-import { jsonProblem } from '../loading/json-scanner.ts'
-import { type Line, openInputs, readBlocks } from '../loading/source.ts'
+import { jsonProblem } from '../loading/row-reader.ts'
+import { type Input, type Line, openInputs, readLines, untilAbort } from '../loading/source.ts'
 import { pluralize, printable, progressOf, table, toJson } from '../output.ts'
 
 export function addCommands(program: Command, run: Run, { stdout }: Io): void {
@@ -73,11 +73,11 @@ function addCreate(connection: Command, run: Run, stdout: Io['stdout']): void {
       if (stream !== undefined) {
         if (tokenFile !== undefined || label !== undefined || externalId !== undefined)
           throw new UsageError('--stream reads each label and externalId from its lines.')
-        const inputs = await openInputs([stream === true ? '-' : stream])
+        const [input] = (await openInputs([stream === true ? '-' : stream])) as [Input]
         return await run(async ({ db, signal }, notice) => {
           const app = await findApp(db, name)
           const done = { created: 0, failed: 0 }
-          for await (const lines of readBlocks(inputs, { signal })) {
+          for await (const lines of untilAbort(readLines(input), signal)) {
             const results = await createFrom([...lines], db, app.id)
             const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
             if (!isRead) throw new OperatorError('The reader of the results has ended.')
@@ -111,7 +111,7 @@ async function createFrom(lines: Line[], db: OperatorDatabase['db'], appId: stri
   const valid = read.filter((line) => 'token' in line)
   const created = await createConnections(db, appId, valid)
   return read.map((line, index) => {
-    const place = lines[index]?.place
+    const place = { line: lines[index]?.line }
     if ('detail' in line) return { ...place, errors: [line] }
     const { externalId, token } = line
     const { id, taken = '' } = created.shift() ?? {}
@@ -120,10 +120,10 @@ async function createFrom(lines: Line[], db: OperatorDatabase['db'], appId: stri
   })
 }
 
-function readNew({ bytes, problem }: Line): NewConnection | { detail: string } {
+function readNew({ text, problem }: Line): NewConnection | { detail: string } {
   try {
     if (problem) throw new InvalidArgumentError(problem)
-    const line: unknown = JSON.parse(String(bytes))
+    const line: unknown = JSON.parse(text)
     if (typeof line !== 'object' || line === null || Array.isArray(line))
       throw new InvalidArgumentError('a JSON object is expected')
     for (const [name, value] of Object.entries(line)) {
@@ -135,7 +135,7 @@ function readNew({ bytes, problem }: Line): NewConnection | { detail: string } {
     return { label: null, externalId: null, ...line, token: newToken() }
   } catch (error) {
     if (error instanceof InvalidArgumentError) return { detail: error.message }
-    return { detail: `not valid JSON: ${jsonProblem(bytes)}` }
+    return { detail: `not valid JSON: ${jsonProblem(text, error as Error)}` }
   }
 }
 
@@ -276,15 +276,15 @@ function addDelete(connection: Command, run: Run): void {
 }
 
 async function deleteFrom(file: string, run: Run, appName: string | undefined): Promise<void> {
-  const inputs = await openInputs([file])
+  const [input] = (await openInputs([file])) as [Input]
   await run(async ({ db, pool, signal }, notice) => {
     const app = appName === undefined ? undefined : await findApp(db, appName)
     const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
     const onProgress = progressOf(notice, 'deleted')
     let deleted = NONE_DELETED
     let given = 0
-    for await (const block of readBlocks(inputs, { signal })) {
-      const lines = Array.from(block, ({ bytes }) => String(bytes).trim())
+    for await (const block of untilAbort(readLines(input), signal)) {
+      const lines = Array.from(block, ({ text }) => text.trim())
       given += lines.length
       while (lines.length > 0) {
         signal.throwIfAborted()

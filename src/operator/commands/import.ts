@@ -88,7 +88,7 @@ function addImport(group: Command, name: RowTypeName, run: Run, token: string | 
 }
 
 function existingDay(value: string): string {
-  if (isDay(Buffer.from(value), 0, value.length)) return value
+  if (isDay(value)) return value
   throw new InvalidArgumentError('It must be an existing day, as YYYY-MM-DD.')
 }
 

@@ -3,52 +3,34 @@ import { CsvError, type Options, parse } from 'csv-parse'
 import { OperatorError } from '../../operator-error.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { escaped, pluralize } from '../output.ts'
-import { CR_ALONE, type Value, visible } from './json-scanner.ts'
+import { CR_ALONE, type Problem } from './row-reader.ts'
 import type { Field, Fields } from './row-types.ts'
-import { suggestion } from './rules.ts'
-import { MAXIMUM_LINE_BYTES, NOT_UTF8, type Source } from './source.ts'
+import { suggestion, visible } from './rules.ts'
+import { MAXIMUM_LINE_BYTES, NOT_UTF8, plainBytes, type Source } from './source.ts'
 
-const BLOCK_CHARACTERS = 64 * 1024
+/** Records that are passed on together. */
+const BATCH = 200
 
 type Cell = string | null
-/** A record, and the line on which it starts. */
-type CsvRecord = { line: number; cells: Cell[] }
-/** Writes the name and value of a member as JSON. */
-type Member = (cells: Cell[]) => string
+/** Sets a member of a row to the value in its cell. */
+type Setter = (row: Record<string, unknown>, cells: Cell[]) => void
+
+/** A row as JSON.parse would return it, and the line on which its record starts. */
+export interface CsvRow {
+  line: number
+  row: Record<string, unknown>
+}
 
 /**
- * Writes CSV (RFC 4180) as newline-delimited JSON. A row is on the line where its record starts, and
- * has the members that the header names. Members of an object are named `retentionFrom` or, where
- * other objects have the name too, `marketer.name`.
+ * Reads the rows of CSV (RFC 4180). A row has the members that the header names. Members of an object are named
+ * `retentionFrom` or, where other objects have the name too, `marketer.name`.
  * @throws ImportRejected for the first record that is not CSV, or a header with an unknown field
  * @throws OperatorError if the source is not UTF-8
  */
-export async function* csvAsJson(source: Source, fields: Fields): AsyncGenerator<Buffer> {
-  let members: Member[] = []
-  let written = 0
-  let text = ''
-  const onHeader = (header: Cell[]) => {
-    members = membersOf(header, fields, source.name)
-  }
-  for await (const { line, cells } of recordsOf(source, onHeader)) {
-    // Spreadsheets write a blank row as commas, some with a pair of quotes for each field.
-    if (cells.every((cell) => !cell)) continue
-    text += `${'\n'.repeat(line - 1 - written)}{${members.map((member) => member(cells)).join()}}`
-    written = line - 1
-    if (text.length < BLOCK_CHARACTERS) continue
-    yield Buffer.from(text)
-    text = ''
-  }
-  yield Buffer.from(text)
-}
-
-/** Yields the records below the header. First calls `onHeader`, which explains a header that is wrong. */
-async function* recordsOf(
-  source: Source,
-  onHeader: (header: Cell[]) => void,
-): AsyncGenerator<CsvRecord> {
-  let breaksInCells = 0
+export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<CsvRow[]> {
+  let setters: Setter[] | undefined
   let names = 0
+  let breaksInCells = 0
   const options: Options<unknown> = {
     record_delimiter: ['\r\n', '\n'],
     skip_empty_lines: true,
@@ -57,17 +39,30 @@ async function* recordsOf(
     cast: (text, { quoting }) => (text === '' && !quoting ? null : text),
     on_record: (record, { records, empty_lines }) => {
       const cells = record as Cell[]
-      const isHeader = names === 0
       const line = records + empty_lines + breaksInCells
-      if (isHeader) onHeader(cells)
-      names ||= cells.length
+      // The lines of csv-parse are wrong with CRLF in cells.
       for (const cell of cells) breaksInCells += (cell?.split('\n').length ?? 1) - 1
-      return isHeader ? null : { line, cells }
+      if (setters === undefined) {
+        setters = settersOf(cells, fields, source)
+        names = cells.length
+        return null
+      }
+      // Spreadsheets write a blank row as commas, some with a pair of quotes for each field.
+      if (cells.every((cell) => !cell)) return null
+      const row = {}
+      for (const set of setters) set(row, cells)
+      return { line, row }
     },
   }
   const parser = pipeline(Readable.from(decode(source)), parse(options as Options), () => {})
+  let rows: CsvRow[] = []
   try {
-    yield* parser
+    for await (const row of parser) {
+      if (rows.push(row) < BATCH) continue
+      yield rows
+      rows = []
+    }
+    yield rows
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     const { code, message, record } = error
@@ -75,65 +70,76 @@ async function* recordsOf(
     const explanation =
       code === 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH'
         ? `the header has ${pluralize(names, 'field')}, and this record ${(record as Cell[]).length}`
-        : (REASONS[code] ?? message)
-    const reason = `not valid CSV: ${explanation}`
-    throw new ImportRejected([{ file: source.name, line, reason }], 1)
+        : // The line that csv-parse counts is another one if cells have line breaks.
+          message.replace(/ at line \d+/, '')
+    throw rejected(source, [{ line, detail: `not valid CSV: ${explanation}` }])
   }
 }
 
-async function* decode({ name, chunks }: Source): AsyncGenerator<string> {
+function rejected({ name: file }: Source, problems: Problem[]): ImportRejected {
+  const shown = problems.map(({ line = 1, detail, ...field }) => ({
+    file,
+    line,
+    ...field,
+    reason: detail,
+  }))
+  return new ImportRejected(shown.slice(0, SHOWN_PROBLEMS), problems.length)
+}
+
+async function* decode(source: Source): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   try {
-    for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true })
+    for await (const chunk of plainBytes(source)) yield decoder.decode(chunk, { stream: true })
     yield decoder.decode()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    throw new OperatorError(`${escaped(name)} is ${NOT_UTF8}.`)
+    throw new OperatorError(`${escaped(source.name)} is ${NOT_UTF8}.`)
   }
 }
 
 /** @throws ImportRejected if the header has unknown or repeated names, or is missing */
-function membersOf(header: Cell[], fields: Fields, file: string): Member[] {
-  const names = columnNames(fields)
-  const reject = (reason: string) => new ImportRejected([{ file, line: 1, reason }], 1)
-  if (header.some((cell) => cell?.includes('\r'))) throw reject(CR_ALONE)
-  if (!header.some((cell) => names.has(cell ?? '')))
-    throw reject(`the header must have names of fields, separated by commas: ${example(fields)}`)
-  // `retentionFrom` and `retentionDetail.retentionFrom` name the same field.
-  const meanings = header.map((cell) => names.get(cell ?? '') ?? cell)
-  const problems = header.flatMap((cell, index) => {
+function settersOf(header: Cell[], fields: Fields, source: Source): Setter[] {
+  const known = columnNames(fields)
+  if (header.some((cell) => cell?.includes('\r'))) throw rejected(source, [{ detail: CR_ALONE }])
+  // More names than twice the fields are no header either.
+  if (!header.some((cell) => known.has(cell ?? '')) || header.length > 2 * known.size) {
+    const example = fields.inOrder.slice(0, 2).map(({ path }) => path)
+    const detail = `the header must have names of fields, separated by commas: ${example}`
+    throw rejected(source, [{ detail }])
+  }
+  const problems: Problem[] = []
+  /** Index of the cell of each field. `retentionFrom` and `retentionDetail.retentionFrom` are the same. */
+  const columns = new Map<Field | string, number>()
+  for (const [index, cell] of header.entries()) {
     const name = cell ?? ''
     const field = visible(name.slice(0, 60))
-    const problem = (reason: string) => [{ file, line: 1, field, reason }]
-    if (name === '')
-      return [{ file, line: 1, reason: `field ${index + 1} of the header has no name` }]
-    if (meanings.indexOf(names.get(name) ?? cell) < index) return problem('the field appears twice')
-    if (names.has(name)) return []
-    return problem(`there is no such field${suggestion(name, names.keys())}`)
-  })
-  if (problems.length > 0)
-    throw new ImportRejected(problems.slice(0, SHOWN_PROBLEMS), problems.length)
-  const columns = new Map(header.map((cell, index) => [names.get(cell ?? ''), index]))
-  return fields.inOrder.flatMap((field) => memberOf(field, columns) ?? [])
+    const meaning = known.get(name) ?? name
+    if (name === '') problems.push({ detail: `field ${index + 1} of the header has no name` })
+    else if (columns.has(meaning)) problems.push({ field, detail: 'the field appears twice' })
+    else if (meaning === name)
+      problems.push({ field, detail: `there is no such field${suggestion(name, known.keys())}` })
+    columns.set(meaning, index)
+  }
+  if (problems.length > 0) throw rejected(source, problems)
+  return fields.inOrder.flatMap((field) => setterOf(field, columns) ?? [])
 }
 
-function memberOf(field: Field, columns: Map<Field | undefined, number>): Member | undefined {
-  const name = `${field.quotedName}:`
-  const column = columns.get(field)
-  if (column !== undefined) return (cells) => name + jsonOf(cells[column] ?? null, field)
+function setterOf(field: Field, columns: Map<Field | string, number>): Setter | undefined {
+  const index = columns.get(field)
+  if (index !== undefined)
+    return (row, cells) => {
+      row[field.name] = jsonValue(cells[index] ?? null, field)
+    }
   const parts = field.members?.inOrder.filter((part) => columns.has(part)) ?? []
   if (parts.length === 0) return undefined
-  const members = parts.map((part) => memberOf(part, columns))
-  const isNull = (cells: Cell[]) => parts.every((part) => !cells[columns.get(part) ?? 0])
-  return (cells) =>
-    name + (isNull(cells) ? 'null' : `{${members.map((member) => member?.(cells)).join()}}`)
+  const setters = parts.flatMap((part) => setterOf(part, columns) ?? [])
+  return (row, cells) => {
+    const members = {}
+    for (const set of setters) set(members, cells)
+    const isNull = Object.values(members).every((value) => value === null || value === '')
+    row[field.name] = isNull ? null : members
+  }
 }
-
-const example = ({ inOrder }: Fields) =>
-  inOrder
-    .map(({ path }) => path)
-    .slice(0, 2)
-    .join()
 
 /** Fields without members by their names in a header. */
 function columnNames({ inOrder }: Fields): Map<string, Field> {
@@ -149,26 +155,11 @@ function columnNames({ inOrder }: Fields): Map<string, Field> {
   return names
 }
 
-const LITERAL = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?)$/
-
-const EMPTY: Value = {
-  type: 'string',
-  bytes: Buffer.alloc(0),
-  start: 0,
-  end: 0,
-  text: undefined,
-}
-
-function jsonOf(cell: Cell, { isText, rule }: Field): string {
-  if (cell === null || (cell === '' && !rule.accepts(EMPTY))) return 'null'
+/** Returns the value that JSON would have. A text may be empty; another field is null then. */
+function jsonValue(cell: Cell, { rule }: Field): unknown {
+  if (cell === null || (cell === '' && rule('') !== undefined)) return null
   // Spreadsheets write TRUE.
-  const literal = cell.toLowerCase()
-  return !isText && LITERAL.test(literal) ? literal : JSON.stringify(cell)
-}
-
-const REASONS: Record<string, string> = {
-  CSV_QUOTE_NOT_CLOSED: 'a quoted field has no closing quote',
-  CSV_INVALID_CLOSING_QUOTE: 'a comma or a line break is expected after a closing quote',
-  INVALID_OPENING_QUOTE: 'a field with a quote must be in quotes, and the quote is written twice',
-  CSV_MAX_RECORD_SIZE: `the record is longer than ${MAXIMUM_LINE_BYTES} bytes`,
+  const isTrue = cell.toLowerCase() === 'true'
+  const isBoolean = isTrue || cell.toLowerCase() === 'false'
+  return isBoolean && rule(true) === undefined ? isTrue : cell
 }

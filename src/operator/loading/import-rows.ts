@@ -1,8 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import { pipeline } from 'node:stream/promises'
+import type pg from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
 import { OperatorError } from '../../operator-error.ts'
+import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
+import { type CsvRow, readCsv } from './csv.ts'
 import {
   LOAD_SETTINGS,
+  mayRepeat,
   merge,
   mergeSql,
   type Query,
@@ -10,12 +14,11 @@ import {
   type Replacement,
   type RowCounts,
   type RowSource,
-  type Run,
   runInOrder,
 } from './merge.ts'
+import { type Problem, Problems, type Row, RowReader, readJson } from './row-reader.ts'
 import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
-import type { Format, Source } from './source.ts'
-import { type StagedInput, stage, validate } from './staging.ts'
+import { type Format, type Line, readJsonLines, type Source, untilAbort } from './source.ts'
 
 export interface ImportOptions {
   type: RowTypeName
@@ -82,75 +85,170 @@ async function importInTransaction(
   client: pg.ClientBase,
   options: ImportOptions,
 ): Promise<Imported> {
-  const { type: name, sources, format = 'ndjson', signal, replace, onProgress } = options
-  const type = rowTypes[name]
+  const input = new Input(options)
+  const { type } = input
+  const columns = type.columns.map(({ name }) => name).join(', ')
   await client.query(LOAD_SETTINGS)
-  const onRows = (rows: number) => onProgress?.({ step: 'Reading', rows })
-  const range = replace ?? {}
-  const staged = await stage(client, type, sources, { format, range, onRows, signal })
-  onProgress?.({ step: 'Writing', rows: staged.rows })
-  await validate(client, type, staged)
-  const counts = await withRetries(client, () => write(client, type, staged, options))
-  return { counts: { read: staged.rows, ...counts }, leftOut: staged.leftOut() }
+  // The columns have the domains of the table, so PostgreSQL validates every value again.
+  await client.query(`
+    create temporary table import_row on commit drop
+    as select ${columns}, 0::bigint as line from ${type.table} with no data`)
+  const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
+  await pipeline(input.copyText(), copy)
+  options.signal?.throwIfAborted()
+  await client.query(`analyze import_row (${type.key.column})`)
+  options.onProgress?.({ step: 'Writing', rows: input.rows })
+  input.requireValid(await findDuplicates(client, input))
+  // The input can be read only once, so a deadlock repeats the statements after it.
+  await client.query('savepoint staged')
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      const counts = await write(client, input, options)
+      return { counts: { read: input.rows, ...counts }, leftOut: input.leftOut() }
+    } catch (error) {
+      if (!(await mayRepeat(error, attempt))) throw error
+      await client.query('rollback to savepoint staged')
+    }
 }
 
-/** Errors after which the same statements may succeed: serialization_failure, deadlock_detected. */
-const REPEATED = ['40001', '40P01']
-const ATTEMPTS = 20
-const PAUSE_MS = 50
+/** Reads all sources, and writes the valid rows for COPY. */
+class Input {
+  readonly type: RowType
+  rows = 0
+  readonly #options: ImportOptions
+  readonly #problems = new Problems()
+  readonly #reader: RowReader
+  /** Number of the lines before each source. */
+  readonly #starts: { file: string; before: number }[] = []
 
-/** Repeats `work` after a deadlock, from a savepoint: the input can be read only once. */
-async function withRetries<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
-  await client.query('savepoint staged')
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await work()
-    } catch (error) {
-      const isRepeated = error instanceof pg.DatabaseError && REPEATED.includes(error.code ?? '')
-      if (!isRepeated || attempt === ATTEMPTS) throw error
-      await client.query('rollback to savepoint staged')
-      await sleep(Math.random() * attempt * PAUSE_MS)
+  constructor(options: ImportOptions) {
+    this.type = rowTypes[options.type]
+    this.#options = options
+    this.#reader = new RowReader(this.type)
+  }
+
+  /** Omits rows with problems, and reads on to find others. Each row has its line number as its last column. */
+  async *copyText(): AsyncGenerator<Buffer> {
+    const { sources, format, replace = {}, signal, onProgress } = this.#options
+    const isText = this.type.columns.map(({ sqlType }) => sqlType === 'text')
+    let last = 0
+    for (const source of sources) {
+      const before = last
+      this.#starts.push({ file: source.name, before })
+      const batches: AsyncGenerator<Iterable<Line | CsvRow>> =
+        format === 'csv' ? readCsv(source, this.type.fields) : readJsonLines(source)
+      for await (const batch of untilAbort(batches, signal)) {
+        let text = ''
+        for (const item of batch) {
+          last = before + item.line
+          this.#problems.place = { line: last }
+          const row = this.#read(item, replace)
+          if (row === undefined) continue
+          text += copyLine(row, last, isText)
+          this.rows += 1
+        }
+        onProgress?.({ step: 'Reading', rows: this.rows })
+        yield Buffer.from(text)
+      }
     }
   }
+
+  leftOut(): string[] {
+    return this.rows > 0 ? this.#reader.leftOut() : []
+  }
+
+  /** Finds the source of a line, and its line number in that source. */
+  locate(line: number): { file: string; line: number } {
+    const start = this.#starts.findLast(({ before }) => before < line)
+    return { file: start?.file ?? '', line: line - (start?.before ?? 0) }
+  }
+
+  /** @throws ImportRejected with the first problems by line, if there are problems or duplicates */
+  requireValid(duplicates: { first: Problem[]; total: number }): void {
+    const total = this.#problems.total + duplicates.total
+    if (total === 0) return
+    const first = [...this.#problems.shown, ...duplicates.first]
+      .sort((a, b) => Number(a.line) - Number(b.line))
+      .slice(0, SHOWN_PROBLEMS)
+      .map(({ line = 0, detail, ...field }) => ({
+        ...this.locate(line),
+        ...field,
+        reason: detail,
+      }))
+    throw new ImportRejected(first, total)
+  }
+
+  #read(item: Line | CsvRow, range: Replacement): Row | undefined {
+    if ('row' in item) return this.#reader.read(item.row, this.#problems, range)
+    if (item.problem === undefined)
+      return readJson(item.text, this.#problems, (value, report) =>
+        this.#reader.read(value, report, range),
+      )
+    this.#problems.add(item.problem)
+    return undefined
+  }
+}
+
+const ESCAPES: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }
+
+/** Writes a row in the text format of COPY. Only a text can have characters with a meaning in it. */
+export function copyLine(row: Row, line: number, isText: boolean[]): string {
+  let text = ''
+  for (const [column, value] of row.entries())
+    if (value === null) text += '\\N\t'
+    else if (isText[column] && /[\\\t\n\r]/.test(value))
+      text += `${value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? '')}\t`
+    else text += `${value}\t`
+  return `${text}${line}\n`
+}
+
+/** PostgreSQL finds duplicates, because they may be gigabytes apart. */
+async function findDuplicates(client: pg.ClientBase, input: Input) {
+  const { key } = input.type
+  const { rows } = await client.query<{ line: string; first: string; total: string }>(`
+    with repeated as (
+      select ${key.column} as key, min(line) as first, sum(count(*) - 1) over () as total
+      from import_row group by ${key.column} having count(*) > 1)
+    select i.line, r.first, r.total
+    from import_row i join repeated r on r.key = i.${key.column}
+    where i.line > r.first
+    order by i.line limit ${SHOWN_PROBLEMS}`)
+  const first = rows.map((row): Problem => {
+    const { file, line } = input.locate(Number(row.first))
+    const detail = `duplicate of the row on line ${line} of ${file}`
+    return { line: Number(row.line), field: key.field, detail }
+  })
+  return { first, total: Number(rows[0]?.total ?? 0) }
 }
 
 async function write(
   client: pg.ClientBase,
-  type: RowType,
-  { rows: count }: StagedInput,
+  { type, rows: count }: Input,
   { connectionId, dryRun, replace }: ImportOptions,
 ): Promise<RowCounts> {
   const run = runInOrder(client)
   const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
+  const source = (from: string): RowSource => ({ sql: mergeSql(type, `${from} i`, 0), values: [] })
+  const all = source('import_row')
+  /** Finds the rows that the connection has already, in the temporary table `present_row`. */
+  const compare = async () => {
+    const any = await query(`select from ${type.table} where connection_id = $1::bigint limit 1`)
+    if (any.length === 0) return { present: 0, updated: 0, added: all, changed: all }
+    await query(`create temporary table present_row on commit drop as ${all.sql.present}`)
+    const [counts] = await run<{ present: number; updated: number }>({
+      text: `select count(*)::integer as present, count(*) filter (where is_changed)::integer as updated
+        from present_row`,
+    })
+    const { present = 0, updated = 0 } = counts ?? {}
+    const added = present > 0 ? source(NEW) : all
+    return { present, updated, added, changed: source(CHANGED) }
+  }
   if (replace) await client.query(REPLACE_SETTINGS)
-  const compare = () => findPresent(run, query, type)
-  const merged = await merge(query, [{ type, count, all: source(type, 'import_row'), compare }], {
-    dryRun,
-    replace,
-  })
+  const merged = await merge(query, [{ type, count, all, compare }], { dryRun, replace })
   await merged?.written
   const [counts] = merged?.counts ?? []
   if (counts) return counts
   throw new OperatorError('The connection does not exist any more.')
-}
-
-/** Finds the rows that the connection has already, in the temporary table `present_row`. */
-async function findPresent(run: Run, query: Query, type: RowType) {
-  const all = source(type, 'import_row')
-  const any = await query(`select from ${type.table} where connection_id = $1::bigint limit 1`)
-  if (any.length === 0) return { present: 0, updated: 0, added: all, changed: all }
-  await query(`create temporary table present_row on commit drop as ${all.sql.present}`)
-  const [counts] = await run<{ present: number; updated: number }>({
-    text: `select count(*)::integer as present, count(*) filter (where is_changed)::integer as updated
-      from present_row`,
-  })
-  const { present = 0, updated = 0 } = counts ?? {}
-  const added = present > 0 ? source(type, NEW) : all
-  return { present, updated, added, changed: source(type, CHANGED) }
-}
-
-function source(type: RowType, from: string): RowSource {
-  return { sql: mergeSql(type, `${from} i`, 0), values: [] }
 }
 
 /** Rows of the input that the connection does not have, and those that differ. */

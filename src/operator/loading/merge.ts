@@ -1,6 +1,6 @@
-import type pg from 'pg'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
-import { columnOf } from '../../schemas/fields.ts'
 import { pluralize } from '../output.ts'
 import { COMPLETION_ABSENT, type List, type RowType } from './row-types.ts'
 
@@ -42,21 +42,14 @@ export interface RowSource {
   values: string[]
 }
 
-/** FROM of rows as JSON objects with the fields of the API, as one parameter. */
-export function jsonRows(type: RowType): string {
-  const fields = type.fields.inOrder
-  const columns = fields.flatMap(({ path, members }) => {
-    if (members)
-      return members.inOrder.map(
-        (member) =>
-          `(r."${path}" ->> '${member.path.slice(path.length + 1)}')::${member.sqlType} as ${columnOf(member.path)}`,
-      )
-    return [`r."${path}" as ${columnOf(path)}`]
-  })
-  const types = fields.map(({ path, sqlType }) => `"${path}" ${sqlType}`)
+/** FROM of rows as one parameter: a JSON array with an array of the columns for each row. */
+export function jsonRows({ columns }: RowType): string {
+  const selected = columns.map(
+    ({ name, sqlType }, index) => `(r ->> ${index})::${sqlType} as ${name}`,
+  )
   return `(
-    select r.ordinality as line, ${columns.join(', ')}
-    from rows from (jsonb_to_recordset($2::jsonb) as (${types.join(', ')})) with ordinality r) i`
+    select line, ${selected.join(', ')}
+    from jsonb_array_elements($2::jsonb) with ordinality rows (r, line)) i`
 }
 
 /**
@@ -77,24 +70,48 @@ const present = ({ table, key }: RowType, from: string) => `
 export function mergeSql(type: RowType, from: string, parameters: number): MergeSql {
   const { table, key, columns, hasChangeNumbers } = type
   const next = parameters + 2
-  const all = [...columns, ...(hasChangeNumbers ? ['change_number'] : [])]
+  const names = columns.map(({ name }) => name)
+  // The change number of a row: the version after the statement, and its line (migration 0002).
+  const number = hasChangeNumbers ? { change_number: `$${next}::bigint << 31 | i.line` } : {}
+  const all = [...names, ...Object.keys(number)]
+  const insert = (known: string, rows: string) => `
+    insert into ${table} (connection_id, ${all.join(', ')})
+    select ${['$1::bigint', ...names.map((name) => columnValue(name, known)), ...Object.values(number)]} ${rows}`
   // NOT IN is a lookup in a hash table. NOT EXISTS can be a loop over both tables, with old statistics.
   const isOther = `t.${key.column} not in (select i.${key.column} from ${from})`
   const range = `and t.effective_day between $${next}::date and $${next + 1}::date`
   const inRange = `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
-  const known = columns.includes('completed_at') ? present(type, from) : `from ${from}`
+  const known = names.includes('completed_at') ? present(type, from) : `from ${from}`
   return {
     present: `select i.line, ${differs(type)} as is_changed ${present(type, from)}`,
-    insert: insertFrom(type, `from ${from}`, 'now()', next),
+    insert: insert('null', `from ${from}`),
     // Citus supports neither MERGE nor UPDATE from a temporary table.
     update: `
-      ${insertFrom(type, known, 'coalesce(t.completed_at, now())', next)}
+      ${insert('t.completed_at', known)}
       on conflict (connection_id, ${key.column}) do update
       set ${all.map((column) => `${column} = excluded.${column}`).join(', ')}`,
     countRemovals: `
       select count(*)::integer as present, (count(*) filter (where ${isOther}))::integer as removed ${inRange}`,
     removeOthers: `delete ${inRange} and ${isOther}`,
   }
+}
+
+/**
+ * Value of a column. An order without `completedAt` is completed now, unless it has a time of completion already.
+ * @param known this time
+ */
+function columnValue(column: string, known: string): string {
+  if (column !== 'completed_at') return `i.${column}`
+  return `case when i.completed_at = '${COMPLETION_ABSENT}' then coalesce(${known}, now()) else i.completed_at end`
+}
+
+/** Compares every digit: 1.0 equals 1.00 with `=`, but has another scale. */
+function differs({ columns }: RowType): string {
+  const pairs = columns.flatMap(({ name, sqlType }) => {
+    const [old, value] = [`t.${name}`, columnValue(name, 't.completed_at')]
+    return [[old, value], ...(sqlType === 'numeric' ? [[`scale(${old})`, `scale(${value})`]] : [])]
+  })
+  return `(${pairs.map((pair) => pair.join(' is distinct from ')).join(' or ')})`
 }
 
 const DATA_VERSION = `
@@ -108,6 +125,7 @@ const DATA_VERSION = `
  */
 const REFRESHED = 'update connection set refreshed_at = statement_timestamp() where id = $1'
 
+/** Runs a statement, named or not. */
 export type Run = <Row extends object>(query: pg.QueryConfig) => Promise<Row[]>
 
 /** Returns a function that runs statements in order. Only the pipeline of pg sends them without waiting. */
@@ -124,11 +142,12 @@ export function runInOrder(client: pg.ClientBase & { pipeline?: boolean }): Run 
 /** Runs a statement. $1 is the id of the connection, and the values follow. */
 export type Query = <Row extends object>(text: string, values?: string[]) => Promise<Row[]>
 
-/** Rows of one list, and those that the connection lacks or has with other values. */
+/** Rows of one list. */
 export interface ListRows {
   type: RowType
   count: number
   all: RowSource
+  /** Finds the rows that the connection lacks, or has with other values. */
   compare(query: Query): Promise<{
     present: number
     updated: number
@@ -163,42 +182,57 @@ export async function merge(
   lists: ListRows[],
   { replace, dryRun = false }: { replace: Replacement | undefined; dryRun?: boolean | undefined },
 ): Promise<Merged | undefined> {
+  const { from = '-infinity', to = 'infinity', yes = false } = replace ?? {}
+  const rangeOf = ({ hasChangeNumbers }: RowType) => (hasChangeNumbers ? [from, to] : [])
   const [, [connection], ...compared] = await settled([
     query(REFRESHED),
     query<{ version: string; dataVersion: string }>(DATA_VERSION),
     ...lists.map(async ({ type, count, all, compare }) => {
-      const range = rangeValues(type, replace ?? {})
       const removals = { present: 0, removed: 0 }
+      const values = [...all.values, ...rangeOf(type)]
       const [found, [removal = removals]] = await settled([
         compare(query),
-        replace ? query<typeof removals>(all.sql.countRemovals, [...all.values, ...range]) : [],
+        replace ? query<typeof removals>(all.sql.countRemovals, values) : [],
       ])
       const { present, updated } = found
       const { removed } = removal
       const counts = { inserted: count - present, updated, unchanged: present - updated, removed }
-      return { type, all, range, ...found, removal, counts }
+      return { type, all, ...found, removal, counts }
     }),
   ])
   if (connection === undefined) return undefined
   const counts = compared.map((list) => list.counts)
   if (dryRun) return { counts, written: Promise.resolve(connection.dataVersion) }
-  for (const { type, removal } of compared) if (!replace?.yes) requireMost(type, removal)
+  for (const { type, removal } of compared) if (!yes) requireMost(type, removal)
   let version = BigInt(connection.version)
   const writes: Promise<unknown>[] = []
   const write = (text: string, values: string[]) => {
     version += 1n
     writes.push(query(text, values))
   }
-  for (const { type, all, range, added, changed, counts } of compared) {
+  for (const { type, all, added, changed, counts } of compared) {
     const numbered = ({ values }: RowSource) =>
       type.hasChangeNumbers ? [...values, String(version + 1n)] : values
     if (counts.inserted > 0) write(added.sql.insert, numbered(added))
     if (counts.updated > 0) write(changed.sql.update, numbered(changed))
-    if (counts.removed > 0) write(all.sql.removeOthers, [...all.values, ...range])
+    if (counts.removed > 0) write(all.sql.removeOthers, [...all.values, ...rangeOf(type)])
   }
   const newest = writes.length > 0 ? query<typeof connection>(DATA_VERSION) : [connection]
   const written = settled([newest, ...writes]).then(([[after]]) => after?.dataVersion ?? '')
   return { counts, written }
+}
+
+/** The input may be truncated. */
+function requireMost(
+  { list }: RowType,
+  { present, removed }: { present: number; removed: number },
+) {
+  if (2 * removed <= present) return
+  throw new MergeRejected(
+    `The input lacks ${removed} of the ${pluralize(present, 'row')} that it replaces; nothing was ` +
+      'imported. --yes removes them, or "yes": true in a refresh.',
+    { list },
+  )
 }
 
 /** Waits for all statements, and throws the error of the one that failed first: the others follow from it. */
@@ -214,43 +248,6 @@ export async function settled<T extends unknown[]>(
   return results as T
 }
 
-function insertFrom(type: RowType, from: string, completion: string, next: number): string {
-  const columns = ['connection_id', ...type.columns]
-  const selected = type.columns.map((column) =>
-    column === 'completed_at'
-      ? `case when ${isAbsent} then ${completion} else i.completed_at end`
-      : `i.${column}`,
-  )
-  if (type.hasChangeNumbers) {
-    // The change number of a row: the version after the statement, and its line (migration 0002).
-    columns.push('change_number')
-    selected.push(`$${next}::bigint << 31 | i.line`)
-  }
-  return `
-    insert into ${type.table} (${columns.join(', ')})
-    select $1::bigint, ${selected.join(', ')} ${from}`
-}
-
-/** An order without `completedAt` is completed now, unless it has a time of completion already. */
-const isAbsent = `i.completed_at = '${COMPLETION_ABSENT}'`
-
-/** Parameters of a range, which follow those of the source. Orders have no effective date. */
-function rangeValues({ hasChangeNumbers }: RowType, { from, to }: DateRange): string[] {
-  return hasChangeNumbers ? [from ?? '-infinity', to ?? 'infinity'] : []
-}
-
-/** Compares every digit: 1.0 equals 1.00 with `=`, but has another scale. */
-function differs({ columns, decimals }: RowType): string {
-  const pairs = [
-    ...columns.map((column) => [`t.${column}`, `i.${column}`]),
-    ...decimals.map((column) => [`scale(t.${column})`, `scale(i.${column})`]),
-  ]
-  const conditions = pairs.map((pair) => pair.join(' is distinct from '))
-  return `(${conditions.join(' or ').replace(COMPLETION, `case when ${isAbsent} then t.completed_at is null else $& end`)})`
-}
-
-const COMPLETION = 't.completed_at is distinct from i.completed_at'
-
 /** Settings to load rows. The planner must find each row by its index, whatever the statistics. */
 export const LOAD_SETTINGS = `
   set local statement_timeout = 0;
@@ -263,15 +260,17 @@ export const LOAD_SETTINGS = `
 /** Memory for the hash table of all ids of the source: without it, NOT IN compares each row with each other. */
 export const REPLACE_SETTINGS = `set local work_mem = '1GB'`
 
-/** The input may be truncated. */
-function requireMost(
-  { list }: RowType,
-  { present, removed }: { present: number; removed: number },
-) {
-  if (2 * removed <= present) return
-  throw new MergeRejected(
-    `The input lacks ${removed} of the ${pluralize(present, 'row')} that it replaces; nothing was ` +
-      'imported. --yes removes them, or "yes": true in a refresh.',
-    { list },
-  )
+const ATTEMPTS = 20
+const PAUSE_MS = 50
+
+/**
+ * Waits before the next attempt after a deadlock, if there is one.
+ * @returns false if another attempt would not help: another error, or too many attempts
+ */
+export async function mayRepeat(error: unknown, attempt: number): Promise<boolean> {
+  const isRepeated =
+    error instanceof pg.DatabaseError && ['40001', '40P01'].includes(error.code ?? '')
+  if (!isRepeated || attempt >= ATTEMPTS) return false
+  await sleep(Math.random() * attempt * PAUSE_MS)
+  return true
 }

@@ -10,6 +10,7 @@ import {
   LOAD_SETTINGS,
   MergeRejected,
   type MergeSql,
+  mayRepeat,
   merge,
   mergeSql,
   type Query,
@@ -18,21 +19,27 @@ import {
   runInOrder,
   settled,
 } from './merge.ts'
-import { type JsonList, type Refresh, RefreshReader } from './refresh-reader.ts'
+import { type ListOfRows, type Refresh, readRefresh } from './refresh-reader.ts'
+import type { Row } from './row-reader.ts'
 import { rowTypes } from './row-types.ts'
-import { readBlocks, type Source } from './source.ts'
+import { readJsonLines, type Source, untilAbort } from './source.ts'
 
-/** Limit of a line. A larger history comes by `import`. */
-const MAXIMUM_LINE_BYTES = 64 * 1024 * 1024
-/** Lines and bytes that are read ahead, so that a locked connection does not stop all others. */
+/**
+ * Limit of a line: 20,000 rows. JSON.parse cannot stop early, so it also bounds the memory of a hostile line. A
+ * larger history comes by `import`.
+ */
+const MAXIMUM_LINE_BYTES = 16 * 1024 * 1024
+/** Lines and their sizes that are read ahead, so that a locked connection does not stop all others. */
 const MOST_WAITING = 64
-const MOST_WAITING_BYTES = 64 * 1024 * 1024
+const MOST_WAITING_BYTES = 16 * 1024 * 1024
 const PAUSE_MS = 1_000
+/** Time in which a rejected login may become valid: its password is being replaced. */
+const REJECTED_MS = 30_000
 
 interface Line extends Refresh {
   /** File and line number of the result. */
   place: { file?: string; line: number }
-  bytes: number
+  size: number
 }
 
 export interface RefreshOptions {
@@ -49,7 +56,6 @@ export interface RefreshOptions {
   onResult(result: object): Promise<boolean>
   notice(sentence: string): void
 }
-
 /**
  * Refreshes a connection for each line: all its lists in one transaction. Lines of one connection keep their order.
  * After an abort, it finishes the lines that sessions have begun.
@@ -75,7 +81,7 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   /** The last line of each connection in progress. */
   const last = new Map<string, Promise<void>>()
   const running = new Set<Promise<void>>()
-  let bytes = 0
+  let size = 0
   let failure: unknown
   let onEnd = () => {}
   for await (const line of readLines(options.sources, signal)) {
@@ -83,7 +89,7 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
     const end = () => {
       running.delete(processed)
       if (last.get(connection) === processed) last.delete(connection)
-      bytes -= line.bytes
+      size -= line.size
       onEnd()
     }
     const fail = (error: unknown) => {
@@ -93,8 +99,8 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
     const processed = process(line, last.get(connection)).catch(fail).finally(end)
     running.add(processed)
     last.set(connection, processed)
-    bytes += line.bytes
-    while (running.size >= MOST_WAITING || bytes > MOST_WAITING_BYTES)
+    size += line.size
+    while (running.size >= MOST_WAITING || size > MOST_WAITING_BYTES)
       await new Promise<void>((resolve) => {
         onEnd = resolve
       })
@@ -120,13 +126,14 @@ function limited<Input, Output>(places: number, work: (input: Input) => Promise<
 }
 
 async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerator<Line> {
-  const reader = new RefreshReader()
-  for await (const block of readBlocks(sources, { signal, maximum: MAXIMUM_LINE_BYTES }))
-    for (const { place, bytes, problem } of block) {
-      const line = reader.read(bytes, problem)
-      if (line) yield { ...line, place, bytes: bytes.length }
-      if (signal.aborted) return
-    }
+  for (const source of sources) {
+    const file = sources.length > 1 ? { file: source.name } : {}
+    for await (const block of untilAbort(readJsonLines(source, MAXIMUM_LINE_BYTES), signal))
+      for (const { line, text, problem } of block) {
+        yield { ...readRefresh(text, problem), place: { ...file, line }, size: text.length }
+        if (signal.aborted) return
+      }
+  }
 }
 
 /**
@@ -136,17 +143,22 @@ async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerato
  */
 async function attempts(line: Line, database: OperatorDatabase, options: RefreshOptions) {
   let noticed = ''
-  for (;;) {
+  let rejectedAt = Number.NaN
+  for (let attempt = 1; ; attempt += 1) {
     const client = await database.pool.connect().catch((error: unknown) => ({ error }))
-    const result = 'error' in client ? client : await attempt(client, line, options)
+    const result = 'error' in client ? client : await send(client, line, options)
     if (!('error' in result)) return result
-    if (result.error instanceof MergeRejected)
-      return { errors: [{ ...result.error.place, detail: result.error.message }] }
+    const { error } = result
+    if (error instanceof MergeRejected)
+      return { errors: [{ ...error.place, detail: error.message }] }
     if (database.signal.aborted) return undefined
-    const state = stateOf(result.error)
-    if (REPEATED.includes(state)) continue
-    const detail = explainDatabaseError(result.error) ?? String(result.error)
+    if (await mayRepeat(error, attempt)) continue
+    const state = stateOf(error)
+    const detail = explainDatabaseError(error) ?? String(error)
     if (!('error' in client) && !isLost(state)) return { errors: [{ detail }] }
+    if (!isRejected(state)) rejectedAt = Number.NaN
+    else if (Number.isNaN(rejectedAt)) rejectedAt = performance.now()
+    if (performance.now() - rejectedAt > REJECTED_MS) throw error
     if (detail !== noticed) options.notice(`${detail} Trying again until it responds.`)
     noticed = detail
     await sleep(PAUSE_MS, undefined, { signal: database.signal }).catch(() => {})
@@ -155,7 +167,7 @@ async function attempts(line: Line, database: OperatorDatabase, options: Refresh
 }
 
 /** Sends a line once, and returns its session to the pool. */
-async function attempt(client: pg.PoolClient, line: Line, options: RefreshOptions) {
+async function send(client: pg.PoolClient, line: Line, options: RefreshOptions) {
   const { promise: ended, reject } = Promise.withResolvers<never>()
   const onEnd = () => reject(new Error('Connection terminated'))
   client.once('end', onEnd)
@@ -181,12 +193,12 @@ async function write(
   { connection = '', lists, replace }: Line,
   { appId, genericPlans, prepare }: RefreshOptions,
 ) {
-  const send = runInOrder(client)
-  const run = <Row extends object>(text: string, values: unknown[]) =>
-    send<Row>({ ...(prepare && { name: nameOf(text) }), text, values })
+  const inOrder = runInOrder(client)
+  const run = <Result extends object>(text: string, values: unknown[]) =>
+    inOrder<Result>({ ...(prepare && { name: nameOf(text) }), text, values })
   const plans = genericPlans ? 'force_generic_plan' : 'auto'
   const begin = `begin isolation level read committed;${LOAD_SETTINGS}; set local plan_cache_mode = ${plans}`
-  const begun = send({ text: replace ? `${begin};${REPLACE_SETTINGS}` : begin })
+  const begun = inOrder({ text: replace ? `${begin};${REPLACE_SETTINGS}` : begin })
   const load = async () => {
     const id = await connectionId(run, appId, connection)
     if (id === undefined) throw unknown(connection)
@@ -195,7 +207,7 @@ async function write(
   }
   const [, merged] = await settled([begun, load()])
   if (merged === undefined) throw unknown(connection)
-  const [dataVersion] = await settled([merged.written, send({ text: 'commit' })])
+  const [dataVersion] = await settled([merged.written, inOrder({ text: 'commit' })])
   const counts = lists.map(({ type }, index) => [type.list, merged.counts[index]])
   return { dataVersion, ...Object.fromEntries(counts) }
 }
@@ -204,11 +216,9 @@ const sqlOf = new Map(
   Object.values(rowTypes).map((type) => [type, mergeSql(type, jsonRows(type), 1)]),
 )
 
-function listRows({ type, rows }: JsonList): ListRows {
-  const source = (some: string[]): RowSource => ({
-    sql: sqlOf.get(type) as MergeSql,
-    values: [`[${some.join()}]`],
-  })
+function listRows({ type, rows }: ListOfRows): ListRows {
+  const sql = sqlOf.get(type) as MergeSql
+  const source = (some: Row[]): RowSource => ({ sql, values: [JSON.stringify(some)] })
   const all = source(rows)
   return {
     type,
@@ -216,15 +226,14 @@ function listRows({ type, rows }: JsonList): ListRows {
     all,
     compare: async (query) => {
       type Present = { line: string; is_changed: boolean }
-      const present = await query<Present>(all.sql.present, all.values)
-      const known = new Set(present.map(({ line }) => Number(line) - 1))
-      const changed = present.filter(({ is_changed }) => is_changed)
-      const rowOf = ({ line }: Present) => rows[Number(line) - 1] ?? ''
+      const present = await query<Present>(sql.present, all.values)
+      const known = new Map(present.map((found) => [Number(found.line) - 1, found.is_changed]))
+      const changed = rows.filter((_, index) => known.get(index))
       return {
-        present: present.length,
+        present: known.size,
         updated: changed.length,
-        added: source(rows.filter((_, index) => !known.has(index))),
-        changed: source(changed.map(rowOf)),
+        added: known.size > 0 ? source(rows.filter((_, index) => !known.has(index))) : all,
+        changed: source(changed),
       }
     },
   }
@@ -246,7 +255,9 @@ function nameOf(text: string): string {
 
 /** SQLSTATEs, or their classes, after which the database may soon respond again. */
 const LOST = ['lost', '08', '25006', '53', '55P03', '57P']
-const REPEATED = ['40001', '40P01']
+/** Classes of a rejected login, and of a database that does not exist. */
+const REJECTED = ['28', '3D']
+const isRejected = (state: string) => REJECTED.includes(state.slice(0, 2))
 const isLost = (state: string) => LOST.some((lost) => state.startsWith(lost))
 
 /** @throws an error that is not of PostgreSQL or the connection to it */

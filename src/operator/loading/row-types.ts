@@ -7,20 +7,17 @@ import { groupOf, type Rule, ruleOf } from './rules.ts'
 
 /** A member of a JSON object: a scalar, or an object with members. */
 export interface Field {
+  name: string
   path: string
-  /** Own name in quotes, as in the source. */
-  quotedName: Buffer
-  position: number
   /** Index of its column, or of the first column of its members. */
-  column: number
+  index: number
   rule: Rule
+  /** Values of a closed list. */
+  values: string[] | undefined
   members: Fields | undefined
   nullable: boolean
-  /** JSON writes its value in quotes. */
-  isText: boolean
   /** Value of the column if the field is left out; undefined: the field is required. */
   absent: string | null | undefined
-  sqlType: string
 }
 
 export interface Fields {
@@ -28,6 +25,11 @@ export interface Fields {
   prefix: string
   inOrder: readonly Field[]
   byName: ReadonlyMap<string, Field>
+}
+
+interface Column {
+  name: string
+  sqlType: string
 }
 
 /** Types of columns by the format or type of a field; other fields are texts. */
@@ -39,30 +41,21 @@ const SQL_TYPES: Record<string, string> = {
   'date-time': 'timestamptz',
 }
 
-/** Describes the members of an object schema. Appends the names of their columns to `columns`. */
-function fieldsOf(schema: TSchema, columns: string[], prefix = ''): Fields {
-  const byName = new Map<string, Field>()
-  for (const [name, property] of Object.entries<TSchema>(schema.properties)) {
+/** Describes the members of an object schema. Appends their columns to `columns`. */
+function fieldsOf(schema: TSchema, columns: Column[], prefix = ''): Fields {
+  const inOrder = Object.entries<TSchema>(schema.properties).map(([name, property]): Field => {
     const path = `${prefix}${name}`
-    const column = columns.length
+    const index = columns.length
     const members = property.properties && fieldsOf(property, columns, `${path}.`)
-    if (!members) columns.push(columnOf(path))
     const types = [property.type].flat()
+    const sqlType = SQL_TYPES[property.format ?? types[0]] ?? 'text'
+    if (!members) columns.push({ name: columnOf(path), sqlType })
     const nullable = types.includes('null')
-    byName.set(name, {
-      path,
-      quotedName: Buffer.from(JSON.stringify(name)),
-      position: byName.size,
-      column,
-      rule: members ? groupOf([...members.byName.keys()]) : ruleOf(property),
-      members,
-      nullable,
-      isText: types.includes('string'),
-      absent: property.default ?? (nullable ? null : undefined),
-      sqlType: members ? 'jsonb' : (SQL_TYPES[property.format ?? types[0]] ?? 'text'),
-    })
-  }
-  return { prefix, inOrder: [...byName.values()], byName }
+    const rule = members ? groupOf([...members.byName.keys()]) : ruleOf(property)
+    const absent = property.default ?? (nullable ? null : undefined)
+    return { name, path, index, rule, values: property.enum, members, nullable, absent }
+  })
+  return { prefix, inOrder, byName: new Map(inOrder.map((field) => [field.name, field])) }
 }
 
 export type List = 'portfolioTransactions' | 'accountTransactions' | 'transferOrders'
@@ -73,13 +66,12 @@ export interface RowType {
   list: List
   table: string
   fields: Fields
-  columns: string[]
-  decimals: string[]
+  columns: Column[]
   /** False for transfer orders, which have no change feed. */
   hasChangeNumbers: boolean
   /** Identifies a row within its connection. */
-  key: { field: string; column: string; position: number }
-  /** At least one of these fields must have a value, unless the list is empty. */
+  key: { field: string; column: string; index: number }
+  /** At least one of these fields must have a value, unless the list is empty. The first one is the effective date. */
   oneOf: Field[]
 }
 
@@ -89,21 +81,15 @@ interface Definition extends Pick<RowType, 'noun' | 'list' | 'table' | 'hasChang
 }
 
 function define(schema: TObject, { key, oneOf, ...names }: Definition): RowType {
-  const columns: string[] = []
+  const columns: Column[] = []
   const fields = fieldsOf(schema, columns)
-  const scalars = fields.inOrder.flatMap((field) => field.members?.inOrder ?? [field])
-  const decimals = scalars.filter(({ sqlType }) => sqlType === 'numeric')
-  return {
-    ...names,
-    fields,
-    columns,
-    decimals: decimals.map(({ path }) => columnOf(path)),
-    key: { field: key, column: columnOf(key), position: columns.indexOf(columnOf(key)) },
-    oneOf: fields.inOrder.filter(({ path }) => oneOf.includes(path)),
-  }
+  const column = columnOf(key)
+  const index = columns.findIndex(({ name }) => name === column)
+  const dates = fields.inOrder.filter(({ path }) => oneOf.includes(path))
+  return { ...names, fields, columns, key: { field: key, column, index }, oneOf: dates }
 }
 
-/** Marks an order without `completedAt` in the staged rows. The input cannot contain `infinity`. */
+/** Marks an order without `completedAt` among the rows. The input cannot contain `infinity`. */
 export const COMPLETION_ABSENT = 'infinity'
 
 /** Adds the time of completion, which the API does not show. Null: not completed yet. */

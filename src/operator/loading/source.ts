@@ -16,78 +16,34 @@ export interface Source {
   chunks: AsyncIterable<Buffer>
 }
 
-const WORKBOOK = 'a workbook: save its sheet as CSV in UTF-8, and use `--format csv`'
-
-/** First bytes of files that are not UTF-8 text, as Latin-1, and advice. */
-const OTHER_FORMATS: [RegExp, string][] = [
-  [/^\x28\xb5\x2f\xfd/, 'compressed by zstd: give the output of `zstd -dc`'],
-  [/^BZh/, 'compressed by bzip2: give the output of `bzip2 -dc`'],
-  [/^\xfd7zXZ/, 'compressed by xz: give the output of `xz -dc`'],
-  // Excel and LibreOffice: a zip archive has the name of its first entry at byte 30.
-  [/^PK[^ -~]{2}.{26}(?:\[Content_Types\]|_rels\/|docProps\/|xl\/|mimetype)/s, WORKBOOK],
-  [/^\xd0\xcf.\xe0/, WORKBOOK],
-  [/^PK[^ -~]{2}/, 'a zip archive: give the files in it'],
-  [/^.{257}ustar {0,2}\0/s, 'a tar archive: give the files in it'],
-  [/^%PDF/, 'a PDF document: export its rows as newline-delimited JSON or CSV'],
-  [
-    /^\xff\xfe|^\xfe\xff|^.{0,3}\0/s,
-    'UTF-16 or damaged: give the output of `iconv -f UTF-16 -t UTF-8`, or export it again',
-  ],
-]
-
-/** First characters of texts in neither format. jq before 1.7 rounds numbers. */
-const OTHER_IN_BOTH: [RegExp, string][] = [
-  [/^\s*</, 'HTML or XML, such as an error page: export newline-delimited JSON or CSV'],
-  [/^\s*\[/, "a JSON array: give the output of `jq -c '.[]'` (1.7 or later)"],
-  [
-    /^\s*\{\s*"items"\s*:/,
-    "a page of the API: give the output of `jq -c '.items[]'` (1.7 or later)",
-  ],
-  [/^\s*\{\s*\n/, 'formatted over several lines: give the output of `jq -c .` (1.7 or later)'],
-]
-
-/** First characters of text in another form than the format of the import. */
-const OTHER_TEXTS: Record<Format, [RegExp, string][]> = {
-  ndjson: [...OTHER_IN_BOTH, [/^\s*[^\s{][^\n{]*[,;\t]/, 'probably CSV: add `--format csv`']],
-  csv: [
-    ...OTHER_IN_BOTH,
-    [/^\s*\{/, 'newline-delimited JSON: leave out `--format csv`'],
-    [/^\ufeff?sep=/i, 'CSV with a line for Excel: give the output of `tail -n +2`'],
-  ],
+/** Passes on the bytes of a source, decompressed. @throws OperatorError when it is damaged */
+export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buffer> {
+  const all = await withStart(chunks)
+  if (!isGzip(all.start)) return yield* all.chunks
+  const text = await withStart(decompress(name, all.chunks))
+  if (isGzip(text.start)) throw new OperatorError(`${escaped(name)} is compressed twice.`)
+  yield* text.chunks
 }
 
-/** Bytes that decide about the format, unless an object ends before: its sender may wait for the result. */
-const START_BYTES = 265
-const OBJECT = /^\s*\{.*\}\s*\n/
+const isGzip = (start: Buffer) => start[0] === 0x1f && start[1] === 0x8b
 
-/** Passes on the bytes of a source, decompressed. @throws OperatorError when it has another format or is damaged */
-export async function* plainText(
-  { name, chunks }: Source,
-  format: Format,
-): AsyncGenerator<Buffer, void> {
+/** Returns the first two bytes or more, and all chunks. */
+async function withStart(chunks: AsyncIterable<Buffer>) {
   const iterator = chunks[Symbol.asyncIterator]()
-  try {
-    let start: Buffer = Buffer.alloc(0)
-    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
-      start = Buffer.concat([start, next.value])
-      if (start.length >= START_BYTES || OBJECT.test(start.toString())) break
-    }
-    const all = async function* () {
+  let start: Buffer = Buffer.alloc(0)
+  for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+    start = Buffer.concat([start, next.value])
+    if (start.length > 1) break
+  }
+  async function* all() {
+    try {
       yield start
       yield* { [Symbol.asyncIterator]: () => iterator }
+    } finally {
+      await iterator.return?.()
     }
-    if (start[0] === 0x1f && start[1] === 0x8b)
-      return yield* plainText({ name, chunks: decompress(name, all()) }, format)
-    const bytes = start.toString('latin1')
-    const text = start.toString()
-    const other =
-      OTHER_FORMATS.find(([pattern]) => pattern.test(bytes)) ??
-      OTHER_TEXTS[format].find(([pattern]) => pattern.test(text))
-    if (other) throw new OperatorError(`${escaped(name)} is ${other[1]}.`)
-    yield* all()
-  } finally {
-    await iterator.return?.()
   }
+  return { start, chunks: all() }
 }
 
 /** Rows have random ids, so gzip makes them at most 25 times smaller. Blank lines expand 1,000 times. */
@@ -127,13 +83,10 @@ const LINE_BREAK = Buffer.from('\n')
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
- * Cuts the chunks of a source into blocks of whole lines, without a byte order mark. Every line ends with a line break,
- * the last one too. Buffers at most one line; of a line that is too long, little over the limit.
+ * Cuts chunks into blocks of whole lines, without a byte order mark. Every line ends with a line break, the last one
+ * too. Buffers at most one line; of a line that is too long, little over the limit.
  */
-async function* wholeLines(
-  chunks: AsyncIterable<Buffer>,
-  maximum = MAXIMUM_LINE_BYTES,
-): AsyncGenerator<Buffer> {
+async function* wholeLines(chunks: AsyncIterable<Buffer>, maximum: number): AsyncGenerator<Buffer> {
   let rest: Buffer[] = []
   let restBytes = 0
   let isFirst = true
@@ -158,79 +111,103 @@ async function* wholeLines(
   if (restBytes > 0) yield block(Buffer.concat([...rest, LINE_BREAK]))
 }
 
-/** A line that is not empty, with its line break. */
+/** A line that is not blank, without its line break. */
 export interface Line {
-  /** File, if there are several, and number of the line from 1. */
-  place: { file?: string; line: number }
-  bytes: Buffer
+  /** From 1. */
+  line: number
+  text: string
   problem: string | undefined
 }
 
-interface ReadOptions {
-  signal: AbortSignal | undefined
-  /** Limit of a line, in bytes. */
-  maximum?: number
-  /** Returns newline-delimited JSON. */
-  textOf?: (source: Source) => AsyncIterable<Buffer>
+/** Reads the lines of a source, block by block. @param maximum limit of a line, in bytes */
+export async function* readLines(
+  source: Source,
+  maximum = MAXIMUM_LINE_BYTES,
+): AsyncGenerator<Iterable<Line>> {
+  const last = { line: 0 }
+  for await (const block of wholeLines(plainBytes(source), maximum))
+    yield linesOf(block, maximum, last)
 }
 
-/** Reads the lines of sources, block by block. Ends at an abort, also if a source sends nothing. */
-export async function* readBlocks(
-  sources: Source[],
-  {
-    signal,
-    maximum = MAXIMUM_LINE_BYTES,
-    textOf = (source) => plainText(source, 'ndjson'),
-  }: ReadOptions,
-): AsyncGenerator<Generator<Line>> {
-  let interrupt = () => {}
-  signal?.addEventListener('abort', () => interrupt())
-  for (const source of sources) {
-    const blocks = wholeLines(textOf(source), maximum)
-    const place = { ...(sources.length > 1 && { file: source.name }), line: 0 }
-    for (;;) {
-      const next = await new Promise<IteratorResult<Buffer> | undefined>((resolve, reject) => {
-        interrupt = () => resolve(undefined)
-        blocks.next().then(resolve, reject)
-      })
-      if (next === undefined || signal?.aborted) return
-      if (next.done) break
-      yield linesOf(next.value, maximum, place)
-    }
-  }
-}
-
-/** Counts each line in `place`. */
-function* linesOf(block: Buffer, maximum: number, place: Line['place']): Generator<Line> {
+/** Counts each line in `last`. */
+function* linesOf(block: Buffer, maximum: number, last: { line: number }): Generator<Line> {
   // Checking a block at once is many times faster than checking each line.
   const isValid = block.length <= maximum && isUtf8(block)
   for (let start = 0; start < block.length; ) {
-    const end = block.indexOf(LINE_BREAK, start) + 1
-    const bytes = block.subarray(start, end)
-    place.line += 1
-    const problem = isValid ? undefined : lineProblem(bytes, maximum)
-    if (bytes.length > 1) yield { place: { ...place }, bytes, problem }
-    start = end
+    const end = block.indexOf(LINE_BREAK, start)
+    last.line += 1
+    const text = block.toString('utf8', start, end)
+    const problem = isValid ? undefined : lineProblem(block.subarray(start, end), maximum)
+    if (problem || /[^ \t\r]/.test(text)) yield { line: last.line, text, problem }
+    start = end + 1
   }
 }
 
 function lineProblem(line: Buffer, maximum: number): string | undefined {
-  if (line.length > maximum + 1) return `the line is longer than ${maximum} bytes`
+  if (line.length > maximum) return `the line is longer than ${maximum} bytes`
   return isUtf8(line) ? undefined : `the line is ${NOT_UTF8}`
 }
 
-const CHUNK_BYTES = 256 * 1024
+/** Other forms of rows that a beginner may have, and advice. jq before 1.7 rounds numbers. */
+const OTHER_FORMS: [RegExp, string][] = [
+  [/^\s*\[/, "a JSON array: give the output of `jq -c '.[]'` (1.7 or later)"],
+  [
+    /^\s*\{\s*"items"\s*:/,
+    "a page of the API: give the output of `jq -c '.items[]'` (1.7 or later)",
+  ],
+  // Marks of bytes that are not UTF-8 are in no name of a field.
+  [/^\s*[^\s{][^\n{\ufffd]*[,;\t]/, 'probably CSV: add `--format csv`'],
+]
 
-export async function* readChunks(path: string): AsyncGenerator<Buffer> {
-  yield* createReadStream(path, { highWaterMark: CHUNK_BYTES })
+/** Reads lines of JSON, as readLines(). @throws OperatorError when the first lines show another form */
+export async function* readJsonLines(
+  source: Source,
+  maximum?: number,
+): AsyncGenerator<Iterable<Line>> {
+  let isStart = true
+  for await (const block of readLines(source, maximum)) {
+    const lines = isStart ? [...block] : block
+    if (Array.isArray(lines) && lines.length > 0) {
+      isStart = false
+      const start = lines.slice(0, 2).map(({ text }) => text)
+      const other = OTHER_FORMS.find(([pattern]) => pattern.test(start.join('\n')))
+      if (other) throw new OperatorError(`${escaped(source.name)} is ${other[1]}.`)
+    }
+    yield lines
+  }
 }
+
+/** Ends at an abort, also while a source sends nothing: Node.js cannot interrupt a read of a FIFO. */
+export async function* untilAbort<T>(
+  items: AsyncGenerator<T>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<T> {
+  let interrupt = () => {}
+  const onAbort = () => interrupt()
+  signal?.addEventListener('abort', onAbort)
+  try {
+    for (;;) {
+      const next = await new Promise<IteratorResult<T, unknown> | undefined>((resolve, reject) => {
+        interrupt = () => resolve(undefined)
+        items.next().then(resolve, reject)
+      })
+      if (next === undefined || next.done || signal?.aborted) return
+      yield next.value
+    }
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Smaller chunks than the 256 KiB that read faster: the memory of an import is a multiple of them. */
+const CHUNK_BYTES = 128 * 1024
+
+export const READ_ONCE = 'Standard input (-) can be read only once.'
 
 /** A source and its size; undefined for a pipe. */
 export interface Input extends Source {
   bytes: number | undefined
 }
-
-export const READ_ONCE = 'Standard input (-) can be read only once.'
 
 /**
  * Checks that all files can be read, before reading any.
@@ -238,9 +215,7 @@ export const READ_ONCE = 'Standard input (-) can be read only once.'
  * @throws OperatorError for the first file that cannot be read
  */
 export async function openInputs(paths: string[]): Promise<Input[]> {
-  if (paths.filter((path) => path === '-').length > 1) {
-    throw new UsageError(READ_ONCE)
-  }
+  if (paths.filter((path) => path === '-').length > 1) throw new UsageError(READ_ONCE)
   return await Promise.all(paths.map(openInput))
 }
 
@@ -251,6 +226,11 @@ async function openInput(path: string): Promise<Input> {
     throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
   await access(path, constants.R_OK).catch(unreadable)
   return { name: path, chunks: readChunks(path), bytes: info.isFile() ? info.size : undefined }
+}
+
+/** Opens the file when it is read. */
+export async function* readChunks(path: string): AsyncGenerator<Buffer> {
+  yield* createReadStream(path, { highWaterMark: CHUNK_BYTES })
 }
 
 function unreadable({ errno = 0, path }: NodeJS.ErrnoException): never {
