@@ -47,6 +47,8 @@ t.test('40P01: the import repeats its statements, and reads the input once', asy
   await updating
   await other.query('commit')
   t.match((await importing).counts, { read: 3, inserted: 1, updated: 2, unchanged: 0 })
+  // A session counts at its next statement, or after 10 seconds.
+  await pool.query('select pg_stat_force_next_flush()')
   await until('a deadlock is counted', async () => {
     const { rows } = await sql<{ deadlocks: string }>`
       select deadlocks from pg_stat_database where datname = current_database()`.execute(db)

@@ -184,7 +184,7 @@ t.test('the reader of the results ends: the command ends, too', async (t) => {
   await addApp(db, { name: 'unread' })
   const create = ['connection', 'create', '--app', 'unread', '--stream']
   const path = fileOf('{}\n'.repeat(2_000))
-  t.match(await operatorHere([...create, path], { DATABASE_URL }, () => false), {
+  t.match(await operatorHere([...create, path], { DATABASE_URL }, { isRead: () => false }), {
     code: 1,
     stderr: 'The reader of the results has ended.\n',
   })
@@ -195,7 +195,7 @@ t.test('the reader of the results ends: the command ends, too', async (t) => {
     return false
   }
   const list = ['connection', 'list', '--app', 'unread']
-  t.match(await operatorHere(list, { DATABASE_URL }, isRead), { code: 0, stderr: '' })
+  t.match(await operatorHere(list, { DATABASE_URL }, { isRead }), { code: 0, stderr: '' })
   t.equal(written, 1, 'the second page is not read')
 })
 

@@ -13,6 +13,7 @@ import { operatorHere } from '../support/operator-process.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { databaseUrl, onServer } from '../support/template.ts'
+import { shortenPauses } from '../support/time.ts'
 import { until } from '../support/until.ts'
 
 const migrationFolder = path.resolve(import.meta.dirname, '../../migrations')
@@ -20,9 +21,6 @@ const provider = new FileMigrationProvider({ fs, path, migrationFolder })
 const known = Object.keys(await provider.getMigrations()).sort()
 /** Index of the first migration that a reader of `connection` blocks, and after which others follow. */
 const BLOCKED = known.indexOf('0008-integrity')
-
-/** Lasts 45 s, so it runs during the other tests. */
-const givingUp = migrateLocked()
 
 t.test('migrate: runs each migration once, in order', async (t) => {
   const { url } = await emptyDatabase(t)
@@ -130,8 +128,13 @@ t.test('Locked table: the migration stops waiting and tries again', async (t) =>
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
   await holder.query('begin; lock table connection in access share mode')
-  const migrating = operatorHere(['migrate', '--json'], { DATABASE_URL: url })
-  await sleep(4_000)
+  shortenPauses(t, 4)
+  let messages = ''
+  const onStderr = (text: string) => {
+    messages = text
+  }
+  const migrating = operatorHere(['migrate', '--json'], { DATABASE_URL: url }, { onStderr })
+  await until('the first attempt has ended', () => messages !== '')
   // Other sessions read between two attempts.
   await query(url, 'select count(*) from connection')
   await holder.end()
@@ -140,15 +143,29 @@ t.test('Locked table: the migration stops waiting and tries again', async (t) =>
   t.match(stderr, /^Another session holds a lock that a migration needs; trying again \(1\)\.\n/)
 })
 
-t.test('Table locked for a minute: migrate gives up, and can run again', async (t) => {
-  const { locked, applied, again } = await givingUp
+t.test('Table locked at each of 30 attempts: migrate gives up, and can run again', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await migrateTo(t, url, known[BLOCKED - 1])
+  // Fails as a statement that waits for a lock fails after lock_timeout.
+  await onServer(
+    url,
+    `create function fail() returns event_trigger language plpgsql as $$ begin
+      raise 'canceling statement due to lock timeout' using errcode = 'lock_not_available'; end $$;
+    create event trigger locked on ddl_command_start execute function fail()`,
+  )
+  shortenPauses(t, 100)
+  const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: url })
+  const locked = await migrate()
+  const names = await query(url, 'select name from kysely_migration order by name')
+  await onServer(url, 'drop event trigger locked')
   t.equal(locked.code, 1)
   const lines = locked.stderr.trim().split('\n')
   t.equal(lines.length, 30, '29 further attempts')
   t.match(lines.at(-2), 'trying again (29)')
   t.equal(lines.at(-1), 'Another session holds a lock that this command needs: try again later.')
+  const applied = names.map(({ name }) => name)
   t.same(applied, known.slice(0, BLOCKED), 'completed migrations stay')
-  t.same(again.json(), { applied: known.slice(BLOCKED) })
+  t.same((await migrate()).json(), { applied: known.slice(BLOCKED) })
 })
 
 t.test('Role without the privilege: statements for an administrator', async (t) => {
@@ -230,12 +247,16 @@ t.test('Another run in progress: migrate waits for its end', async (t) => {
   const { url } = await createDatabase(t)
   const other = await openClient(t, url)
   await other.query('begin; lock table kysely_migration in share row exclusive mode')
-  let ended = false
-  const migrating = operatorHere(['migrate'], { DATABASE_URL: url }).finally(() => {
+  let [ended, messages] = [false, '']
+  const onStderr = (text: string) => {
+    messages = text
+  }
+  const migrating = operatorHere(['migrate'], { DATABASE_URL: url }, { onStderr }).finally(() => {
     ended = true
   })
+  await until('it waits', () => messages !== '')
   // Longer than lock_timeout of a migration.
-  await sleep(1_500)
+  await sleep(700)
   t.notOk(ended)
   await other.query('rollback')
   t.match(await migrating, {
@@ -327,18 +348,6 @@ async function emptyDatabase(t: Test): Promise<{ url: string }> {
   await onServer(server, `create database ${name}`)
   t.teardown(() => onServer(server, `drop database ${name} with (force)`))
   return { url: databaseUrl(server, name) }
-}
-
-async function migrateLocked() {
-  const { url } = await emptyDatabase(t)
-  await migrateTo(t, url, known[BLOCKED - 1])
-  const holder = await openClient(t, url)
-  await holder.query('begin; lock table connection in access share mode')
-  const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: url })
-  const locked = await migrate()
-  const names = await query(url, 'select name from kysely_migration order by name')
-  await holder.query('rollback')
-  return { locked, applied: names.map(({ name }) => name), again: await migrate() }
 }
 
 async function migrateTo(t: Test, url: string, name = '') {

@@ -45,14 +45,18 @@ export async function operator(args: string[], options: Options = {}): Promise<E
   return ended(child.exitCode, stdout, stderr)
 }
 
-/**
- * Calls the admin CLI in this process: much faster, but without standard input.
- * @param isRead false if the reader of standard output has ended
- */
+interface HereOptions {
+  /** False if the reader of standard output has ended. */
+  isRead?: () => boolean
+  /** Receives what the command has written to standard error so far. */
+  onStderr?: (text: string) => void
+}
+
+/** Calls the admin CLI in this process: much faster, but without standard input. */
 export async function operatorHere(
   args: string[],
   env: Record<string, string>,
-  isRead = () => true,
+  { isRead = () => true, onStderr = () => {} }: HereOptions = {},
 ): Promise<Ended> {
   let [stdout, stderr] = ['', '']
   const code = await operate(args, {
@@ -63,6 +67,7 @@ export async function operatorHere(
     },
     stderr: (written) => {
       stderr += written
+      onStderr(stderr)
     },
     signal: new AbortController().signal,
     withEmbedded: () => Promise.reject(new Error('DATABASE_URL is missing')),
