@@ -1,14 +1,11 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import t from 'tap'
 import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { openClient } from '../support/database.ts'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
-import { operatorHere } from '../support/operator-process.ts'
+import { operatorHere, startOperator } from '../support/operator-process.ts'
 import { addCaller, addConnection, type Caller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -201,14 +198,8 @@ for (const end of ['SIGINT', 'SIGKILL', 'a crash of its session'] as const) {
       [id, uuid(3)],
     )
     const file = await fileOf('some.ndjson', all(portfolioLine, 1, 2, 4))
-    const main = join(import.meta.dirname, '../../src/operator/main.ts')
     const flags = ['import', 'portfolio-transactions', '--connection', id, file, '--replace']
-    const child = spawn(
-      process.execPath,
-      ['--disable-warning=ExperimentalWarning', main, ...flags],
-      { env: { ...process.env, DATABASE_URL: url } },
-    )
-    const [stderr, closed] = [text(child.stderr), once(child, 'close')]
+    const { child, stderr, closed } = startOperator(flags, { env: { DATABASE_URL: url } })
     const removing = `from pg_stat_activity where datname = current_database()
       and query like 'delete from portfolio_transaction%'`
     await until('the removal waits', async () => {
@@ -217,7 +208,7 @@ for (const end of ['SIGINT', 'SIGKILL', 'a crash of its session'] as const) {
     if (end === 'SIGINT' || end === 'SIGKILL') child.kill(end)
     else await pool.query(`select pg_terminate_backend(pid) ${removing}`)
     await closed
-    if (end === 'SIGINT') t.match(await stderr, 'Interrupted; nothing was imported.')
+    if (end === 'SIGINT') t.match(stderr(), 'Interrupted; nothing was imported.')
     await until('the session has ended', async () => {
       return (await pool.query(`select ${removing} and state <> 'idle'`)).rowCount === 0
     })

@@ -1,13 +1,12 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type RawBuilder, sql } from 'kysely'
 import t from 'tap'
 import { orderLine, portfolioLine } from '../support/importing.ts'
-import { operator, operatorHere } from '../support/operator-process.ts'
+import { operator, operatorHere, startOperator } from '../support/operator-process.ts'
 import { addApp, addConnection, addTransferOrders } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const { db, databaseUrl: DATABASE_URL, get } = await startService(t)
 const folder = t.testdir()
@@ -235,25 +234,16 @@ t.test('app delete --with-connections: a repetition continues', async (t) => {
 
 t.test('SIGTERM while connections are created: each result is true', async (t) => {
   const appId = await addApp(db, { name: 'stopped' })
-  const main = join(import.meta.dirname, '../../src/operator/main.ts')
   const args = ['connection', 'create', '--app', 'stopped', '--stream']
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main, ...args], {
-    env: { ...process.env, DATABASE_URL },
-  })
-  t.teardown(() => child.kill('SIGKILL'))
-  let output = ''
-  child.stdout.on('data', (data) => {
-    output += data
-  })
+  const { child, stdout, closed } = startOperator(args, { env: { DATABASE_URL } })
   child.stdin.write('{}\n{}\n')
-  while (output.split('\n').length < 3) await once(child.stdout, 'data')
-  const exit = once(child, 'close')
+  await until('both connections exist', () => stdout().split('\n').length >= 3)
   child.kill('SIGTERM')
-  t.same(await exit, [null, 'SIGTERM'])
+  t.same(await closed, { code: null, signal: 'SIGTERM' })
   const rows = await db.selectFrom('connection').select('id').where('app_id', '=', appId).execute()
   t.same(
     rows.map(({ id }) => id).sort(),
-    resultsOf(output)
+    resultsOf(stdout())
       .map(({ id }) => id)
       .sort(),
   )

@@ -1,86 +1,33 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
-import t, { type Test } from 'tap'
-import { withDatabase } from '../../src/operator/database.ts'
-import { refresh as refreshAll } from '../../src/operator/loading/refresh.ts'
+import t from 'tap'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
-import { openClient } from '../support/database.ts'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
 import { operatorHere } from '../support/operator-process.ts'
+import {
+  counts,
+  dated,
+  details,
+  line,
+  lockConnection,
+  parse,
+  type Result,
+  refreshing,
+  startRefresh,
+} from '../support/refreshing.ts'
 import { addApp, addCaller, addConnection } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { shortenPauses } from '../support/time.ts'
 import { until } from '../support/until.ts'
 
-const { url, db, pool, newConnection, rowCounts, run } = await prepareImport(t)
-const folder = t.testdir()
-let files = 0
-
-async function fileOf(content: string | Buffer): Promise<string> {
-  files += 1
-  const path = join(folder, `${files}.ndjson`)
-  await writeFile(path, content)
-  return path
-}
-
-type Result = Record<string, unknown> & { line: number; errors?: { detail: string }[] }
-
-const parse = (output: string): Result[] =>
-  output
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line))
-    .sort((a, b) => a.line - b.line)
-
-/** Refreshes from a file, and returns the results in the order of the lines. */
-async function refresh(content: string | Buffer, ...flags: string[]) {
-  return await refreshIn(url, content, ...flags)
-}
-
-async function refreshIn(databaseUrl: string, content: string | Buffer, ...flags: string[]) {
-  const ended = await operatorHere(['refresh', await fileOf(content), ...flags], {
-    DATABASE_URL: databaseUrl,
-  })
-  return { ...ended, results: parse(ended.stdout) }
-}
-
-const details = ({ errors = [] }: Result) =>
-  errors.map(({ detail, ...place }) => [...Object.values(place), detail].join(': '))
-
-interface Lists {
-  portfolio?: string[]
-  account?: string[]
-  orders?: string[]
-  replace?: object
-}
-
-function line(connection: { id: string } | string, { portfolio, account, orders, replace }: Lists) {
-  const id = typeof connection === 'string' ? connection : connection.id
-  const members = [`"connection":${JSON.stringify(id)}`]
-  if (portfolio) members.push(`"portfolioTransactions":[${portfolio}]`)
-  if (account) members.push(`"accountTransactions":[${account}]`)
-  if (orders) members.push(`"transferOrders":[${orders}]`)
-  if (replace) members.push(`"replace":${JSON.stringify(replace)}`)
-  return `{${members}}`
-}
-
-const counts = (inserted: number, updated = 0, unchanged = 0, removed = 0) => ({
-  inserted,
-  updated,
-  unchanged,
-  removed,
-})
-
-const dated = (row: string, day: string) => row.replace('2024-02-29', day)
+const importing = await prepareImport(t)
+const { url, db, pool, newConnection, rowCounts, run } = importing
+const { fileOf, refreshIn } = refreshing(t)
+const refresh = (content: string | Buffer, ...flags: string[]) => refreshIn(url, content, ...flags)
 
 t.test('all lists of a line: written, then unchanged; corrected, with every digit', async (t) => {
   const { get } = await startService(t, { databaseUrl: url })
@@ -272,21 +219,6 @@ t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
   ])
 })
 
-t.test('a line of 17 MB: it fails, and the next line is written', async (t) => {
-  const connection = await newConnection()
-  const path = await fileOf('')
-  const file = createWriteStream(path)
-  file.write('{"connection":"')
-  for (let megabytes = 0; megabytes < 17; megabytes += 1) file.write('x'.repeat(2 ** 20))
-  file.end(`"}\n${line(connection, { portfolio: [portfolioLine(1)] })}`)
-  await once(file, 'finish')
-  const { stdout } = await operatorHere(['refresh', path], { DATABASE_URL: url })
-  t.match(parse(stdout), [
-    { line: 1, errors: [{ detail: 'the line is longer than 16777216 bytes' }] },
-    { line: 2, portfolioTransactions: counts(1) },
-  ])
-})
-
 t.test('replace: rows of the range are removed; more than half only with yes', async (t) => {
   const connection = await newConnection()
   const days = ['2024-01-01', '2024-02-01', '2024-02-02', '2024-02-03']
@@ -385,48 +317,6 @@ t.test('several files: each result has its file', async (t) => {
   ])
 })
 
-t.test('lines that are read ahead: 64, or 16 MiB', async (t) => {
-  const connection = await newConnection()
-  const holder = await openClient(t, url)
-  const cases = [
-    { lines: 200, padding: 0, most: 66 },
-    { lines: 8, padding: 6 * 2 ** 20, most: 5 },
-  ]
-  for (const { lines, padding, most } of cases) {
-    await holder.query('begin')
-    await holder.query('select from connection where id = $1 for update', [connection.id])
-    let read = 0
-    async function* chunks() {
-      for (; read < lines; read += 1)
-        yield Buffer.from(`${line(connection, {})}${' '.repeat(padding)}\n`)
-    }
-    const refreshing = withDatabase(
-      url,
-      { signal: new AbortController().signal, notice: () => {}, pooler: false },
-      (database) =>
-        refreshAll(database, {
-          sources: [{ name: 'lines', chunks: chunks() }],
-          jobs: 2,
-          appId: undefined,
-          genericPlans: true,
-          prepare: true,
-          onResult: async () => true,
-          notice: () => {},
-        }),
-    )
-    let before = -1
-    await until('it reads no more lines', async () => {
-      await sleep(500)
-      const isStill = read > 0 && read === before
-      before = read
-      return isStill
-    })
-    t.ok(read <= most, `${read} lines`)
-    await holder.query('commit')
-    t.same(await refreshing, { refreshed: lines, failed: 0 })
-  }
-})
-
 t.test('statements of a refresh: generic plans', async (t) => {
   await sql`create table plan_mode (mode text)`.execute(db)
   await sql`create function note_plan_mode() returns trigger language plpgsql as $$
@@ -503,41 +393,10 @@ t.test('unchanged: no catalog row, no row but the time', async (t) => {
     t.equal(after.get(name), before.get(name), name)
 })
 
-/** Starts the command with an open standard input. */
-function start(...flags: string[]) {
-  return startOn(url, ...flags)
-}
-
-function startOn(databaseUrl: string, ...flags: string[]) {
-  const main = join(import.meta.dirname, '../../src/operator/main.ts')
-  const child = spawn(
-    process.execPath,
-    ['--disable-warning=ExperimentalWarning', main, 'refresh', ...flags],
-    { env: { ...process.env, DATABASE_URL: databaseUrl } },
-  )
-  t.teardown(() => child.kill('SIGKILL'))
-  return { child, results: resultsOf(child) }
-}
-
-function resultsOf(child: ChildProcessWithoutNullStreams): Result[] {
-  const results: Result[] = []
-  createInterface(child.stdout).on('line', (result) => results.push(JSON.parse(result)))
-  return results
-}
-
-/** Creates two connections, and locks one of them until `holder` ends its transaction. */
-async function lockConnection(t: Test) {
-  const [locked, free] = [await newConnection(), await newConnection()]
-  const holder = await openClient(t, url)
-  await holder.query('begin')
-  await holder.query('select from connection where id = $1 for update', [locked.id])
-  return { locked, free, holder }
-}
-
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   t.test(`${signal}: the lines in progress are finished and reported`, async (t) => {
-    const { locked, free, holder } = await lockConnection(t)
-    const { child, results } = start('--jobs', '2')
+    const { locked, free, holder } = await lockConnection(t, importing)
+    const { child, results } = startRefresh(url, '--jobs', '2')
     child.stdin.write(`${line(locked, { account: [accountLine(1)] })}\n`)
     child.stdin.write(`${line(locked, { account: [accountLine(2)] })}\n`)
     child.stdin.write(`${line(free, { account: [accountLine(1)] })}\n`)
@@ -556,27 +415,9 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
-t.test(
-  'SIGTERM: a line that cannot be finished in 10 s is rolled back, without a result',
-  async (t) => {
-    const { locked, free, holder } = await lockConnection(t)
-    const { child, results } = start('--jobs', '2')
-    child.stdin.write(`${line(locked, { account: [accountLine(1)] })}\n`)
-    child.stdin.write(`${line(free, { account: [accountLine(1)] })}\n`)
-    await until('the free line is done', () => results.length === 1)
-    const exit = once(child, 'exit')
-    child.kill('SIGTERM')
-    t.same(await exit, [null, 'SIGTERM'])
-    t.match(results, [{ line: 2 }])
-    t.equal(results.length, 1)
-    await holder.query('commit')
-    t.match(await rowCounts(locked), { account: 0 })
-  },
-)
-
 t.test('a lost session: the line is sent again', async (t) => {
   const connection = await newConnection()
-  const { child, results } = start('--jobs', '1')
+  const { child, results } = startRefresh(url, '--jobs', '1')
   for (let number = 1; number <= 5; number += 1) {
     child.stdin.write(`${line(connection, { account: [accountLine(number)] })}\n`)
     await until('the line is done', () => results.length === number)
@@ -603,6 +444,7 @@ t.test('a role with one connection, and 4 sessions: each line is written', async
   )
   t.teardown(() => pool.query(`drop role ${login.username}`))
   const lines = connections.map((connection) => line(connection, { account: [accountLine(1)] }))
+  shortenPauses(t, 20)
   const { code, stderr, results } = await refreshIn(login.href, lines.join('\n'))
   t.equal(code, 0)
   t.match(
@@ -635,59 +477,11 @@ t.test('a deadlock, or a concurrent update: the line is repeated at once', async
   }
 })
 
-t.test('a full disk: the line waits for space, and is then written', async (t) => {
-  const { url, pool, newConnection, rowCounts } = await prepareImport(t)
-  const connection = await newConnection()
-  // PostgreSQL reports this SQLSTATE if a table cannot grow.
-  await pool.query(`
-    create function no_space() returns trigger language plpgsql as $$ begin
-      raise 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$;
-    create trigger no_space before insert on account_transaction execute function no_space()`)
-  const { child, results } = startOn(url)
-  let messages = ''
-  child.stderr.on('data', (data) => {
-    messages += data
-  })
-  child.stdin.end(`${line(connection, { account: [accountLine(1)] })}\n`)
-  await until('the line waits', () => messages.includes('The disk of PostgreSQL is full'))
-  // Several attempts have one message.
-  await new Promise((resolve) => setTimeout(resolve, 2_500))
-  t.equal(messages.split('The disk of PostgreSQL is full').length, 2)
-  await pool.query('drop trigger no_space on account_transaction')
-  t.same(await once(child, 'exit'), [0, null])
-  t.equal(results.length, 1)
-  t.match(await rowCounts(connection), { account: 1 })
-})
-
-t.test('a reader of the results that stops reading: the refresh stops reading, too', async (t) => {
-  const connection = await newConnection()
-  const { child } = start()
-  child.stdout.pause()
-  const rows = `${line(connection, { orders: [orderLine(1)] })}\n`
-  let written = 0
-  const writing = (async () => {
-    for (; written < 20_000; written += 1)
-      if (!child.stdin.write(rows)) await once(child.stdin, 'drain')
-    child.stdin.end()
-  })().catch(() => {})
-  let before = -1
-  while (before !== written || before < 100) {
-    before = written
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
-  }
-  t.ok(written < 20_000, `${written} lines were taken`)
-  child.kill('SIGKILL')
-  await writing
-})
-
 t.test('a reader of the results that ends: the refresh ends', async (t) => {
   const connection = await newConnection()
-  const { child } = start()
-  child.stdin.on('error', () => {})
-  const stderr = text(child.stderr)
+  const { child, stderr, closed } = startRefresh(url)
   child.stdout.destroy()
-  const exit = once(child, 'exit')
   child.stdin.write(`${line(connection, { orders: [orderLine(1)] })}\n`)
-  t.same(await exit, [1, null])
-  t.match(await stderr, /The reader of the results has ended/)
+  t.same(await closed, { code: 1, signal: null })
+  t.match(stderr(), /The reader of the results has ended/)
 })

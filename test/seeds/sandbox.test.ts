@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { startSeededService } from '../support/seeded-service.ts'
 import { addresses } from '../support/rows.ts'
+import { startSeededService } from '../support/seeded-service.ts'
 import { type Figures, type Holding, type Row, walk, yearsOf } from './calculator.ts'
 
 interface State {

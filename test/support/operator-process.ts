@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { type Kysely, sql } from 'kysely'
 import { operate } from '../../src/operator/cli.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
@@ -30,7 +29,25 @@ const here = join(import.meta.dirname, '../..')
 
 /** Calls the admin CLI in a new process, with only these settings. */
 export async function operator(args: string[], options: Options = {}): Promise<Ended> {
-  const { env = {}, input = '', release = here } = options
+  const { child, stdout, stderr, closed } = startOperator(args, options)
+  child.stdin.end(options.input ?? '')
+  const { code } = await closed
+  return ended(code, stdout(), stderr())
+}
+
+export interface OperatorProcess {
+  child: ChildProcessWithoutNullStreams
+  /** What it has written so far. */
+  stdout(): string
+  stderr(): string
+  closed: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
+}
+
+/** Starts the admin CLI in a new process, with only these settings and an open standard input. */
+export function startOperator(
+  args: string[],
+  { env = {}, release = here }: Omit<Options, 'input'> = {},
+): OperatorProcess {
   const flags = ['--disable-warning=ExperimentalWarning', join(release, 'src/operator/main.ts')]
   const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env
   // Outside of the project, whose file .env is not for tests.
@@ -38,11 +55,21 @@ export async function operator(args: string[], options: Options = {}): Promise<E
   const child = spawn(process.execPath, [...flags, ...args], place)
   // A command that does not read its input may exit first.
   child.stdin.on('error', () => {})
-  child.stdin.end(input)
-  const closed = once(child, 'close')
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
-  await closed
-  return ended(child.exitCode, stdout, stderr)
+  let [stdout, stderr] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    stdout += part
+  })
+  child.stderr.setEncoding('utf8').on('data', (part: string) => {
+    stderr += part
+  })
+  // Ends with this process, if a test does not end it.
+  const kill = () => child.kill('SIGKILL')
+  process.on('exit', kill)
+  const closed = once(child, 'close').then(([code, signal]) => {
+    process.off('exit', kill)
+    return { code, signal }
+  })
+  return { child, stdout: () => stdout, stderr: () => stderr, closed }
 }
 
 interface HereOptions {

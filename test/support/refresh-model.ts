@@ -1,16 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { join } from 'node:path'
+import type { ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { prepareImport, uuid } from './importing.ts'
+import { startOperator } from './operator-process.ts'
 import { type Random, randomOf } from './random.ts'
 import { addApp, addConnection, addToken } from './rows.ts'
 import { startService } from './service.ts'
 
-const MAIN = join(import.meta.dirname, '../../src/operator/main.ts')
 const CONNECTIONS = 6
 const ROWS = 12
 
@@ -77,28 +75,19 @@ export async function checkRefreshes(t: Test, model: Model): Promise<void> {
     while (done < lines.length) {
       restarts += 1
       const first = done
-      const child = spawn(
-        process.execPath,
-        ['--disable-warning=ExperimentalWarning', MAIN, 'refresh', '--jobs', '3'],
-        { env: { ...process.env, ...model.environment, DATABASE_URL: target } },
-      )
+      const env = { ...model.environment, DATABASE_URL: target }
+      const { child, stderr, closed } = startOperator(['refresh', '--jobs', '3'], { env })
       children.add(child)
-      child.stdin.on('error', () => {})
       const results = new Map<number, Result>()
       createInterface(child.stdout).on('line', (text) => {
         const result: Result = JSON.parse(text)
         results.set(first + result.line - 1, result)
       })
-      let messages = ''
-      child.stderr.on('data', (data) => {
-        messages += data
-      })
       for (const { text } of lines.slice(first)) child.stdin.write(`${text}\n`)
       child.stdin.end()
-      const closed = once(child, 'close')
-      const [code, signal] = await closed
+      const { code, signal } = await closed
       children.delete(child)
-      if (signal !== 'SIGKILL' && code !== 0 && code !== 1) t.fail(`exit code ${code}: ${messages}`)
+      if (signal !== 'SIGKILL' && code !== 0 && code !== 1) t.fail(`exit code ${code}: ${stderr()}`)
       // Lines after the first one without a result may be written, too: they are sent again.
       while (results.has(done)) done += 1
       for (const [index, result] of results) {
