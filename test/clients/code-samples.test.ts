@@ -6,7 +6,6 @@ import { codeSamples, PLACEHOLDER } from '../../src/http/docs-page/code-samples.
 import { pythonEnvironment } from '../support/clients/drivers.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
-import { startService } from '../support/service.ts'
 
 interface Document {
   paths: Record<string, { get: { operationId: string; 'x-codeSamples': Sample[] } }>
@@ -97,27 +96,5 @@ t.test('404: each sample prints the problem in one line, and fails', async (t) =
       t.equal(printed.length, 1, `${get.operationId} in ${sample.label}`)
       if (sample.label !== 'curl') t.strictSame(lines, printed, 'no traceback')
     }
-  }
-})
-
-t.test('package names: those of clients/', async (t) => {
-  const pyproject = await readFile(join(ROOT, 'clients/python/pyproject.toml'), 'utf8')
-  const { info } = (await service.get('/openapi.json')).json() as { info: { description: string } }
-  t.match(info.description, `npm install ${name} `)
-  t.match(info.description, `pip install ${/^name = "(.*)"/m.exec(pyproject)?.[1]} `)
-  t.match(codeSamples('', String(Object.keys(paths)[0]))[1]?.source, `from "${name}"`)
-})
-
-t.test('PUBLIC_URL: the address in all samples', async (t) => {
-  const { get } = await startService(t, { environment: { PUBLIC_URL: 'https://api.example/v' } })
-  const { text } = await get('/openapi.json')
-  t.notMatch(text, PLACEHOLDER)
-  const { paths, info } = JSON.parse(text)
-  const samples = Object.values<{ get: { 'x-codeSamples': { source: string }[] } }>(paths)
-    .flatMap((path) => path.get['x-codeSamples'])
-    .map(({ source }) => source)
-  t.equal(samples.length, 9)
-  for (const written of [...samples, info.description]) {
-    t.match(written, 'https://api.example/v')
   }
 })

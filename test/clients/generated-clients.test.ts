@@ -12,7 +12,7 @@ import { installPackages } from '../../tools/install.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
 const run = promisify(execFile)
-const generators = resolve('tools/client-generators')
+const generators = resolve('test/clients')
 const document = fileURLToPath(DOCUMENT)
 
 const HEY_API = `
@@ -102,7 +102,7 @@ async function compile(...args: string[]): Promise<string[]> {
 }
 
 t.before(async () => {
-  installPackages('tools/client-generators')
+  installPackages('test/clients')
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
   await writeFile(join(folder, 'use-hey-api.ts'), HEY_API)

@@ -8,7 +8,7 @@ import { needsProgram, run } from '../support/programs.ts'
 await needsProgram(t, 'pyproject-build', 'python3-build python3-setuptools python3-wheel')
 await needsProgram(t, 'twine', 'twine')
 
-const checks = 'tools/package-checks'
+const checks = 'test/clients'
 
 t.test('TypeScript: publint and are-the-types-wrong have no remark on the package', async (t) => {
   installPackages(checks)

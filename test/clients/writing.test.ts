@@ -55,29 +55,3 @@ t.test(
     t.match(await operatorHere(['verify'], { DATABASE_URL }), { code: 0 })
   },
 )
-
-t.test(
-  '42501: investment_writer reads no hash, and writes nothing that triggers maintain',
-  async (t) => {
-    const writer = await openClient(t, login.href)
-    for (const statement of [
-      'select token_hash from connection',
-      'select * from app_token',
-      'select client_id from app',
-      'update connection set portfolio_transactions = 0',
-      'update connection set data_version = 0',
-      'update connection set app_id = app_id',
-      'delete from connection',
-      'insert into connection (id, change_horizon) values (1, 1)',
-      'update portfolio_transaction set change_number = 1',
-      'insert into account_transaction (change_number) values (1)',
-      'insert into portfolio_transaction_day values (1, current_date, 1)',
-      'delete from account_transaction_removal',
-      'update connection_version set changed_at = now()',
-      'truncate assets_transfer_order',
-      "insert into app (name) values ('mine')",
-      'create table mine ()',
-    ])
-      await t.rejects(writer.query(statement), { code: '42501' }, statement)
-  },
-)

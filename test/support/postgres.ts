@@ -5,7 +5,6 @@ import pg from 'pg'
 import { OperatorError } from '../../src/operator-error.ts'
 import { serverUrlProblem } from '../../src/postgres/server-urls.ts'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
-import { installPackages } from '../../tools/install.ts'
 import { startCitus } from './citus.ts'
 
 /** A PostgreSQL server for one test run. */
@@ -87,15 +86,9 @@ async function fastFolder(): Promise<string> {
   return room > neededBytes ? ramDisk : tmpdir()
 }
 
-/** Exports of tools/testcontainers/container.ts, which `check:types` checks apart: its packages may be missing. */
-interface Container {
-  startContainer(image: string, password: string, command: string[]): Promise<Server>
-}
-
 async function startContainer(): Promise<Server> {
-  installPackages('tools/testcontainers')
-  const file = new URL('../../tools/testcontainers/container.ts', import.meta.url)
-  const container: Container = await import(file.href)
+  // The packages of testcontainers take 200 ms to load.
+  const container = await import('./container.ts')
   const compose = await readFile('docker-compose.yml', 'utf8')
   const image = /^ +image: (postgres:\S+)$/m.exec(compose)?.[1]
   if (!image) throw new Error('docker-compose.yml names no image of PostgreSQL.')

@@ -112,7 +112,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/settings/{config-errors,env-file}.test.ts', 'test/http/log*.test.ts'],
     ['test/load/start-errors.test.ts'],
     ['test/http/{health,access-log,connections}.test.ts', 'test/openapi/document.test.ts'],
-    ['test/telemetry/*.test.ts', 'test/clients/docs-page.test.ts'],
+    ['test/telemetry/*.test.ts', 'test/clients/browser/docs-page.test.ts'],
     [
       'test/load/{shutdown,log-output,collector}.test.ts',
       'test/servers/{password-rotation,prometheus}.test.ts',

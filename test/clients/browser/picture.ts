@@ -1,12 +1,12 @@
 /** Writes the picture of the page /docs in README.md. */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { DEMO } from '../../seeds/sample-data.ts'
-import { DESK, newDocsPage } from '../../test/clients/docs-page.ts'
-import { launchChromium } from '../../test/support/chromium.ts'
-import { DEMO_TOKEN, startSeededService } from '../../test/support/seeded-service.ts'
+import { DEMO } from '../../../seeds/sample-data.ts'
+import { DEMO_TOKEN, startSeededService } from '../../support/seeded-service.ts'
+import { launchChromium } from './chromium.ts'
+import { DESK, newDocsPage } from './docs-page.ts'
 
-const PICTURE = new URL('../../docs/images/docs-page.png', import.meta.url)
+const PICTURE = new URL('../../../docs/images/docs-page.png', import.meta.url)
 
 t.test('docs:picture: an operation and its response at 1280 pixels', async (t) => {
   const browser = await launchChromium(t)

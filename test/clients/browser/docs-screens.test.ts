@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { DEMO } from '../../seeds/sample-data.ts'
-import { launchChromium } from '../support/chromium.ts'
-import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+import { DEMO } from '../../../seeds/sample-data.ts'
+import { DEMO_TOKEN, startSeededService } from '../../support/seeded-service.ts'
+import { launchChromium } from './chromium.ts'
 import { DESK, newDocsPage, PHONE } from './docs-page.ts'
 
 const browser = await launchChromium(t)

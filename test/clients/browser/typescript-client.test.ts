@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { DEMO } from '../../seeds/sample-data.ts'
-import { launchChromium } from '../support/chromium.ts'
-import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
-import { readList } from '../support/clients/service.ts'
-import { run } from '../support/programs.ts'
-import { addresses } from '../support/rows.ts'
-import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+import { DEMO } from '../../../seeds/sample-data.ts'
+import { type Fault, startFaultProxy } from '../../support/clients/fault-proxy.ts'
+import { readList } from '../../support/clients/service.ts'
+import { run } from '../../support/programs.ts'
+import { addresses } from '../../support/rows.ts'
+import { DEMO_TOKEN, startSeededService } from '../../support/seeded-service.ts'
+import { launchChromium } from './chromium.ts'
 
 const browser = await launchChromium(t)
 const service = await startSeededService(t)
-const ROOT = join(import.meta.dirname, '../..')
+const ROOT = join(import.meta.dirname, '../../..')
 
 /** Code in the page, with the built package at /package. */
 const PROGRAM = `(async ([baseUrl, token, connection]) => {
