@@ -27,18 +27,23 @@ function runCi(t: Test, commands: { packages?: string; npm: string; citus?: stri
 
 t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
   const npm = (last: string) => `case "$2" in
-    check) echo "3 passed, 0 failed" ;;
+    test:repository) echo "1 passed, 0 failed" ;;
     test:load) ${last} ;;
+    test:servers) echo "2 passed, 0 failed" ;;
     test:citus) [ "$TEST_CITUS" ] && echo "4 passed, 0 failed" ;;
   esac`
-  t.same(runCi(t, { npm: npm('echo "2 passed, 0 failed"') }), ['5 passed, 0 failed', 0])
-  t.same(runCi(t, { npm: npm('echo "2 passed, 1 failed"; exit 1') }), ['5 passed, 1 failed', 1])
-  t.same(runCi(t, { npm: npm('exit 3') }), ['0 passed, 1 failed', 3], 'no test failed')
-  const packages = 'exit 4'
-  t.same(runCi(t, { packages, npm: npm('exit 0') }), ['0 passed, 1 failed', 4], 'no packages')
   const all = npm('echo "2 passed, 0 failed"')
+  t.same(runCi(t, { npm: all }), ['5 passed, 0 failed', 0])
+  t.same(runCi(t, { npm: npm('echo "2 passed, 1 failed"; exit 1') }), ['5 passed, 1 failed', 1])
+  t.same(
+    runCi(t, { npm: npm('exit 3') }),
+    ['3 passed, 1 failed', 3],
+    'a step without a failed test',
+  )
+  const packages = 'exit 4'
+  t.same(runCi(t, { packages, npm: all }), ['0 passed, 1 failed', 4], 'no packages, no tests')
   t.same(runCi(t, { npm: all, citus: '[ "$1" = build ]' }), ['9 passed, 0 failed', 0])
-  t.same(runCi(t, { npm: all, citus: 'exit 6' }), ['0 passed, 1 failed', 6], 'no build of Citus')
+  t.same(runCi(t, { npm: all, citus: 'exit 6' }), ['5 passed, 1 failed', 6], 'no build of Citus')
   t.end()
 })
 

@@ -76,27 +76,11 @@ t.test('run that cannot start: one sentence and exit code 1', async (t) => {
     ],
   ]
   for (const [names, env, sentence] of cases) {
-    const { code, stdout, ...printed } = await run(names, { TEST_DATABASE_URL: '', ...env })
-    // The first run of a checkout installs these packages.
-    const stderr = printed.stderr.replace(/^Installs the packages of .*\n/, '')
+    const { code, stdout, stderr } = await run(names, { TEST_DATABASE_URL: '', ...env })
     t.match(stderr, sentence)
     t.equal(stderr.split('\n').length, 2, stderr)
     t.same({ code, stdout }, { code: 1, stdout: '' })
   }
-})
-
-t.test('packages of a folder: installed once', async (t) => {
-  const installed = (args: string[]) =>
-    ended(
-      spawn(process.execPath, ['tools/install.ts', 'tools/testcontainers', ...args], { cwd: root }),
-    )
-  await installed([])
-  t.same(await installed([]), { code: 0, stdout: '', stderr: '' })
-  t.same(await installed(['glob', 'package.json']), {
-    code: 0,
-    stdout: 'package.json\n',
-    stderr: '',
-  })
 })
 
 t.test('files that pass, fail, assert nothing or crash: counted, with the failures', async (t) => {
@@ -152,17 +136,23 @@ t.test('files that pass, fail, assert nothing or crash: counted, with the failur
   t.match(stdout, /not ok \d - that nothing catches\n/)
   t.match(stdout, /This file asserts nothing/)
   t.match(stdout, /ended with exit code 3/)
-  t.match(stdout, /\nSlowest: (\S+\.ts \(\d+\.\d s\)(, |\n)){5}7 passed, 4 failed\n$/)
+  t.match(stdout, /\nSlowest: (\S+\.ts \(\d+\.\d s\)(, |\n)){5}The random input had TEST_SEED=1 .*\n7 passed, 4 failed\n$/)
 })
 
-t.test('without Chromium: one sentence', async (t) => {
-  const env = { TEST_DATABASE_URL: server, CHROMIUM_PATH: '/none' }
-  const { code, stdout, stderr } = await run(['test/clients/docs-page.test.ts'], env)
-  t.equal(code, 1)
-  t.match(stdout, /^ +not ok 1 - This file needs Chromium: install Chromium .*CHROMIUM_PATH/)
-  t.match(stdout, /\n0 passed, 1 failed\n$/)
-  t.equal(stderr, '')
-})
+t.test(
+  'test:clients without its programs: the names of all, and the line that installs them',
+  async (t) => {
+    const child = spawn(process.execPath, ['test/suite.ts', 'clients'], {
+      cwd: root,
+      env: { PATH: folder, CHROMIUM_PATH: '/none' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const { code, stdout, stderr } = await ended(child)
+    t.equal(code, 1)
+    t.match(stdout, /^test:clients needs bash, .*java, Chromium or Chrome .*\n$/)
+    t.match(stderr, /Missing: bash, .*Chromium or Chrome .* To install: \.ci\/packages clients\n$/)
+  },
+)
 
 t.test('Ctrl-C: the files end, the template is dropped, exit code 130', async (t) => {
   const started = join(folder, 'endless-started')

@@ -1,0 +1,150 @@
+/**
+ * Runs the tests that need more than Node.js and npm: `npm run test:clients`. Prints what the command needs, and ends at
+ * once if something is missing.
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+interface Suite {
+  files: string[]
+  /** Programs in PATH and in the folders of Debian's servers. */
+  programs: string[]
+  /** Other needs: a name, and if it is there. */
+  others?: Record<string, () => boolean>
+  /** Installs what is missing. */
+  install: string
+  /** Note on time or network. */
+  note: string
+  environment?: Record<string, string>
+}
+
+const { env } = process
+const FOLDERS = [
+  ...String(env.PATH).split(':'),
+  ...['/usr/sbin', '/sbin', '/usr/lib/postgresql/15/bin'],
+]
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const isProgram = (name: string) => FOLDERS.some((folder) => isExecutable(join(folder, name)))
+const browsers = ['chromium', 'google-chrome', 'google-chrome-stable']
+const hasBrowser = () =>
+  env.CHROMIUM_PATH ? isExecutable(env.CHROMIUM_PATH) : browsers.some(isProgram)
+const runs = (command: string, ...args: string[]) => spawnSync(command, args).status === 0
+const hasModule = (name: string) => () => runs('/usr/bin/python3', '-c', `import ${name}`)
+
+/** Programs of util-linux and of the shell, which each Linux distribution has. */
+const LINUX = ['bash', 'script', 'setpriv', 'prlimit']
+
+const SUITES: Record<string, Suite> = {
+  repository: {
+    files: ['test/repository/*.test.ts'],
+    programs: ['bash', 'curl'],
+    install: '.ci/packages curl',
+    note: 'one minute; the first run installs tools/checks from the registry',
+  },
+  clients: {
+    files: ['test/clients/**/*.test.ts', 'test/typescript-client/*.test.ts'],
+    programs: [
+      ...['bash', 'curl', 'openssl', 'python3', 'mypy', 'bean-check', 'pyproject-build', 'twine'],
+      ...['java'],
+    ],
+    others: {
+      'Chromium or Chrome (CHROMIUM_PATH)': hasBrowser,
+      psycopg: hasModule('psycopg'),
+      'setuptools and wheel': hasModule('setuptools, wheel'),
+      Jackson: () => existsSync('/usr/share/java/jackson-databind.jar'),
+    },
+    install: '.ci/packages clients',
+    note: 'three minutes; the first run installs test/clients from the registry',
+    environment: { CLIENTS: 'all' },
+  },
+  load: {
+    files: ['test/load/*.test.ts'],
+    programs: LINUX,
+    install: '.ci/packages util-linux bsdutils',
+    note: 'Linux; five minutes',
+  },
+  servers: {
+    files: ['test/servers/!(citus).test.ts'],
+    programs: [
+      ...LINUX,
+      ...[
+        'curl',
+        'openssl',
+        'python3',
+        'postgres',
+        'psql',
+        'pg_repack',
+        'pgbouncer',
+        'haproxy',
+        'nginx',
+      ],
+      ...['redis-server', 'prometheus', 'promtool', 'systemd-analyze', 'unshare', 'ip'],
+    ],
+    install: '.ci/packages servers',
+    note: 'Linux; eight minutes',
+    environment: { CLIENTS: 'all' },
+  },
+  citus: {
+    files: [
+      'test/lists/{real-data,model,data-version,change-feed,history-model}.test.ts',
+      'test/lists/conditional-requests.test.ts',
+      'test/security/{isolation,row-level-security,least-privilege}.test.ts',
+      'test/postgres/row-counts.test.ts',
+      'test/import/{import,import-replace}.test.ts',
+      'test/operator/{operator,operator-deletion,operator-verify,connections}.test.ts',
+      'test/operator/refresh-model.test.ts',
+      'test/seeds/seeds.test.ts',
+      'test/load/operator-interrupt.test.ts',
+      'test/servers/citus.test.ts',
+    ],
+    programs: LINUX,
+    others: {
+      'TEST_CITUS: the folder of the programs of a PostgreSQL with Citus': () =>
+        isExecutable(join(String(env.TEST_CITUS), 'postgres')),
+    },
+    install: 'CONTRIBUTING.md (TEST_CITUS)',
+    note: 'Linux; four minutes',
+    environment: { TEST_POSTGRES: 'citus' },
+  },
+}
+
+const [name = ''] = process.argv.slice(2)
+const suite = SUITES[name]
+if (suite === undefined) throw new Error(`no such tests: ${name}`)
+const others = Object.entries(suite.others ?? {})
+const missing = [
+  ...suite.programs.filter((program) => !isProgram(program)),
+  ...others.filter(([, isThere]) => !isThere()).map(([each]) => each),
+]
+const needs = [...suite.programs, ...others.map(([each]) => each)]
+console.log(`test:${name} needs ${needs.join(', ')} (${suite.note}).`)
+if (missing.length > 0) {
+  console.error(`Missing: ${missing.join(', ')}. To install: ${suite.install}`)
+  process.exitCode = 1
+} else {
+  const run = join(import.meta.dirname, 'run.ts')
+  const child = spawn(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', run, ...suite.files],
+    {
+      stdio: 'inherit',
+      env: { ...env, ...suite.environment },
+    },
+  )
+  // The terminal sends Ctrl-C to both. run.ts ends its files first.
+  process.on('SIGINT', () => {})
+  process.on('SIGTERM', () => child.kill())
+  child.on('exit', (code) => {
+    process.exitCode = code ?? 1
+  })
+}

@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import t from 'tap'
+import { DEMO } from '../../seeds/sample-data.ts'
+import { startDrivers } from '../support/clients/drivers.ts'
+import { run } from '../support/programs.ts'
+import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
+import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+
+const { url, db } = await startSeededService(t)
+const { connections } = DEMO.wealth
+const program = join(import.meta.dirname, '../../clients/typescript/examples/ghostfolio.ts')
+const { TypeScript } = startDrivers(t)
+
+const accessOf = (connection: string) => ({ url, token: DEMO_TOKEN, connection })
+const variables = (connection: string) => ({
+  BASE_URL: url,
+  APP_TOKEN: DEMO_TOKEN,
+  CONNECTION_TOKEN: connection,
+})
+
+const text = { type: 'string', minLength: 1, maxLength: 255 }
+const positive = { type: 'number', minimum: 0 }
+/** Rules of Ghostfolio for an import, and for the profile of an asset without market data. */
+const ghostfolioImport = {
+  type: 'object',
+  required: ['activities', 'assetProfiles'],
+  properties: {
+    activities: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['currency', 'date', 'fee', 'quantity', 'symbol', 'type', 'unitPrice'],
+        additionalProperties: false,
+        properties: {
+          comment: { type: ['string', 'null'] },
+          currency: { type: 'string', pattern: '^[A-Z]{3}$' },
+          dataSource: { const: 'MANUAL' },
+          date: { type: 'string', format: 'date-time' },
+          fee: positive,
+          quantity: positive,
+          symbol: { ...text, format: 'uuid' },
+          type: { enum: ['BUY', 'DIVIDEND', 'FEE', 'INTEREST', 'LIABILITY', 'SELL'] },
+          unitPrice: positive,
+        },
+      },
+    },
+    assetProfiles: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['currency', 'dataSource', 'name', 'symbol'],
+        properties: { currency: text, dataSource: { const: 'MANUAL' }, name: text, symbol: text },
+      },
+    },
+  },
+}
+
+t.test('an import file with each buy, sell and payment', async (t) => {
+  const validate = addFormats.default(new Ajv({ strict: true })).compile(ghostfolioImport)
+  for (const { token } of [connections.small, connections.large]) {
+    const args = ['--disable-warning=ExperimentalWarning', program]
+    const file = JSON.parse(await run(process.execPath, args, { env: variables(token) }))
+    t.ok(validate(file), JSON.stringify(validate.errors))
+    const rows = await TypeScript.list(accessOf(token), 'portfolio')
+    const counts = [
+      ['BUY', 'BUY'],
+      ['SELL', 'SELL'],
+      ['DIVIDENDS', 'DIVIDEND'],
+    ].map(([type, activity]) => {
+      const complete = rows.filter((row) => row.type === type && row.currency && row.investment)
+      const found = file.activities.filter((each: { type: string }) => each.type === activity)
+      return { type, complete: complete.length, found: found.length }
+    })
+    // The sides of splits and transfers are also buys and sells.
+    const missing = counts.filter(({ complete, found }) => found < complete)
+    t.strictSame(missing, [], JSON.stringify(counts))
+    const symbols = file.assetProfiles.map(({ symbol }: { symbol: string }) => symbol)
+    t.ok(file.activities.every(({ symbol }: { symbol: string }) => symbols.includes(symbol)))
+  }
+})
+
+t.test('writes pence as GBp, and counts what it omits', async (t) => {
+  const caller = await addCaller(db)
+  const row = { investment: randomUUID(), titles: '2', price: '3' }
+  const currencies = ['EUR', 'GBX', 'EURO', 'eur', null]
+  await addPortfolioTransactions(
+    db,
+    caller.connection,
+    ...currencies.map((currency) => ({ ...row, currency })),
+    { ...row, currency: 'EUR', investment: null },
+    { ...row, currency: 'EUR', titles: '0' },
+  )
+  const env = { BASE_URL: url, APP_TOKEN: caller.token, CONNECTION_TOKEN: caller.connection.token }
+  const command = '"$0" --disable-warning=ExperimentalWarning "$1" 2>&1'
+  const printed = await run('sh', ['-c', command, process.execPath, program], { env })
+  const [, file = '', count] = /^(.*})\n(.*)\n$/s.exec(printed) ?? []
+  const { activities } = JSON.parse(file)
+  const written = activities.map(({ currency }: { currency: string }) => currency)
+  t.strictSame(written.sort(), ['EUR', 'GBp'])
+  t.equal(count, '2 activities; 5 transactions have no such activity')
+})
+
+t.test('unknown connection: one sentence', async (t) => {
+  const env = { ...variables('unknown'), NODE_NO_WARNINGS: '1' }
+  // The message of execFile() has the output, too.
+  const message = /^Command failed: .*\n(404 connection_not_found: .*)\n\n\1\n$/
+  await t.rejects(run(process.execPath, [program], { env }), { code: 1, message })
+})
