@@ -38,14 +38,22 @@ const DECIMALS = new Set([
   'retentionTo',
 ])
 
-/** Writes the refresh of a connection as one line of newline-delimited JSON, with all digits of decimals. */
-export function refreshLine(connection: string, rows: ConnectionRows): Buffer {
+/**
+ * Writes the refresh of a connection as one line of newline-delimited JSON, with all digits of decimals.
+ * @param from first day of the rows to replace; by default all
+ */
+export function refreshLine(connection: string, rows: ConnectionRows, from?: string): Buffer {
   const list = (items: object[]) => `[${items.map(jsonOf).join()}]`
-  return Buffer.from(
-    `{"connection":"${connection}","portfolioTransactions":${list(rows.portfolio)},` +
-      `"accountTransactions":${list(rows.account)},"transferOrders":${list(rows.orders)},` +
-      '"replace":{"yes":true}}\n',
-  )
+  const recent = <Row extends PortfolioRow | AccountRow>(items: Row[]) =>
+    from === undefined ? items : items.filter((row) => String(row.operationDateDay) >= from)
+  const members = [
+    `"connection":"${connection}"`,
+    `"portfolioTransactions":${list(recent(rows.portfolio))}`,
+    `"accountTransactions":${list(recent(rows.account))}`,
+    `"transferOrders":${list(rows.orders)}`,
+    `"replace":${JSON.stringify({ from, yes: true })}`,
+  ]
+  return Buffer.from(`{${members.join()}}\n`)
 }
 
 function jsonOf(row: object): string {

@@ -1,25 +1,75 @@
 import { Readable } from 'node:stream'
-import { Kysely, PostgresDialect } from 'kysely'
+import { Kysely, PostgresDialect, sql } from 'kysely'
 import type pg from 'pg'
 import { refresh } from '../src/operator/loading/refresh.ts'
 import { OperatorError } from '../src/operator-error.ts'
 import type { Tables } from '../src/postgres/tables.ts'
 import { connectionKey, tokenHash } from '../src/postgres/tokens.ts'
 import { busyPortfolio } from './busy-portfolio.ts'
-import { FIRST_DAY } from './calendar.ts'
+import { FIRST_DAY, weekBefore, weekdayAfter } from './calendar.ts'
 import { refreshLine } from './rows.ts'
 import { DEMO } from './sample-data.ts'
 import { smallPortfolio } from './small-portfolio.ts'
 import { stories, storyOn } from './stories.ts'
 
+const LARGE = { name: 'large', seed: 7, from: '2016-01-04', maximumPerDay: 4 }
+const OTHER = { name: 'other', seed: 11, from: '2025-06-02', maximumPerDay: 1 }
+
 /** Adds the sample data to a database. A second run changes nothing. */
 export async function seed(pool: pg.Pool): Promise<void> {
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  await load(pool, db, FIRST_DAY)
+  await load(pool, db, (await dayOf(db)) ?? FIRST_DAY)
 }
 
-/** Writes the rows of all connections as the institutions state them on a day. */
-async function load(pool: pg.Pool, db: Kysely<Tables>, day: string) {
+/**
+ * Moves the sample data by some weekdays: each connection is refreshed once, with its rows of the last day.
+ * @returns the last day, and the numbers of rows
+ * @throws OperatorError if the database does not have the sample data
+ */
+export async function advance(pool: pg.Pool, days: number) {
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  const before = await dayOf(db)
+  if (before === undefined) throw new OperatorError('The database does not have the sample data.')
+  let day = before
+  for (let left = days; left > 0; left -= 1) day = weekdayAfter(day)
+  const known = (await isOutdated(db)) ? undefined : before
+  return { day, ...(await load(pool, db, day, known)) }
+}
+
+/** Returns true if a release without the stories has added the sample data. `seed` then replaces it. */
+export async function isOutdated(db: Kysely<Tables>): Promise<boolean> {
+  const { large, gap } = DEMO.wealth.connections
+  const hashes = [large, gap].map(({ token }) => tokenHash(token))
+  const found = await db
+    .selectFrom('connection')
+    .select('token_hash')
+    .where('id', 'in', hashes.map(connectionKey))
+    .where('token_hash', 'in', hashes)
+    .execute()
+  return found.length === 1
+}
+
+/** Returns the newest day of the large connection, which has rows of each weekday. */
+async function dayOf(db: Kysely<Tables>): Promise<string | undefined> {
+  const { app, connections } = DEMO.wealth
+  const hash = tokenHash(connections.large.token)
+  const found = await db
+    .selectFrom('portfolio_transaction')
+    .innerJoin('connection', 'connection.id', 'connection_id')
+    .innerJoin('app', 'app.id', 'connection.app_id')
+    .select(sql<string | null>`max(effective_day)::text`.as('day'))
+    .where('connection.id', '=', connectionKey(hash))
+    .where('token_hash', '=', hash)
+    .where('app.name', '=', app)
+    .executeTakeFirst()
+  return found?.day ?? undefined
+}
+
+/**
+ * Writes the rows of all connections as the institutions state them on a day.
+ * @param before day of the rows that the database has
+ */
+async function load(pool: pg.Pool, db: Kysely<Tables>, day: string, before?: string) {
   const wealth = await demoApp(db, DEMO.wealth.app, DEMO.wealth.token)
   await demoToken(db, wealth, DEMO.wealth.expiredToken, new Date('2025-12-31T12:00:00Z'))
   const tax = await demoApp(db, DEMO.tax.app, DEMO.tax.token)
@@ -31,35 +81,18 @@ async function load(pool: pg.Pool, db: Kysely<Tables>, day: string) {
     rows: storyOn(day, stories[name as keyof typeof stories]),
   }))
   const connections = [
-    {
-      app: wealth,
-      connection: large,
-      rows: busyPortfolio({
-        name: 'large',
-        seed: 7,
-        from: '2016-01-04',
-        to: FIRST_DAY,
-        maximumPerDay: 4,
-      }),
-    },
+    { app: wealth, connection: large, rows: busyPortfolio({ ...LARGE, to: day }) },
     { app: wealth, connection: small, rows: smallPortfolio },
     { app: wealth, connection: empty, rows: { portfolio: [], account: [], orders: [] } },
     ...ofStories,
-    {
-      app: tax,
-      connection: other,
-      rows: busyPortfolio({
-        name: 'other',
-        seed: 11,
-        from: '2025-06-02',
-        to: FIRST_DAY,
-        maximumPerDay: 1,
-      }),
-    },
+    { app: tax, connection: other, rows: busyPortfolio({ ...OTHER, to: FIRST_DAY }) },
   ]
   const lines: Buffer[] = []
-  for (const { app, connection, rows } of connections)
-    lines.push(refreshLine(await demoConnection(db, app, connection), rows))
+  for (const { app, connection, rows } of connections) {
+    const id = await demoConnection(db, app, connection)
+    const changedFrom = connection === large && before ? weekBefore(before) : undefined
+    lines.push(refreshLine(id, rows, changedFrom))
+  }
   return await refreshAll(db, pool, lines)
 }
 

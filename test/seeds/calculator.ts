@@ -29,8 +29,11 @@ export class Fraction {
   readonly under: bigint
 
   constructor(over: bigint, under = 1n) {
-    this.over = under < 0n ? -over : over
-    this.under = under < 0n ? -under : under
+    let [divisor, rest] = [under, over]
+    while (rest !== 0n) [divisor, rest] = [rest, divisor % rest]
+    if (divisor < 0n !== under < 0n) divisor = -divisor
+    this.over = over / divisor
+    this.under = under / divisor
   }
 
   static of(text: string | null): Fraction {

@@ -32,9 +32,14 @@ t.test('demo advance: each day adds, classifies, corrects and cancels rows', asy
     LISTS.map(async (list) => (await read(`${large[list]}?since=start&limit=10000`)).nextCursor),
   )
   let last = ''
-  for (let n = 0; n < 3; n += 1) {
+  // The first day begins a month, with two more movements of cash. The stories change on the other two.
+  for (const [added, corrected] of [
+    [8, 4],
+    [7, 4],
+    [6, 5],
+  ]) {
     const { day, ...counts } = await advance()
-    t.match(counts, { added: 6, corrected: 4, cancelled: 2 })
+    t.match(counts, { added, corrected, cancelled: 2 })
     t.ok(day > last, day)
     last = day
     for (const [index, list] of LISTS.entries()) {
@@ -48,7 +53,7 @@ t.test('demo advance: each day adds, classifies, corrects and cancels rows', asy
         if (type !== row.type) return `${type} classified`
         return amount === row.amount ? 'unchanged' : 'corrected'
       })
-      const added = [`added ${day}`, `added ${day}`, `added ${day}`]
+      const added = Array(list === 'account' && day === '2026-01-01' ? 5 : 3).fill(`added ${day}`)
       t.same(changes.sort(), ['UNKNOWN classified', ...added, 'corrected'], `${list} ${day}`)
       t.equal(page.removed.length, 1)
       before[index] = await read(`${large[list]}?limit=10000`)

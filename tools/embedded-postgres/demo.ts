@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { seed } from '../../seeds/seed.ts'
+import { isOutdated, seed } from '../../seeds/seed.ts'
 import { migrateToLatest } from '../../src/postgres/migrations.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { type EmbeddedDatabase, startEmbedded } from './embedded.ts'
@@ -14,7 +14,8 @@ import { type EmbeddedDatabase, startEmbedded } from './embedded.ts'
 export type Demo = EmbeddedDatabase
 
 /**
- * Starts the embedded PostgreSQL, migrates its schema, and adds the sample data if it has no app.
+ * Starts the embedded PostgreSQL, migrates its schema, and adds the sample data if it has no app,
+ * or only that of an older release.
  * @throws EmbeddedDatabaseInUse if another process runs it
  */
 export async function startDemo(dataDir: string): Promise<Demo> {
@@ -35,7 +36,7 @@ async function prepare(url: string): Promise<string> {
     const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
     await migrateToLatest(db)
     const apps = await db.selectFrom('app').select('id').limit(1).execute()
-    if (apps.length === 0) await seed(pool)
+    if (apps.length === 0 || (await isOutdated(db))) await seed(pool)
     const password = randomBytes(24).toString('base64url')
     await pool.query(`alter role investment_service login password '${password}'`)
     return password
@@ -65,7 +66,8 @@ export function welcome(address: string): string {
     curl('/accounts/transactions?from=2024-07-01&limit=2'),
     curl('/assets-transfer'),
     '',
-    `Other connection tokens: ${connections.large.token} (ten years), ${connections.empty.token} (no rows).`,
+    `Other connection tokens: ${connections.large.token} (ten years), ${connections.empty.token} (no rows),`,
+    `${connections.split.token} and others with known results: docs/sandbox.md.`,
     'Ctrl-C stops the service and its database. The data stays for the next start.',
     '',
     '',

@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import type { Kysely } from 'kysely'
-import { advance } from '../../../seeds/advance.ts'
 import { DEMO } from '../../../seeds/sample-data.ts'
-import { seed } from '../../../seeds/seed.ts'
+import { advance, seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
 import { examples, type Io, type Report, type Run, wholeNumber } from '../command.ts'
@@ -64,20 +63,19 @@ function addDemo(program: Command, run: Run): void {
     .command('demo')
     .command('advance')
     .description(
-      `move ${DEMO.wealth.connections.large.token} by some days: add rows, give an UNKNOWN its type, ` +
-        'correct an amount, cancel a row. Always the same changes on a day.',
+      'move the sample data by some weekdays: add rows, give UNKNOWN rows their types, correct a ' +
+        'price, cancel a row. Always the same changes on a day.',
     )
-    .option('--days <n>', 'number of days, at most 366', wholeNumber(1, 366), 1)
+    .option('--days <n>', 'number of weekdays, at most 366', wholeNumber(1, 366), 1)
     .addHelpText('after', examples('demo advance', 'demo advance --days 10'))
     .action(({ days }: { days: number }) =>
-      run(async ({ db }) => {
-        const { day, ...counts } = await advance(db, days)
-        const { token } = DEMO.wealth.connections.large
+      run(async ({ pool }) => {
+        const { day, ...counts } = await advance(pool, days)
         const { added, corrected, cancelled } = counts
         const changes = `${added} rows added, ${corrected} corrected, ${cancelled} cancelled`
         return {
           json: { days, day, ...counts },
-          text: `${token} has the rows up to ${day}: ${changes}.`,
+          text: `The sample data is that of ${day}: ${changes}.`,
         }
       }),
     )
