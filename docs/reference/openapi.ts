@@ -1069,6 +1069,7 @@ export interface components {
              *     | `expired_token` | 401 | The bearer token was valid and has expired |
              *     | `invalid_request` | 400 | Query parameters are not valid; `errors` lists each error |
              *     | `malformed_request` | 400 | The service cannot read the request, for example because its URL does not decode |
+             *     | `response_too_large` | 400 | The response exceeds the memory that the service has for it, also without other requests |
              *     | `connection_not_found` | 404 | The calling app has no connection with this token |
              *     | `route_not_found` | 404 | The service has no such path |
              *     | `cursor_expired` | 410 | The changes since this cursor are not known |
@@ -1080,7 +1081,7 @@ export interface components {
              * @example connection_not_found
              * @enum {string}
              */
-            code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "connection_not_found" | "route_not_found" | "cursor_expired" | "data_changed" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
+            code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "response_too_large" | "connection_not_found" | "route_not_found" | "cursor_expired" | "data_changed" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
             /**
              * Title
              * @description The status in words; the same for every error of one status.

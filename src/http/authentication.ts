@@ -80,7 +80,7 @@ export class Authentication {
       return this.#enter(request, callerOfToken(token))
     }
     context.enter(context.limits.tenantOf(request.ip))
-    return this.#verify(token, context).then((id) => this.#enter(request, callerOfClient(id)))
+    return this.#verify(token).then((id) => this.#enter(request, callerOfClient(id)))
   }
 
   #enter(request: FastifyRequest, caller: Caller): Promise<void> | undefined {

@@ -56,6 +56,7 @@ function unavailableReason(error: Error): RequestContext['unavailableReason'] {
 function toProblem(error: FastifyError): ProblemError {
   if (error instanceof ProblemError) return error
   if (error instanceof ResponseTooLarge) {
+    if (error.always) return problem('response_too_large')
     const detail =
       'The response is too large for the free memory. Request it with a smaller `limit`.'
     return problem('service_unavailable', { detail })

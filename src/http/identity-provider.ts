@@ -8,17 +8,15 @@ import {
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
-import { ConcurrencyLimit } from '../limits/concurrency.ts'
-import type { ReadContext } from '../limits/context.ts'
 import { tokenHash } from '../postgres/tokens.ts'
 import { problem } from '../schemas/problem.ts'
 import { type SigningKeysOptions, signingKeys } from './jwks.ts'
 
 /**
  * Verifies an access token of the identity provider. Returns the client id of the calling app.
- * @throws ProblemError 401, IdentityProviderUnavailable, or Unavailable
+ * @throws ProblemError 401, or IdentityProviderUnavailable
  */
-export type IdentityProvider = (token: string, context: ReadContext) => Promise<string>
+export type IdentityProvider = (token: string) => Promise<string>
 
 export function configuredProvider(
   config: Config,
@@ -68,8 +66,29 @@ const MAX_CACHED = 10_000
 const CACHED_FOR_MS = 60_000
 
 /** Signatures that are verified at once: each takes 0.2 ms of one of the four threads that compress, too. */
-const SIGNATURES = { places: 2, largePlaces: 0, queue: 1_000 }
-const SIGNATURE_WAIT_MS = 5_000
+const SIGNATURES = 2
+
+/** Places that requests take in the order of their arrival. MAX_REQUESTS limits how many wait. */
+class Turns {
+  readonly #waiting: (() => void)[] = []
+  #free: number
+
+  constructor(places: number) {
+    this.#free = places
+  }
+
+  /** Waits for a place. The caller must call leave(). */
+  async enter(): Promise<void> {
+    if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    else this.#free -= 1
+  }
+
+  leave(): void {
+    const next = this.#waiting.shift()
+    if (next) next()
+    else this.#free += 1
+  }
+}
 
 interface IdentityProviderOptions {
   issuer: string
@@ -84,8 +103,8 @@ export function identityProvider(options: IdentityProviderOptions): IdentityProv
   const claims = clientIdClaim === undefined ? ['client_id', 'azp'] : [clientIdClaim]
   const required = { issuer, audience, algorithms, clockTolerance, requiredClaims: ['exp'] }
   const verified = new FifoMap<{ clientId: string; expiresAt: number }>(MAX_CACHED, CACHED_FOR_MS)
-  const signatures = new ConcurrencyLimit(SIGNATURES)
-  return async (token, context) => {
+  const signatures = new Turns(SIGNATURES)
+  return async (token) => {
     const hash = tokenHash(token).toString('base64')
     const cached = verified.get(hash)
     if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId
@@ -93,13 +112,13 @@ export function identityProvider(options: IdentityProviderOptions): IdentityProv
     // jose checks `alg` before. A wrong `alg` or `kid` costs 0.04 ms, and waits for no turn.
     const find: JWTVerifyGetKey = async (header, jws) => {
       const key = await keys(header, jws)
-      await signatures.enter(context, false, SIGNATURE_WAIT_MS)
+      await signatures.enter()
       entered = true
       return key
     }
     const { payload, protectedHeader } = await jwtVerify(token, find, required)
       .catch(rejectToken)
-      .finally(() => entered && signatures.leave(false))
+      .finally(() => entered && signatures.leave())
     const clientId = clientIdOf(payload, claims)
     if (clientId === undefined || !isAccessToken(protectedHeader, payload))
       throw problem('invalid_token')

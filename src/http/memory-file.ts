@@ -12,7 +12,11 @@ type Content = string | Buffer
 export function memoryFile(type: string, read: () => Content | Promise<Content>): SendFile {
   let prepared: ReturnType<typeof prepare> | undefined
   return async (request, reply) => {
-    prepared ??= Promise.resolve(read()).then((content) => prepare(Buffer.from(content)))
+    prepared ??= prepareFrom(read).catch((error) => {
+      // The next request tries again.
+      prepared = undefined
+      throw error
+    })
     const { etag, contents } = await prepared
     reply.headers({ etag, 'cache-control': 'no-cache', vary: 'accept-encoding' })
     const known = request.headers['if-none-match']
@@ -25,6 +29,9 @@ export function memoryFile(type: string, read: () => Content | Promise<Content>)
 }
 
 const encodings = new Negotiator({ supportedValues: ['br', 'gzip', 'identity'] })
+
+const prepareFrom = async (read: () => Content | Promise<Content>) =>
+  prepare(Buffer.from(await read()))
 
 async function prepare(identity: Buffer) {
   const [br, gzipped] = await Promise.all([

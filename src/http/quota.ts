@@ -43,6 +43,8 @@ async function connectRedis(url: string, config: QuotaConfig): Promise<Redis> {
 type QuotaConfig = Pick<Config, 'RATE_LIMIT_PER_MINUTE' | 'REDIS_URL'>
 
 const WINDOW_SECONDS = 60
+const WINDOW_MS = WINDOW_SECONDS * 1000
+const KEYS = 'investment-data-query-service:quota:'
 
 /** Apps that an instance without Redis counts. The least recently used one is dropped. */
 const MAX_APPS = 10_000
@@ -62,9 +64,9 @@ export class RequestWindows {
   readonly #windows = new LruMap<{ current: number; end: number }>(MAX_APPS)
 
   count(app: string): Count {
-    const now = Date.now()
+    const now = performance.now()
     const last = this.#windows.get(app)
-    const window = last && last.end > now ? last : { current: 0, end: now + WINDOW_SECONDS * 1000 }
+    const window = last && last.end > now ? last : { current: 0, end: now + WINDOW_MS }
     window.current += 1
     this.#windows.set(app, window)
     return { current: window.current, ttl: window.end - now }
@@ -93,29 +95,35 @@ async function openCounter(app: FastifyInstance, config: QuotaConfig) {
   await app.register(rateLimit, {
     global: false,
     max: perMinute,
-    timeWindow: WINDOW_SECONDS * 1000,
+    timeWindow: WINDOW_MS,
     keyGenerator: (request) => String(request.context.appId),
-    ...(redis
-      ? { redis, nameSpace: 'investment-data-query-service:quota:' }
-      : { store: storeOf((appId) => counter.count(appId)) }),
+    ...(redis ? { redis, nameSpace: KEYS } : { store: storeOf((appId) => counter.count(appId)) }),
   })
   const increment = app.createRateLimit()
   const uncounted = app.metrics && uncountedRequests(app.metrics)
+  const forget = ({ context: { appId } }: FastifyRequest) =>
+    void redis?.del(`${KEYS}${appId}`).catch(() => {})
   let pausedUntil = 0
-  let quietUntil = 0
+  let quietUntil = Number.NEGATIVE_INFINITY
   return async (request: FastifyRequest) => {
-    if (Date.now() < pausedUntil) {
+    if (performance.now() < pausedUntil) {
       uncounted?.inc()
       return undefined
     }
     try {
       const count = await increment(request)
-      return count.isAllowed ? undefined : count
+      if (count.isAllowed) return undefined
+      if (count.ttl >= 0 && count.ttl <= WINDOW_MS + 1) return count
+      // Someone else has written this key. Without it, the app begins a new window.
+      forget(request)
+      return undefined
     } catch (err) {
       uncounted?.inc()
-      pausedUntil = Date.now() + PAUSE_MS
-      if (Date.now() >= quietUntil) {
-        quietUntil = Date.now() + QUIET_MS
+      // A value that is no number concerns one app.
+      if (err instanceof Error && err.name === 'ReplyError') forget(request)
+      else pausedUntil = performance.now() + PAUSE_MS
+      if (performance.now() >= quietUntil) {
+        quietUntil = performance.now() + QUIET_MS
         app.log.warn({ err }, 'requests are not counted: Redis does not respond')
       }
       return undefined
@@ -150,11 +158,11 @@ export async function openQuota(app: FastifyInstance, config: QuotaConfig): Prom
     async charge(reply) {
       setPolicy(reply, perMinute)
       const { appId } = reply.request.context
-      const milliseconds = (exhaustedUntil.get(appId) ?? 0) - Date.now()
+      const milliseconds = (exhaustedUntil.get(appId) ?? 0) - performance.now()
       if (milliseconds > 0) throw tooManyRequests(reply, perMinute, milliseconds)
       const state = await count(reply.request)
       if (state?.isExceeded) {
-        exhaustedUntil.set(appId, Date.now() + state.ttl)
+        exhaustedUntil.set(appId, performance.now() + state.ttl)
         throw tooManyRequests(reply, perMinute, state.ttl)
       }
       if (state) setRest(reply, state.remaining, state.ttl)

@@ -14,6 +14,13 @@ export class Unavailable extends Error {
 /** The response needs more memory than the app may have now. Fewer rows may fit. */
 export class ResponseTooLarge extends Unavailable {
   override name = 'ResponseTooLarge'
+  /** True if the response does not even fit alone: a repetition would fail, too. */
+  readonly always: boolean
+
+  constructor(always: boolean) {
+    super('the response exceeds the memory')
+    this.always = always
+  }
 }
 
 /** A table of the statement is locked, so the statement was not sent. */

@@ -49,7 +49,9 @@ export class ResponseMemory {
 }
 
 /** Requests for more rows are large. It is the default `limit`. */
-const SMALL_ROWS = 1_000
+export const SMALL_ROWS = 1_000
+/** Requests that may skip more rows are large: within one day, each skipped row is read. */
+const SMALL_SKIPPED = 10_000
 /** Size of a row as PostgreSQL sends it, rounded up, in bytes. */
 const USUAL_ROW = 512
 /** Part of the memory that large requests may use. The rest is for small ones. */
@@ -63,8 +65,8 @@ interface Owner {
 /** Memory of one request, until the response is sent or the client has disconnected. */
 export class MemoryReservation {
   large = false
-  /** True if the rows did not fit in the memory, and fewer rows may fit. */
-  tooLarge = false
+  /** Set when the rows did not fit in the memory: `never` if they exceed it, `now` if fewer rows may fit. */
+  tooLarge: 'never' | 'now' | undefined
   readonly #memory: ResponseMemory
   readonly #owner: Owner
   #rows = 0
@@ -83,9 +85,10 @@ export class MemoryReservation {
     return this.#owner.ended
   }
 
-  expect(rows: number): void {
-    this.#rows = rows
-    this.large = rows > SMALL_ROWS
+  /** @param skipped rows that PostgreSQL may have to skip before these */
+  expect(rows: number, skipped = 0): void {
+    this.#rows = Number.isFinite(rows) ? rows : 0
+    this.large = rows > SMALL_ROWS || skipped > SMALL_SKIPPED
     this.#room = this.large ? LARGE_PART * this.#memory.limit : this.#memory.limit
   }
 
@@ -117,7 +120,8 @@ export class MemoryReservation {
       const taken = this.#bytes - this.#setAside
       const everFits = mayTake(bytes, taken, this.#room - taken)
       const isLong = taken + bytes > this.#rows * USUAL_ROW
-      this.tooLarge = this.#rows > 1 && (isLong || !everFits)
+      const fewerMayFit = this.#rows > 1 && isLong
+      this.tooLarge = everFits ? (fewerMayFit ? 'now' : undefined) : 'never'
       return undefined
     }
     this.#setAside -= fromSetAside

@@ -410,6 +410,6 @@ function takePacket(waiting: Read[], depth: number): Read[] {
 
 function rejectionOf({ reservation }: Read): Unavailable {
   if (reservation?.ended) return new Unavailable('the client is gone')
-  if (reservation?.tooLarge) return new ResponseTooLarge('the response exceeds the memory')
+  if (reservation?.tooLarge) return new ResponseTooLarge(reservation.tooLarge === 'never')
   return new Unavailable('responses fill the memory')
 }

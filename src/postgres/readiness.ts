@@ -6,13 +6,7 @@ import { missingMigrations, RightDenied } from './migrations.ts'
 import { build, compile } from './statements.ts'
 
 /** State of the database. Requests succeed only when it is `ready`. */
-export type Readiness =
-  | 'ready'
-  | 'unanswered'
-  | 'standby'
-  | 'schema behind'
-  | 'denied'
-  | 'overwhelmed'
+export type Readiness = 'ready' | 'unanswered' | 'standby' | 'schema behind' | 'denied'
 
 /** Orchestrators usually wait one second for a health check. */
 const WITHIN_MS = 900
@@ -20,7 +14,7 @@ const WITHIN_MS = 900
 const FRESH_MS = 250
 
 /** Result of a probe; `late` if none came in time. */
-type Probe = Exclude<Readiness, 'overwhelmed'> | 'late'
+type Probe = Readiness | 'late'
 
 /**
  * Returns a function that finds the readiness in less than a second, even if the database hangs. Concurrent callers
@@ -47,11 +41,9 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
       last.finally(() => setTimeout(forget, FRESH_MS).unref())
     }
     const found = await last
-    const { responding, failing } = db.state().primary
+    if (found !== 'late') return found
     // The probe may wait for a lock, or queue behind requests in PgBouncer.
-    const isResponding = found === 'ready' || (found === 'late' && responding)
-    if (isResponding) return failing ? 'overwhelmed' : 'ready'
-    return found === 'late' ? 'unanswered' : found
+    return db.state().primary.responding ? 'ready' : 'unanswered'
   }
 }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { withDeadline } from '../limits/deadline.ts'
-import { Unavailable } from '../limits/errors.ts'
+import { ResponseTooLarge, Unavailable } from '../limits/errors.ts'
 import { isSchemaBehind, isStandbyConflict, ServerFailed } from './errors.ts'
 import { openServer, type PostgresServer, type ServerOptions, type ServerState } from './server.ts'
 import { serverName } from './server-urls.ts'
@@ -63,11 +63,12 @@ export function openReplica(options: ReplicaOptions) {
   }
   /** Turns failures into ServerFailed if another server may succeed. */
   const classify = (error: Error): Error => {
-    if (!(error instanceof Unavailable) || isStandbyConflict(error.cause)) return error
-    if (isSchemaBehind(error.cause)) return new ServerFailed(error.message, { cause: error.cause })
-    if (!(error instanceof ServerFailed) && !isSilent()) return error
-    set('it does not respond')
-    return new ServerFailed(error.message, { cause: error.cause })
+    if (!(error instanceof Unavailable) || error instanceof ResponseTooLarge) return error
+    const { cause } = error
+    const isAlive = isStandbyConflict(cause) || isSchemaBehind(cause)
+    if (!isAlive && (error instanceof ServerFailed || isSilent())) set('it does not respond')
+    // The primary may have room for a read that an overloaded replica rejects.
+    return new ServerFailed(error.message, { cause })
   }
   /** @returns undefined if the replica fails, or is excluded while the read is in flight */
   const read = (...query: Parameters<PostgresServer['read']>): Promise<RawRows | undefined> =>

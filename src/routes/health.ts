@@ -36,5 +36,4 @@ const NOT_READY: Record<Exclude<Readiness, 'ready'>, string> = {
   standby: 'The database is a standby: its data may be old.',
   'schema behind': 'The schema of the database is outdated: run `npm run operator -- migrate`.',
   denied: 'PostgreSQL denies the service a right that it needs: see the log of PostgreSQL.',
-  overwhelmed: 'Almost all statements of the last seconds failed.',
 }

@@ -43,6 +43,7 @@ export interface RouteOptions {
  * @param hash SHA-256 of the connection token
  * @param representation of the default media type, see representationOf()
  * @param rows maximum number of rows in the response
+ * @param skipped number of rows before them
  */
 export function connectionRequest(
   { context, headers }: FastifyRequest,
@@ -50,11 +51,12 @@ export function connectionRequest(
   mediaType: string,
   representation: string,
   rows: number,
+  skipped = 0,
 ): ConnectionRequest {
   const { 'if-none-match': known, 'accept-encoding': acceptEncoding } = headers
   const isDefault = mediaType === JSON_TYPE
   const digest = isDefault ? representation : representationOf(representation, mediaType)
-  context.memory.expect(rows)
+  context.memory.expect(rows, skipped)
   if (!context.memory.large) context.limits.scheduler.smallRequestAt = performance.now()
   context.keepsChunks = acceptEncoding !== undefined
   return {
@@ -165,7 +167,7 @@ export function parseList(
   const limit = Number(query.limit ?? DEFAULT_LIMIT)
   const page = Number(query.page ?? DEFAULT_PAGE)
   const representation = representationOf(fingerprint, from, to, limit, page, query.since)
-  const base = connectionRequest(request, hash, mediaType, representation, limit)
+  const base = connectionRequest(request, hash, mediaType, representation, limit, limit * page)
   return { list: { ...base, from, to, since, limit, page, version: query.version }, format, errors }
 }
 

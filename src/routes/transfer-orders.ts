@@ -30,7 +30,6 @@ export async function transferOrders(app: FastifyInstance, options: RouteOptions
     await admit(options, reply, schemaErrors(request, {}))
     const mediaType = negotiate(request.headers.accept, JSON_TYPES)
     const hash = tokenHash((request.params as ConnectionParams).token)
-    // The number of orders is unknown before the read, but small.
     const orders = connectionRequest(request, hash, mediaType, representation, 0)
     const response = await listTransferOrders(options.db, orders)
     return sendResponse(reply, orders, response)

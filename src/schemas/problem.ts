@@ -111,6 +111,13 @@ export const ProblemCodes = {
     action: 'Correct the request. It has no body, and its URL decodes as UTF-8.',
     detail: 'The request cannot be read.',
   },
+  response_too_large: {
+    ...BAD_REQUEST,
+    meaning:
+      'The response exceeds the memory that the service has for it, also without other requests',
+    action: 'Request fewer rows with a smaller `limit`. A retry of the same request does not help.',
+    detail: 'The response exceeds the memory of the service. Request it with a smaller `limit`.',
+  },
   connection_not_found: {
     ...NOT_FOUND,
     meaning: 'The calling app has no connection with this token',

@@ -74,23 +74,6 @@ t.test('denied right: each table that the service reads is checked', async (t) =
   t.ok(tables.length > 10)
 })
 
-t.test('failing statements: ready is 503, although the health check succeeds', async (t) => {
-  const { connection, token } = await addCaller(db)
-  await sql`alter table app_token rename revoked_at to renamed`.execute(db)
-  const deadline = Date.now() + 10_000
-  let ready: ServiceResponse
-  do {
-    t.equal((await get(connection.orders, { token })).status, 503)
-    ready = await get('/health/ready')
-  } while (ready.status !== 503 && Date.now() < deadline)
-  t.match(ready.json(), {
-    status: 503,
-    detail: /^Almost all statements of the last seconds? failed/,
-  })
-  await sql`alter table app_token rename renamed to revoked_at`.execute(db)
-  t.equal((await becomes(200)).status, 200, 'ready again without a restart')
-})
-
 t.test(
   'each statement exceeds its timeout: ready is 200, since this may be overload',
   async (t) => {

@@ -26,11 +26,11 @@ t.test('200: rows of 40 KB fill nine tenths of the memory for one app', async (t
   t.equal(service.limits.memory.used, 0)
 })
 
-t.test('503: names a smaller limit if the page exceeds the memory for one app', async (t) => {
+t.test('400: the page exceeds the memory for one app, whatever the others have', async (t) => {
   await addPortfolioTransactions(service.db, connection, ...rows.slice(0, 40))
   const rejected = await page(10_000)
-  isProblem(t, rejected, 'service_unavailable')
-  t.match(rejected.json().detail, 'Request it with a smaller `limit`.')
+  isProblem(t, rejected, 'response_too_large')
+  t.notOk(rejected.headers.has('retry-after'))
   t.equal((await page(200)).status, 200)
 })
 

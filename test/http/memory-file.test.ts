@@ -37,6 +37,19 @@ t.test('200: the encoding that the client prefers, from one read of the file', a
   t.equal(reads, 1)
 })
 
+t.test('500 only while the file cannot be made', async (t) => {
+  let fails = true
+  const app = fastify()
+  const file = memoryFile('text/plain', async () => {
+    if (fails) throw new Error('not yet')
+    return TEXT
+  })
+  app.get('/file', file)
+  t.equal((await app.inject('/file')).statusCode, 500)
+  fails = false
+  t.equal((await app.inject('/file')).statusCode, 200)
+})
+
 t.test('304: the ETag in its strong or weak form, or *', async (t) => {
   const etag = String((await get()).headers.etag)
   t.match(etag, /^W\/"[\w-]{22}"$/)

@@ -6,7 +6,6 @@ import { readConfig } from '../../src/config.ts'
 import { IdentityProviderUnavailable } from '../../src/http/error-handler.ts'
 import { configuredProvider, identityProvider } from '../../src/http/identity-provider.ts'
 import { type SigningKeysOptions, signingKeys } from '../../src/http/jwks.ts'
-import { contextOf } from '../support/database.ts'
 import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts'
 import { until } from '../support/until.ts'
 
@@ -25,7 +24,7 @@ async function start(t: Test, times: Partial<SigningKeysOptions> = {}) {
     clientIdClaim: undefined,
     keys: keys.find,
   })
-  const verify = (token: string) => provider(token, contextOf())
+  const verify = (token: string) => provider(token)
   return { issuer, verify, keys, warnings }
 }
 
@@ -272,7 +271,7 @@ t.test('age of the keys: since the last fetch', async (t) => {
   const metrics = new Registry()
   const verify = configuredProvider(config, { log: { warn: () => {} }, metrics })
   t.notMatch(await metrics.metrics(), /\nidentity_provider_keys_age_seconds [^0]/)
-  await verify?.(await fresh(issuer), contextOf())
+  await verify?.(await fresh(issuer))
   setClock(150_000)
   t.match(await metrics.metrics(), '\nidentity_provider_keys_age_seconds 150\n')
 })

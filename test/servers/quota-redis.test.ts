@@ -53,6 +53,28 @@ t.test('200: the window in Redis has ended', async (t) => {
   t.match(renewed.headers.get('ratelimit'), /^"app";r=1;t=/)
 })
 
+t.test('200: a wrong value in Redis concerns one app, for one request', async (t) => {
+  const { redis, one, ask } = await start(t, 2)
+  const other = await addCaller(one.db)
+  const askOther = () => one.get(other.connection.orders, { token: other.token })
+  await ask(one)
+  const [key] = (await redis.client.keys('*')).map(String) as [string]
+  const counted = ({ headers }: { headers: Headers }) => headers.has('ratelimit')
+  await redis.client.set(key, 'no number')
+  t.notOk(counted(await ask(one)))
+  t.ok(counted(await askOther()), 'the quota of another app')
+  t.ok(counted(await ask(one)), 'a new window')
+  for (const value of ['100', '-100']) {
+    for (const seconds of [100_000, undefined]) {
+      await redis.client.set(key, value)
+      if (seconds) await redis.client.expire(key, seconds)
+      t.notOk(counted(await ask(one)), `${value} for ${seconds} seconds`)
+      t.ok(counted(await ask(one)), 'a new window')
+      t.ok((await redis.client.pttl(key)) <= 60_000)
+    }
+  }
+})
+
 t.test('200: Redis is down; the quota holds again when it is back', async (t) => {
   const { redis, one, two, ask } = await start(t, 3)
   for (const status of [200, 200, 200]) t.equal((await ask(one)).status, status)
@@ -86,8 +108,8 @@ t.test('200: a renewed password of Redis needs no restart', async (t) => {
 
 t.test('200: after a failure, requests are not counted for two seconds', async (t) => {
   const { redis, one, ask } = await start(t, 1_000)
-  const began = Date.now()
-  const setClock = (ms: number) => void t.capture(Date, 'now', () => began + ms)
+  const began = performance.now()
+  const setClock = (ms: number) => void t.capture(performance, 'now', () => began + ms)
   const uncounted = async () => (await scrape(one)).get('quota_uncounted_requests_total')
   const isCounted = async () => (await ask(one)).headers.has('ratelimit')
   const fail = async () => {

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 import type { Test } from 'tap'
 import type { Tables } from '../../src/postgres/tables.ts'
 
@@ -16,12 +16,13 @@ export async function withSlowStatements(
   await use().finally(restore)
 }
 
-/** Blocks each statement on portfolio transactions, or on another table, until `use` has ended. */
+/** Blocks each statement that reads certain rows, by default any portfolio transaction, until `use` has ended. */
 export async function withBlockedStatements(
   t: Test,
   db: Kysely<Tables>,
   use: () => Promise<void>,
   table: keyof Tables = 'portfolio_transaction',
+  rows: RawBuilder<unknown> = sql`true`,
 ): Promise<void> {
   // A statement waits here without a lock, so that lock_timeout does not end it.
   await sql`create function wait_for_test() returns boolean language plpgsql as $$ begin
@@ -32,7 +33,7 @@ export async function withBlockedStatements(
   await db.transaction().execute(async (holder) => {
     await sql`select pg_advisory_xact_lock(1)`.execute(holder)
     await sql`create policy blocked on ${sql.table(table)} as restrictive for select
-      using ((select wait_for_test()))`.execute(db)
+      using (case when ${rows} then (select wait_for_test()) else true end)`.execute(db)
     await use()
   })
   await restore()

@@ -9,6 +9,7 @@ export type ProblemCode =
   | 'connection_not_found'
   | 'route_not_found'
   | 'cursor_expired'
+  | 'response_too_large'
   | 'data_changed'
   | 'method_not_allowed'
   | 'too_many_requests'

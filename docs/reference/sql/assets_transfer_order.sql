@@ -59,4 +59,5 @@ from
       and lookup.connection_id is not null
       and t.completed_at is not null
     order by t.completed_at desc, t.id desc
+    limit $4::bigint
   ) as rows

@@ -1,0 +1,98 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
+import t from 'tap'
+import { withBlockedStatements } from '../support/blocked-statements.ts'
+import { addCaller, addPortfolioTransactions, addTransferOrders } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+const ORDERS = 1_500
+const ROWS = 12_000
+
+const { db, get, port } = await startService(t, { environment: { STATEMENT_TIMEOUT_MS: '60000' } })
+const [busy, other] = [await addCaller(db), await addCaller(db)]
+const day = (n: number) => new Date(Date.UTC(2025, 0, 1) + n * 3_600_000)
+const orders = Array.from({ length: ORDERS }, (_, n) => ({
+  completed_at: day(n),
+  name: n === 0 ? 'oldest' : `order ${n}`,
+}))
+await addTransferOrders(db, busy.connection, ...orders)
+await sql`insert into portfolio_transaction
+    (connection_id, transaction_id, portfolio_id, type, operation_date_day)
+  select ${busy.connection.id}, gen_random_uuid(), gen_random_uuid(), 'BUY', '2025-01-01'
+  from generate_series(1, ${ROWS})`.execute(db)
+await addTransferOrders(db, other.connection, {})
+await addPortfolioTransactions(db, other.connection, {}, {})
+
+t.test('200: all transfer orders, newest first, also many', async (t) => {
+  const { token, connection } = busy
+  const response = await get(connection.orders, { token })
+  t.equal(response.status, 200)
+  const names = response.json().map(({ name }: { name: string }) => name)
+  t.same(names, orders.map(({ name }) => name).reverse())
+  const etag = String(response.headers.get('etag'))
+  const known = await get(connection.orders, { token, headers: { 'if-none-match': etag } })
+  t.equal(known.status, 304)
+  const stale = await get(connection.orders, { token, headers: { 'if-none-match': 'W/"1.1-x"' } })
+  t.equal(stale.json().length, ORDERS)
+  const head = await get(connection.orders, { token, method: 'HEAD' })
+  t.equal(head.headers.get('etag'), etag)
+})
+
+/** Reads whose cost is large, with the rows that only they reach. */
+const LARGE = {
+  'many transfer orders': {
+    path: busy.connection.orders,
+    table: 'assets_transfer_order',
+    rows: sql`name = 'oldest'`,
+  },
+  'a page behind many rows of one day': {
+    path: `${busy.connection.portfolio}?limit=20&page=550`,
+    table: 'portfolio_transaction',
+    rows: sql`connection_id = ${sql.lit(busy.connection.id)}`,
+  },
+  'a page of many rows': {
+    path: `${busy.connection.portfolio}?limit=10000`,
+    table: 'portfolio_transaction',
+    rows: sql`connection_id = ${sql.lit(busy.connection.id)}`,
+  },
+  'an export': {
+    path: busy.connection.portfolio,
+    table: 'portfolio_transaction',
+    rows: sql`connection_id = ${sql.lit(busy.connection.id)}`,
+    accept: 'text/csv',
+  },
+} as const
+
+for (const [name, { path, table, rows, ...more }] of Object.entries(LARGE)) {
+  t.test(`200: another app while all reads of this kind wait: ${name}`, async (t) => {
+    const accept = 'accept' in more ? more.accept : 'application/json'
+    await withBlockedStatements(
+      t,
+      db,
+      async () => {
+        const sockets = Array.from({ length: 60 }, () => {
+          const socket = connect(port, '127.0.0.1')
+            .on('error', () => {})
+            .resume()
+          socket.write(
+            `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${busy.token}\r\nAccept: ${accept}\r\n\r\n`,
+          )
+          return socket
+        })
+        await sleep(1_000)
+        for (const list of [other.connection.orders, other.connection.portfolio])
+          t.equal((await get(list, { token: other.token })).status, 200)
+        for (const socket of sockets) {
+          socket.destroy()
+          await once(socket, 'close')
+        }
+      },
+      table,
+      rows,
+    )
+    const started = { token: busy.token, headers: { accept } }
+    t.equal((await get(path, started)).status, 200)
+  })
+}
