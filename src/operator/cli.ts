@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { CALL, type Io, type Run } from './command.ts'
+import { CALL, type Io, type Report, type Run } from './command.ts'
 import { printable, toJson } from './output.ts'
 
 /** Runs a command line. @returns the exit code: 0 done, 1 failed, 2 wrong arguments, 130 SIGINT, 143 SIGTERM */
@@ -13,6 +13,9 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const config = readConfig(io.environment, operatorSettings)
     const { DATABASE_POOLER: pooler } = config
     const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
+    const print = async ({ text, json }: Report) => {
+      if (text !== undefined) await io.stdout(`${isJson ? toJson(json) : printable(text)}\n`)
+    }
     const newestUrl = (url: string) => {
       io.readSecrets?.()
       return io.environment.DATABASE_URL ?? url
@@ -21,9 +24,8 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const use = (url: string) =>
       withDatabase(url, options, async (database) => {
         if (!anySchema) await requireSchema(database)
-        const report = await work(database, notice, config)
-        if (report.text !== undefined)
-          await io.stdout(`${isJson ? toJson(report.json) : printable(report.text)}\n`)
+        const report = await work(database, notice, config, print)
+        await print(report)
         if (report.failed) exitCode = 1
       })
     if (config.DATABASE_URL !== undefined) await use(config.DATABASE_URL)

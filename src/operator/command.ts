@@ -3,7 +3,7 @@ import type { OperatorConfig } from '../config.ts'
 import type { OperatorDatabase } from './database.ts'
 
 export interface Io {
-  /** The CLI reads `operatorSettings`, SERVICE_DATABASE_PASSWORD and CONNECTION_TOKEN. */
+  /** The CLI reads `operatorSettings`, and SERVICE_DATABASE_PASSWORD. */
   environment: NodeJS.ProcessEnv
   /** Reads the files of secrets again, and changes the environment. */
   readSecrets?: () => void
@@ -31,6 +31,8 @@ export type Run = (
     database: OperatorDatabase,
     notice: (sentence: string) => void,
     config: OperatorConfig,
+    /** Prints a report before the command ends. */
+    print: (report: Report) => Promise<void>,
   ) => Promise<Report>,
   /** `anySchema`: accepts a database with missing migrations. `sessions`: see withDatabase(). */
   options?: { anySchema?: boolean; sessions?: number },

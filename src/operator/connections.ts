@@ -3,7 +3,8 @@ import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { connectionKey, isConnectionKey, tokenHash } from '../postgres/tokens.ts'
-import { isViolation } from './errors.ts'
+import { findApp, type OperatorDatabase } from './database.ts'
+import { isViolation, UsageError } from './errors.ts'
 
 /**
  * Finds a connection by its id. With an app, only one of this app, also by its external id.
@@ -23,57 +24,84 @@ export async function connectionId(
   return (await run(text, [appId, name, id]))[0]?.id
 }
 
+/**
+ * Finds a connection by its id or, with the name of an app, also by its external id.
+ * @returns its id
+ * @throws OperatorError when there is none
+ */
+export async function findConnection(
+  { db, pool }: OperatorDatabase,
+  name: string,
+  appName: string | undefined,
+): Promise<string> {
+  // The value may be a token, so the message must not contain it.
+  if (appName === undefined && !isConnectionKey(name))
+    throw new UsageError(
+      'The id of a connection is a number: `connection list --app NAME` shows it. An external id needs --app.',
+    )
+  const app = appName === undefined ? undefined : await findApp(db, appName)
+  const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
+  const id = await connectionId(query, app?.id, name)
+  const { rows } = await pool.query('select from connection where id = $1', [id])
+  if (id !== undefined && rows.length > 0) return id
+  const none = app ? `The app ${app.name} has no connection` : 'There is no connection'
+  throw new OperatorError(`${none} ${name}: \`connection list --app NAME\` shows those of an app.`)
+}
+
 export interface NewConnection {
   token: string
   label: string | null
   externalId: string | null
 }
 
+/** Id of a new connection; `taken`: the id of the connection that has its external id already. */
+export type Created = { id: string; taken?: never } | { id?: never; taken: string }
+
 /**
  * Creates connections of an app in one transaction. The database has only the hashes of their tokens (contract 21).
- * @returns for each the id; `taken`: the id of the connection that has its external id already
+ * @param onCreated writes the tokens before the commit: a token that nobody has read cannot be had again
  * @throws OperatorError when a connection with a token exists
  */
 export async function createConnections(
   db: Kysely<Tables>,
   appId: string,
   connections: NewConnection[],
-): Promise<{ id?: string; taken?: string }[]> {
-  try {
-    return await db.transaction().execute(async (transaction) => {
-      // On Citus, no index keeps external ids unique. Every role could hold an advisory lock instead.
-      await sql`select from app where id = ${appId} for no key update`.execute(transaction)
-      const names = connections.map(({ externalId }) => externalId)
-      const { rows } = await sql<{ id: string; name: string }>`
-        select id, external_id as name from connection
-        where app_id = ${appId} and external_id = any(${names}::text[])`.execute(transaction)
-      const owners = new Map(rows.map(({ id, name }) => [name, id]))
-      const added: (NewConnection & { id: string; hash: Buffer })[] = []
-      const results = connections.map((connection) => {
-        const { token, externalId } = connection
-        const taken = externalId === null ? undefined : owners.get(externalId)
-        if (taken !== undefined) return { taken }
-        const hash = tokenHash(token)
-        const id = connectionKey(hash)
-        if (externalId !== null) owners.set(externalId, id)
-        added.push({ ...connection, id, hash })
-        return { id }
-      })
-      const column = (name: keyof (typeof added)[number]) => added.map((row) => row[name])
-      await sql`
-        insert into connection (id, app_id, token_hash, label, external_id)
-        select id, ${appId}::uuid, hash, label, name
-        from unnest(${column('id')}::bigint[], ${column('hash')}::bytea[], ${column('label')}::text[],
-          ${column('externalId')}::text[]) as n (id, hash, label, name)`.execute(transaction)
-      return results
+  onCreated: (created: Created[]) => Promise<void>,
+): Promise<void> {
+  const create = db.transaction().execute(async (transaction) => {
+    // On Citus, no index keeps external ids unique. Every role could hold an advisory lock instead.
+    await sql`select from app where id = ${appId} for no key update`.execute(transaction)
+    const names = connections.map(({ externalId }) => externalId)
+    const { rows } = await sql<{ id: string; name: string }>`
+      select id, external_id as name from connection
+      where app_id = ${appId} and external_id = any(${names}::text[])`.execute(transaction)
+    const owners = new Map(rows.map(({ id, name }) => [name, id]))
+    const added: (NewConnection & { id: string; hash: Buffer })[] = []
+    const results = connections.map((connection): Created => {
+      const { token, externalId } = connection
+      const taken = externalId === null ? undefined : owners.get(externalId)
+      if (taken !== undefined) return { taken }
+      const hash = tokenHash(token)
+      const id = connectionKey(hash)
+      if (externalId !== null) owners.set(externalId, id)
+      added.push({ ...connection, id, hash })
+      return { id }
     })
-  } catch (error) {
+    const column = (name: keyof (typeof added)[number]) => added.map((row) => row[name])
+    await sql`
+      insert into connection (id, app_id, token_hash, label, external_id)
+      select id, ${appId}::uuid, hash, label, name
+      from unnest(${column('id')}::bigint[], ${column('hash')}::bytea[], ${column('label')}::text[],
+        ${column('externalId')}::text[]) as n (id, hash, label, name)`.execute(transaction)
+    await onCreated(results)
+  })
+  await create.catch((error: unknown) => {
     // Two tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
     if (!isViolation(error, 'connection_pkey')) throw error
     throw new OperatorError(
       'A connection with this token exists already: a token is unique in the whole database.',
     )
-  }
+  })
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'

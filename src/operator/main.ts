@@ -7,6 +7,8 @@ import { OperatorError } from '../operator-error.ts'
 
 // Node.js otherwise collects garbage only at 200 MB.
 setFlagsFromString('--heap-growing-percent=30')
+// The default uses 16 to 80 MB more for garbage.
+setFlagsFromString('--semi-space-growth-factor=1')
 // Halves the processor time of a start. It must come before the import of the commands.
 enableCompileCache(join(import.meta.dirname, '../../node_modules/.cache/compile'))
 const { operate } = await import('./cli.ts')

@@ -158,7 +158,7 @@ t.test('connection delete --file: those that exist, with their rows', async (t) 
   const [gone, stays] = [await addConnection(db, appId), await addConnection(db, appId)]
   await sql`update connection set external_id = 'leaver' where id = ${gone.id}`.execute(db)
   await addTransferOrders(db, gone, {})
-  const path = fileOf('leaver\r\nunknown\n5\n')
+  const path = fileOf('leaver\r\nun,kno;wn\n5\n')
   const args = ['connection', 'delete', '--app', 'leaving', '--file', path]
   t.match(await call(...args), {
     code: 0,
@@ -179,7 +179,7 @@ t.test('connection delete --file: those that exist, with their rows', async (t) 
   t.match(await call('connection', 'delete', '5', '--file', path), { code: 2 })
 })
 
-t.test('the reader of the results ends: the command ends, too', async (t) => {
+t.test('the reader of the results ends: no connection without its token', async (t) => {
   await addApp(db, { name: 'unread' })
   const create = ['connection', 'create', '--app', 'unread', '--stream']
   const path = fileOf('{}\n'.repeat(2_000))
@@ -187,6 +187,8 @@ t.test('the reader of the results ends: the command ends, too', async (t) => {
     code: 1,
     stderr: 'The reader of the results has ended.\n',
   })
+  const json = ['connection', 'list', '--app', 'unread', '--json']
+  t.same((await call(...json)).json(), { items: [] })
   t.match(await call(...create, path), { code: 0 })
   let written = 0
   const isRead = () => {

@@ -21,6 +21,8 @@ const tokenFile = (token: string) => {
   writeFileSync(path, `${token}\n`)
   return path
 }
+/** Id of the connection with this token. */
+const idOf = (token: string) => connectionKey(tokenHash(token))
 let files = 0
 /** Path of a new file with these rows. */
 const rowsFile = (rows: string) => {
@@ -119,25 +121,13 @@ t.test('Tokens: only the SHA-256 is stored', async (t) => {
   )
 })
 
-t.test('Connection by its id, or by its token in a file, standard input or variable', async (t) => {
+t.test('connection create: a token from a file or standard input', async (t) => {
   await call('app', 'create', 'naming')
-  const create = ['connection', 'create', '--app', 'naming', '--json', '--token-file', '-']
-  const { id } = (await callWith('naming-token\r\n', ...create)).json()
-  t.equal(id, connectionKey(tokenHash('naming-token')), 'the line break is no part of the token')
-  const rows = join(folder, 'naming.ndjson')
-  writeFileSync(rows, portfolioLine(1))
-  const into = (...args: string[]) => ['import', 'portfolio-transactions', ...args, rows, '--json']
-  t.match((await call(...into('--connection', id))).json(), { inserted: 1 })
-  t.match((await call(...into('--token-file', tokenFile('naming-token')))).json(), { unchanged: 1 })
-  t.match((await callWith('naming-token', ...into('--token-file', '-'))).json(), { unchanged: 1 })
-  const env = { DATABASE_URL, CONNECTION_TOKEN: 'naming-token' }
-  t.match((await operatorHere(into(), env)).json(), { unchanged: 1 })
-  const other = await operatorHere(into('--connection', '5'), env)
-  t.match(other, { code: 1, stderr: /^There is no connection 5:/ }, 'the argument goes first')
-  const empty = ['connection', 'delete', '--token-file', '/dev/null']
-  t.match(await call(...empty), { code: 1, stderr: 'There is no token in /dev/null.\n' })
-  t.match(await operatorHere(['connection', 'delete'], env), { code: 2 }, 'never by the variable')
-  t.match(await call('connection', 'delete', id, '--json'), { code: 0 })
+  const create = ['connection', 'create', '--app', 'naming', '--json', '--token-file']
+  const { id } = (await callWith('naming-token\r\n', ...create, '-')).json()
+  t.equal(id, idOf('naming-token'), 'the line break is no part of the token')
+  const empty = { code: 1, stderr: 'There is no token in /dev/null.\n' }
+  t.match(await call(...create.slice(0, 4), '--token-file', '/dev/null'), empty)
 })
 
 t.test(
@@ -181,11 +171,11 @@ t.test('connection create: a token is unique in the whole database', async (t) =
     })
   }
   const file = rowsFile(portfolioLine(1))
-  const into = ['import', 'portfolio-transactions', '--token-file', tokenFile('shared'), file]
+  const into = ['import', 'portfolio-transactions', '--connection', idOf('shared'), file]
   t.match(await call(...into, '--app', 'two'), {
     code: 1,
     stdout: '',
-    stderr: 'The app two has no connection with this token.\n',
+    stderr: /^The app two has no connection /,
   })
   t.match(await call(...into, '--app', 'one'), {
     code: 0,
@@ -243,8 +233,9 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
     [['token', 'revoke', `${id}0`], /The id is a UUID/],
     [['connection', 'create', '--app', 'a', '--token-file', ''], /It must not be empty/],
     [['connection', 'create', '--app', 'a', '--token', 'x'], /^Unknown option '--token'/],
-    [['connection', 'delete'], /^Give the id of the connection, or a file with its token/],
-    [['connection', 'delete', '5', '--token-file', 'x'], /^Give the id of the connection, or a/],
+    [['connection', 'delete'], /^Give the id of the connection, or a file with ids/],
+    [['connection', 'delete', '5', '--file', 'x'], /^Give the id of the connection, or a/],
+    [['connection', 'show'], /^Missing required argument 'id'\./],
     [
       ['connection', 'delete', 'AbCdEfGh12'],
       /^(?!.*AbCd)The id of a connection is a number: `connection list/,
@@ -252,15 +243,11 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
     [['connection', 'delete', '9223372036854775808'], /^The id of a connection is a number/],
     [
       ['import', 'transfer-orders', '--connection', 'AbCdEfGh12', '-'],
-      /^(?!.*AbCd)The id of a connection is a number: .* An external id needs --app\. A token is read from a file: --token-file FILE\./,
+      /^(?!.*AbCd)The id of a connection is a number: .* An external id needs --app\./,
     ],
     [into, /^Missing required argument 'file'\./],
     [[...into, '-', '-'], /^Standard input \(-\) can be read only once\./],
-    [['import', 'transfer-orders', '-'], /^Give the id of the connection, or a file with its/],
-    [
-      ['import', 'transfer-orders', '--token-file', '-', '-'],
-      /^Standard input \(-\) can be read only once\./,
-    ],
+    [['import', 'transfer-orders', '-'], /^Required option '--connection <id>' not specified\./],
   ]
   await Promise.all(
     cases.map(async ([args, sentence]) => {
@@ -276,7 +263,7 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
 t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) => {
   await call('app', 'create', 'taken', '--client-id', 'taken-id')
   await call('connection', 'create', '--app', 'taken', '--token-file', tokenFile('taken-token'))
-  const into = ['import', 'account-transactions', '--token-file', tokenFile('taken-token')]
+  const into = ['import', 'account-transactions', '--connection', idOf('taken-token')]
   const cases: [string[], string][] = [
     [['app', 'create', 'taken'], 'The app taken already exists.'],
     [
@@ -297,8 +284,8 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
     [[...into, 'no-such-file'], 'no-such-file: no such file or directory.'],
     [[...into, tmpdir()], `${tmpdir()} is a folder: name the files in it.`],
     [
-      ['import', 'transfer-orders', '--token-file', tokenFile('no-such'), '-'],
-      'There is no connection with this token.',
+      ['import', 'transfer-orders', '--connection', '5', '-'],
+      'There is no connection 5: `connection list --app NAME` shows those of an app.',
     ],
   ]
   await Promise.all(
@@ -342,7 +329,7 @@ t.test('import: names the fields that no row had', async (t) => {
   await call('app', 'create', 'sparse')
   await call('connection', 'create', '--app', 'sparse', '--token-file', tokenFile('sparse'))
   const importing = (type: string, rows: string, ...options: string[]) =>
-    call('import', type, '--token-file', tokenFile('sparse'), rowsFile(rows), ...options)
+    call('import', type, '--connection', idOf('sparse'), rowsFile(rows), ...options)
   // Some fields per row; a null counts as present, and so does a null object.
   const rows = [
     accountLine(1, '"exchangeRate":1,"commission":null,"taxes":0,"currency":"EUR"'),
@@ -395,7 +382,7 @@ t.test('Rejected import: lists the problems as text and as JSON', async (t) => {
   const [valid, invalid] = [join(folder, 'valid.ndjson'), join(folder, 'invalid.ndjson')]
   await writeFile(valid, portfolioLine(1))
   await writeFile(invalid, `${portfolioLine(2)}\n${portfolioLine(3, '"titel":1')}`)
-  const into = ['import', 'portfolio-transactions', '--token-file', tokenFile('rejected')]
+  const into = ['import', 'portfolio-transactions', '--connection', idOf('rejected')]
   const reason = 'there is no such field; the closest is titles'
   t.match(await call(...into, valid, invalid), {
     code: 1,

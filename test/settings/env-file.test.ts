@@ -143,7 +143,7 @@ t.test('secrets in files that cannot be used: one sentence, and exit code 1', as
     t.match(await end(), { code: 1, stdout: '', stderr })
   }
   const names = ['DATABASE_REPLICA_URL', 'REDIS_URL', 'OTEL_EXPORTER_OTLP_HEADERS']
-  for (const name of [...names, 'SERVICE_DATABASE_PASSWORD', 'CONNECTION_TOKEN']) {
+  for (const name of [...names, 'SERVICE_DATABASE_PASSWORD']) {
     const environment: NodeJS.ProcessEnv = { [`${name}_FILE`]: invalid }
     const readAgain = readSecretFiles(environment)
     t.equal(environment[name], 'mysql://S3cret@db.example/db')

@@ -195,7 +195,7 @@ t.test('sample of refreshes: 5,000 connections in a row, from a random one on', 
   const appId = await addApp(db)
   const unnamed = { label: null, externalId: null }
   const added = Array.from({ length: 7_000 }, () => ({ ...unnamed, token: newToken() }))
-  await createConnections(db, appId, added)
+  await createConnections(db, appId, added, async () => {})
   await sql`update connection set refreshed_at = now()
     where id >= (select id from connection order by id offset 1000 limit 1)`.execute(db)
   const never = new Set<number>()

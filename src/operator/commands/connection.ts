@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers'
 import { type Command, InvalidArgumentError } from 'commander'
 import { OperatorError } from '../../operator-error.ts'
-import { connectionKey, isConnectionKey, tokenHash } from '../../postgres/tokens.ts'
+import { isConnectionKey } from '../../postgres/tokens.ts'
 import {
   examples,
   type Io,
@@ -13,8 +13,10 @@ import {
 } from '../command.ts'
 import {
   type ConnectionFilter,
+  type Created,
   connectionId,
   createConnections,
+  findConnection,
   listConnections,
   missingConnection,
   type NewConnection,
@@ -70,54 +72,65 @@ function addCreate(connection: Command, run: Run, stdout: Io['stdout']): void {
       ),
     )
     .action(async ({ app: name, tokenFile, label, externalId, stream }: CreateFlags) => {
+      if (stream !== undefined && (tokenFile ?? label ?? externalId) !== undefined)
+        throw new UsageError('--stream reads each label and externalId from its lines.')
       if (stream !== undefined) {
-        if (tokenFile !== undefined || label !== undefined || externalId !== undefined)
-          throw new UsageError('--stream reads each label and externalId from its lines.')
         const [input] = (await openInputs([stream === true ? '-' : stream])) as [Input]
-        return await run(async ({ db, signal }, notice) => {
-          const app = await findApp(db, name)
-          const done = { created: 0, failed: 0 }
+        await run(async ({ db, signal }, notice) => {
+          const { id } = await findApp(db, name)
+          const json = { created: 0, failed: 0 }
           for await (const lines of untilAbort(readLines(input), signal)) {
-            const results = await createFrom([...lines], db, app.id)
-            const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
-            if (!isRead) throw new OperatorError('The reader of the results has ended.')
-            const failed = results.filter((result) => 'errors' in result).length
-            done.failed += failed
-            done.created += results.length - failed
+            const { created, failed } = await createFrom([...lines], db, id, stdout)
+            json.created += created
+            json.failed += failed
           }
-          const failed = done.failed > 0 ? `, ${pluralize(done.failed, 'line')} failed` : ''
-          notice(`${pluralize(done.created, 'connection')} created${failed}.`)
-          return { json: done, failed: done.failed > 0 }
+          const failed = json.failed > 0 ? `, ${pluralize(json.failed, 'line')} failed` : ''
+          notice(`${pluralize(json.created, 'connection')} created${failed}.`)
+          return { json, failed: json.failed > 0 }
         })
+        return
       }
       const token = tokenFile === undefined ? newToken() : await readToken(tokenFile)
-      await run(async ({ db }) => {
+      await run(async ({ db }, _notice, _config, print) => {
         const app = await findApp(db, name)
         const own = { token, label: label ?? null, externalId: externalId ?? null }
-        const [created = { taken: '' }] = await createConnections(db, app.id, [own])
-        if ('taken' in created) throw new OperatorError(`${takenBy(created.taken)}.`)
-        const { id } = created
-        const text = `Connection ${id} of ${name}. Its token is shown only now:\n${token}`
-        return { json: { id, token, ...(externalId && { externalId }) }, text }
+        await createConnections(db, app.id, [own], async ([created]) => {
+          const { id, taken = '' } = created as Created
+          if (id === undefined) throw new OperatorError(`${takenBy(taken)}.`)
+          const text = `Connection ${id} of ${name}. Its token is shown only now:\n${token}`
+          await print({ json: { id, token, ...(externalId && { externalId }) }, text })
+        })
+        return { json: {} }
       })
     })
 }
 
 const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
 
-/** Creates a connection for each line, in one transaction. Returns the results of the lines. */
-async function createFrom(lines: Line[], db: OperatorDatabase['db'], appId: string) {
+/** Creates a connection for each line, in one transaction. Writes the results of the lines before its commit. */
+async function createFrom(
+  lines: Line[],
+  db: OperatorDatabase['db'],
+  appId: string,
+  stdout: Io['stdout'],
+) {
   const read = lines.map(readNew)
   const valid = read.filter((line) => 'token' in line)
-  const created = await createConnections(db, appId, valid)
-  return read.map((line, index) => {
-    const place = { line: lines[index]?.line }
-    if ('detail' in line) return { ...place, errors: [line] }
-    const { externalId, token } = line
-    const { id, taken = '' } = created.shift() ?? {}
-    if (id !== undefined) return { ...place, externalId, id, token }
-    return { ...place, errors: [{ field: 'externalId', detail: takenBy(taken) }] }
+  let failed = 0
+  await createConnections(db, appId, valid, async (created) => {
+    const results = read.map((line, index) => {
+      const place = { line: lines[index]?.line }
+      if ('detail' in line) return { ...place, errors: [line] }
+      const { externalId, token } = line
+      const { id, taken = '' } = created.shift() as Created
+      if (id !== undefined) return { ...place, externalId, id, token }
+      return { ...place, errors: [{ field: 'externalId', detail: takenBy(taken) }] }
+    })
+    failed = results.filter((result) => 'errors' in result).length
+    const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
+    if (!isRead) throw new OperatorError('The reader of the results has ended.')
   })
+  return { created: lines.length - failed, failed }
 }
 
 function readNew({ text, problem }: Line): NewConnection | { detail: string } {
@@ -218,23 +231,15 @@ function addShow(connection: Command, run: Run): void {
   connection
     .command('show')
     .description('show a connection, without secrets')
-    .argument('[id]', 'its id; with --app, also your external id')
-    .option('--token-file <file>', 'file with its token, instead of the id; - is standard input')
+    .argument('<id>', 'its id; with --app, also your external id')
     .option('--app <name>', 'the app that it must belong to', nonEmpty)
     .addHelpText('after', examples('connection show 4611686018427387904'))
-    .action(async (id: string | undefined, options: { tokenFile?: string; app?: string }) => {
-      const reference = await readReference({ id, ...options })
-      await run(async (database) => {
-        const json = await showConnection(database.db, await findConnection(database, reference))
+    .action((name: string, { app }: { app?: string }) =>
+      run(async (database) => {
+        const json = await showConnection(database.db, await findConnection(database, name, app))
         return { json, text: `${json.app}\n${tableOf([json], true)}` }
-      })
-    })
-}
-
-interface DeleteFlags {
-  tokenFile?: string
-  app?: string
-  file?: string
+      }),
+    )
 }
 
 function addDelete(connection: Command, run: Run): void {
@@ -245,7 +250,6 @@ function addDelete(connection: Command, run: Run): void {
       '[id]',
       'id of the connection, from `connection list`; with --app, also your external id',
     )
-    .option('--token-file <file>', 'file with its token, instead of the id; - is standard input')
     .option(
       '--file <file>',
       'file with one id a line: several transactions, which a repetition continues',
@@ -255,22 +259,20 @@ function addDelete(connection: Command, run: Run): void {
       'after',
       examples(
         'connection delete 4611686018427387904 --app my-app',
-        'connection delete --token-file - < token.txt',
         'connection delete --app my-app --file ids.txt',
       ),
     )
-    .action(async (id: string | undefined, { file, ...options }: DeleteFlags) => {
-      if (file !== undefined && (id !== undefined || options.tokenFile !== undefined))
+    .action(async (name: string | undefined, { file, app }: { file?: string; app?: string }) => {
+      if ((file === undefined) === (name === undefined))
         throw new UsageError('Give the id of the connection, or a file with ids (--file).')
-      if (file !== undefined) return await deleteFrom(file, run, options.app)
-      const reference = await readReference({ id, ...options })
+      if (file !== undefined) return await deleteFrom(file, run, app)
       await run(async (database) => {
-        const id = await findConnection(database, reference)
-        const { app, label } = await showConnection(database.db, id)
+        const id = await findConnection(database, name ?? '', app)
+        const { app: owner, label } = await showConnection(database.db, id)
         const { connections, ...rows } = await deleteConnections(database.db, [id])
         if (connections === 0) throw missingConnection()
-        const text = `Connection ${id} of ${app} is deleted with ${describeRows(rows)}.`
-        return { json: { id, app, label, ...rows }, text }
+        const text = `Connection ${id} of ${owner} is deleted with ${describeRows(rows)}.`
+        return { json: { id, app: owner, label, ...rows }, text }
       })
     })
 }
@@ -308,67 +310,10 @@ async function deleteFrom(file: string, run: Run, appName: string | undefined): 
 /** The order of the triggers' locks prevents deadlocks. */
 const byKey = (a: string, b: string) => (BigInt(a) < BigInt(b) ? -1 : 1)
 
-interface ConnectionOptions {
-  id?: string | undefined
-  tokenFile?: string | undefined
-  /** Token in the environment: used without `id` and `tokenFile`. */
-  token?: string | undefined
-  app?: string | undefined
-}
-
-type ConnectionReference = ({ id: string } | { token: string }) & { app?: string | undefined }
-
-/** @throws UsageError unless there is either a valid id or a token */
-export async function readReference(options: ConnectionOptions): Promise<ConnectionReference> {
-  const { id, tokenFile, token, app } = options
-  if (id !== undefined && tokenFile === undefined) {
-    if (isConnectionKey(id) || app !== undefined) return { id, app }
-    // The value may be a token, so the message must not contain it.
-    throw new UsageError(
-      'The id of a connection is a number: `connection list --app NAME` shows it. An external id needs ' +
-        '--app. A token is read from a file: --token-file FILE.',
-    )
-  }
-  if (tokenFile !== undefined && id === undefined) return { token: await readToken(tokenFile), app }
-  if (token !== undefined && id === undefined) return { token, app }
-  throw new UsageError('Give the id of the connection, or a file with its token (--token-file).')
-}
-
 /** Reads a token from a file. As an argument, it would reach npm's log, `ps` and the shell's history. */
 async function readToken(path: string): Promise<string> {
   const [input] = await openInputs([path])
   const token = input ? (await text(input.chunks)).replace(/\r?\n$/, '') : ''
   if (token !== '') return token
   throw new OperatorError(`There is no token in ${input?.name}.`)
-}
-
-/**
- * Finds a connection by its id, external id or token. With `app`, it must belong to this app.
- * @returns its id
- * @throws OperatorError when there is none
- */
-export async function findConnection(
-  { db, pool }: OperatorDatabase,
-  reference: ConnectionReference,
-) {
-  const app = reference.app === undefined ? undefined : await findApp(db, reference.app)
-  const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
-  const hash = 'token' in reference ? tokenHash(reference.token) : undefined
-  const name = 'id' in reference ? reference.id : connectionKey(tokenHash(reference.token))
-  const id = await connectionId(query, app?.id, name)
-  const connection =
-    id !== undefined &&
-    (await db
-      .selectFrom('connection')
-      .select('id')
-      .where('id', '=', id)
-      .$if(hash !== undefined, (query) => query.where('token_hash', '=', hash ?? Buffer.alloc(0)))
-      .executeTakeFirst())
-  if (connection) return connection.id
-  const none = app ? `The app ${app.name} has no connection` : 'There is no connection'
-  throw new OperatorError(
-    'id' in reference
-      ? `${none} ${name}: \`connection list --app NAME\` shows those of an app.`
-      : `${none} with this token.`,
-  )
 }

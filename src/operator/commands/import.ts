@@ -1,18 +1,17 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { examples, type Io, nonEmpty, type Report, type Run } from '../command.ts'
+import { examples, nonEmpty, type Report, type Run } from '../command.ts'
+import { findConnection } from '../connections.ts'
 import { UsageError } from '../errors.ts'
 import { type Imported, type ImportOptions, importRows } from '../loading/import-rows.ts'
 import type { Replacement } from '../loading/merge.ts'
 import { type RowTypeName, rowTypes } from '../loading/row-types.ts'
 import { isDay } from '../loading/rules.ts'
-import { type Format, type Input, openInputs, READ_ONCE, type Source } from '../loading/source.ts'
+import { type Format, type Input, openInputs, type Source } from '../loading/source.ts'
 import { pluralize } from '../output.ts'
-import { findConnection, readReference } from './connection.ts'
 
-export function addCommands(program: Command, run: Run, { environment }: Io): void {
+export function addCommands(program: Command, run: Run): void {
   const group = program.command('import')
-  const token = environment.CONNECTION_TOKEN || undefined
-  for (const name of Object.keys(rowTypes) as RowTypeName[]) addImport(group, name, run, token)
+  for (const name of Object.keys(rowTypes) as RowTypeName[]) addImport(group, name, run)
 }
 
 const LEFT_OUT = '\nA field that is left out is null, if it may be.'
@@ -21,8 +20,7 @@ completed the order, which the API does not show. Write a past time such as 2025
 or null for not yet; left out, it is the time of the import.`
 
 interface ImportFlags {
-  connection?: string
-  tokenFile?: string
+  connection: string
   app?: string
   format: Format
   dryRun?: boolean
@@ -32,7 +30,7 @@ interface ImportFlags {
   yes?: true
 }
 
-function addImport(group: Command, name: RowTypeName, run: Run, token: string | undefined): void {
+function addImport(group: Command, name: RowTypeName, run: Run): void {
   const command = group
     .command(name)
     .description(
@@ -48,11 +46,7 @@ function addImport(group: Command, name: RowTypeName, run: Run, token: string | 
         .choices(['ndjson', 'csv'])
         .default('ndjson'),
     )
-    .option('--connection <id>', 'id of the connection; with --app, also your external id')
-    .option(
-      '--token-file <file>',
-      'file with its token, instead of the id; default: CONNECTION_TOKEN',
-    )
+    .requiredOption('--connection <id>', 'id of the connection; with --app, also your external id')
     .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
     .option('--dry-run', 'only validate the rows, and count what an import would change')
     .option('--replace', 'also remove the rows of the connection that the files do not have')
@@ -62,18 +56,16 @@ function addImport(group: Command, name: RowTypeName, run: Run, token: string | 
       'after',
       examples(
         `import ${name} --connection 4611686018427387904 rows.ndjson`,
-        `import ${name} --token-file token.txt --dry-run - < rows.ndjson`,
+        `import ${name} --connection customer-1 --app my-app --dry-run - < rows.ndjson`,
         `import ${name} --connection 4611686018427387904 --format csv rows.csv.gz`,
       ),
     )
-    .action(async (files: string[], { connection: id, dryRun = false, ...flags }: ImportFlags) => {
-      if (flags.tokenFile === '-' && files.includes('-')) throw new UsageError(READ_ONCE)
+    .action(async (files: string[], { connection, app, dryRun = false, ...flags }: ImportFlags) => {
       const replace = replacementOf(flags)
-      const reference = await readReference({ id, token, ...flags })
       await run(async (database) => {
         const { pool, signal } = database
         const inputs = await openInputs(files)
-        const connectionId = await findConnection(database, reference)
+        const connectionId = await findConnection(database, connection, app)
         const { sources, onProgress, stop } = showProgress(inputs)
         const input = { type: name, connectionId, sources, format: flags.format }
         const options = { ...input, dryRun, replace, onProgress, signal }
@@ -93,7 +85,12 @@ function existingDay(value: string): string {
 }
 
 /** @throws UsageError for a range without --replace, and for an empty one */
-function replacementOf({ replace, from, to, yes }: ImportFlags): Replacement | undefined {
+function replacementOf({
+  replace,
+  from,
+  to,
+  yes,
+}: Pick<ImportFlags, 'replace' | 'from' | 'to' | 'yes'>): Replacement | undefined {
   if (from !== undefined && to !== undefined && from > to)
     throw new UsageError('--from must not be after --to.')
   if (replace) return { from, to, yes }

@@ -1,3 +1,4 @@
+import { SHOWN_PROBLEMS } from '../errors.ts'
 import type { DateRange, Replacement } from './merge.ts'
 import {
   isObject,
@@ -73,6 +74,8 @@ function readRows(
   const numbers = new Map<string, number>()
   const valid: Row[] = []
   for (const [index, value] of rows.entries()) {
+    // A hostile line has millions of rows, and nobody counts their problems.
+    if (report.total >= SHOWN_PROBLEMS) break
     report.place = { list: type.list, row: index + 1 }
     const row = reader.read(value, report, range)
     if (row === undefined) continue

@@ -202,8 +202,6 @@ export async function* untilAbort<T>(
 /** Smaller chunks than the 256 KiB that read faster: the memory of an import is a multiple of them. */
 const CHUNK_BYTES = 128 * 1024
 
-export const READ_ONCE = 'Standard input (-) can be read only once.'
-
 /** A source and its size; undefined for a pipe. */
 export interface Input extends Source {
   bytes: number | undefined
@@ -215,7 +213,8 @@ export interface Input extends Source {
  * @throws OperatorError for the first file that cannot be read
  */
 export async function openInputs(paths: string[]): Promise<Input[]> {
-  if (paths.filter((path) => path === '-').length > 1) throw new UsageError(READ_ONCE)
+  if (paths.filter((path) => path === '-').length > 1)
+    throw new UsageError('Standard input (-) can be read only once.')
   return await Promise.all(paths.map(openInput))
 }
 
