@@ -5,8 +5,9 @@ import { gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
 import t from 'tap'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
+import { openClient } from '../support/database.ts'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
-import { operatorHere } from '../support/operator-process.ts'
+import { operatorHere, operatorWaits } from '../support/operator-process.ts'
 import {
   counts,
   dated,
@@ -453,6 +454,26 @@ t.test('a role with one connection, and 4 sessions: each line is written', async
   )
   t.match(stderr, '12 connections refreshed.')
   for (const result of results) t.match(result, { accountTransactions: { inserted: 1 } })
+})
+
+t.test('a login that is rejected for good: the refresh ends', async (t) => {
+  const connection = await newConnection()
+  const { username: owner } = new URL(url)
+  const login = Object.assign(new URL(url), { username: `leaving_${process.pid}`, password: 'one' })
+  await pool.query(`create role ${login.username} in role ${owner} login password 'one'`)
+  t.teardown(() => pool.query(`drop role ${login.username}`))
+  const holder = await openClient(t, url)
+  await holder.query('begin')
+  await holder.query('select from connection where id = $1 for update', [connection.id])
+  shortenPauses(t, 100)
+  const ended = refreshIn(login.href, line(connection, { account: [accountLine(1)] }))
+  await operatorWaits(db)
+  await pool.query(`alter role ${login.username} nologin`)
+  await pool.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [
+    login.username,
+  ])
+  t.match(await ended, { code: 1, stdout: '', stderr: /PostgreSQL rejects this user.*\n.*rejects/ })
+  await holder.query('rollback')
 })
 
 t.test('a deadlock, or a concurrent update: the line is repeated at once', async (t) => {

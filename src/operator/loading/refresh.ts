@@ -33,8 +33,8 @@ const MAXIMUM_LINE_BYTES = 16 * 1024 * 1024
 const MOST_WAITING = 64
 const MOST_WAITING_BYTES = 16 * 1024 * 1024
 const PAUSE_MS = 1_000
-/** Time in which a rejected login may become valid: its password is being replaced. */
-const REJECTED_MS = 30_000
+/** Attempts with a rejected login: its password may be in replacement. */
+const MOST_REJECTIONS = 30
 
 interface Line extends Refresh {
   /** File and line number of the result. */
@@ -143,7 +143,7 @@ async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerato
  */
 async function attempts(line: Line, database: OperatorDatabase, options: RefreshOptions) {
   let noticed = ''
-  let rejectedAt = Number.NaN
+  let rejections = 0
   for (let attempt = 1; ; attempt += 1) {
     const client = await database.pool.connect().catch((error: unknown) => ({ error }))
     const result = 'error' in client ? client : await send(client, line, options)
@@ -156,9 +156,8 @@ async function attempts(line: Line, database: OperatorDatabase, options: Refresh
     const state = stateOf(error)
     const detail = explainDatabaseError(error) ?? String(error)
     if (!('error' in client) && !isLost(state)) return { errors: [{ detail }] }
-    if (!isRejected(state)) rejectedAt = Number.NaN
-    else if (Number.isNaN(rejectedAt)) rejectedAt = performance.now()
-    if (performance.now() - rejectedAt > REJECTED_MS) throw error
+    rejections = isRejected(state) ? rejections + 1 : 0
+    if (rejections === MOST_REJECTIONS) throw error
     if (detail !== noticed) options.notice(`${detail} Trying again until it responds.`)
     noticed = detail
     await sleep(PAUSE_MS, undefined, { signal: database.signal }).catch(() => {})
