@@ -7,6 +7,7 @@ import { type FoundServer, findServers, supersedes } from '../postgres/connect.t
 import { missingFrom } from '../postgres/migrations.ts'
 import { serverName, serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'
+import { SafeClient } from '../postgres/wire/safe-client.ts'
 
 export interface OperatorDatabase {
   db: Kysely<Tables>
@@ -90,6 +91,7 @@ function openPool(connectionString: string, pooler: boolean, sessions?: number):
   const sockets: Socket[] = []
   const pids = new Map<pg.ClientBase, number>()
   const pool = new pg.Pool({
+    Client: SafeClient,
     connectionString,
     stream: () => {
       const socket = new BatchingSocket()

@@ -4,9 +4,9 @@ import { existsSync } from 'node:fs'
 import {
   chmod,
   chown,
-  mkdir,
   mkdtemp,
   readFile,
+  rename,
   rm,
   stat,
   symlink,
@@ -109,25 +109,50 @@ for (const signal of ['SIGINT', 'SIGKILL'] as const)
     t.same(await query(next.url, 'select one from kept'), [{ one: 1 }])
   })
 
-t.test('database that stops during the check: no uncaught error', async (t) => {
-  // One packet: authentication, ready for query, and the end by an administrator.
-  const fatal = 'SFATAL\0C57P01\0Mterminating connection\0\0'
+t.test('stale lock file: another program on its port gets no connection', async (t) => {
+  let connections = 0
   const server = createServer((socket) => {
-    socket.on('error', () => {})
-    socket.once('data', () => {
-      socket.end(
-        `R\0\0\0\x08\0\0\0\0Z\0\0\0\x05IE\0\0\0${String.fromCharCode(fatal.length + 4)}${fatal}`,
-      )
-    })
+    connections += 1
+    socket.destroy()
   }).listen(0, '127.0.0.1')
   t.teardown(() => server.close())
   await once(server, 'listening')
-  const folder = await temporaryFolder(t)
-  await mkdir(join(folder, 'postgres/data'), { recursive: true })
-  await writeFile(join(folder, 'postgres/password'), 'none')
   const { port } = server.address() as AddressInfo
-  await writeFile(join(folder, 'postgres/data/postmaster.pid'), `1\n\n\n${port}\n`)
-  await t.resolves(findRunning(folder))
+  const folder = await temporaryFolder(t)
+  const first = await startEmbedded(folder)
+  await first.stop()
+  const lock = join(folder, 'postgres/data/postmaster.pid')
+  const { uid, gid } = await stat(join(folder, 'postgres/data/PG_VERSION'))
+  const other = spawn('sleep', ['60'], { argv0: 'postgres' })
+  t.teardown(() => other.kill())
+  // No process, another program of this user, and one whose command looks like PostgreSQL.
+  for (const pid of [2 ** 22 - 1, process.pid, other.pid]) {
+    await writeFile(lock, `${pid}\n\n\n${port}\n`)
+    await chown(lock, uid, gid)
+    t.equal(await findRunning(folder), undefined)
+  }
+  other.kill()
+  await once(other, 'exit')
+  const second = await startEmbedded(folder)
+  t.teardown(() => second.stop())
+  t.equal(connections, 0)
+})
+
+t.test('each start: a new password, also after an interrupted change', async (t) => {
+  const folder = await temporaryFolder(t)
+  const passwords = new Set<string>()
+  for (let start = 0; start < 3; start += 1) {
+    const { url, stop } = await startEmbedded(folder)
+    t.same(await query(url, 'select 1 as one'), [{ one: 1 }])
+    passwords.add(new URL(url).password)
+    await stop()
+    // The process ended after the server had got the password, and before the file had its name.
+    const [file, next] = ['password', 'password.next'].map((name) => join(folder, 'postgres', name))
+    if (start !== 1 || !file || !next) continue
+    await rename(file, next)
+    await writeFile(file, 'the one before')
+  }
+  t.equal(passwords.size, 3)
 })
 
 t.test(

@@ -5,6 +5,7 @@ import { DEMO } from '../../seeds/sample-data.ts'
 import { isOutdated, seed } from '../../seeds/seed.ts'
 import { migrateToLatest } from '../../src/postgres/migrations.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
+import { ProvenClient } from '../../src/postgres/wire/safe-client.ts'
 import { type EmbeddedDatabase, startEmbedded } from './embedded.ts'
 
 /**
@@ -28,7 +29,7 @@ export async function startDemo(dataDir: string): Promise<Demo> {
 
 /** @returns the new password of the role investment_service */
 async function prepare(url: string): Promise<string> {
-  const pool = new pg.Pool({ connectionString: url })
+  const pool = new pg.Pool({ Client: ProvenClient, connectionString: url })
   pool.on('error', () => {})
   // A checked-out connection reports here that it broke between two statements.
   pool.on('connect', (client) => client.on('error', () => {}))

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../src/operator-error.ts'
 import { type Cluster, openCluster } from './cluster.ts'
 import { freePort } from './free-port.ts'
-import { dropStaleLock, findRunning, isReady, STARTER, starterOf, urlFrom } from './running.ts'
+import { dropStaleLock, findRunning, isReady, renewPassword, STARTER, starterOf } from './running.ts'
 
 export type EmbeddedDatabase = {
   /** Connection string with its password, for this machine only. */
@@ -73,8 +73,11 @@ async function tryStart(cluster: Cluster, settings: Record<string, string>): Pro
   const port = await freePort()
   const watchdog = await spawnServer(cluster, log, { ...settings, port: String(port) })
   while (isRunning(watchdog)) {
-    const url = (await isReady(folder, port)) ? await urlFrom(folder) : undefined
-    if (url) {
+    if (await isReady(folder, port)) {
+      const url = await renewPassword(folder, port).catch(async (error) => {
+        await stopServer(watchdog)
+        throw error
+      })
       const killed = whenKilled(
         watchdog,
         `The embedded PostgreSQL was killed: start again (${log}).`,

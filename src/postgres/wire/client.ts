@@ -2,11 +2,12 @@ import { lookup } from 'node:dns'
 import { EventEmitter } from 'node:events'
 import { type LookupFunction, Socket, type SocketConnectOpts } from 'node:net'
 import type { Duplex } from 'node:stream'
-import pg from 'pg'
+import type pg from 'pg'
 import type { RawRows } from './raw-rows.ts'
+import { SafeClient } from './safe-client.ts'
 
 /** Client that pipelines queries and runs raw ones (query.ts). */
-export class WireClient extends pg.Client {
+export class WireClient extends SafeClient {
   /** True if the server has reported that it is a standby (PostgreSQL 14 and later). */
   standby = false
 

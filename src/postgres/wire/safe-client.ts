@@ -1,0 +1,48 @@
+import pg from 'pg'
+
+/**
+ * Client that gives its password to no server in a readable form. pg sends the password, or an MD5 of it, to whoever
+ * asks. Without TLS, that may be another program on the port or a machine in between. SCRAM does not reveal the
+ * password, and the server must prove that it knows it.
+ */
+export class SafeClient extends pg.Client {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config)
+    // Before the listeners of pg, which send the password.
+    this.connection.on('authenticationCleartextPassword', () => this.#refuse('in clear text'))
+    this.connection.on('authenticationMD5Password', () => this.#refuse('as MD5'))
+  }
+
+  #refuse(form: string): void {
+    const { stream } = this.connection
+    if ('encrypted' in stream && stream.encrypted === true) return
+    stream.destroy(
+      new PasswordRefused(
+        `The server asks for the password ${form}, and the connection has no TLS. Use TLS (sslmode=verify-full), or a ` +
+          'password that the server stores as scram-sha-256.',
+      ),
+    )
+  }
+}
+
+export class PasswordRefused extends Error {
+  override name = 'PasswordRefused'
+}
+
+/**
+ * Client that also requires that the server has asked for the password. A program that accepts everybody may be
+ * another one.
+ */
+export class ProvenClient extends SafeClient {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config)
+    let proven = false
+    this.connection.on('authenticationSASLFinal', () => {
+      proven = true
+    })
+    this.connection.on('authenticationOk', () => {
+      if (!proven)
+        this.connection.stream.destroy(new PasswordRefused('The server did not ask for a password.'))
+    })
+  }
+}
