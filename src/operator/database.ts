@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { type FoundServer, findServers, supersedes } from '../postgres/connect.ts'
+import { findServers, historyOf } from '../postgres/connect.ts'
+import { type FoundServer, NewestPrimary, supersedes } from '../postgres/history.ts'
 import { missingFrom } from '../postgres/migrations.ts'
 import { serverName, serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'
@@ -39,17 +40,19 @@ export async function withDatabase<T>(
   { signal, notice, sessions, pooler, newestUrl = () => url }: Interruption,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
-  const opened = openPool(await primaryOf(url), pooler, sessions)
+  const primary = new NewestPrimary()
+  const opened = openPool(await primaryOf(url, primary), { pooler, sessions, primary })
   const { pool, closeSockets } = opened
   let cancelling: NodeJS.Timeout | undefined
   const cancelOnAbort = () => {
     cancelling = setTimeout(cancel, sessions === undefined ? 0 : FINISH_MS, opened)
   }
   const findPrimary = async () => {
-    pool.options.connectionString = await primaryOf(newestUrl(url))
+    pool.options.connectionString = await primaryOf(newestUrl(url), primary)
   }
   signal.addEventListener('abort', cancelOnAbort)
   const waits = setInterval(waitReporter(opened, notice), 1_000)
+  const searches = setInterval(() => void followPrimary(opened, newestUrl(url), primary, notice), 1_000)
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   try {
     signal.throwIfAborted()
@@ -57,6 +60,7 @@ export async function withDatabase<T>(
   } finally {
     signal.removeEventListener('abort', cancelOnAbort)
     clearInterval(waits)
+    clearInterval(searches)
     clearTimeout(cancelling)
     await db.destroy()
     // Without a password, pg leaves its socket open until PostgreSQL's authentication_timeout (60 s).
@@ -87,7 +91,16 @@ interface OpenedPool {
   closeSockets(): void
 }
 
-function openPool(connectionString: string, pooler: boolean, sessions?: number): OpenedPool {
+interface PoolUse {
+  pooler: boolean
+  sessions: number | undefined
+  primary: NewestPrimary
+}
+
+function openPool(
+  connectionString: string,
+  { pooler, sessions, primary }: PoolUse,
+): OpenedPool {
   const sockets: Socket[] = []
   const pids = new Map<pg.ClientBase, number>()
   const pool = new pg.Pool({
@@ -108,6 +121,10 @@ function openPool(connectionString: string, pooler: boolean, sessions?: number):
     application_name: APPLICATION,
     onConnect: async (client) => {
       if (pooler) return
+      // A name or an address in front of several servers may lead to another one each time.
+      const [history] = await historyOf(client)
+      const url = String(pool.options.connectionString)
+      if (history) primary.use({ url, cluster: '', timeline: 0, started: '', ...history })
       await client.query(SESSION_SETTINGS)
       // PostgreSQL rejects this setting on Windows.
       await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
@@ -190,14 +207,40 @@ function waitReporter({ pool, pids }: OpenedPool, notice: (sentence: string) => 
 }
 
 /**
+ * Moves to a server that was promoted while the one in use is alive. Its sessions end, so that `refresh` repeats the
+ * lines in progress on the new primary.
+ */
+async function followPrimary(
+  { pool, closeSockets }: OpenedPool,
+  url: string,
+  primary: NewestPrimary,
+  notice: (sentence: string) => void,
+): Promise<void> {
+  const urls = serverUrls(url)
+  const { server: used } = primary
+  if (urls.length === 1 || used === undefined || pool.ending) return
+  const [newest] = await findServers(LIMITS, urls, 500).catch(() => [])
+  if (newest === undefined || primary.server !== used || !supersedes(newest, used)) return
+  primary.use(newest)
+  pool.options.connectionString = newest.url
+  notice(
+    `${serverName(newest.url)} was promoted and replaces ${serverName(used.url)}. What was written in the last two ` +
+      `seconds may be on the old primary alone: repeat it.`,
+  )
+  closeSockets()
+}
+
+const LIMITS = { waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS, pooler: false }
+
+/**
  * Returns the URL of the newest primary, if a URL names several hosts.
+ * @throws ServerFailed if only primaries respond that a newer one has superseded
  * @throws OperatorError if none of them accepts connections as a primary, or two have different histories
  */
-async function primaryOf(url: string): Promise<string> {
+async function primaryOf(url: string, primary: NewestPrimary): Promise<string> {
   const urls = serverUrls(url)
   if (urls.length === 1) return url
-  const limits = { waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS, pooler: false }
-  const servers = await findServers(limits, urls, CONNECT_MS).catch(
+  const servers = await findServers(LIMITS, urls, CONNECT_MS).catch(
     ({ errors }: AggregateError) => {
       const reasons = errors.map(({ message }: Error) => message).join('; ')
       throw new OperatorError(`No server in DATABASE_URL is a primary that responds (${reasons}).`)
@@ -207,7 +250,10 @@ async function primaryOf(url: string): Promise<string> {
   const isRival = (other: FoundServer) =>
     other.started !== newest.started && other.timeline > 0 && !supersedes(newest, other)
   const rival = others.find(isRival)
-  if (rival === undefined) return newest.url
+  if (rival === undefined) {
+    primary.use(newest)
+    return newest.url
+  }
   throw new OperatorError(
     `${serverName(newest.url)} and ${serverName(rival.url)} in DATABASE_URL are both primaries, and neither ` +
       'replaced the other: DATABASE_URL must name only the one that is in use.',

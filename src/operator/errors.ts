@@ -2,6 +2,7 @@ import os from 'node:os'
 import { CommanderError } from 'commander'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
+import { ServerFailed } from '../postgres/errors.ts'
 import { escaped, pluralize } from './output.ts'
 
 export class UsageError extends OperatorError {
@@ -17,6 +18,7 @@ export function isViolation(error: unknown, constraint: string): boolean {
 /** Explains a foreseeable error of PostgreSQL or of the connection to it, in one sentence. */
 export function explainDatabaseError(error: unknown): string | undefined {
   if (error instanceof pg.DatabaseError) return explainSqlState(error)
+  if (error instanceof ServerFailed) return `${error.message}.`
   // A server with several addresses fails with one error for each.
   const first = error instanceof AggregateError ? error.errors[0] : error
   const { code = '', syscall = '', message = '' } = (first ?? {}) as NodeJS.ErrnoException

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type pg from 'pg'
 import { withDeadline } from '../limits/deadline.ts'
 import { isDenied, isLoginRejected, ServerIsStandby } from './errors.ts'
+import type { FoundServer } from './history.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings } from './statements.ts'
 import { createSockets, WireClient } from './wire/client.ts'
@@ -75,21 +76,6 @@ async function open(options: ConnectOptions, stream: () => Socket): Promise<Wire
   }
 }
 
-/** A server that accepts connections, with the history of its data. */
-export interface FoundServer {
-  url: string
-  /** Identity of the database cluster; its standbys have the same one. Empty if the role may not read it. */
-  cluster: string
-  /** Each promotion begins a new timeline. 0: unknown, or a standby. */
-  timeline: number
-  /** Identity of the running server. Several addresses can lead to it. */
-  started: string
-}
-
-/** True if one server was promoted while the other one was a primary: the other one lacks its changes. */
-export const supersedes = (one: FoundServer, other: FoundServer) =>
-  one.cluster === other.cluster && one.timeline > other.timeline
-
 // pg_control_checkpoint() has the timeline of the last checkpoint, which a new primary has not yet begun.
 const HISTORY = `
   select system_identifier::text as cluster, pg_postmaster_start_time()::text as started,
@@ -119,7 +105,8 @@ export async function findServers(
   return found.toSorted((one, other) => other.timeline - one.timeline)
 }
 
-async function historyOf(client: WireClient): Promise<Partial<FoundServer>[]> {
+/** Reads the history of a server. @returns no row if the role may not read it */
+export async function historyOf(client: pg.ClientBase): Promise<Partial<FoundServer>[]> {
   try {
     const query: pg.QueryConfig = { text: HISTORY, ...{ query_timeout: CONNECT_MS } }
     return (await client.query(query)).rows

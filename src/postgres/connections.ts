@@ -1,13 +1,7 @@
 import type { ReadContext } from '../limits/context.ts'
 import { ResponseTooLarge, Unavailable } from '../limits/errors.ts'
 import type { MemoryReservation } from '../limits/response-memory.ts'
-import {
-  type ConnectOptions,
-  connect,
-  type FoundServer,
-  findServers,
-  supersedes,
-} from './connect.ts'
+import { type ConnectOptions, connect, findServers } from './connect.ts'
 import {
   asUnavailable,
   isBroken,
@@ -18,6 +12,7 @@ import {
   ServerFailed,
   ServerSilent,
 } from './errors.ts'
+import { NewestPrimary, supersedes } from './history.ts'
 import { serverName, serverUrls } from './server-urls.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
 import { createSockets, type WireClient } from './wire/client.ts'
@@ -123,7 +118,7 @@ export class Connections {
   /** URLs of the servers that may be used; the first one is in use. */
   #urls: string[]
   /** The server in use, if the URL names several hosts. */
-  #server: FoundServer | undefined
+  readonly #primary = new NewestPrimary()
   #search: Promise<void> | undefined
   readonly #comparison: NodeJS.Timeout | undefined
   #closing = false
@@ -226,7 +221,7 @@ export class Connections {
   /** Connects to the server in use. If that fails, connects to another server of the URL. */
   async #connect(again = true): Promise<WireClient> {
     if (this.#closing) throw new Error('the connections are closed')
-    if (again && this.#urls.length > 1 && this.#server === undefined) await this.#find(this.#urls)
+    if (again && this.#urls.length > 1 && this.#primary.server === undefined) await this.#find(this.#urls)
     const [url = ''] = this.#urls
     try {
       const client = await connect({ ...this.#options, url }, this.#createSocket)
@@ -253,14 +248,10 @@ export class Connections {
    */
   async #failOver(urls: string[], responds = false): Promise<void> {
     const [newest] = await findServers(this.#options, urls, COMPARE_MS).catch(() => [])
-    const current = this.#server
+    const current = this.#primary.server
     if (newest === undefined || (responds && !(current && supersedes(newest, current)))) return
     const { url } = newest
-    if (current && supersedes(current, newest))
-      throw new ServerFailed(
-        `${serverName(url)} is a superseded primary: it lacks changes of ${serverName(current.url)}`,
-      )
-    this.#server = newest
+    this.#primary.use(newest)
     if (url === this.#urls[0]) return
     this.#urls = [url, ...this.#urls.filter((each) => each !== url)]
     for (const connection of this.#all()) this.#abandon(connection)
