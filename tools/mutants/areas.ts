@@ -64,7 +64,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^src\/http\/(openapi|docs-page)/,
     ['test/openapi/{document,responses}.test.ts', 'test/http/memory-file.test.ts'],
-    ['test/clients/{docs-page,docs-screens}.test.ts'],
+    ['test/clients/browser/*.test.ts'],
   ],
   [
     /^src\/http\/(authentication|identity|jwks)/,
@@ -135,13 +135,13 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^clients\/python\//,
     ['test/clients/python.test.ts', 'test/typescript-client/{options,lists}.test.ts'],
-    ['test/typescript-client/{sync,copies}.test.ts', 'test/clients/{formats,csv}.test.ts'],
+    ['test/typescript-client/{sync,copies}.test.ts', 'test/clients/{beancount,csv,python-options}.test.ts'],
     ['test/clients/{packages,examples,faults,fault-table}.test.ts'],
   ],
   [
     /^clients\/typescript\//,
     ['test/typescript-client/{options,lists,sync}.test.ts'],
-    ['test/typescript-client/copies.test.ts', 'test/clients/{formats,csv,browser}.test.ts'],
+    ['test/typescript-client/*.test.ts', 'test/clients/browser/typescript-client.test.ts'],
     ['test/clients/{packages,examples,faults,fault-table}.test.ts'],
   ],
   [/^examples\//, ['test/clients/examples.test.ts', 'test/clients/code-samples.test.ts']],
