@@ -136,7 +136,10 @@ t.test('files that pass, fail, assert nothing or crash: counted, with the failur
   t.match(stdout, /not ok \d - that nothing catches\n/)
   t.match(stdout, /This file asserts nothing/)
   t.match(stdout, /ended with exit code 3/)
-  t.match(stdout, /\nSlowest: (\S+\.ts \(\d+\.\d s\)(, |\n)){5}The random input had TEST_SEED=1 .*\n7 passed, 4 failed\n$/)
+  t.match(
+    stdout,
+    /\nSlowest: (\S+\.ts \(\d+\.\d s\)(, |\n)){5}The random input had TEST_SEED=1 .*\n7 passed, 4 failed\n$/,
+  )
 })
 
 t.test(

@@ -103,33 +103,39 @@ const OPERATORS = [
   ['*', 'interval, bigint'],
 ]
 
-t.test('PUBLIC may create in schema public: the triggers run nothing of another role', async (t) => {
-  const { service, writer } = await filled(t)
-  const owner = await openClient(t, service.databaseUrl)
-  await owner.query('grant create on schema public to public')
-  const attacker = await openClient(t, await loginOf(t, service.db, service.databaseUrl, 'service'))
-  await attacker.query('set session characteristics as transaction read write')
-  const body = `language plpgsql as $$ begin raise 'runs as %', current_user; end $$`
-  for (const signature of IN_FRONT)
-    await attacker.query(`create function public.${signature} returns bigint ${body}`)
-  for (const [index, [operator, types]] of OPERATORS.entries()) {
-    const [left, right] = String(types).split(', ')
-    await attacker.query(`create function public.o${index} (${types}) returns bigint ${body}`)
-    await attacker.query(`create operator public.${operator}
+t.test(
+  'PUBLIC may create in schema public: the triggers run nothing of another role',
+  async (t) => {
+    const { service, writer } = await filled(t)
+    const owner = await openClient(t, service.databaseUrl)
+    await owner.query('grant create on schema public to public')
+    const attacker = await openClient(
+      t,
+      await loginOf(t, service.db, service.databaseUrl, 'service'),
+    )
+    await attacker.query('set session characteristics as transaction read write')
+    const body = `language plpgsql as $$ begin raise 'runs as %', current_user; end $$`
+    for (const signature of IN_FRONT)
+      await attacker.query(`create function public.${signature} returns bigint ${body}`)
+    for (const [index, [operator, types]] of OPERATORS.entries()) {
+      const [left, right] = String(types).split(', ')
+      await attacker.query(`create function public.o${index} (${types}) returns bigint ${body}`)
+      await attacker.query(`create operator public.${operator}
       (function = public.o${index}, leftarg = ${left}, rightarg = ${right})`)
-  }
-  await writer.query('set search_path = pg_catalog')
-  for (const table of ['portfolio_transaction', 'account_transaction']) {
-    const key = table === 'portfolio_transaction' ? 'transaction_id' : 'movement_id'
-    await writer.query(`update public.${table} set amount = amount + 1`)
-    await writer.query(`update public.${table} set ${key} = gen_random_uuid()`)
-    await writer.query(`delete from public.${table}`)
-  }
-  await writer.query('update public.assets_transfer_order set amount = 2')
-  await writer.query('delete from public.assets_transfer_order')
-  await attacker.query('set search_path = pg_catalog')
-  await attacker.query('select * from public.sample_refreshes()')
-})
+    }
+    await writer.query('set search_path = pg_catalog')
+    for (const table of ['portfolio_transaction', 'account_transaction']) {
+      const key = table === 'portfolio_transaction' ? 'transaction_id' : 'movement_id'
+      await writer.query(`update public.${table} set amount = amount + 1`)
+      await writer.query(`update public.${table} set ${key} = gen_random_uuid()`)
+      await writer.query(`delete from public.${table}`)
+    }
+    await writer.query('update public.assets_transfer_order set amount = 2')
+    await writer.query('delete from public.assets_transfer_order')
+    await attacker.query('set search_path = pg_catalog')
+    await attacker.query('select * from public.sample_refreshes()')
+  },
+)
 
 t.test('setseed(): sample_refreshes() takes another sample each time', async (t) => {
   const { url } = await createDatabase(t)

@@ -135,7 +135,10 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^clients\/python\//,
     ['test/clients/python.test.ts', 'test/typescript-client/{options,lists}.test.ts'],
-    ['test/typescript-client/{sync,copies}.test.ts', 'test/clients/{beancount,csv,python-options}.test.ts'],
+    [
+      'test/typescript-client/{sync,copies}.test.ts',
+      'test/clients/{beancount,csv,python-options}.test.ts',
+    ],
     ['test/clients/{packages,examples,faults,fault-table}.test.ts'],
   ],
   [
