@@ -67,6 +67,10 @@ t.test('wrong types of the other options and parameters', async (t) => {
       'InvestmentData("http://secret-token@a", "b")',
       'ValueError: base_url must be an http or https URL without credentials, in ASCII',
     ],
+    ...['', '/', '/queries/connections'].map((path): [string, string] => [
+      `InvestmentData("http://secret-token/api/v1${path}", "b")`,
+      'ValueError: base_url must not have the path /api/v1: the client adds it',
+    ]),
     ['SqliteStore(sqlite3.connect(":memory:"), None)', 'TypeError: connection must be a text'],
     ['api().connection(None)', 'TypeError: the token of a connection must be a text'],
     ...['', '.', '..', '\\ud800'].map((token): [string, string] => [
@@ -83,6 +87,12 @@ t.test('wrong types of the other options and parameters', async (t) => {
         'TypeError: from_ must be a date, or a text such as 2025-03-14',
       ],
     ),
+    ...['0', '1.5', '"20"', 'True'].map((limit): [string, string] => [
+      `connection.account_transactions(limit=${limit})`,
+      limit === '0'
+        ? 'ValueError: limit must be an integer from 1 to 2147483647'
+        : 'TypeError: limit must be an integer',
+    ]),
     [
       'connection.export_account_transactions_csv(to=datetime(2025, 3, 14))',
       'TypeError: to must be a date, or a text such as 2025-03-14',

@@ -113,7 +113,7 @@ t.test('HTTPS_PROXY: TLS in a tunnel', async (t) => {
   const proxy = await startForwardProxy(t, service.url)
   // The service has no TLS, so the handshake in the tunnel fails.
   const printed = await python('https://service.invalid', READ_ORDERS, { https_proxy: proxy.url })
-  t.match(printed, /^(WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE)\n$/)
+  t.equal(printed, 'no_tls\n')
   t.strictSame(proxy.requests, [`CONNECT service.invalid:443 ${BASIC}`])
 })
 
@@ -189,10 +189,12 @@ with InvestmentData(URL, TOKEN) as api:
     except TypeError as error:
         print(error)
 `
-  const result = (count: number) => `CopyResult(total_items=${count}, rebuilt=True)`
+  // It counts no changes.
+  const result = (count: number) =>
+    `CopyResult(total_items=${count}, rebuilt=True, inserted=0, updated=0, removed=0, refreshed_at=None)`
   t.equal(
     await python(service.url, program),
-    `SyncedCopies(portfolio=${result(0)}, account=${result(6)}) 2\n` +
+    `SyncedCopies(portfolio=${result(0)}, account=${result(6)}, orders=${result(0)}) 3\n` +
       'a function for the synchronous client must not be asynchronous\n',
   )
 })

@@ -59,10 +59,16 @@ t.test('all clients in turn keep one copy: after each step it equals the tables'
   const access = { ...accessOf(service, caller), pageSize: 7 }
   for (let step = 0; step <= 6; step += 1) {
     const [name, client] = clients[step % clients.length] as (typeof clients)[number]
-    const result = await client.copy(access, file, 'mine')
+    const { result } = await client.copy(access, file, 'mine')
     const totalItems = 20 + 4 * step
-    const expected = { totalItems, rebuilt: step === 0 }
-    t.strictSame(result, { portfolio: expected, account: expected }, `${name}, step ${step}`)
+    const counts = { inserted: step === 0 ? 20 : 4, updated: 0, removed: 0 }
+    const expected = { totalItems, rebuilt: step === 0, ...counts, refreshedAt: null }
+    const orders = { ...expected, totalItems: 0, inserted: 0 }
+    t.strictSame(
+      result,
+      { portfolio: expected, account: expected, orders },
+      `${name}, step ${step}`,
+    )
     await compare(t, caller, file, 'mine')
     await change(caller, step)
   }
@@ -98,10 +104,10 @@ for (const [language, client] of clients) {
         },
       })
       const access = { ...accessOf(proxy, caller), pageSize: 4 }
-      const result = await client.copy(access, file, 'mine')
+      const { result } = await client.copy(access, file, 'mine')
       t.match(result, { portfolio: { totalItems: 14, rebuilt: true }, account: { rebuilt: false } })
-      // Three more pages of the new copy, since its first one is kept; two of the other list.
-      t.strictSame(counts, [10, 10, 10, 14, 14])
+      // Three more pages of the new copy, since its first one is kept; two of the other list; the orders.
+      t.strictSame(counts, [10, 10, 10, 14, 14, 14])
       await compare(t, caller, file, 'mine')
     },
   )
@@ -112,8 +118,8 @@ for (const [language, client] of clients) {
     const first = await copyWith(t, client, caller, file, ['none', 'unavailable'])
     t.match(await failureOf(first.result), { code: 'service_unavailable' })
     const { proxy, result } = await copyWith(t, client, caller, file, ['expired'])
-    t.match(await result, { portfolio: { totalItems: 10, rebuilt: true } })
-    t.same(proxy.counts, { expired: 1, none: 6 }, 'three pages of each list')
+    t.match((await result).result, { portfolio: { totalItems: 10, rebuilt: true } })
+    t.same(proxy.counts, { expired: 1, none: 7 }, 'three pages of each list, and the orders')
     await compare(t, caller, file, 'mine')
   })
 
@@ -135,7 +141,7 @@ for (const [language, client] of clients) {
     const sqlite = new DatabaseSync(file)
     sqlite.exec('delete from investment_row where id = (select min(id) from investment_row)')
     sqlite.close()
-    const result = await client.copy(access, file, 'mine')
+    const { result } = await client.copy(access, file, 'mine')
     t.equal(Number(result.portfolio.rebuilt) + Number(result.account.rebuilt), 1)
     await compare(t, caller, file, 'mine')
   })

@@ -190,10 +190,6 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
       errors: [{ parameter: 'from', code: 'invalid_format' }],
       message: / from: .+ \(request /,
     })
-    t.match(await failureOf(client.sync(access, 'account', 'no cursor')), {
-      code: 'invalid_request',
-      errors: [{ parameter: 'since', code: 'invalid_cursor' }],
-    })
     const proxy = await startFaultProxy(t, { target: service.url, fault: () => 'page' })
     t.match(await failureOf(client.orders(accessOf(proxy, caller))), {
       name: 'TransportError',

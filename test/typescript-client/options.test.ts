@@ -29,6 +29,8 @@ t.test('wrong numbers', async (t) => {
     t.throws(() => new InvestmentData({ ...valid, ...options }), TypeError)
 })
 
+const API_IN_URL = 'baseUrl must not have the path /api/v1: the client adds it'
+
 t.test('wrong types of the other options', async (t) => {
   const cases: [object, string][] = [
     [{ token: undefined }, 'token must be 1 to 8192 visible ASCII characters'],
@@ -37,6 +39,9 @@ t.test('wrong types of the other options', async (t) => {
     [{ baseUrl: null }, 'baseUrl must be an http or https URL without credentials'],
     [{ baseUrl: 'xhttp://host' }, 'baseUrl must be an http or https URL without credentials'],
     [{ baseUrl: 'ftp://secret-token' }, 'baseUrl must be an http or https URL without credentials'],
+    [{ baseUrl: 'https://secret-token/api/v1' }, API_IN_URL],
+    [{ baseUrl: 'https://host/data/api/v1/' }, API_IN_URL],
+    [{ baseUrl: 'https://host/api/v1/queries/connections' }, API_IN_URL],
     [{ retry: 3 }, 'retry must be an object'],
     [{ retry: null }, 'retry must be an object'],
     [{ onAttempt: 'log' }, 'onAttempt must be a function'],
@@ -60,6 +65,11 @@ t.test('wrong parameters of a connection and of a list', async (t) => {
   for (const traceId of ['', 'a b', 'é', 'x'.repeat(129)])
     t.throws(() => api.connection('token', { traceId }), TypeError)
   const connection = api.connection('token')
+  for (const limit of [0, 1.5, '20', Number.NaN])
+    await t.rejects(connection.accountTransactions({ limit: limit as number }).next(), {
+      name: 'TypeError',
+      message: 'limit must be an integer from 1 to 2147483647',
+    })
   const from = new Date() as unknown as string
   for (const rows of [
     connection.portfolioTransactions({ from }),

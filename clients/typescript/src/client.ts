@@ -1,8 +1,15 @@
 import type { Call } from './call.ts'
-import { type ChangesPage, type CopyResult, type CopyStore, type Page, syncCopy } from './copy.ts'
-import { CursorExpiredError, TransportError } from './errors.ts'
-import { CSV, Http, type HttpOptions, NDJSON, transportError } from './http.ts'
-import { dayOf, integerOf, visibleAscii } from './options.ts'
+import {
+  type ChangesPage,
+  type CopyStore,
+  CopySync,
+  type OnChanges,
+  type Page,
+  type SyncedCopies,
+} from './copy.ts'
+import { isLostCursor, TransportError } from './errors.ts'
+import { CSV, Http, type HttpOptions, NDJSON, refreshedAtOf, transportError } from './http.ts'
+import { dayOf, functionOf, integerOf, visibleAscii } from './options.ts'
 import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './types.ts'
 
 export interface InvestmentDataOptions extends HttpOptions {
@@ -25,6 +32,30 @@ export interface RangeOptions extends CallOptions {
   from?: string | undefined
   to?: string | undefined
 }
+
+export interface ListOptions extends RangeOptions {
+  /** Most rows, 1 or more: with 20, the newest 20. Default: all. */
+  limit?: number | undefined
+}
+
+export interface SyncTransactionsOptions extends CallOptions {
+  /**
+   * Called with the changes of each list, inside the transaction that writes them. Rows that you write to
+   * the same database are part of it. If the copy replaces another one, there may be several calls.
+   */
+  onChanges?: OnChanges | undefined
+}
+
+/** What the response says of all rows. Both are null before the first row. */
+export interface ListFacts {
+  /** Rows between `from` and `to`. */
+  readonly totalItems: number | null
+  /** Time at which the service last read the institution; null before the first time. */
+  readonly refreshedAt: Date | null
+}
+
+/** Rows of a list, with its facts. */
+export type Rows<Row> = AsyncGenerator<Row, void> & ListFacts
 
 /** One page of changes. Store the rows and the cursor in one transaction. */
 export interface Changes<Row> {
@@ -51,12 +82,13 @@ export interface SyncOptions<Row> extends CallOptions {
  * After the last two, delete the copy and its cursor, and synchronize again.
  */
 export type SyncResult =
-  | { status: 'complete'; cursor: string; totalItems: number }
+  | { status: 'complete'; cursor: string; totalItems: number; refreshedAt: Date | null }
   | { status: 'cursor_expired' }
   | { status: 'count_differs'; totalItems: number; count: number }
 
 const PORTFOLIO = 'portfolios/transactions'
 const ACCOUNT = 'accounts/transactions'
+const ORDERS = 'assets-transfer'
 
 /** Client of the Investment Data Query Service. */
 export class InvestmentData {
@@ -103,34 +135,35 @@ class Connection {
    * Iterates over portfolio transactions, newest first. All rows are of one state of the data. If the
    * data changes before the last page: ProblemError with the code `data_changed`.
    */
-  portfolioTransactions(range: RangeOptions = {}): AsyncGenerator<PortfolioTransaction, void> {
-    return this.#rows(PORTFOLIO, range)
+  portfolioTransactions(options: ListOptions = {}): Rows<PortfolioTransaction> {
+    return rowsOf((facts) => this.#rows(PORTFOLIO, options, facts))
   }
 
   /** Iterates over account transactions, newest first, as portfolioTransactions(). */
-  accountTransactions(range: RangeOptions = {}): AsyncGenerator<AccountTransaction, void> {
-    return this.#rows(ACCOUNT, range)
+  accountTransactions(options: ListOptions = {}): Rows<AccountTransaction> {
+    return rowsOf((facts) => this.#rows(ACCOUNT, options, facts))
   }
 
-  /** Returns all completed transfer orders, newest first. */
-  async transferOrders(options: CallOptions = {}): Promise<AssetsTransferOrder[]> {
-    const { body } = await this.#http.get(this.#call('assets-transfer', options), {})
-    return body as AssetsTransferOrder[]
+  /** Returns all completed transfer orders, newest first, with the time of the last refresh. */
+  async transferOrders(
+    options: CallOptions = {},
+  ): Promise<AssetsTransferOrder[] & Pick<ListFacts, 'refreshedAt'>> {
+    const { items, refreshedAt } = await this.#orders(this.#call(ORDERS, options))
+    return Object.defineProperty(items, 'refreshedAt', { value: refreshedAt }) as typeof items &
+      Pick<ListFacts, 'refreshedAt'>
   }
 
   /**
    * Iterates over portfolio transactions as portfolioTransactions(), in one response. If the data changes
    * meanwhile: TransportError with the code `incomplete_body`, after a part of the rows.
    */
-  exportPortfolioTransactions(
-    range: RangeOptions = {},
-  ): AsyncGenerator<PortfolioTransaction, void> {
-    return this.#exportRows(PORTFOLIO, range)
+  exportPortfolioTransactions(range: RangeOptions = {}): Rows<PortfolioTransaction> {
+    return rowsOf((facts) => this.#exportRows(PORTFOLIO, range, facts))
   }
 
   /** Iterates over account transactions in one response, as exportPortfolioTransactions(). */
-  exportAccountTransactions(range: RangeOptions = {}): AsyncGenerator<AccountTransaction, void> {
-    return this.#exportRows(ACCOUNT, range)
+  exportAccountTransactions(range: RangeOptions = {}): Rows<AccountTransaction> {
+    return rowsOf((facts) => this.#exportRows(ACCOUNT, range, facts))
   }
 
   /** Iterates over the parts of a CSV file of portfolio transactions. */
@@ -144,28 +177,28 @@ class Connection {
   }
 
   /**
-   * Brings the copies of both transaction lists up to date. If the changes are not known, it builds a
-   * second copy, which replaces the first one when it is complete.
+   * Brings the copies of all lists up to date. If the changes are not known, it builds a second copy,
+   * which replaces the first one when it is complete. Without changes, it sends one request.
    * @throws CopyError if the copy has another number of rows than the list, or another process writes it
    */
   async syncTransactions(
     store: CopyStore,
-    options: CallOptions = {},
-  ): Promise<{ portfolio: CopyResult; account: CopyResult }> {
+    options: SyncTransactionsOptions = {},
+  ): Promise<SyncedCopies> {
     const call = this.#call('', options)
-    const portfolio = await syncCopy(
-      store,
-      'portfolio_transactions',
-      (row: PortfolioTransaction) => row.transactionId,
-      (cursor) => this.#changes({ ...call, list: PORTFOLIO }, cursor),
+    const sync = new CopySync(store, functionOf('onChanges', options.onChanges))
+    const portfolio = await sync.changes('portfolio_transactions', (cursor) =>
+      this.#changes<PortfolioTransaction>({ ...call, list: PORTFOLIO }, cursor),
     )
-    const account = await syncCopy(
-      store,
-      'account_transactions',
-      (row: AccountTransaction) => row.movementId,
-      (cursor) => this.#changes({ ...call, list: ACCOUNT }, cursor),
-    )
-    return { portfolio, account }
+    const account =
+      (await sync.unchanged('account_transactions')) ??
+      (await sync.changes('account_transactions', (cursor) =>
+        this.#changes<AccountTransaction>({ ...call, list: ACCOUNT }, cursor),
+      ))
+    const orders =
+      (await sync.unchanged('transfer_orders')) ??
+      (await sync.replace('transfer_orders', await this.#orders({ ...call, list: ORDERS })))
+    return { portfolio, account, orders }
   }
 
   /** Brings your own copy of the portfolio transactions up to date. Calls `apply` once a page. */
@@ -182,16 +215,21 @@ class Connection {
     return this.#http.call(this.#token, list, this.#traceId, signal)
   }
 
-  async *#rows<Row>(list: string, range: RangeOptions): AsyncGenerator<Row, void> {
-    const days = daysOf(range)
-    const call = this.#call(list, range)
+  async *#rows<Row>(list: string, options: ListOptions, facts: Facts): AsyncGenerator<Row, void> {
+    const days = daysOf(options)
+    const call = this.#call(list, options)
+    let left = integerOf('limit', options.limit ?? MAX_LIMIT, 1, MAX_LIMIT)
+    const pageSize = Math.min(this.#pageSize, left)
     let version: string | undefined
     for (let page = 0; ; page += 1) {
-      const query = { ...days, limit: this.#pageSize, page, version }
+      const query = { ...days, limit: pageSize, page, version }
       const { body, headers } = await this.#http.get(call, query)
       const { items, limit, totalItems } = body as Page<Row>
-      yield* items
-      if ((page + 1) * limit >= totalItems) return
+      facts.totalItems = totalItems
+      facts.refreshedAt = refreshedAtOf(headers)
+      yield* items.slice(0, left)
+      left -= items.length
+      if (left <= 0 || (page + 1) * limit >= totalItems) return
       version ??= headers.get('data-version') ?? undefined
       if (version === undefined)
         throw new TransportError('unexpected_response', 'The response has no Data-Version', {
@@ -201,9 +239,16 @@ class Connection {
     }
   }
 
-  async *#exportRows<Row>(list: string, range: RangeOptions): AsyncGenerator<Row, void> {
+  async *#exportRows<Row>(
+    list: string,
+    range: RangeOptions,
+    facts: Facts,
+  ): AsyncGenerator<Row, void> {
     const call = this.#call(list, range)
     const { headers, parts } = await this.#http.open(call, daysOf(range), NDJSON)
+    facts.refreshedAt = refreshedAtOf(headers)
+    const total = headers.get('x-total-count')
+    if (total !== null) facts.totalItems = Number(total)
     const decoder = new TextDecoder()
     let text = ''
     let rows = 0
@@ -215,7 +260,7 @@ class Connection {
       for (const line of lines) yield JSON.parse(line) as Row
     }
     // A proxy that ends the connection without an error.
-    if (rows !== Number(headers.get('x-total-count') ?? rows) || text !== '')
+    if (rows !== (facts.totalItems ?? rows) || text !== '')
       throw transportError('incomplete_body', { status: 200, traceId: call.traceId })
   }
 
@@ -224,10 +269,27 @@ class Connection {
     yield* parts
   }
 
+  /** Returns all transfer orders, as one page of changes. */
+  async #orders(call: Call): Promise<ChangesPage<AssetsTransferOrder>> {
+    const { body, headers } = await this.#http.get(call, {})
+    const items = body as AssetsTransferOrder[]
+    const page = {
+      items,
+      limit: items.length,
+      totalItems: items.length,
+      removed: [],
+      hasMore: false,
+    }
+    const version = headers.get('data-version')
+    return { ...page, nextCursor: version ?? '', version, refreshedAt: refreshedAtOf(headers) }
+  }
+
   async *#changes<Row>(call: Call, cursor: string | null): AsyncGenerator<ChangesPage<Row>, void> {
     for (let since = cursor ?? 'start', hasMore = true; hasMore; ) {
-      const { body } = await this.#http.get(call, { since, limit: this.#pageSize })
+      const { body, headers } = await this.#http.get(call, { since, limit: this.#pageSize })
       const page = body as ChangesPage<Row>
+      page.version = headers.get('data-version')
+      page.refreshedAt = refreshedAtOf(headers)
       yield page
       since = page.nextCursor
       hasMore = page.hasMore
@@ -238,27 +300,41 @@ class Connection {
     const call = this.#call(list, options)
     let cursor = options.cursor ?? null
     let totalItems = 0
+    let refreshedAt: Date | null = null
     const pages = this.#changes<Row>(call, cursor)
     for (;;) {
-      const next = await pages.next().catch(expired)
+      const next = await pages.next().catch(lost)
       if (next === undefined) return { status: 'cursor_expired' }
       if (next.done) break
       const { items: upserts, removed, nextCursor } = next.value
       await options.apply({ upserts, removed, cursor: nextCursor })
       cursor = nextCursor
       totalItems = next.value.totalItems
+      refreshedAt = next.value.refreshedAt
     }
     const count = (await options.count?.()) ?? totalItems
     if (count !== totalItems) return { status: 'count_differs', totalItems, count }
-    return { status: 'complete', cursor: cursor ?? '', totalItems }
+    return { status: 'complete', cursor: cursor ?? '', totalItems, refreshedAt }
   }
 }
 
 export type { Connection }
 
+type Facts = { -readonly [Name in keyof ListFacts]: ListFacts[Name] }
+
+const MAX_LIMIT = 2 ** 31 - 1
+
 const daysOf = ({ from, to }: RangeOptions) => ({ from: dayOf('from', from), to: dayOf('to', to) })
 
-function expired(error: unknown): undefined {
-  if (error instanceof CursorExpiredError) return undefined
+/** Adds the facts of the responses to the rows. */
+function rowsOf<Row>(start: (facts: Facts) => AsyncGenerator<Row, void>): Rows<Row> {
+  const facts: Facts = { totalItems: null, refreshedAt: null }
+  const get = <Name extends keyof Facts>(name: Name) => ({ get: () => facts[name] })
+  const properties = { totalItems: get('totalItems'), refreshedAt: get('refreshedAt') }
+  return Object.defineProperties(start(facts), properties) as Rows<Row>
+}
+
+function lost(error: unknown): undefined {
+  if (isLostCursor(error)) return undefined
   throw error
 }

@@ -15,6 +15,7 @@ export type ProblemCode =
   | 'too_many_requests'
   | 'internal_error'
   | 'service_unavailable'
+  | (string & {})
 
 /** Error of one query parameter in a 400. */
 export interface ParameterFault {
@@ -105,12 +106,18 @@ export class CursorExpiredError extends ProblemError {
   override readonly name = 'CursorExpiredError'
 }
 
+/** True if a copy must start again: its cursor has expired, or an older version of the service rejects it. */
+export function isLostCursor(error: unknown): error is ProblemError {
+  if (error instanceof CursorExpiredError) return true
+  return error instanceof ProblemError && error.errors.some(({ code }) => code === 'invalid_cursor')
+}
+
 /** No response of the service arrived, or one that the client cannot use. */
 export class TransportError extends InvestmentDataError {
   override readonly name = 'TransportError'
   /**
    * `timeout` of an attempt, `call_timeout`, `incomplete_body`, `unexpected_response`,
-   * `decimals_not_text`, or a code of the network such as `ECONNRESET`.
+   * `decimals_not_text`, `no_tls`, or a code of the network such as `ECONNRESET`.
    */
   override readonly code: string
 
@@ -120,7 +127,10 @@ export class TransportError extends InvestmentDataError {
   }
 }
 
-/** Error of a copy: `count_differs` from the list, or a `conflict` with another process. */
+/**
+ * Error of a copy: `count_differs` from the list, or a `conflict` with another process, which has changed
+ * the copy or locks the database. After a conflict, synchronize again.
+ */
 export class CopyError extends InvestmentDataError {
   override readonly name = 'CopyError'
   override readonly code: 'count_differs' | 'conflict'

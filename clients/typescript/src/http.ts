@@ -11,7 +11,7 @@ import {
 } from './errors.ts'
 import { functionOf, integerOf, MAX_MS, numberOf, visibleAscii } from './options.ts'
 
-const VERSION = '1.1.0'
+const VERSION = '1.2.0'
 
 /** Repeated attempts of a request. */
 export interface RetryOptions {
@@ -45,9 +45,12 @@ export interface HttpOptions {
   baseUrl: string | URL
   /** Token of the app. */
   token: string
-  /** Time limit of an attempt, with its body; of each part of an export. Default: 30,000. */
+  /**
+   * Time limit of an attempt, with its body; of each part of an export. Default: 30,000. With the other
+   * defaults, a request to a server that never responds fails after 180 s, and up to 15.5 s of delays.
+   */
   timeoutMs?: number
-  /** Time limit of a call, with all its requests and delays. Default: none. */
+  /** Time limit of a call, with all its requests and delays. Default: none. Set it where a user waits. */
   callTimeoutMs?: number
   retry?: RetryOptions
   /** Called after each attempt. An error that it throws ends the call. */
@@ -304,6 +307,8 @@ function baseOf(baseUrl: string | URL): URL {
   const base = URL.canParse(text) ? new URL(text) : undefined
   const valid = base !== undefined && /^https?:$/.test(base.protocol) && base.username === ''
   if (!valid) throw new TypeError('baseUrl must be an http or https URL without credentials')
+  if (/\/api\/v1(\/|$)/.test(base.pathname))
+    throw new TypeError('baseUrl must not have the path /api/v1: the client adds it')
   // Relative paths replace the last segment unless it ends in a slash.
   if (!base.pathname.endsWith('/')) base.pathname += '/'
   return base
@@ -336,6 +341,12 @@ function isProblem(body: unknown): body is Problem {
   return [code, requestId, detail].every((value) => typeof value === 'string')
 }
 
+/** Reads `Data-Refreshed`; null if the service has not refreshed the connection yet. */
+export function refreshedAtOf(headers: Headers): Date | null {
+  const time = new Date(headers.get('data-refreshed') ?? '')
+  return Number.isNaN(time.getTime()) ? null : time
+}
+
 /** Reads `Retry-After`, in seconds or as an HTTP date. */
 function retryAfter(headers: Headers): { retryAfterMs?: number } {
   const text = headers.get('retry-after') ?? ''
@@ -348,6 +359,7 @@ const MESSAGES: Record<string, string> = {
   call_timeout: 'The call did not end in time',
   incomplete_body: 'The response is incomplete',
   unexpected_response: 'The response is not from the service',
+  no_tls: 'The port does not speak TLS: use http, or another port',
   ENOTFOUND: 'The host of the service is unknown',
   ECONNREFUSED: 'No server listens at the address of the service',
 }
@@ -356,11 +368,15 @@ export function transportError(code: string, facts?: FailureFacts): TransportErr
   return new TransportError(code, MESSAGES[code] ?? `The request failed: ${code}`, facts)
 }
 
+/** What OpenSSL makes of a response without TLS. */
+const NO_TLS = /WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST/
+
 /** Returns the code of a network error, which Node.js gives as its cause. Browsers give none. */
 function codeOf(error: unknown): string {
   const { cause } = error as { cause?: { name?: unknown; code?: unknown } }
   if (cause?.name === 'HTTPParserError') return 'unexpected_response'
   const code = String(cause?.code ?? '')
+  if (NO_TLS.test(code)) return 'no_tls'
   return /^[A-Z][A-Z0-9_]+$/.test(code) ? code : 'network_error'
 }
 

@@ -5,11 +5,26 @@ export {
   type ConnectionOptions,
   InvestmentData,
   type InvestmentDataOptions,
+  type ListFacts,
+  type ListOptions,
   type RangeOptions,
+  type Rows,
   type SyncOptions,
   type SyncResult,
+  type SyncTransactionsOptions,
 } from './client.ts'
-export type { CopyChanges, CopyName, CopyResult, CopyStore, ListName } from './copy.ts'
+export type {
+  CopyChanges,
+  CopyCounts,
+  CopyName,
+  CopyResult,
+  CopyState,
+  CopyStore,
+  ListName,
+  OnChanges,
+  RowChanges,
+  SyncedCopies,
+} from './copy.ts'
 export {
   AuthenticationError,
   CopyError,
@@ -22,13 +37,16 @@ export {
   TransportError,
 } from './errors.ts'
 export type { Attempt, RetryOptions } from './http.ts'
-export { type SqliteDatabase, SqliteStore } from './sqlite-store.ts'
-export type {
-  AccountTransaction,
-  AccountTransactionType,
-  AssetsTransferOrder,
-  Company,
-  Decimal,
-  PortfolioTransaction,
-  PortfolioTransactionType,
+export { checkPositions, chronological, type Gap, type PositionCheck } from './positions.ts'
+export { type SqliteDatabase, SqliteStore, type SqliteStoreOptions } from './sqlite-store.ts'
+export {
+  type AccountTransaction,
+  type AccountTransactionType,
+  type AssetsTransferOrder,
+  type Company,
+  type Decimal,
+  type PortfolioTransaction,
+  type PortfolioTransactionType,
+  type PositionEffect,
+  positionEffect,
 } from './types.ts'

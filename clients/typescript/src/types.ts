@@ -6,36 +6,51 @@ declare const decimal: unique symbol
  */
 export type Decimal = string & { readonly [decimal]: never }
 
+/** Effect of a portfolio transaction on the position, by its type. */
+const EFFECTS = {
+  BUY: '+',
+  COMPENSATION: '=',
+  COUPON: '=',
+  DELISTING: '-',
+  DIVIDENDS: '=',
+  EXPIRATION: undefined,
+  INHERITANCE_OR_DONATION_TRANSFER_IN: '+',
+  INHERITANCE_OR_DONATION_TRANSFER_OUT: '-',
+  ISIN_CHANGE_BUY: '+',
+  ISIN_CHANGE_SELL: '-',
+  MERGER_BUY: '+',
+  MERGER_SELL: '-',
+  OFF_MARKET_BUY: '+',
+  OFF_MARKET_SELL: '-',
+  PRODUCT_CHANGE_BUY: '+',
+  PRODUCT_CHANGE_SELL: '-',
+  RIGHTS_CONVERSION_BUY: '+',
+  RIGHTS_CONVERSION_SELL: '-',
+  RIGHTS_EXCLUSION: '-',
+  RIGHTS_ISSUE: '+',
+  SELL: '-',
+  SHARE_ISSUE_PREMIUM: '=',
+  SPINOFF: '+',
+  SPLIT_BUY: '+',
+  SPLIT_SELL: '-',
+  TRANSFER_IN: '+',
+  TRANSFER_OUT: '-',
+  UNKNOWN: '=',
+} as const
+
+/** `+` adds `titles` to the position, `-` removes them; with `=` they are the size of the position. */
+export type PositionEffect = '+' | '-' | '='
+
+/** Returns the effect of a type on the position; undefined for EXPIRATION and for unknown types. */
+export function positionEffect(type: string): PositionEffect | undefined {
+  return Object.hasOwn(EFFECTS, type) ? EFFECTS[type as keyof typeof EFFECTS] : undefined
+}
+
+/** A text that later versions of the service may add to a list. Editors still complete the known ones. */
+type Other = string & {}
+
 /** Type of a portfolio transaction. Later versions of the service may add values. */
-export type PortfolioTransactionType =
-  | 'BUY'
-  | 'COMPENSATION'
-  | 'COUPON'
-  | 'DELISTING'
-  | 'DIVIDENDS'
-  | 'EXPIRATION'
-  | 'INHERITANCE_OR_DONATION_TRANSFER_IN'
-  | 'INHERITANCE_OR_DONATION_TRANSFER_OUT'
-  | 'ISIN_CHANGE_BUY'
-  | 'ISIN_CHANGE_SELL'
-  | 'MERGER_BUY'
-  | 'MERGER_SELL'
-  | 'OFF_MARKET_BUY'
-  | 'OFF_MARKET_SELL'
-  | 'PRODUCT_CHANGE_BUY'
-  | 'PRODUCT_CHANGE_SELL'
-  | 'RIGHTS_CONVERSION_BUY'
-  | 'RIGHTS_CONVERSION_SELL'
-  | 'RIGHTS_EXCLUSION'
-  | 'RIGHTS_ISSUE'
-  | 'SELL'
-  | 'SHARE_ISSUE_PREMIUM'
-  | 'SPINOFF'
-  | 'SPLIT_BUY'
-  | 'SPLIT_SELL'
-  | 'TRANSFER_IN'
-  | 'TRANSFER_OUT'
-  | 'UNKNOWN'
+export type PortfolioTransactionType = keyof typeof EFFECTS | Other
 
 /** Type of an account transaction. Later versions of the service may add values. */
 export type AccountTransactionType =
@@ -56,6 +71,7 @@ export type AccountTransactionType =
   | 'TAX_REFUND'
   | 'WITHDRAWAL'
   | 'UNKNOWN'
+  | Other
 
 /** Calendar days as YYYY-MM-DD. `operationDateDay` or `valueDateDay` is known. */
 interface TransactionDates {

@@ -5,12 +5,15 @@ import dataclasses
 import inspect
 import json
 import logging
+import os
+import re
 import sqlite3
 import ssl
 import sys
 import traceback
+from datetime import datetime
 from decimal import Decimal
-from typing import Any, AsyncIterator, Coroutine, Dict, Iterator, List
+from typing import Any, AsyncIterator, Coroutine, Dict, Iterator, List, Union
 
 from investment_data import (
     AsyncInvestmentData,
@@ -23,6 +26,8 @@ from investment_data import (
     ProblemError,
     Retry,
     SqliteStore,
+    check_positions,
+    chronological,
 )
 
 ASYNC = "--asyncio" in sys.argv
@@ -75,20 +80,72 @@ async def orders(connection: Any, call: Dict[str, Any]) -> Any:
 
 async def rows(connection: Any, call: Dict[str, Any]) -> Any:
     method = getattr(connection, f"{call['prefix']}{call['list']}_transactions{call['suffix']}")
-    found = await value_of(method(from_=call.get("from"), to=call.get("to")))
+    limit = {"limit": call["limit"]} if "limit" in call else {}
+    found = await value_of(method(from_=call.get("from"), to=call.get("to"), **limit))
     return b"".join(found).decode() if call["suffix"] else found
 
 
+async def rows_with_facts(connection: Any, call: Dict[str, Any]) -> Any:
+    method = getattr(connection, f"{call['list']}_transactions")
+    rows = method(from_=call.get("from"), to=call.get("to"), limit=call.get("limit"))
+    found = await value_of(rows)
+    return {
+        "rows": found,
+        "facts": {"totalItems": rows.total_items, "refreshedAt": rows.refreshed_at},
+    }
+
+
+def camel(value: Any) -> Any:
+    """Names of the TypeScript client, for what a dataclass has."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {re.sub("_(.)", lambda found: found[1].upper(), name): camel(each) for name, each in value.items()}
+    return [camel(each) for each in value] if isinstance(value, list) else value
+
+
 async def copy(connection: Any, call: Dict[str, Any]) -> Any:
+    """Synchronizes a store. `pages` limits the file, as a full disk does. `killAt` ends the process."""
+    told: List[Any] = []
+
+    def on_changes(changes: Any) -> None:
+        told.append(camel(changes))
+        if len(told) == call.get("killAt"):
+            os._exit(9)
+        if len(told) == call.get("failAt"):
+            raise RuntimeError("an error of the app")
+
     db = sqlite3.connect(call["file"])
     try:
-        synced = await value_of(connection.sync_transactions(SqliteStore(db, call["name"])))
+        store = SqliteStore(db, call["name"], history=call.get("history", False))
+        if "pages" in call:
+            db.execute(f"pragma max_page_count = {call['pages']}")
+        synced = await value_of(connection.sync_transactions(store, on_changes=on_changes))
+        return {"result": camel(synced), "told": told, "refreshedAt": store.refreshed_at()}
     finally:
         db.close()
-    return {
-        name: {"totalItems": each["total_items"], "rebuilt": each["rebuilt"]}
-        for name, each in dataclasses.asdict(synced).items()
-    }
+
+
+async def read(connection: Any, call: Dict[str, Any]) -> Any:
+    """Reads a copy without the service."""
+    db = sqlite3.connect(call["file"])
+    try:
+        store = SqliteStore(db, call["name"])
+        if call["list"] == "delete":
+            return store.delete()
+        if call["list"] == "positions":
+            found = camel(check_positions(store))
+            for each in found:
+                if each["firstGap"] is None:
+                    del each["firstGap"]
+            return found
+        if call["list"] == "orders":
+            return list(store.transfer_orders())
+        if call["list"] == "chronological":
+            return chronological(store.portfolio_transactions())
+        rows = getattr(store, f"{call['list']}_transactions")
+        return list(rows(from_=call.get("from"), to=call.get("to")))
+    finally:
+        db.close()
 
 
 async def sync(connection: Any, call: Dict[str, Any]) -> Any:
@@ -102,7 +159,7 @@ async def sync(connection: Any, call: Dict[str, Any]) -> Any:
     counted = None if count is None else lambda: count
     result = await value_of(method(cursor=call.get("cursor"), apply=apply, count=counted))
     if isinstance(result, Complete):
-        state = {"status": "complete", "cursor": result.cursor, "totalItems": result.total_items}
+        state = {"status": "complete", **camel(result)}
     elif isinstance(result, CountDiffers):
         state = {"status": "count_differs", "totalItems": result.total_items, "count": result.count}
     else:
@@ -110,7 +167,7 @@ async def sync(connection: Any, call: Dict[str, Any]) -> Any:
     return {"pages": pages, "result": state}
 
 
-METHODS = {"orders": orders, "rows": rows, "copy": copy, "sync": sync}
+METHODS = {"orders": orders, "rows": rows, "rows_with_facts": rows_with_facts, "copy": copy, "read": read, "sync": sync}
 
 
 def finish(work: Coroutine[Any, Any, Any]) -> Any:
@@ -167,7 +224,9 @@ def main() -> None:
         warnings.clear()
 
 
-def text(value: Decimal) -> str:
+def text(value: Union[Decimal, datetime]) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return format(value, "f")
 
 

@@ -7,11 +7,14 @@ import {
   type Attempt,
   type Changes,
   CopyError,
-  type CopyResult,
+  checkPositions,
+  chronological,
   InvestmentData,
   InvestmentDataError,
   ProblemError,
+  type RowChanges,
   SqliteStore,
+  type SyncedCopies,
   type SyncResult,
 } from '../../../clients/typescript/src/index.ts'
 
@@ -63,22 +66,56 @@ export interface ClientError {
 interface Range {
   from?: string
   to?: string
+  limit?: number
+}
+
+/** What a copy is asked for without the service. */
+export type Reading = ListName | 'orders' | 'chronological' | 'positions' | 'delete'
+
+export interface CopyOptions {
+  history?: boolean
+  /** Pages of the file at which SQLite reports a full disk. */
+  pages?: number
+  /** Call of `onChanges` that ends the process, or throws: 1 for the first. */
+  killAt?: number
+  failAt?: number
+}
+
+/** Result of a synchronization of a store. */
+export interface Copied {
+  result: SyncedCopies
+  /** Arguments of `onChanges`, with `previous` as an object. */
+  told: (Omit<RowChanges, 'upserts' | 'previous'> & {
+    upserts: Row[]
+    previous: Record<string, Row>
+  })[]
+  /** Time that the store has. */
+  refreshedAt: string | null
+}
+
+/** Rows of a list, and what the client says of all of them. */
+export interface Listed {
+  rows: Row[]
+  facts: { totalItems: number | null; refreshedAt: string | null }
 }
 
 /** Calls a client. A failed call rejects: see failureOf(). */
 export interface Driver {
   list(access: Access, list: ListName, range?: Range): Promise<Row[]>
+  listWithFacts(access: Access, list: ListName, range?: Range): Promise<Listed>
   exported(access: Access, list: ListName, range?: Range): Promise<Row[]>
   csv(access: Access, list: ListName): Promise<string>
   orders(access: Access): Promise<Row[]>
   sync(access: Access, list: ListName, cursor?: string, count?: number): Promise<Synchronized>
   /** Brings the copies in a file of SQLite up to date. */
-  copy(access: Access, file: string, name: string): Promise<Record<ListName, CopyResult>>
+  copy(access: Access, file: string, name: string, options?: CopyOptions): Promise<Copied>
+  /** Reads a copy, or deletes it. */
+  read(file: string, name: string, what: Reading, range?: Range): Promise<Row[]>
   /** What the hooks of the last call have received. */
   seen: { attempts: Partial<Attempt>[]; warnings: string[] }
 }
 
-class DriverError extends Error {
+export class DriverError extends Error {
   readonly error: ClientError
   constructor(error: ClientError) {
     super(error.shown)
@@ -113,7 +150,7 @@ export function startDrivers(t: Test): { TypeScript: Driver } & Partial<Drivers>
   return { TypeScript, Python: startPython(t), 'Python asyncio': startPython(t, '--asyncio') }
 }
 
-function typescript(): Driver {
+export function typescript(): Driver {
   const driver: Driver = {
     seen: { attempts: [], warnings: [] },
     list: (access, list, range) =>
@@ -122,6 +159,16 @@ function typescript(): Driver {
           ? collect(connection.portfolioTransactions(range))
           : collect(connection.accountTransactions(range)),
       ),
+    listWithFacts: (access, list, range) =>
+      run(access, async (connection) => {
+        const rows =
+          list === 'portfolio'
+            ? connection.portfolioTransactions(range)
+            : connection.accountTransactions(range)
+        const found = await collect(rows)
+        const refreshedAt = rows.refreshedAt?.toISOString() ?? null
+        return { rows: found, facts: { totalItems: rows.totalItems, refreshedAt } }
+      }),
     exported: (access, list, range) =>
       run(access, (connection) =>
         list === 'portfolio'
@@ -155,15 +202,43 @@ function typescript(): Driver {
             : await connection.syncAccountTransactions(options)
         return { pages, result }
       }),
-    copy: (access, file, name) =>
+    copy: (access, file, name, { history = false, pages, killAt, failAt } = {}) =>
       run(access, async (connection) => {
+        const told: Copied['told'] = []
+        const onChanges = ({ upserts, previous, ...changes }: RowChanges) => {
+          const rows = upserts.map((row) => ({ ...row }))
+          told.push({ ...changes, upserts: rows, previous: Object.fromEntries(previous) })
+          if (told.length === killAt) process.kill(process.pid, 'SIGKILL')
+          if (told.length === failAt) throw new Error('an error of the app')
+        }
         const db = new DatabaseSync(file)
         try {
-          return await connection.syncTransactions(new SqliteStore(db, name))
+          const store = new SqliteStore(db, name, { history })
+          if (pages !== undefined) db.exec(`pragma max_page_count = ${pages}`)
+          const result = await connection.syncTransactions(store, { onChanges })
+          return { result, told, refreshedAt: store.refreshedAt()?.toISOString() ?? null }
         } finally {
           db.close()
         }
       }),
+    read: async (file, name, what, range) => {
+      const db = new DatabaseSync(file)
+      try {
+        const store = new SqliteStore(db, name)
+        if (what === 'delete') store.delete()
+        if (what === 'delete') return []
+        const readings = {
+          portfolio: () => store.portfolioTransactions(range),
+          account: () => store.accountTransactions(range),
+          orders: () => store.transferOrders(),
+          chronological: () => chronological(store.portfolioTransactions()),
+          positions: () => checkPositions(store),
+        }
+        return [...readings[what]()].map((row) => ({ ...row }))
+      } finally {
+        db.close()
+      }
+    },
   }
   return driver
 
@@ -225,12 +300,25 @@ function reportOf(error: Error): ClientError {
   return found
 }
 
+const startPython = (t: Test, ...args: string[]) =>
+  startProcess(t, 'python3', `${import.meta.dirname}/driver.py`, ...args)
+
+/** All clients by name, each in a new process. */
+export function startProcesses(t: Test): ReturnType<typeof startDrivers> {
+  const program = `${import.meta.dirname}/driver.ts`
+  const typescript = startProcess(
+    t,
+    process.execPath,
+    '--disable-warning=ExperimentalWarning',
+    program,
+  )
+  return { ...startDrivers(t), TypeScript: typescript }
+}
+
 /** Starts a process that runs one call after the other. */
-function startPython(t: Test, ...args: string[]): Driver {
-  const child = spawn('python3', [`${import.meta.dirname}/driver.py`, ...args], {
-    env: pythonEnvironment,
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
+function startProcess(t: Test, command: string, ...args: string[]): Driver {
+  const env = command === 'python3' ? pythonEnvironment : process.env
+  const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
   // A call reports that the process is missing.
   child.on('error', () => {})
   child.stdin.on('error', () => {})
@@ -258,16 +346,23 @@ function startPython(t: Test, ...args: string[]): Driver {
   const driver: Driver = {
     seen: { attempts: [], warnings: [] },
     list: (access, list, range) => rows(access, list, '', '', range),
+    listWithFacts: (access, list, range) => call('rows_with_facts', access, { list, ...range }),
     exported: (access, list, range) => rows(access, list, 'export_', '', range),
     csv: (access, list) => call('rows', access, { list, prefix: 'export_', suffix: '_csv' }),
     orders: (access) => call('orders', access, {}),
     sync: (access, list, cursor, count) => call('sync', access, { list, cursor, count }),
-    copy: (access, file, name) => call('copy', access, { file, name }),
+    copy: (access, file, name, options) => call('copy', access, { file, name, ...options }),
+    read: (file, name, what, range) =>
+      call<Row[] | null>('read', NO_ACCESS, { file, name, list: what, ...range }).then(
+        (rows) => rows ?? [],
+      ),
   }
   return driver
 }
 
-interface PythonResponse<T> {
+const NO_ACCESS: Access = { url: 'http://127.0.0.1:1', token: 'none', connection: 'none' }
+
+interface ProcessResponse<T> {
   value: T
   error?: ClientError
   attempts: Partial<Attempt>[]
@@ -277,8 +372,8 @@ interface PythonResponse<T> {
 async function responseOf<T>(child: ChildProcess, lines: AsyncIterator<string>, line: string) {
   child.stdin?.write(`${line}\n`)
   const { value, done } = await lines.next()
-  if (done) throw new Error('python3 3.9 or later is needed: it is not installed, or it ended')
-  return JSON.parse(value) as PythonResponse<T>
+  if (done) throw new Error(`${child.spawnargs[0]} is not installed, or it has ended`)
+  return JSON.parse(value) as ProcessResponse<T>
 }
 
 /** Environment of Python programs that import the client from its folder. */

@@ -15,7 +15,8 @@ export interface FaultProxy {
   counts: Partial<Record<Fault, number>>
   /** Connections that clients have opened. */
   connections: number
-  /** Headers of the last request. */
+  /** Path and headers of the last request. */
+  path: string
   headers: IncomingMessage['headers']
 }
 
@@ -119,6 +120,7 @@ export async function startFaultProxy(t: Test, options: FaultProxyOptions): Prom
     requests += 1
     proxy.counts[current] = (proxy.counts[current] ?? 0) + 1
     proxy.headers = incoming.headers
+    proxy.path = String(incoming.url)
     await before?.()
     const exchange = { ...options, incoming, response, retryAfter }
     if (current === 'none') await send(exchange, await forwarded(exchange))
@@ -133,7 +135,7 @@ export async function startFaultProxy(t: Test, options: FaultProxyOptions): Prom
     server.close()
   })
   const url = `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const proxy: FaultProxy = { url, counts: {}, connections: 0, headers: {} }
+  const proxy: FaultProxy = { url, counts: {}, connections: 0, path: '', headers: {} }
   return proxy
 }
 

@@ -1,7 +1,20 @@
 """Client of the Investment Data Query Service. It needs no other package."""
 
-from ._async_client import AsyncConnection, AsyncInvestmentData
-from ._client import Connection, InvestmentData
+from ._async_client import AsyncConnection, AsyncInvestmentData, AsyncRows
+from ._client import Connection, InvestmentData, Rows
+from ._copies import (
+    AccountChanges,
+    CopyChanges,
+    CopyCounts,
+    CopyResult,
+    CopyState,
+    CopyStore,
+    OnChanges,
+    OrderChanges,
+    PortfolioChanges,
+    RowChanges,
+    SyncedCopies,
+)
 from ._errors import (
     AuthenticationError,
     CopyError,
@@ -13,9 +26,17 @@ from ._errors import (
 )
 from ._http import VERSION as __version__
 from ._http import Attempt
-from ._lists import Changes, Complete, CountDiffers, CursorExpired, SyncedCopies, SyncResult
+from ._lists import (
+    Changes,
+    Complete,
+    CountDiffers,
+    CursorExpired,
+    Orders,
+    SyncResult,
+)
 from ._options import Day, Retry
-from ._store import CopyChanges, CopyResult, CopyStore, SqliteStore
+from ._positions import Gap, PositionCheck, check_positions, chronological
+from ._sqlite_store import SqliteStore
 from ._types import (
     AccountTransaction,
     AccountTransactionType,
@@ -23,7 +44,9 @@ from ._types import (
     Company,
     PortfolioTransaction,
     PortfolioTransactionType,
+    PositionEffect,
     RetentionDetail,
+    position_effect,
 )
 
 # Tracebacks show the name to import.
@@ -39,11 +62,13 @@ for _error in (
     _error.__module__ = __name__
 
 __all__ = [
+    "AccountChanges",
     "AccountTransaction",
     "AccountTransactionType",
     "AssetsTransferOrder",
     "AsyncConnection",
     "AsyncInvestmentData",
+    "AsyncRows",
     "Attempt",
     "AuthenticationError",
     "Changes",
@@ -51,24 +76,38 @@ __all__ = [
     "Complete",
     "Connection",
     "CopyChanges",
+    "CopyCounts",
     "CopyError",
     "CopyResult",
+    "CopyState",
     "CopyStore",
     "CountDiffers",
     "CursorExpired",
     "CursorExpiredError",
     "Day",
+    "Gap",
     "InvestmentData",
     "InvestmentDataError",
+    "OnChanges",
+    "OrderChanges",
+    "Orders",
+    "PortfolioChanges",
     "PortfolioTransaction",
     "PortfolioTransactionType",
+    "PositionCheck",
+    "PositionEffect",
     "ProblemError",
     "QuotaError",
     "RetentionDetail",
     "Retry",
+    "RowChanges",
+    "Rows",
     "SqliteStore",
     "SyncResult",
     "SyncedCopies",
     "TransportError",
     "__version__",
+    "check_positions",
+    "chronological",
+    "position_effect",
 ]

@@ -16,13 +16,14 @@ from typing import (
 )
 
 from ._connections import Limit
+from ._copies import CopyStore, OnChanges, SyncedCopies
 from ._http import Attempt, Http
-from ._lists import ACCOUNT, PORTFOLIO, Changes, Lists, SyncedCopies, SyncResult
+from ._lists import ACCOUNT, PORTFOLIO, Changes, ListFacts, Lists, Orders, RowsBase, SyncResult
 from ._options import Day, Retry, days, integer
-from ._store import CopyStore
-from ._types import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
+from ._types import AccountTransaction, PortfolioTransaction
 
 T = TypeVar("T")
+Row = TypeVar("Row")
 
 
 class AsyncInvestmentData:
@@ -81,32 +82,44 @@ class AsyncConnection:
         self._lists = lists
 
     def portfolio_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> AsyncIterator[PortfolioTransaction]:
+        self,
+        *,
+        from_: Optional[Day] = None,
+        to: Optional[Day] = None,
+        limit: Optional[int] = None,
+    ) -> "AsyncRows[PortfolioTransaction]":
         """Iterates over portfolio transactions, newest first, between two days, inclusive."""
-        return _rows(self._lists.rows(PORTFOLIO, days(from_, to)))
+        facts = ListFacts()
+        return AsyncRows(self._lists.rows(PORTFOLIO, days(from_, to), limit, facts), facts)
 
     def account_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> AsyncIterator[AccountTransaction]:
+        self,
+        *,
+        from_: Optional[Day] = None,
+        to: Optional[Day] = None,
+        limit: Optional[int] = None,
+    ) -> "AsyncRows[AccountTransaction]":
         """Iterates over account transactions, newest first, as portfolio_transactions()."""
-        return _rows(self._lists.rows(ACCOUNT, days(from_, to)))
+        facts = ListFacts()
+        return AsyncRows(self._lists.rows(ACCOUNT, days(from_, to), limit, facts), facts)
 
-    async def transfer_orders(self) -> List[AssetsTransferOrder]:
-        """Returns all completed transfer orders, newest first."""
+    async def transfer_orders(self) -> Orders:
+        """Returns all completed transfer orders, newest first, with the time of the last refresh."""
         return await self._lists.orders()
 
     def export_portfolio_transactions(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> AsyncIterator[PortfolioTransaction]:
+    ) -> "AsyncRows[PortfolioTransaction]":
         """Iterates over portfolio transactions as portfolio_transactions(), in one response."""
-        return _rows(self._lists.export(PORTFOLIO, days(from_, to)))
+        facts = ListFacts()
+        return AsyncRows(self._lists.export(PORTFOLIO, days(from_, to), facts), facts)
 
     def export_account_transactions(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> AsyncIterator[AccountTransaction]:
+    ) -> "AsyncRows[AccountTransaction]":
         """Iterates over account transactions in one response."""
-        return _rows(self._lists.export(ACCOUNT, days(from_, to)))
+        facts = ListFacts()
+        return AsyncRows(self._lists.export(ACCOUNT, days(from_, to), facts), facts)
 
     def export_portfolio_transactions_csv(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
@@ -120,12 +133,14 @@ class AsyncConnection:
         """Iterates over the parts of a CSV file of account transactions."""
         return self._lists.csv(ACCOUNT, days(from_, to))
 
-    async def sync_transactions(self, store: CopyStore) -> SyncedCopies:
-        """Brings the copies of both transaction lists up to date.
+    async def sync_transactions(
+        self, store: CopyStore, *, on_changes: Optional[OnChanges] = None
+    ) -> SyncedCopies:
+        """Brings the copies of all lists up to date. Without changes, it sends one request.
 
         The functions of the store run in the event loop. They may be coroutines.
         """
-        return await self._lists.sync_store(store)
+        return await self._lists.sync_store(store, on_changes)
 
     async def sync_portfolio_transactions(
         self,
@@ -165,7 +180,22 @@ class _Threads:
         await asyncio.sleep(seconds)
 
 
-async def _rows(pages: AsyncGenerator[List[Any], None]) -> AsyncIterator[Any]:
+class AsyncRows(RowsBase, AsyncIterator[Row]):
+    """Iterator over the rows of a list."""
+
+    def __init__(self, pages: AsyncGenerator[List[Row], None], facts: ListFacts) -> None:
+        super().__init__(facts)
+        self._rows = _rows(pages)
+
+    async def __anext__(self) -> Row:
+        return await self._rows.__anext__()
+
+    async def aclose(self) -> None:
+        """Ends an iteration that is not complete."""
+        await self._rows.aclose()
+
+
+async def _rows(pages: AsyncGenerator[List[Row], None]) -> AsyncGenerator[Row, None]:
     try:
         async for page in pages:
             for row in page:

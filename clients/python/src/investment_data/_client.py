@@ -14,13 +14,14 @@ from typing import (
 )
 
 from ._connections import Limit
+from ._copies import CopyStore, OnChanges, SyncedCopies
 from ._http import Attempt, Http
-from ._lists import ACCOUNT, PORTFOLIO, Changes, Lists, SyncedCopies, SyncResult
+from ._lists import ACCOUNT, PORTFOLIO, Changes, ListFacts, Lists, Orders, RowsBase, SyncResult
 from ._options import Day, Retry, days, integer
-from ._store import CopyStore
-from ._types import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
+from ._types import AccountTransaction, PortfolioTransaction
 
 T = TypeVar("T")
+Row = TypeVar("Row")
 
 
 class InvestmentData:
@@ -29,8 +30,10 @@ class InvestmentData:
     :param base_url: address of the service, such as ``https://data.example.com``
     :param token: token of the app
     :param page_size: rows of a page, 1 to 10,000
-    :param timeout: time limit of an attempt, with its body; of each part of an export; in seconds
-    :param call_timeout: time limit of a call, with all its requests and delays, in seconds; None: no limit
+    :param timeout: time limit of an attempt, with its body; of each part of an export; in seconds. With the
+        other defaults, a request to a server that never responds fails after 180 s, and up to 15.5 s of delays.
+    :param call_timeout: time limit of a call, with all its requests and delays, in seconds; None: no limit.
+        Set it where a user waits.
     :param ssl_context: certificates to trust
     :param on_attempt: called after each attempt; an error that it raises ends the call
     :raises TypeError, ValueError: an option is invalid; the message has no value of an option
@@ -87,40 +90,54 @@ class Connection:
         self._lists = lists
 
     def portfolio_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[PortfolioTransaction]:
+        self,
+        *,
+        from_: Optional[Day] = None,
+        to: Optional[Day] = None,
+        limit: Optional[int] = None,
+    ) -> "Rows[PortfolioTransaction]":
         """Iterates over portfolio transactions, newest first, between two days, inclusive.
 
         All rows are of one state of the data. If the data changes before the last page: ProblemError with
         the code ``data_changed``.
+
+        :param limit: most rows, 1 or more: with 20, the newest 20; None: all
         """
-        return _rows(self._lists.rows(PORTFOLIO, days(from_, to)))
+        facts = ListFacts()
+        return Rows(self._lists.rows(PORTFOLIO, days(from_, to), limit, facts), facts)
 
     def account_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[AccountTransaction]:
+        self,
+        *,
+        from_: Optional[Day] = None,
+        to: Optional[Day] = None,
+        limit: Optional[int] = None,
+    ) -> "Rows[AccountTransaction]":
         """Iterates over account transactions, newest first, as portfolio_transactions()."""
-        return _rows(self._lists.rows(ACCOUNT, days(from_, to)))
+        facts = ListFacts()
+        return Rows(self._lists.rows(ACCOUNT, days(from_, to), limit, facts), facts)
 
-    def transfer_orders(self) -> List[AssetsTransferOrder]:
-        """Returns all completed transfer orders, newest first."""
+    def transfer_orders(self) -> Orders:
+        """Returns all completed transfer orders, newest first, with the time of the last refresh."""
         return _finish(self._lists.orders())
 
     def export_portfolio_transactions(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[PortfolioTransaction]:
+    ) -> "Rows[PortfolioTransaction]":
         """Iterates over portfolio transactions as portfolio_transactions(), in one response.
 
         If the data changes meanwhile: TransportError with the code ``incomplete_body``, after a part of the
         rows.
         """
-        return _rows(self._lists.export(PORTFOLIO, days(from_, to)))
+        facts = ListFacts()
+        return Rows(self._lists.export(PORTFOLIO, days(from_, to), facts), facts)
 
     def export_account_transactions(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[AccountTransaction]:
+    ) -> "Rows[AccountTransaction]":
         """Iterates over account transactions in one response, as export_portfolio_transactions()."""
-        return _rows(self._lists.export(ACCOUNT, days(from_, to)))
+        facts = ListFacts()
+        return Rows(self._lists.export(ACCOUNT, days(from_, to), facts), facts)
 
     def export_portfolio_transactions_csv(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
@@ -134,15 +151,20 @@ class Connection:
         """Iterates over the parts of a CSV file of account transactions."""
         return _iterate(self._lists.csv(ACCOUNT, days(from_, to)))
 
-    def sync_transactions(self, store: CopyStore) -> SyncedCopies:
-        """Brings the copies of both transaction lists up to date.
+    def sync_transactions(
+        self, store: CopyStore, *, on_changes: Optional[OnChanges] = None
+    ) -> SyncedCopies:
+        """Brings the copies of all lists up to date. Without changes, it sends one request.
 
         If the changes are not known, it builds a second copy, which replaces the first one when it is
         complete.
 
+        :param on_changes: called with the changes of each list, inside the transaction that writes them;
+            rows that you write to the same database are part of it. If the copy replaces another one, there
+            may be several calls.
         :raises CopyError: the copy has another number of rows than the list, or another process writes it
         """
-        return _finish(self._lists.sync_store(store))
+        return _finish(self._lists.sync_store(store, on_changes))
 
     def sync_portfolio_transactions(
         self,
@@ -207,6 +229,16 @@ def _iterate(values: AsyncGenerator[T, None]) -> Iterator[T]:
         _finish(values.aclose())
 
 
-def _rows(pages: AsyncGenerator[List[Any], None]) -> Iterator[Any]:
-    for page in _iterate(pages):
-        yield from page
+class Rows(RowsBase, Iterator[Row]):
+    """Iterator over the rows of a list."""
+
+    def __init__(self, pages: AsyncGenerator[List[Row], None], facts: ListFacts) -> None:
+        super().__init__(facts)
+        self._rows = (row for page in _iterate(pages) for row in page)
+
+    def __next__(self) -> Row:
+        return next(self._rows)
+
+    def close(self) -> None:
+        """Ends an iteration that is not complete."""
+        self._rows.close()

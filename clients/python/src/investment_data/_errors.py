@@ -77,16 +77,25 @@ class CursorExpiredError(ProblemError):
     """410: the changes since the cursor are not known."""
 
 
+def is_lost_cursor(error: ProblemError) -> bool:
+    """True if a copy must start again: its cursor has expired, or an older version of the service rejects it."""
+    codes = [each.get("code") for each in error.errors]
+    return isinstance(error, CursorExpiredError) or "invalid_cursor" in codes
+
+
 class TransportError(InvestmentDataError):
     """No response of the service arrived, or one that the client cannot use.
 
     ``code`` is ``timeout`` of an attempt, ``call_timeout``, ``incomplete_body``, ``unexpected_response``,
-    ``decimals_not_text``, or a code of the network such as ``ECONNRESET``.
+    ``decimals_not_text``, ``no_tls``, or a code of the network such as ``ECONNRESET``.
     """
 
 
 class CopyError(InvestmentDataError):
-    """Error of a copy: ``count_differs`` from the list, or a ``conflict`` with another process."""
+    """Error of a copy: ``count_differs`` from the list, or a ``conflict`` with another process.
+
+    The other process has changed the copy, or locks the database: synchronize again.
+    """
 
 
 def _restore(kind: Type[InvestmentDataError], args: Tuple[object, ...]) -> InvestmentDataError:

@@ -12,12 +12,11 @@ import urllib.parse
 import uuid
 import zlib
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import datetime
 from typing import (
     Any,
     Awaitable,
     Callable,
-    Dict,
     Generic,
     List,
     Mapping,
@@ -40,9 +39,9 @@ from ._errors import (
     TransportError,
 )
 from ._options import MAX_SECONDS, Retry, Secret, instance, number, visible_ascii
-from ._types import DECIMAL_FIELDS
+from ._types import from_json
 
-VERSION = "1.1.0"
+VERSION = "1.2.0"
 
 T = TypeVar("T")
 Query = Mapping[str, Union[str, int, None]]
@@ -57,9 +56,14 @@ _MESSAGES = {
     "call_timeout": "The call did not end in time",
     "incomplete_body": "The response is incomplete",
     "unexpected_response": "The response is not from the service",
+    "no_tls": "The port does not speak TLS: use http, or another port",
     "ENOTFOUND": "The host of the service is unknown",
     "ECONNREFUSED": "No server listens at the address of the service",
 }
+#: What OpenSSL makes of a response without TLS.
+_NO_TLS = re.compile(
+    "WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST"
+)
 _log = logging.getLogger("investment_data")
 
 
@@ -165,8 +169,8 @@ class Http:
         end = time.monotonic() + self._call_timeout
         return Call(token, list_, trace_id or str(uuid.uuid4()), end)
 
-    async def get(self, call: Call, query: Query) -> Tuple[Any, Optional[str]]:
-        """Returns the JSON of a 200, with Decimals, and its data version."""
+    async def get(self, call: Call, query: Query) -> Tuple[Any, Headers]:
+        """Returns the JSON of a 200, with Decimals, and its headers."""
         return await self._repeat(call, query, JSON, _json_of)
 
     async def open(self, call: Call, query: Query, media: Media) -> Response:
@@ -321,27 +325,21 @@ def _base_of(base_url: str) -> Secret:
         valid = False
     if not valid or re.fullmatch(r"[\x21-\x7e]+", base_url) is None or re.search("[?#]", base_url):
         raise ValueError("base_url must be an http or https URL without credentials, in ASCII")
+    if re.search("/api/v1(/|$)", base.path):
+        raise ValueError("base_url must not have the path /api/v1: the client adds it")
     return Secret(base_url.rstrip("/") + "/")
 
 
-def _json_of(response: Response) -> Tuple[Any, Optional[str]]:
-    return parse(response.read_all()), response.headers.get("data-version")
+def _json_of(response: Response) -> Tuple[Any, Headers]:
+    return from_json(response.read_all().decode()), response.headers
 
 
-def parse(text: bytes) -> Any:
-    """Parses JSON, with decimal fields as Decimal."""
-    return _decoder.decode(text.decode())
-
-
-def _with_decimals(value: Dict[str, Any]) -> Dict[str, Any]:
-    for name in DECIMAL_FIELDS & value.keys():
-        text = value[name]
-        if isinstance(text, str):
-            value[name] = Decimal(text)
-    return value
-
-
-_decoder = json.JSONDecoder(object_hook=_with_decimals)
+def refreshed_at_of(headers: Headers) -> Optional[datetime]:
+    """Reads ``Data-Refreshed``; None if the service has not refreshed the connection yet."""
+    try:
+        return datetime.fromisoformat(headers["data-refreshed"].replace("Z", "+00:00"))
+    except (KeyError, ValueError):
+        return None
 
 
 def _error_of(status: int, text: bytes, is_type: bool, facts: Facts) -> InvestmentDataError:
@@ -378,6 +376,8 @@ def _code_of(error: Exception, limit: Limit) -> Tuple[str, bool]:
         return limit.code, limit.code == "timeout"
     # An error of a certificate is also a ValueError. Its errno is a code of OpenSSL: 1 is not EPERM.
     if isinstance(error, ssl.SSLError):
+        if _NO_TLS.search(error.reason or ""):
+            return "no_tls", False
         return error.reason or "network_error", isinstance(error, ssl.SSLEOFError)
     # A name that no host can have.
     if isinstance(error, UnicodeError) and not isinstance(error, UnicodeDecodeError):

@@ -1,18 +1,32 @@
 import re
 import urllib.parse
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, AsyncGenerator, Callable, Dict, Generic, List, Optional, TypeVar, Union
 
-from ._connections import Response
-from ._errors import CursorExpiredError, TransportError, Facts
-from ._http import CSV, NDJSON, Call, Http, Query, parse
-from ._options import Secret, visible_ascii
-from ._store import CopyResult, CopyStore, Maybe, sync_copy, value_of
+from ._connections import Headers, Response
+from ._copies import (
+    CopyState,
+    CopyStore,
+    CopySync,
+    Maybe,
+    OnChanges,
+    Page,
+    SyncedCopies,
+    value_of,
+)
+from ._errors import Facts, ProblemError, TransportError, is_lost_cursor
+from ._http import CSV, NDJSON, Call, Http, Query, refreshed_at_of
+from ._options import Secret, integer, visible_ascii
+from ._types import AssetsTransferOrder, from_json
 
 Row = TypeVar("Row")
 
 PORTFOLIO = "portfolios/transactions"
 ACCOUNT = "accounts/transactions"
+ORDERS = "assets-transfer"
+
+_MAX_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,8 @@ class Complete:
 
     cursor: str
     total_items: int
+    #: Time at which the service last read the institution; None before the first time.
+    refreshed_at: Optional[datetime] = None
 
 
 @dataclass(frozen=True)
@@ -51,12 +67,38 @@ class CountDiffers:
 SyncResult = Union[Complete, CursorExpired, CountDiffers]
 
 
-@dataclass(frozen=True)
-class SyncedCopies:
-    """Result of sync_transactions()."""
+class ListFacts:
+    """What the responses say of all rows."""
 
-    portfolio: CopyResult
-    account: CopyResult
+    total_items: Optional[int] = None
+    refreshed_at: Optional[datetime] = None
+
+
+class RowsBase:
+    """Rows of a list, with the facts of all its rows."""
+
+    def __init__(self, facts: ListFacts) -> None:
+        self._facts = facts
+
+    @property
+    def total_items(self) -> Optional[int]:
+        """Rows between ``from_`` and ``to``; None before the first row."""
+        return self._facts.total_items
+
+    @property
+    def refreshed_at(self) -> Optional[datetime]:
+        """Time at which the service last read the institution.
+
+        None before the first row, and if the service has not read it yet.
+        """
+        return self._facts.refreshed_at
+
+
+class Orders(List[AssetsTransferOrder]):
+    """All transfer orders, newest first."""
+
+    #: Time at which the service last read the institution; None before the first time.
+    refreshed_at: Optional[datetime] = None
 
 
 class Lists:
@@ -78,38 +120,57 @@ class Lists:
     def _call(self, list_: str) -> Call:
         return self._http.call(self._token, list_, self._trace_id)
 
-    async def rows(
-        self, list_: str, days: Dict[str, Optional[str]]
+    def rows(
+        self,
+        list_: str,
+        days: Dict[str, Optional[str]],
+        limit: Optional[int],
+        facts: ListFacts,
     ) -> AsyncGenerator[List[Any], None]:
         """Yields the rows of each page."""
+        most = _MAX_LIMIT if limit is None else integer("limit", limit, 1, _MAX_LIMIT)
+        return self._rows(list_, days, most, facts)
+
+    async def _rows(
+        self, list_: str, days: Dict[str, Optional[str]], left: int, facts: ListFacts
+    ) -> AsyncGenerator[List[Any], None]:
+        size = min(self._page_size, left)
         call = self._call(list_)
         number = 0
         version: Optional[str] = None
         while True:
-            query: Query = {**days, "limit": self._page_size, "page": number, "version": version}
-            page, new_version = await self._http.get(call, query)
-            yield page["items"]
+            query: Query = {**days, "limit": size, "page": number, "version": version}
+            page, headers = await self._http.get(call, query)
+            facts.total_items = page["totalItems"]
+            facts.refreshed_at = refreshed_at_of(headers)
+            yield page["items"][:left]
+            left -= len(page["items"])
             number += 1
-            if number * page["limit"] >= page["totalItems"]:
+            if left <= 0 or number * page["limit"] >= page["totalItems"]:
                 return
-            version = version or new_version
+            version = version or headers.get("data-version")
             if version is None:
-                facts = Facts(200, trace_id=call.trace_id)
+                failure = Facts(200, trace_id=call.trace_id)
                 raise TransportError(
-                    "unexpected_response", "The response has no Data-Version", facts
+                    "unexpected_response", "The response has no Data-Version", failure
                 )
 
-    async def orders(self) -> List[Any]:
-        orders: List[Any] = (await self._http.get(self._call("assets-transfer"), {}))[0]
+    async def orders(self) -> Orders:
+        page = await self._orders(self._call(ORDERS))
+        orders = Orders(page.items)
+        orders.refreshed_at = page.state.refreshed_at
         return orders
 
     async def export(
-        self, list_: str, days: Dict[str, Optional[str]]
+        self, list_: str, days: Dict[str, Optional[str]], facts: ListFacts
     ) -> AsyncGenerator[List[Any], None]:
         """Yields the rows of each part of an export."""
         call = self._call(list_)
         response = await self._http.open(call, days, NDJSON)
-        lines = _Lines(response.headers.get("x-total-count"))
+        total = response.headers.get("x-total-count")
+        facts.total_items = int(total) if total else None
+        facts.refreshed_at = refreshed_at_of(response.headers)
+        lines = _Lines(total)
         try:
             while not lines.ended:
                 yield await self._http.read(call, response, lines.read)
@@ -135,41 +196,57 @@ class Lists:
         apply: Callable[[Changes[Any]], Maybe[object]],
         count: Optional[Callable[[], Maybe[int]]],
     ) -> SyncResult:
-        total = 0
+        total, refreshed_at = 0, None
         try:
             async for page in self._changes(self._call(list_), cursor):
-                cursor, total = page["nextCursor"], page["totalItems"]
-                await value_of(apply(Changes(page["items"], page["removed"], page["nextCursor"])))
-        except CursorExpiredError:
+                cursor, total = page.cursor, page.state.total_items
+                refreshed_at = page.state.refreshed_at
+                await value_of(apply(Changes(page.items, page.removed, page.cursor)))
+        except ProblemError as error:
+            if not is_lost_cursor(error):
+                raise
             return CursorExpired()
         counted = total if count is None else await value_of(count())
-        return Complete(cursor or "", total) if counted == total else CountDiffers(total, counted)
+        if counted != total:
+            return CountDiffers(total, counted)
+        return Complete(cursor or "", total, refreshed_at)
 
-    async def sync_store(self, store: CopyStore) -> SyncedCopies:
-        portfolio = self._call(PORTFOLIO)
-        account = replace(portfolio, list=ACCOUNT)
-        return SyncedCopies(
-            await sync_copy(
-                store,
-                "portfolio_transactions",
-                "transactionId",
-                lambda since: self._changes(portfolio, since),
-            ),
-            await sync_copy(
-                store,
-                "account_transactions",
-                "movementId",
-                lambda since: self._changes(account, since),
-            ),
+    async def sync_store(self, store: CopyStore, on_changes: Optional[OnChanges]) -> SyncedCopies:
+        portfolio_call = self._call(PORTFOLIO)
+        account_call = replace(portfolio_call, list=ACCOUNT)
+        copies = CopySync(store, on_changes)
+        portfolio = await copies.changes(
+            "portfolio_transactions", lambda since: self._changes(portfolio_call, since)
         )
+        account = await copies.unchanged("account_transactions")
+        if account is None:
+            account = await copies.changes(
+                "account_transactions", lambda since: self._changes(account_call, since)
+            )
+        orders = await copies.unchanged("transfer_orders")
+        if orders is None:
+            page = await self._orders(replace(portfolio_call, list=ORDERS))
+            orders = await copies.replace("transfer_orders", page)
+        return SyncedCopies(portfolio, account, orders)
 
-    async def _changes(self, call: Call, cursor: Optional[str]) -> AsyncGenerator[Any, None]:
+    async def _orders(self, call: Call) -> Page:
+        """All transfer orders, as one page of changes."""
+        items, headers = await self._http.get(call, {})
+        state = _state_of(len(items), headers)
+        return Page(items, [], state.version or "", False, state)
+
+    async def _changes(self, call: Call, cursor: Optional[str]) -> AsyncGenerator[Page, None]:
         since, has_more = cursor, True
         while has_more:
             query: Query = {"since": "start" if since is None else since, "limit": self._page_size}
-            page, _ = await self._http.get(call, query)
-            yield page
-            since, has_more = page["nextCursor"], page["hasMore"]
+            body, headers = await self._http.get(call, query)
+            since, has_more = body["nextCursor"], body["hasMore"]
+            state = _state_of(body["totalItems"], headers)
+            yield Page(body["items"], body["removed"], body["nextCursor"], has_more, state)
+
+
+def _state_of(total: int, headers: Headers) -> CopyState:
+    return CopyState(headers.get("data-version"), total, refreshed_at_of(headers))
 
 
 class _Lines:
@@ -190,4 +267,4 @@ class _Lines:
         # A proxy may end the connection without an error.
         if self.ended and (self._rest or self._total not in (None, str(self._count))):
             raise EOFError
-        return [parse(line) for line in lines]
+        return [from_json(line.decode()) for line in lines]

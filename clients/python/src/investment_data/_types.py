@@ -4,8 +4,9 @@ A ``Decimal`` has every digit of the institution. Write it with ``format(value, 
 may use an exponent. Identifiers are UUIDs in lower case, and days are texts such as ``2025-03-14``.
 """
 
+import json
 from decimal import Decimal
-from typing import Literal, Optional, TypedDict
+from typing import Any, Dict, Literal, Optional, TypedDict, Union
 
 # Later versions of the service may add values.
 PortfolioTransactionType = Literal[
@@ -38,6 +39,47 @@ PortfolioTransactionType = Literal[
     "TRANSFER_OUT",
     "UNKNOWN",
 ]
+
+#: ``+`` adds ``titles`` to the position, ``-`` removes them; with ``=`` they are the size of the position.
+PositionEffect = Literal["+", "-", "="]
+
+#: Effect of a portfolio transaction on the position, by its type.
+_EFFECTS: Dict[str, Optional[PositionEffect]] = {
+    "BUY": "+",
+    "COMPENSATION": "=",
+    "COUPON": "=",
+    "DELISTING": "-",
+    "DIVIDENDS": "=",
+    "EXPIRATION": None,
+    "INHERITANCE_OR_DONATION_TRANSFER_IN": "+",
+    "INHERITANCE_OR_DONATION_TRANSFER_OUT": "-",
+    "ISIN_CHANGE_BUY": "+",
+    "ISIN_CHANGE_SELL": "-",
+    "MERGER_BUY": "+",
+    "MERGER_SELL": "-",
+    "OFF_MARKET_BUY": "+",
+    "OFF_MARKET_SELL": "-",
+    "PRODUCT_CHANGE_BUY": "+",
+    "PRODUCT_CHANGE_SELL": "-",
+    "RIGHTS_CONVERSION_BUY": "+",
+    "RIGHTS_CONVERSION_SELL": "-",
+    "RIGHTS_EXCLUSION": "-",
+    "RIGHTS_ISSUE": "+",
+    "SELL": "-",
+    "SHARE_ISSUE_PREMIUM": "=",
+    "SPINOFF": "+",
+    "SPLIT_BUY": "+",
+    "SPLIT_SELL": "-",
+    "TRANSFER_IN": "+",
+    "TRANSFER_OUT": "-",
+    "UNKNOWN": "=",
+}
+
+
+def position_effect(type_: str) -> Optional[PositionEffect]:
+    """Returns the effect of a type on the position; None for EXPIRATION and for unknown types."""
+    return _EFFECTS.get(type_)
+
 
 # Later versions of the service may add values.
 AccountTransactionType = Literal[
@@ -74,7 +116,7 @@ class PortfolioTransaction(TypedDict):
     transactionId: str
     portfolioId: str
     exchangeRate: Optional[Decimal]
-    type: PortfolioTransactionType
+    type: Union[PortfolioTransactionType, str]
     titles: Optional[Decimal]
     amount: Optional[Decimal]
     amountBaseCurrency: Optional[Decimal]
@@ -104,7 +146,7 @@ class AccountTransaction(TypedDict):
 
     movementId: str
     accountId: str
-    type: AccountTransactionType
+    type: Union[AccountTransactionType, str]
     amount: Decimal
     exchangeRate: Optional[Decimal]
     commission: Optional[Decimal]
@@ -163,3 +205,27 @@ DECIMAL_FIELDS = frozenset(
         "retentionTo",
     }
 )
+
+
+def _with_decimals(value: Dict[str, Any]) -> Dict[str, Any]:
+    for name in DECIMAL_FIELDS & value.keys():
+        text = value[name]
+        if isinstance(text, str):
+            value[name] = Decimal(text)
+    return value
+
+
+_decoder = json.JSONDecoder(object_hook=_with_decimals)
+_encoder = json.JSONEncoder(
+    default=lambda decimal: format(decimal, "f"), ensure_ascii=False, separators=(",", ":")
+)
+
+
+def from_json(text: str) -> Any:
+    """Parses JSON, with decimal fields as Decimal."""
+    return _decoder.decode(text)
+
+
+def to_json(row: object) -> str:
+    """Writes a row with decimals as text, as the TypeScript client does."""
+    return _encoder.encode(row)

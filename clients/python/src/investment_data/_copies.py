@@ -1,0 +1,291 @@
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import (
+    Any,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Dict,
+    List,
+    Literal,
+    Optional,
+    Protocol,
+    Tuple,
+    TypeVar,
+    Union,
+)
+
+from ._errors import CopyError, ProblemError, is_lost_cursor
+from ._types import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
+
+T = TypeVar("T")
+
+#: A value; an awaitable of it for the asynchronous client.
+Maybe = Union[T, Awaitable[T]]
+
+#: Names of the identifiers, by list.
+ID_FIELDS = {
+    "portfolio_transactions": "transactionId",
+    "account_transactions": "movementId",
+    "transfer_orders": "id",
+}
+
+#: New copies that a call begins before it fails.
+_MAX_BUILDS = 3
+
+
+@dataclass(frozen=True)
+class CopyState:
+    """State of the service that a complete copy has."""
+
+    #: ``Data-Version``: it changes with each change of any list of the connection.
+    version: Optional[str]
+    total_items: int
+    #: Time at which the service last read the institution.
+    refreshed_at: Optional[datetime]
+
+
+@dataclass(frozen=True)
+class CopyChanges:
+    """One page of changes."""
+
+    #: ``portfolio_transactions``, ``account_transactions`` or ``transfer_orders``.
+    list: str
+    #: ``current``: complete, for the app. ``next``: built beside it, and replaces it when it is complete.
+    copy: str
+    #: Cursor of the copy before these changes; None if the copy does not exist yet.
+    since: Optional[str]
+    #: Cursor of the copy after these changes.
+    cursor: str
+    #: Identifiers, and new and changed rows, each in its latest state.
+    upserts: List[Tuple[str, Any]]
+    #: Identifiers of rows that no longer exist.
+    removed: List[str]
+    #: State of the copy after the last page; None after the others.
+    state: Optional[CopyState] = None
+
+
+@dataclass(frozen=True)
+class CopyCounts:
+    """Rows that differ in the copy that the app reads."""
+
+    inserted: int = 0
+    updated: int = 0
+    removed: int = 0
+
+    def plus(self, other: "CopyCounts") -> "CopyCounts":
+        return CopyCounts(
+            self.inserted + other.inserted,
+            self.updated + other.updated,
+            self.removed + other.removed,
+        )
+
+
+@dataclass(frozen=True)
+class PortfolioChanges:
+    """What changed in the copy that the app reads. Rows that stay the same are left out."""
+
+    list: Literal["portfolio_transactions"]
+    #: New and changed rows.
+    upserts: List[PortfolioTransaction]
+    #: Identifiers of removed rows.
+    removed: List[str]
+    #: Changed and removed rows by identifier, as they were. A new row has none.
+    previous: Dict[str, PortfolioTransaction]
+
+
+@dataclass(frozen=True)
+class AccountChanges:
+    """What changed, as PortfolioChanges."""
+
+    list: Literal["account_transactions"]
+    upserts: List[AccountTransaction]
+    removed: List[str]
+    previous: Dict[str, AccountTransaction]
+
+
+@dataclass(frozen=True)
+class OrderChanges:
+    """What changed, as PortfolioChanges."""
+
+    list: Literal["transfer_orders"]
+    upserts: List[AssetsTransferOrder]
+    removed: List[str]
+    previous: Dict[str, AssetsTransferOrder]
+
+
+RowChanges = Union[PortfolioChanges, AccountChanges, OrderChanges]
+
+#: Called inside the transaction that writes the changes: an error undoes them. It must not be a coroutine.
+OnChanges = Callable[[RowChanges], object]
+
+
+class CopyStore(Protocol):
+    """Database that keeps a copy of one connection.
+
+    It may also have ``state(list_)``, which returns the CopyState of the current copy. Without it, each
+    synchronization requests all lists. ``apply`` and ``swap`` may return CopyCounts of what changes in the
+    current copy; otherwise the result has zeros. For ``on_changes`` of sync_transactions(), both get it as
+    a further argument.
+    """
+
+    def cursor(self, list_: str, copy: str) -> Maybe[Optional[str]]:
+        """Returns the cursor of a copy, or None if the copy does not exist."""
+
+    def apply(self, changes: CopyChanges) -> Maybe[Optional[CopyCounts]]:
+        """Writes rows, removals, the cursor and the state in one transaction.
+
+        :raises CopyError: ``conflict``, if the cursor of the copy is not ``since``: another process has written
+        """
+
+    def count(self, list_: str, copy: str) -> Maybe[int]:
+        """Counts the rows of a copy."""
+
+    def swap(self, list_: str, cursor: str) -> Maybe[Optional[CopyCounts]]:
+        """Replaces the current copy by the next one, in one transaction.
+
+        :raises CopyError: ``conflict``, if the cursor of the next copy is not ``cursor``
+        """
+
+    def discard(self, list_: str) -> Maybe[None]:
+        """Deletes the next copy, if there is one."""
+
+
+@dataclass(frozen=True)
+class CopyResult:
+    """Result of sync_transactions() for a list."""
+
+    #: Rows of the copy, and of the list.
+    total_items: int
+    #: True if the copy is new: the first one, or one that replaced a copy with unknown changes.
+    rebuilt: bool
+    #: Rows that differ from the copy before.
+    inserted: int = 0
+    updated: int = 0
+    removed: int = 0
+    #: Time at which the service last read the institution; None before the first time.
+    refreshed_at: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class SyncedCopies:
+    """Results of sync_transactions()."""
+
+    portfolio: CopyResult
+    account: CopyResult
+    orders: CopyResult
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of changes, as the service sends it."""
+
+    items: List[Any]
+    removed: List[str]
+    cursor: str
+    has_more: bool
+    state: CopyState
+
+
+async def value_of(value: Maybe[T]) -> T:
+    return await value if isinstance(value, Awaitable) else value
+
+
+class CopySync:
+    """Brings the copies of one connection up to date."""
+
+    def __init__(self, store: CopyStore, on_changes: Optional[OnChanges]) -> None:
+        self._store: Any = store
+        if on_changes is not None and not callable(on_changes):
+            raise TypeError("on_changes must be a function")
+        self._more = () if on_changes is None else (on_changes,)
+        #: Data version of the last response; None if the copies may differ from it without a sign.
+        self._version: Optional[str] = None
+        self._refreshed_at: Optional[datetime] = None
+
+    async def unchanged(self, list_: str) -> Optional[CopyResult]:
+        """Returns the result for a list whose copy has the version of the last response: no request is needed.
+
+        Returns None if the list must be requested.
+        """
+        store = self._store
+        state_of = getattr(store, "state", None)
+        if self._version is None or state_of is None:
+            return None
+        state: Optional[CopyState] = await value_of(state_of(list_))
+        if state is None or state.version != self._version:
+            return None
+        if await value_of(store.cursor(list_, "next")) is not None:
+            return None
+        if await value_of(store.count(list_, "current")) != state.total_items:
+            return None
+        return self._result(state.total_items, False, CopyCounts())
+
+    async def changes(
+        self, list_: str, pages_since: Callable[[Optional[str]], AsyncIterator[Page]]
+    ) -> CopyResult:
+        """Reads the changes of a list. Builds a second copy if the first one cannot be continued."""
+        store = self._store
+        building = await value_of(store.cursor(list_, "next")) is not None
+        complete = await value_of(store.cursor(list_, "current")) is not None
+        copy = "current" if complete and not building else "next"
+        counts = CopyCounts()
+        builds = 0
+        while True:
+            since: Optional[str] = await value_of(store.cursor(list_, copy))
+            total = 0
+            error: Exception
+            try:
+                async for page in pages_since(since):
+                    counts = counts.plus(await self._apply(list_, copy, since, page))
+                    since, total = page.cursor, page.state.total_items
+                count = await value_of(store.count(list_, copy))
+                if count == total and since is not None:
+                    rebuilt = copy == "next"
+                    if rebuilt:
+                        counts = counts.plus(await self._swap(list_, since))
+                        # The versions of two connections may be equal. A lost cursor may be that of another one.
+                        self._version = None
+                    return self._result(total, rebuilt, counts)
+                message = f"The copy has {count} rows, and the list {total}"
+                error = CopyError("count_differs", message)
+            except ProblemError as problem:
+                if not is_lost_cursor(problem):
+                    raise
+                error = problem
+            if builds == _MAX_BUILDS:
+                raise error
+            await value_of(store.discard(list_))
+            copy = "next"
+            builds += 1
+
+    async def replace(self, list_: str, page: Page) -> CopyResult:
+        """Replaces the copy of a list by all its rows."""
+        rebuilt = await value_of(self._store.cursor(list_, "current")) is None
+        await value_of(self._store.discard(list_))
+        counts = await self._apply(list_, "next", None, page)
+        counts = counts.plus(await self._swap(list_, page.cursor))
+        return self._result(page.state.total_items, rebuilt, counts)
+
+    def _result(self, total: int, rebuilt: bool, counts: CopyCounts) -> CopyResult:
+        return CopyResult(
+            total, rebuilt, counts.inserted, counts.updated, counts.removed, self._refreshed_at
+        )
+
+    async def _apply(
+        self, list_: str, copy: str, since: Optional[str], page: Page
+    ) -> CopyCounts:
+        upserts = [(row[ID_FIELDS[list_]], row) for row in page.items]
+        changes = CopyChanges(list_, copy, since, page.cursor, upserts, page.removed)
+        if not page.has_more:
+            changes = replace(changes, state=page.state)
+        counts = self._counts(await value_of(self._store.apply(changes, *self._more)))
+        self._version, self._refreshed_at = page.state.version, page.state.refreshed_at
+        return counts
+
+    async def _swap(self, list_: str, cursor: str) -> CopyCounts:
+        return self._counts(await value_of(self._store.swap(list_, cursor, *self._more)))
+
+    @staticmethod
+    def _counts(counts: Optional[CopyCounts]) -> CopyCounts:
+        return counts or CopyCounts()

@@ -1,0 +1,26 @@
+/** Runs calls of the TypeScript client as driver.py does: one JSON line in, one out. */
+import { createInterface } from 'node:readline'
+import { type Access, type CopyOptions, DriverError, type Reading, typescript } from './drivers.ts'
+
+interface Line extends Access, CopyOptions {
+  method: 'copy' | 'read'
+  file: string
+  name: string
+  list: Reading
+}
+
+const driver = typescript()
+
+function run({ method, file, name, list, ...access }: Line): Promise<unknown> {
+  const { history, pages, killAt, failAt, ...rest } = access
+  if (method === 'read') return driver.read(file, name, list)
+  return driver.copy(rest, file, name, { history, pages, killAt, failAt } as CopyOptions)
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const response = await run(JSON.parse(line)).then(
+    (value) => ({ value }),
+    (error) => ({ error: error instanceof DriverError ? error.error : String(error) }),
+  )
+  process.stdout.write(`${JSON.stringify({ ...driver.seen, ...response })}\n`)
+}
