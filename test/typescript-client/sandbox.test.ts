@@ -1,0 +1,165 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { pythonEnvironment, startDrivers } from '../support/clients/drivers.ts'
+import { operatorHere } from '../support/operator-process.ts'
+import { run } from '../support/programs.ts'
+import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+
+/** The stories of the sample data, as the clients and the tax reports see them. */
+interface State {
+  day: string
+  afterDays: number
+  positions: { portfolioId: string; investment: string; titles: Record<string, string> }[]
+  years: Record<
+    string,
+    Record<'realisedGain' | 'dividendsGross' | 'dividendsNet' | 'withheldTax', string>
+  >
+  firstGap?: {
+    portfolioId: string
+    investment: string
+    day: string
+    expected: string
+    found: string
+  }
+}
+
+const ROOT = join(import.meta.dirname, '../..')
+const path = join(ROOT, 'seeds/expected.json')
+const expected = JSON.parse(await readFile(path, 'utf8')) as Record<string, State[]>
+const service = await startSeededService(t)
+const clients = Object.entries(startDrivers(t))
+const folder = t.testdir({})
+
+const reports: Record<string, (env: Record<string, string>) => Promise<string>> = {
+  TypeScript: (env) => {
+    const program = join(ROOT, 'clients/examples/tax-report.ts')
+    return run(process.execPath, ['--disable-warning=ExperimentalWarning', program], { env })
+  },
+  Python: (env) => {
+    const program = join(ROOT, 'clients/examples/tax_report.py')
+    return run('python3', [program], { env: { ...pythonEnvironment, ...env } })
+  },
+}
+
+function checkReport(t: Test, printed: string, { years, firstGap }: State): void {
+  const lines = printed.trim().split('\n')
+  const wanted = Object.entries(years).map(([year, figures]) => {
+    const dividends = `dividends ${figures.dividendsGross} gross and ${figures.dividendsNet} net`
+    return `${year}: gains ${figures.realisedGain}, ${dividends}, withheld ${figures.withheldTax}`
+  })
+  t.strictSame(
+    lines.filter((line) => /^\d{4}: /.test(line)),
+    wanted,
+  )
+  const gaps = lines.filter((line) => / expected /.test(line))
+  const { investment, expected, found, day } = firstGap ?? {}
+  t.strictSame(
+    gaps,
+    firstGap ? [`${investment} expected ${expected}, found ${found} on ${day}`] : [],
+  )
+}
+
+for (const [language, client] of clients) {
+  const report = reports[language]
+  t.test(`${language}: positions of each story, and where they have a gap`, async (t) => {
+    for (const [token, [state]] of Object.entries(expected)) {
+      const file = join(folder, `${language} ${token}.db`)
+      const access = { url: service.url, token: DEMO_TOKEN, connection: token }
+      await client.copy(access, file, 'mine')
+      const checks = await client.read(file, 'mine', 'positions')
+      const gaps = checks.filter(({ status }) => status === 'gap')
+      t.strictSame(
+        gaps.map(({ portfolioId, investment, firstGap }) => {
+          return { portfolioId, investment, ...(firstGap as object) }
+        }),
+        state?.firstGap ? [state.firstGap] : [],
+        token,
+      )
+      const positions = new Map<string, bigint>()
+      for (const row of await client.read(file, 'mine', 'chronological')) {
+        const change = effectOf(String(row.type)) * unitsOf(String(row.titles ?? '0'))
+        const key = `${row.portfolioId} ${row.investment}`
+        const position = (positions.get(key) ?? 0n) + change
+        t.ok(position >= 0n, `${token}: ${row.operationDateDay} ${row.type}`)
+        positions.set(key, position)
+      }
+      for (const { portfolioId, investment, titles } of state?.positions ?? []) {
+        const last = Object.values(titles).at(-1) ?? '0'
+        t.equal(positions.get(`${portfolioId} ${investment}`), unitsOf(last), token)
+      }
+    }
+  })
+  if (report === undefined) continue
+
+  t.test(`${language}: the tax report of each story`, async (t) => {
+    for (const [token, [state]] of Object.entries(expected)) {
+      const COPY = join(folder, `${language} ${token} report.db`)
+      const env = { BASE_URL: service.url, CONNECTION_TOKEN: token, COPY }
+      const printed = await report(env)
+      t.match(printed, /^Data of .+\nSince the last run: \d+ new, 0 changed, 0 removed\n/)
+      if (state) checkReport(t, printed, state)
+      t.comment(`${language}, ${token}:\n${printed}`)
+    }
+  })
+}
+
+const STEP = 40
+function unitsOf(text: string): bigint {
+  const [whole = '0', digits = ''] = text.split('.')
+  return BigInt(whole + digits.padEnd(STEP, '0'))
+}
+
+/** Section 2.4 of the specification for the types of the stories. */
+function effectOf(type: string): bigint {
+  if (/_BUY$|_IN$|^(BUY|RIGHTS_ISSUE|SPINOFF)$/.test(type)) return 1n
+  return /_SELL$|_OUT$|^(SELL|DELISTING|RIGHTS_EXCLUSION)$/.test(type) ? -1n : 0n
+}
+
+t.test(
+  'the stories move: each tax report says what has changed, and has the new figures',
+  async (t) => {
+    const moving = Object.entries(expected).filter(([, states]) => states.length > 1)
+    let day = 0
+    for (const after of [
+      ...new Set(moving.flatMap(([, states]) => states.map(afterDaysOf))),
+    ].sort()) {
+      if (after > day) {
+        const args = ['demo', 'advance', '--days', String(after - day)]
+        const ended = await operatorHere(args, { DATABASE_URL: service.databaseUrl })
+        t.equal(ended.code, 0, ended.stderr)
+        day = after
+      }
+      for (const [token, states] of moving)
+        for (const [language, report] of Object.entries(reports)) {
+          if (!clients.some(([name]) => name === language)) continue
+          const COPY = join(folder, `${language} ${token} report.db`)
+          const printed = await report({ BASE_URL: service.url, CONNECTION_TOKEN: token, COPY })
+          const state = states.findLast(({ afterDays }) => afterDays <= day)
+          if (state) checkReport(t, printed, state)
+          if (day > 0) t.match(printed, /^Data of 20\d\d-\d\d-\d\d\n/)
+          if (states.some(({ afterDays }) => day > 0 && afterDays === day)) {
+            t.notMatch(printed, / 0 new, 0 changed, 0 removed/, token)
+            t.comment(`${language}, ${token}, day ${day}:\n${printed}`)
+          }
+        }
+    }
+  },
+)
+
+function afterDaysOf({ afterDays }: State): number {
+  return afterDays
+}
+
+for (const [language, report] of Object.entries(reports)) {
+  if (!clients.some(([name]) => name === language)) continue
+  t.test(`${language}: a tax report of a removed connection deletes its copy`, async (t) => {
+    const COPY = join(folder, `${language} removed.db`)
+    const env = { BASE_URL: service.url, COPY }
+    await report({ ...env, CONNECTION_TOKEN: 'DEMOSPLIT1' })
+    const client = Object.fromEntries(clients)[language]
+    t.not((await client?.read(COPY, 'my user', 'portfolio'))?.length, 0)
+    await t.rejects(report({ ...env, CONNECTION_TOKEN: 'DEMOOTHER1' }), /connection_not_found/)
+    t.equal((await client?.read(COPY, 'my user', 'portfolio'))?.length, 0)
+  })
+}
