@@ -29,6 +29,7 @@ COPY --from=build /usr/local/bin/node /usr/local/bin/node
 COPY --from=build /app/node_modules /app/node_modules
 COPY package.json /app/
 COPY migrations /app/migrations
+COPY docs/reference/schema.sql /app/docs/reference/schema.sql
 COPY seeds /app/seeds
 # tools/ is not copied: the embedded database is for development only.
 COPY src /app/src

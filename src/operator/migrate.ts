@@ -53,7 +53,7 @@ export async function configureServiceRole(
   }
   const login =
     password && `alter role investment_service login password '${scramVerifier(password)}'`
-  const { needed, excess } = await withRetries(onNotice, () =>
+  const { needed, excess } = await withRetries(db, onNotice, () =>
     db.transaction().execute(async (transaction) => {
       await lockMigrations(transaction)
       const before = await statementsFor(transaction, settings)
@@ -155,16 +155,90 @@ export async function migrate(
   db: Kysely<Tables>,
   onNotice: (sentence: string) => void,
 ): Promise<string[]> {
+  await requireRoles(db)
+  await closeSchema(db, onNotice)
   if (await isMigrating(db)) onNotice('Another `migrate` is running; waiting for its end.')
   const applied: string[] = []
   for (;;) {
-    const name = await withRetries(onNotice, () => migrateOnce(db, LOCK_TIMEOUT_MS))
+    const name = await withRetries(db, onNotice, () => migrateOnce(db, LOCK_TIMEOUT_MS))
     if (name === undefined) return applied
     applied.push(name)
   }
 }
 
+/** @throws OperatorError with a statement for an administrator, if roles are missing and the operator may not create them */
+async function requireRoles(db: Kysely<Tables>): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select name from unnest(array['investment_service', 'investment_writer']) name
+    where not exists (select from pg_roles where rolname = name)
+      and not (select rolsuper or rolcreaterole from pg_roles where rolname = current_user)`.execute(
+    db,
+  )
+  if (rows.length === 0) return
+  const statements = rows.map(({ name }) => `create role ${name};`).join(' ')
+  throw new OperatorError(
+    'Migrations create the roles of the service and of writers, and this role may not create roles. Nothing was ' +
+      `changed. An administrator must run \`${statements}\`. Then try again.`,
+  )
+}
+
+/**
+ * Revokes the right to create objects in the schema public from PUBLIC, which has it in databases of PostgreSQL 14 and
+ * earlier. PostgreSQL may prefer a function or an operator of another role to its own, also in migrations.
+ * @throws OperatorError with a statement for an administrator, if the operator's role lacks the privilege
+ */
+async function closeSchema(
+  db: Kysely<Tables>,
+  onNotice: (sentence: string) => void,
+): Promise<void> {
+  const isOpen = async () => {
+    const { rows } = await sql<{ open: boolean }>`
+      select has_schema_privilege('public', 'public', 'create') as open`.execute(db)
+    return rows[0]?.open === true
+  }
+  if (!(await isOpen())) return
+  const revoke = 'revoke create on schema public from public'
+  await sql.raw(revoke).execute(db).catch((error: unknown) => {
+    if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
+  })
+  // Without the privilege, PostgreSQL may only warn.
+  if (await isOpen())
+    throw new OperatorError(
+      'Every role may create objects in the schema public, and PostgreSQL could prefer them to its own in statements ' +
+        `of this role. Nothing was changed. An administrator must run \`${revoke};\`. Then try again.`,
+    )
+  onNotice('PUBLIC may no longer create objects in the schema public.')
+  const { rows } = await sql<{ name: string }>`
+    select format('%s of %s', oid::regprocedure, proowner::regrole) as name from pg_proc
+    where pronamespace = 'public'::regnamespace and proowner <> current_user::regrole
+      and not (select rolsuper from pg_roles r where r.oid = proowner)
+    union all
+    select format('operator %s of %s', oid::regoperator, oprowner::regrole) from pg_operator
+    where oprnamespace = 'public'::regnamespace and oprowner <> current_user::regrole
+      and not (select rolsuper from pg_roles r where r.oid = oprowner)`.execute(db)
+  if (rows.length > 0)
+    throw new OperatorError(
+      'Other roles have created functions or operators in the schema public. No migration ran. Drop them, or move ' +
+        `them to another schema, then try again: ${rows.map(({ name }) => name).join(', ')}.`,
+    )
+}
+
+/** Names the session in the longest transaction that holds a lock on a table of this database. */
+async function blockerOf(db: Kysely<Tables>): Promise<string> {
+  const { rows } = await sql<{ pid: number; name: string; since: Date }>`
+    select a.pid, a.application_name as name, a.xact_start as since
+    from pg_locks l join pg_stat_activity a on a.pid = l.pid join pg_class c on c.oid = l.relation
+    where l.granted and a.pid <> pg_backend_pid() and a.datname = current_database()
+      and c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+    order by a.xact_start limit 1`.execute(db)
+  const [found] = rows
+  if (found === undefined) return 'Another session'
+  const { pid, name, since } = found
+  return `A session of ${name || 'an unnamed program'} (process ${pid}, in a transaction since ${since.toISOString()})`
+}
+
 async function withRetries<T>(
+  db: Kysely<Tables>,
   onNotice: (sentence: string) => void,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -172,16 +246,11 @@ async function withRetries<T>(
     try {
       return await work()
     } catch (error) {
-      if (error instanceof pg.DatabaseError && error.message.includes('denied to create role')) {
-        throw new OperatorError(
-          'Migrations create the roles of the service and of writers, and this role may not create roles. An ' +
-            'administrator must run `create role investment_service; create role investment_writer;`. Then try again.',
-        )
-      }
       const isLocked = hasCode(error, LOCK_NOT_AVAILABLE)
       if (attempt === ATTEMPTS || !(isLocked || isConcurrentUpdate(error))) throw error
       if (isLocked) {
-        onNotice(`Another session holds a lock that a migration needs; trying again (${attempt}).`)
+        const blocker = await blockerOf(db)
+        onNotice(`${blocker} holds a lock that a migration needs; trying again (${attempt}).`)
       }
       await sleep(PAUSE_MS)
     }

@@ -1,6 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { firstOfMonth } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
+import { compareSchema, type SchemaDifferences } from './catalog.ts'
 import { withoutTimeout } from './deletion.ts'
 
 const KEYS = { portfolio_transaction: 'transaction_id', account_transaction: 'movement_id' }
@@ -28,11 +29,13 @@ export interface Verification {
   rows: number
   differences: Difference[]
   numbers: WrongNumbers[]
+  /** What somebody has changed in the schema, such as a dropped trigger, policy or index. */
+  schema: SchemaDifferences
 }
 
 /**
  * Counts all rows and compares them with the row counts of the triggers, per connection, month and day. Also
- * compares their change numbers. It uses one snapshot, so other sessions may write meanwhile.
+ * compares their change numbers, and the schema with the one that the migrations make. It uses one snapshot, so other sessions may write meanwhile.
  */
 export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification> {
   return await db
@@ -41,6 +44,7 @@ export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification>
     .setAccessMode('read only')
     .execute(async (snapshot) => {
       await sql`set local statement_timeout = 0; set local work_mem = '64MB'`.execute(snapshot)
+      const schema = await compareSchema(snapshot)
       const differences: Difference[] = []
       const numbers: WrongNumbers[] = []
       for (const [table, key] of Object.entries(KEYS)) {
@@ -53,7 +57,7 @@ export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification>
         select count(*)::float8 as connections,
           coalesce(sum(portfolio_transactions + account_transactions), 0)::float8 as rows
         from connection`.execute(snapshot)
-      return { connections: 0, rows: 0, ...rows[0], differences, numbers }
+      return { connections: 0, rows: 0, ...rows[0], differences, numbers, schema }
     })
 }
 

@@ -5,12 +5,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { FileMigrationProvider, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { databaseOptions } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { catalogOf } from '../../src/operator/catalog.ts'
 import { scramVerifier } from '../../src/operator/migrate.ts'
+import { openDatabase } from '../../src/postgres/database.ts'
+import { missingMigrations } from '../../src/postgres/migrations.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { portfolioLine } from '../support/importing.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { operatorHere } from '../support/operator-process.ts'
-import { addCaller } from '../support/rows.ts'
+import {
+  addAccountTransactions,
+  addCaller,
+  addPortfolioTransactions,
+  addTransferOrders,
+} from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { databaseUrl, onServer } from '../support/template.ts'
 import { shortenPauses } from '../support/time.ts'
@@ -125,7 +135,7 @@ t.test('Password verifier: the example of RFC 7677', (t) => {
 t.test('Locked table: the migration stops waiting and tries again', async (t) => {
   const { url } = await emptyDatabase(t)
   await migrateTo(t, url, known[BLOCKED - 1])
-  const holder = new pg.Client({ connectionString: url })
+  const holder = new pg.Client({ connectionString: url, application_name: 'pg_dump' })
   await holder.connect()
   await holder.query('begin; lock table connection in access share mode')
   shortenPauses(t, 4)
@@ -140,7 +150,11 @@ t.test('Locked table: the migration stops waiting and tries again', async (t) =>
   await holder.end()
   const { stderr, json } = await migrating
   t.same(json(), { applied: known.slice(BLOCKED) })
-  t.match(stderr, /^Another session holds a lock that a migration needs; trying again \(1\)\.\n/)
+  const blocker = 'A session of pg_dump \\(process \\d+, in a transaction since 2[^)]+Z\\)'
+  t.match(
+    stderr,
+    new RegExp(`^${blocker} holds a lock that a migration needs; trying again \\(1\\)\\.\\n`),
+  )
 })
 
 t.test('Table locked at each of 30 attempts: migrate gives up, and can run again', async (t) => {
@@ -167,6 +181,77 @@ t.test('Table locked at each of 30 attempts: migrate gives up, and can run again
   t.same(applied, known.slice(0, BLOCKED), 'completed migrations stay')
   t.same((await migrate()).json(), { applied: known.slice(BLOCKED) })
 })
+
+t.test('Outdated schema: the service names the migrations that are missing', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await migrateTo(t, url, '0004-service-role')
+  const login = await loginOfService(t, openAsOwner(t, url), url)
+  const db = openDatabase(databaseOptions(readConfig({ DATABASE_URL: login }), login))
+  t.teardown(() => db.close())
+  t.same(await missingMigrations(db), known.slice(4))
+})
+
+t.test('PUBLIC may create in the schema public: migrate revokes it, or changes nothing', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await onServer(url, 'grant create on schema public to public')
+  const isOpen = async () => {
+    const [row] = await query(url, `select has_schema_privilege('public', 'public', 'create') as is`)
+    return row?.is
+  }
+  const stranger = `stranger_${randomBytes(4).toString('hex')}`
+  await onServer(url, `create role ${stranger}`)
+  t.teardown(async () => {
+    await onServer(url, `drop owned by ${stranger}`)
+    await onServer(url, `drop role ${stranger}`)
+  })
+  const planted = `create function public.unnest(tid[]) returns tid language sql as 'select null::tid'`
+  await onServer(url, `set role ${stranger}; ${planted}`)
+  const found = await operatorHere(['migrate'], { DATABASE_URL: url })
+  t.match(found, { code: 1, stderr: `try again: unnest(tid[]) of ${stranger}.` })
+  t.equal(await isOpen(), false)
+  await onServer(url, 'drop function public.unnest(tid[])')
+
+  await onServer(url, 'grant create on schema public to public')
+  const owner = await newOwner(t, url)
+  await onServer(url, 'alter schema public owner to postgres')
+  const refused = await operatorHere(['migrate'], { DATABASE_URL: owner })
+  t.match(refused, { code: 1, stderr: /must run `revoke create on schema public from public;`/ })
+  t.same(await query(url, `select to_regclass('kysely_migration') as is`), [{ is: null }])
+  const revoked = await operatorHere(['migrate'], { DATABASE_URL: url })
+  t.match(revoked, { code: 0, stderr: /^PUBLIC may no longer create objects in the schema public/ })
+  t.equal(await isOpen(), false)
+})
+
+for (const before of ['0004-service-role', '0007-writer'])
+  t.test(`Database at ${before} with rows: an upgrade keeps each row and token`, async (t) => {
+    const { url } = await emptyDatabase(t)
+    await migrateTo(t, url, before)
+    const db = openAsOwner(t, url)
+    const { connection, token } = await addCaller(db)
+    await addPortfolioTransactions(db, connection, { amount: '1.50' }, { description: 'é\\,"' })
+    await addAccountTransactions(db, connection, { amount: '-0.10' })
+    await addTransferOrders(db, connection, {}, { completed_at: null })
+    await query(url, 'update portfolio_transaction set price = 7; delete from account_transaction')
+    const rows = async () => {
+      const tables = ['portfolio_transaction', 'account_transaction', 'assets_transfer_order']
+      const removed = ['portfolio_transaction_removal', 'account_transaction_removal', 'app_token']
+      return await Promise.all(
+        [...tables, ...removed].map((table) =>
+          query(url, `select to_jsonb(t)::text as row from ${table} t order by 1`),
+        ),
+      )
+    }
+    const version = () => query(url, 'select id, data_version, changed_at::text from connection')
+    const earlier = [await rows(), await version()]
+    t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), { code: 0 })
+    t.same([await rows(), await version()], earlier)
+    t.match(await operatorHere(['verify'], { DATABASE_URL: url }), { code: 0 }, 'the schema, too')
+    const fresh = await createDatabase(t)
+    t.same(await catalogOf(db), await catalogOf(openAsOwner(t, fresh.url)))
+    const service = await startService(t, { databaseUrl: url })
+    const { items } = (await service.get(connection.portfolio, { token })).json()
+    t.equal(items.length, 2)
+  })
 
 t.test('Role without the privilege: statements for an administrator', async (t) => {
   const { url } = await emptyDatabase(t)

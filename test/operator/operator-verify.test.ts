@@ -30,6 +30,7 @@ t.test('Correct row counts: exit code 0', async (t) => {
     rows: 3,
     differences: [],
     numbers: [],
+    schema: { missing: [], unexpected: [] },
   })
 })
 

@@ -45,7 +45,7 @@ t.test('200: migration, upgrade and downgrade cost no request', async (t) => {
   const [{ code, stdout, stderr }] = await Promise.all([migrate(newer), released])
   t.equal(code, 0, stderr)
   t.equal(stdout, 'Applied 9999-of-the-next-release.\n')
-  t.match(stderr, /^Another session holds a lock that a migration needs; trying again \(1\)\.\n/)
+  t.match(stderr, / holds a lock that a migration needs; trying again \(1\)\.\n/)
   t.match(await migrate(newer), upToDate)
 
   for (const instance of instances) await instance.restart({ ...options, release: newer })

@@ -119,8 +119,15 @@ async function requireDemonstration(db: Kysely<Tables>): Promise<void> {
   )
 }
 
+/** Begins of statements: the whole ones are in docs/reference/schema.sql, and with --json. */
+const beginning = (statement: string) => statement.replaceAll(/\s+/g, ' ').trim().slice(0, 200)
+const missed = (statement: string) => `  missing, or changed: ${beginning(statement)}`
+const added = (statement: string) => `  of no migration: ${beginning(statement)}`
+
 function reportOf(json: Verification): Report {
-  if (json.differences.length === 0 && json.numbers.length === 0) {
+  const { missing, unexpected } = json.schema
+  const drift = [...missing.map(missed), ...unexpected.map(added)]
+  if (json.differences.length === 0 && json.numbers.length === 0 && drift.length === 0) {
     const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
     return { json, text: `The row counts and change numbers agree with ${extent}.` }
   }
@@ -135,6 +142,7 @@ function reportOf(json: Verification): Report {
   const text = [
     differences && `The row counts are wrong:\n${differences}`,
     numbers && `Change numbers are wrong:\n${numbers}`,
+    drift.length > 0 && `The schema differs from docs/reference/schema.sql:\n${drift.join('\n')}`,
   ]
   return { json, text: text.filter(Boolean).join('\n'), failed: true }
 }
