@@ -102,7 +102,7 @@ t.test('slow request: its line has the cause', async (t) => {
   })
   const [database, , waited] = await Promise.all((await Promise.all(three)).map(lineOf))
   t.match(database, { statement: /first page by tokenHash/, server: 'primary', items: 1 })
-  t.ok(database.databaseMs > 10 * (database.waitMs + database.writeMs), JSON.stringify(database))
+  t.ok(database.databaseMs > database.waitMs + database.writeMs, JSON.stringify(database))
   t.match(waited, { statement: /later page/ })
   t.ok(waited.waitMs > waited.databaseMs + waited.writeMs, JSON.stringify(waited))
 
