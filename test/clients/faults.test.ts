@@ -3,7 +3,7 @@ import t from 'tap'
 import { InvestmentData } from '../../clients/typescript/src/index.ts'
 import { failureOf, type Row, startDrivers } from '../support/clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
-import { accessOf, idOf, readList, tableOf } from '../support/clients/service.ts'
+import { accessOf, readList } from '../support/clients/service.ts'
 import { addCaller, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
@@ -29,7 +29,7 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
   for (const list of ['portfolio', 'account'] as const) {
     t.test(`${language}, ${list}: 503, 429, resets, cut bodies: each row once`, async (t) => {
       const caller = await addCaller(db)
-      const { table, id } = tableOf[list]
+      const { table, idColumn: id } = lists[list]
       const rows = Array.from({ length: 90 }, (_, index) => ({ amount: `${index}.50` }))
       const ids = await lists[list].add(db, caller.connection, ...rows)
       const fault = (n: number) => FAULTS[n % FAULTS.length] as Fault
@@ -42,8 +42,8 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
       t.equal(pages.length, 23)
       for (const { upserts } of pages)
         for (const row of upserts) {
-          t.notOk(copy.has(row[idOf[list]]), 'a row of one page')
-          copy.set(row[idOf[list]], row)
+          t.notOk(copy.has(row[lists[list].id]), 'a row of one page')
+          copy.set(row[lists[list].id], row)
         }
       const listed = await readList(service, caller, list)
       t.strictSame([...copy.values()].sort(byId(list)), listed.toSorted(byId(list)))
@@ -58,7 +58,7 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
       const next = await client.sync(access, list, pages.at(-1)?.cursor)
       const changed = next.pages.flatMap(({ upserts }) => upserts)
       const removed = next.pages.flatMap(({ removed }) => removed)
-      t.strictSame(changed.map((row) => row[idOf[list]]).sort(), ids.slice(0, 9).sort())
+      t.strictSame(changed.map((row) => row[lists[list].id]).sort(), ids.slice(0, 9).sort())
       t.ok(changed.every(({ amount }) => amount === '1.000'))
       t.strictSame(removed.sort(), ids.slice(9, 18).sort())
       t.match(next.result, { status: 'complete', totalItems: 81 })
@@ -168,5 +168,5 @@ t.test(
 )
 
 function byId(list: 'portfolio' | 'account') {
-  return (a: Row, b: Row) => String(a[idOf[list]]).localeCompare(String(b[idOf[list]]))
+  return (a: Row, b: Row) => String(a[lists[list].id]).localeCompare(String(b[lists[list].id]))
 }

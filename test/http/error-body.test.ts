@@ -83,8 +83,8 @@ t.test(
 
 t.test('500: the same on all three endpoints (contract 19)', async (t) => {
   const tables = {
-    portfolio: 'portfolio_transaction',
-    account: 'account_transaction',
+    portfolio: lists.portfolio.table,
+    account: lists.account.table,
     orders: 'assets_transfer_order',
   } as const
   await lists.account.add(db, connection, {})

@@ -5,7 +5,7 @@ import t from 'tap'
 import { BLOCK_ROWS } from '../../src/queries/transactions.ts'
 import { addAwkwardRows } from '../support/awkward-rows.ts'
 import { operatorHere } from '../support/operator-process.ts'
-import { addCaller, addConnection } from '../support/rows.ts'
+import { addCaller, addConnection, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
 const service = await startService(t)
@@ -13,17 +13,9 @@ const { db, get } = service
 const caller = await addCaller(db)
 const folder = t.testdir({})
 
-const LISTS = {
-  portfolio: {
-    table: 'portfolio_transaction',
-    type: 'portfolio-transactions',
-    columns: ['transaction_id', 'portfolio_id'],
-  },
-  account: {
-    table: 'account_transaction',
-    type: 'account-transactions',
-    columns: ['movement_id', 'account_id'],
-  },
+const COLUMNS = {
+  portfolio: ['transaction_id', 'portfolio_id'],
+  account: ['movement_id', 'account_id'],
 } as const
 const FORMATS = [
   ['ndjson', 'application/x-ndjson'],
@@ -50,11 +42,11 @@ async function addBlocks(table: string, columns: readonly string[]): Promise<voi
 
 for (const list of ['portfolio', 'account'] as const) {
   await addAwkwardRows(db, caller.connection, list)
-  await addBlocks(LISTS[list].table, LISTS[list].columns)
+  await addBlocks(lists[list].table, COLUMNS[list])
 }
 
 for (const list of ['portfolio', 'account'] as const) {
-  const { table, type } = LISTS[list]
+  const { table, type } = lists[list]
   for (const [format, accept] of FORMATS) {
     t.test(`${list}, ${accept}: an import of the export has equal tables`, async (t) => {
       const { token, connection } = caller

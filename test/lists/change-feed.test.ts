@@ -2,16 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import t from 'tap'
 import { createDatabase, openPool } from '../support/database.ts'
-import {
-  COLUMN,
-  followChanges,
-  KEY,
-  newCopy,
-  type Page,
-  readAll,
-  readList,
-  TABLE,
-} from '../support/model/changes.ts'
+import { followChanges, newCopy, type Page, readAll, readList } from '../support/model/changes.ts'
 import { addCaller, addConnection, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { isCitus } from '../support/template.ts'
@@ -22,7 +13,7 @@ const pool = openPool(t, url, { max: 8 })
 
 for (const list of listNames) {
   const { add } = lists[list]
-  const table = TABLE[list]
+  const table = lists[list].table
 
   t.test(`${list}: since=start returns all rows; a cursor returns only changes`, async (t) => {
     const caller = await addCaller(db)
@@ -33,16 +24,16 @@ for (const list of listNames) {
     t.match(await readAll(get, list, caller, copy), { removed: [], hasMore: false, totalItems: 3 })
     t.same(copy.rows, await readList(get, list, caller))
 
-    await db.deleteFrom(table).where(COLUMN[list], '=', String(first)).execute()
+    await db.deleteFrom(table).where(lists[list].idColumn, '=', String(first)).execute()
     await db
       .updateTable(table)
       .set({ amount: '7.50' })
-      .where(COLUMN[list], '=', String(second))
+      .where(lists[list].idColumn, '=', String(second))
       .execute()
     const { json } = await get(`${connection[list]}?since=${copy.cursor}`, { token: caller.token })
     const page: Page = json()
     t.same(
-      page.items.map((item) => item[KEY[list]]),
+      page.items.map((item) => item[lists[list].id]),
       [second],
     )
     t.same(page.removed, [first])
@@ -70,15 +61,15 @@ for (const list of listNames) {
     const [id = '', moved = '', renamed = ''] = await add(db, caller.connection, {}, {}, {})
     const copy = newCopy()
     await readAll(get, list, caller, copy)
-    const key = sql.ref(COLUMN[list])
+    const key = sql.ref(lists[list].idColumn)
     await sql`
       with gone as (delete from ${sql.table(table)} where ${key} = ${id} returning *)
       select from gone`.execute(db)
-    await add(db, caller.connection, { [COLUMN[list]]: id })
+    await add(db, caller.connection, { [lists[list].idColumn]: id })
     if (isCitus) {
       // Citus rejects an update of the distribution column.
       await sql`delete from ${sql.table(table)} where ${key} = ${moved}`.execute(db)
-      await add(db, other.connection, { [COLUMN[list]]: moved })
+      await add(db, other.connection, { [lists[list].idColumn]: moved })
     } else
       await sql`update ${sql.table(table)} set connection_id = ${other.connection.id}
         where ${key} = ${moved}`.execute(db)

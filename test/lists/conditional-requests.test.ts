@@ -108,8 +108,8 @@ for (const endpoint of endpoints) {
     async (t) => {
       const { token, connection } = await filled()
       const table = {
-        portfolio: 'portfolio_transaction',
-        account: 'account_transaction',
+        portfolio: lists.portfolio.table,
+        account: lists.account.table,
         orders: 'assets_transfer_order',
       } as const
       const own = table[endpoint]

@@ -1,9 +1,16 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { createDatabase, openClient } from '../support/database.ts'
-import { COLUMN, type List, newCopy, readAll, readList, TABLE } from '../support/model/changes.ts'
+import { newCopy, readAll, readList } from '../support/model/changes.ts'
 import { isProblem } from '../support/problem.ts'
-import { addCaller, addConnection, type Caller, listNames, lists } from '../support/rows.ts'
+import {
+  addCaller,
+  addConnection,
+  type Caller,
+  type List,
+  listNames,
+  lists,
+} from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { rememberState } from '../support/state.ts'
 
@@ -22,8 +29,8 @@ async function copyOf(list: List, caller: Caller) {
 
 for (const list of listNames) {
   const { add } = lists[list]
-  const table = sql.table(TABLE[list])
-  const key = sql.ref(COLUMN[list])
+  const table = sql.table(lists[list].table)
+  const key = sql.ref(lists[list].idColumn)
   /** Changes the connection this number of times. */
   const change = async ({ connection }: Caller, times: number) => {
     for (let n = 0; n < times; n += 1) await add(db, connection, {})
@@ -113,7 +120,7 @@ for (const list of listNames) {
     const { connection } = caller
     const ids = await add(db, connection, {}, {}, {})
     const client = await openClient(t, url)
-    const own = `from ${TABLE[list]} where connection_id = ${connection.id}`
+    const own = `from ${lists[list].table} where connection_id = ${connection.id}`
     await client.query(`create temporary table kept as select * ${own}`)
     await change(caller, 1)
     const copy = await copyOf(list, caller)
@@ -122,9 +129,11 @@ for (const list of listNames) {
     t.equal(copy.rows.size, 0)
     const { rows } = await sql<{ name: string }>`
       select attname as name from pg_attribute
-      where attrelid = ${TABLE[list]}::regclass and attnum > 0 and attgenerated = ''`.execute(db)
+      where attrelid = ${lists[list].table}::regclass and attnum > 0 and attgenerated = ''`.execute(
+      db,
+    )
     const columns = rows.map(({ name }) => name).join()
-    await client.query(`insert into ${TABLE[list]} (${columns}) select ${columns} from kept`)
+    await client.query(`insert into ${lists[list].table} (${columns}) select ${columns} from kept`)
     await readAll(get, list, caller, copy)
     t.same([...copy.rows.keys()].sort(), ids.sort())
     t.same(copy.rows, await readList(get, list, caller))

@@ -3,7 +3,7 @@ import { parseExact } from '../support/exact-json.ts'
 import { history, type Step } from '../support/model/arbitraries.ts'
 import { type ModelQuery, type ModelRow, modelPage } from '../support/model/pages.ts'
 import { fc, runs } from '../support/random.ts'
-import { addCaller, type Caller, listNames, lists } from '../support/rows.ts'
+import { addCaller, type Caller, type List, listNames, lists } from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
 
 // Hundreds of requests take longer than tap's default limit.
@@ -11,13 +11,9 @@ t.setTimeout(240_000)
 
 const { db, get } = await startService(t)
 
-type ListName = (typeof listNames)[number]
-
-const tables = { portfolio: 'portfolio_transaction', account: 'account_transaction' } as const
-
 /** A connection in the database and in the model, which get the same changes and requests. */
 interface Both {
-  list: ListName
+  list: List
   caller: Caller
   rows: ModelRow[]
   /** Number of changes. */
@@ -39,7 +35,7 @@ async function apply(both: Both, step: Step): Promise<void> {
     both.rows.push(...fresh)
   } else {
     if (both.rows.length === 0) return
-    const table = tables[both.list] as 'portfolio_transaction'
+    const table = lists[both.list].table as 'portfolio_transaction'
     const column = lists[both.list].idColumn as 'transaction_id'
     const pick = (number: number) => both.rows[number % both.rows.length] as ModelRow
     if (step.type === 'remove') {
@@ -77,7 +73,7 @@ function addressOf({ list, caller }: Both, query: ModelQuery): string {
 }
 
 /** Response in the form of the model. */
-function pageOf({ text }: ServiceResponse, list: ListName) {
+function pageOf({ text }: ServiceResponse, list: List) {
   const { items, limit, page, totalItems } = parseExact(text)
   const rows = items.map((item: Record<string, unknown>) => ({
     id: item[lists[list].id],

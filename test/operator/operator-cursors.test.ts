@@ -3,16 +3,13 @@ import t from 'tap'
 import { createDatabase } from '../support/database.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { isProblem } from '../support/problem.ts'
-import { addCaller, type Caller, listNames, lists } from '../support/rows.ts'
+import { addCaller, type Caller, type List, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { expireCursors } from '../support/state.ts'
 
 const { url } = await createDatabase(t)
 const { db, get } = await startService(t, { databaseUrl: url })
 const run = (...args: string[]) => operatorHere(args, { DATABASE_URL: url })
-
-type List = (typeof listNames)[number]
-const TABLE = { portfolio: 'portfolio_transaction', account: 'account_transaction' } as const
 
 const since = ({ token, connection }: Caller, list: List, cursor: string) =>
   get(`${connection[list]}?since=${cursor}`, { token })
@@ -23,7 +20,7 @@ async function cursorOf(caller: Caller, list: List, cursor = 'start'): Promise<s
 
 /** Removes all rows of a list and adds one. Their removal happened this number of days ago. */
 async function replaceRows({ connection }: Caller, list: List, daysAgo: number): Promise<string> {
-  const table = TABLE[list]
+  const table = lists[list].table
   await db.deleteFrom(table).where('connection_id', '=', connection.id).execute()
   await sql`update ${sql.table(`${table}_removal`)}
     set removed_at = now() - make_interval(days => ${daysAgo})
@@ -34,7 +31,7 @@ async function replaceRows({ connection }: Caller, list: List, daysAgo: number):
 
 const removals = async (list: List, { connection }: Caller) => {
   const { rows } = await sql<{ count: number }>`
-    select count(*)::int from ${sql.table(`${TABLE[list]}_removal`)}
+    select count(*)::int from ${sql.table(`${lists[list].table}_removal`)}
     where connection_id = ${connection.id}`.execute(db)
   return rows[0]?.count
 }
@@ -121,8 +118,8 @@ for (const list of listNames) {
     const [removed = ''] = await add()
     const key = sql.ref(list === 'portfolio' ? 'transaction_id' : 'movement_id')
     const remove = async (id: string, daysAgo: number) => {
-      await sql`delete from ${sql.table(TABLE[list])} where ${key} = ${id}`.execute(db)
-      await sql`update ${sql.table(`${TABLE[list]}_removal`)}
+      await sql`delete from ${sql.table(lists[list].table)} where ${key} = ${id}`.execute(db)
+      await sql`update ${sql.table(`${lists[list].table}_removal`)}
         set removed_at = now() - make_interval(days => ${daysAgo}) where ${key} = ${id}`.execute(db)
     }
     await remove(removed, 401)

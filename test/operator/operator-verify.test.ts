@@ -3,9 +3,8 @@ import { sql } from 'kysely'
 import t from 'tap'
 import { openClient } from '../support/database.ts'
 import { accountLine, portfolioLine, prepareImport } from '../support/importing.ts'
-import { COLUMN, type List, TABLE } from '../support/model/changes.ts'
 import { operatorHere, operatorWaits } from '../support/operator-process.ts'
-import { addPortfolioTransactions } from '../support/rows.ts'
+import { addPortfolioTransactions, listNames, lists } from '../support/rows.ts'
 import { setReplica } from '../support/state.ts'
 
 const { url, db, run, newConnection, rowCounts } = await prepareImport(t)
@@ -102,13 +101,14 @@ t.test('Wrong row counts: each is listed, exit code 1, nothing is changed', asyn
   t.same((await verify('--json')).json().differences, expected)
 })
 
-for (const [list, table] of Object.entries(TABLE) as [List, string][]) {
+for (const list of listNames) {
+  const { table } = lists[list]
   t.test(`Wrong change numbers, ${list}: each problem is listed, exit code 1`, async (t) => {
     const { id } = await newConnection()
     const line = list === 'portfolio' ? portfolioLine : accountLine
     const lines = [1, 2, 3, 4, 5, 6, 7].map((row) => line(row))
     await run(`${list}-transactions`, { id }, lines.join('\n'))
-    const key = sql.ref(COLUMN[list])
+    const key = sql.ref(lists[list].idColumn)
     const rows = sql.table(table)
     const number = (row: number, value: string) => sql`
       update ${rows} set change_number = ${sql.raw(value)}

@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
@@ -21,7 +20,7 @@ import {
 } from '../support/refreshing.ts'
 import { addApp, addCaller, addConnection } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 import { shortenPauses } from '../support/time.ts'
 import { until } from '../support/until.ts'
 
@@ -274,26 +273,21 @@ t.test('DATABASE_GENERIC_PLANS=false: a refresh writes the same', async (t) => {
 })
 
 t.test('a line: its statements take few round trips', async (t) => {
-  const { hostname, port } = new URL(url)
   let roundTrips = 0
   let sender = 'server'
-  const through = await startTcpProxy(t, url, (client) => {
-    const server = connect(Number(port), hostname)
-    client.on('data', (data) => {
-      if (sender === 'server') roundTrips += 1
-      sender = 'client'
-      server.write(data)
-    })
-    server.on('data', (data) => {
-      sender = 'server'
-      client.write(data)
-    })
-    for (const [one, other] of [
-      [client, server],
-      [server, client],
-    ] as const)
-      one.on('error', () => {}).on('close', () => other.destroy())
-  })
+  const through = await startTcpProxy(t, url, (client) =>
+    forward(client, url, {
+      fromClient: (data, { server }) => {
+        if (sender === 'server') roundTrips += 1
+        sender = 'client'
+        server.write(data)
+      },
+      fromServer: (data) => {
+        sender = 'server'
+        client.write(data)
+      },
+    }),
+  )
   const connection = await newConnection()
   const roundTripsOf = async (lines: number) => {
     const rows = (n: number) => ({ portfolio: [portfolioLine(n)], account: [accountLine(n)] })

@@ -4,8 +4,7 @@ import t, { type Test } from 'tap'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
-import { COLUMN, type List, TABLE } from '../support/model/changes.ts'
-import { addCaller, listNames, lists } from '../support/rows.ts'
+import { addCaller, type List, listNames, lists } from '../support/rows.ts'
 
 /** Values of change_number, from the number of the row before and the version before. */
 const NUMBERS = {
@@ -80,8 +79,8 @@ for (const list of listNames) {
 
 /** Statements that write three rows of a connection with `amount = 8` and a change number. */
 function writers(client: pg.Client, list: List) {
-  const table = TABLE[list]
-  const key = COLUMN[list]
+  const table = lists[list].table
+  const key = lists[list].idColumn
   const owner = list === 'portfolio' ? 'portfolio_id' : 'account_id'
   const columns = `connection_id, ${key}, ${owner}, type, amount, operation_date_day, change_number`
   const three = (id: string) =>
@@ -145,7 +144,7 @@ function writers(client: pg.Client, list: List) {
 
 async function withoutAutovacuum(client: pg.Client, list: List): Promise<void> {
   const { rows } = await client.query(`select relname from pg_class
-    where relkind = 'r' and relname ~ '^${TABLE[list]}'`)
+    where relkind = 'r' and relname ~ '^${lists[list].table}'`)
   for (const { relname } of rows)
     await client.query(`alter table ${relname} set (autovacuum_enabled = off)`)
 }

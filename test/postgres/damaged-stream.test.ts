@@ -1,9 +1,8 @@
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { ampleLimits, contextOf, createDatabase } from '../support/database.ts'
+import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 const { url } = await createDatabase(t)
@@ -13,22 +12,16 @@ const rowOf = (text: string) => Buffer.from(`D\0\0\0\x0c\0\x01\0\0\0\x02${text}`
 
 /** Opens the database through a proxy that replaces bytes of the server. */
 async function openThrough(t: Test, bytes: Buffer, replacement: Buffer) {
-  const { port, hostname } = new URL(url)
-  const proxy = createServer((client) => {
-    const server = connect(Number(port), hostname)
-    client.pipe(server).on('error', () => client.destroy())
-    client.on('error', () => server.destroy()).on('close', () => server.destroy())
-    server.on('data', (data) => {
-      const at = data.indexOf(bytes)
-      if (at < 0) return client.write(data)
-      const parts = [data.subarray(0, at), replacement, data.subarray(at + bytes.length)]
-      return client.write(Buffer.concat(parts))
-    })
-  })
-  await once(proxy.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => proxy.close())
-  const through = new URL(url)
-  through.port = String((proxy.address() as AddressInfo).port)
+  const through = await startTcpProxy(t, url, (client) =>
+    forward(client, url, {
+      fromServer: (data) => {
+        const at = data.indexOf(bytes)
+        if (at < 0) return client.write(data)
+        const parts = [data.subarray(0, at), replacement, data.subarray(at + bytes.length)]
+        return client.write(Buffer.concat(parts))
+      },
+    }),
+  )
   const options = { size: 2, waitMs: 1_000, statementTimeoutMs: 1_000 }
   const db = openDatabase({
     ...ampleLimits,

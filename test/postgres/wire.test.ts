@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { glob, readFile } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { connect as connectWire } from '../../src/postgres/connect.ts'
@@ -13,6 +12,7 @@ import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
 import { fc, runs } from '../support/random.ts'
+import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 
 /** The wire client against plain pg: the same statements have the same rows and errors. */
 
@@ -343,7 +343,6 @@ async function openWire(t: Test, url: string): Promise<WireClient> {
 
 /** Starts a proxy that cuts the stream of the server into pieces, or off. Closed at teardown. */
 async function startProxy(t: Test) {
-  const target = new URL(url)
   const proxy = {
     /** Sizes of the pieces in bytes, used in turn; empty for whatever the server sends at once. */
     sizes: [] as number[],
@@ -358,38 +357,29 @@ async function startProxy(t: Test) {
   let left = Number.POSITIVE_INFINITY
   let forwarded = 0
   let piece = 0
-  const forward = async (client: Socket, upstream: Socket) => {
-    for await (const chunk of upstream as AsyncIterable<Buffer>) {
-      for (let at = 0; at < chunk.length; piece += 1) {
-        const { sizes } = proxy
-        const size = sizes[piece % sizes.length] ?? chunk.length
-        const part = chunk.subarray(at, at + Math.min(size, left))
-        at += part.length
-        forwarded += part.length
-        left -= part.length
-        client.write(part)
-        if (left === 0) return
-        // The client reads each piece by itself.
-        if (sizes.length > 0) await new Promise(setImmediate)
-      }
+  const forwardPieces = async (client: Socket, chunk: Buffer) => {
+    for (let at = 0; at < chunk.length && left > 0; piece += 1) {
+      const { sizes } = proxy
+      const size = sizes[piece % sizes.length] ?? chunk.length
+      const part = chunk.subarray(at, at + Math.min(size, left))
+      at += part.length
+      forwarded += part.length
+      left -= part.length
+      client.write(part)
+      // The client reads each piece by itself.
+      if (sizes.length > 0) await new Promise(setImmediate)
     }
+    if (left === 0) client.end()
   }
-  const server = createServer({ noDelay: true }, (client) => {
-    const upstream = connect(Number(target.port), target.hostname)
-    client.on('error', () => {}).on('close', () => upstream.destroy())
-    upstream.on('error', () => {})
-    client.pipe(upstream)
-    // The client may close first.
-    forward(client, upstream)
-      .catch(() => {})
-      .finally(() => client.end())
+  const through = await startTcpProxy(t, url, (client) => {
+    let queue = Promise.resolve()
+    const fromServer = (chunk: Buffer) => {
+      queue = queue.then(() => forwardPieces(client, chunk))
+    }
+    const { server } = forward(client, url, { fromServer, ends: () => false })
+    client.on('close', () => server.destroy())
+    server.on('close', () => queue.then(() => client.end()))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as { port: number }
-  const through = new URL(url)
-  through.host = `127.0.0.1:${port}`
   proxy.url = through.href
   return proxy
 }

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import type pg from 'pg'
 import t, { type Test } from 'tap'
-import { operatorHere } from '../support/operator-process.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOf, openAsOwner } from '../support/logins.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { addCaller, keySql } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 

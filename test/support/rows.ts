@@ -126,8 +126,24 @@ function dated<R extends object>(row: R): R {
 
 /** The two paged lists, for tests that apply to both. */
 export const lists = {
-  portfolio: { add: addPortfolioTransactions, id: 'transactionId', idColumn: 'transaction_id' },
-  account: { add: addAccountTransactions, id: 'movementId', idColumn: 'movement_id' },
+  portfolio: {
+    add: addPortfolioTransactions,
+    table: 'portfolio_transaction',
+    /** Field of the API. */
+    id: 'transactionId',
+    idColumn: 'transaction_id',
+    /** Name in the admin CLI. */
+    type: 'portfolio-transactions',
+  },
+  account: {
+    add: addAccountTransactions,
+    table: 'account_transaction',
+    id: 'movementId',
+    idColumn: 'movement_id',
+    type: 'account-transactions',
+  },
 } as const
+
+export type List = keyof typeof lists
 
 export const listNames = ['portfolio', 'account'] as const

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
 import { type Driver, failureOf, startDrivers } from '../support/clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
-import { accessOf, readList, tableOf } from '../support/clients/service.ts'
+import { accessOf, readList } from '../support/clients/service.ts'
 import { readCopy, sorted } from '../support/clients/sqlite-copies.ts'
 import { addCaller, type Caller, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -25,7 +25,7 @@ async function compare(t: Test, caller: Caller, file: string, name: string): Pro
 /** Adds, changes and removes rows of both lists. */
 async function change(caller: Caller, step: number): Promise<void> {
   for (const list of LISTS) {
-    const { table, id } = tableOf[list]
+    const { table, idColumn: id } = lists[list]
     const amount = `${step}234567890123456789.${'10'.repeat(step + 1)}`
     const rows = Array.from({ length: 5 }, () => ({ amount, description: 'ñ "€"' }))
     const [first = '', second = ''] = await lists[list].add(db, caller.connection, ...rows)

@@ -7,7 +7,7 @@ import {
   type Row,
   startDrivers,
 } from '../support/clients/drivers.ts'
-import { accessOf, idOf, readList, tableOf } from '../support/clients/service.ts'
+import { accessOf, readList } from '../support/clients/service.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { addCaller, addresses, type Caller, lists } from '../support/rows.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
@@ -31,7 +31,7 @@ interface Copy {
 async function refresh(client: Driver, access: Access, list: ListName, copy: Copy) {
   const { pages, result } = await client.sync(access, list, copy.cursor)
   for (const { upserts, removed, cursor } of pages) {
-    for (const row of upserts) copy.rows.set(row[idOf[list]], row)
+    for (const row of upserts) copy.rows.set(row[lists[list].id], row)
     for (const id of removed) copy.rows.delete(id)
     copy.cursor = cursor
   }
@@ -42,7 +42,7 @@ const sorted = (rows: Iterable<Row>) => [...rows].map((row) => JSON.stringify(ro
 
 /** Adds, corrects, classifies, moves and removes rows. */
 async function change(caller: Caller, list: ListName, step: number): Promise<void> {
-  const { table, id } = tableOf[list]
+  const { table, idColumn: id } = lists[list]
   const { connection } = caller
   const dates = { operation_date_day: `2025-02-${String(step + 1).padStart(2, '0')}` }
   const amount = `${step}2345678901234567.${'10'.repeat(step + 1)}`

@@ -1,4 +1,3 @@
-import type { Tables } from '../../../src/postgres/tables.ts'
 import { parseExact } from '../exact-json.ts'
 import type { Caller, TestConnection } from '../rows.ts'
 import type { Service } from '../service.ts'
@@ -9,17 +8,6 @@ export const accessOf = ({ url }: { url: string }, { token, connection }: Caller
   token,
   connection: connection.token,
 })
-
-export const idOf = { portfolio: 'transactionId', account: 'movementId' } as const satisfies Record<
-  ListName,
-  string
->
-
-/** Columns of the identifiers. */
-export const tableOf = {
-  portfolio: { table: 'portfolio_transaction', id: 'transaction_id' },
-  account: { table: 'account_transaction', id: 'movement_id' },
-} as const satisfies Record<ListName, { table: keyof Tables; id: string }>
 
 /** Rows of a list in one response of the service, with decimals as the text of their digits. */
 export async function readList(

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
+import { lists } from '../rows.ts'
 import type { ListName, Row } from './drivers.ts'
-import { idOf } from './service.ts'
 
 export const sorted = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort()
 
@@ -12,7 +12,7 @@ export function readCopy(file: string, name: string, list: ListName): Row[] {
   sqlite.close()
   return found.map(({ id, row }) => {
     const parsed: Row = JSON.parse(row)
-    if (parsed[idOf[list]] !== id) throw new Error(`the id of ${row} is ${id}`)
+    if (parsed[lists[list].id] !== id) throw new Error(`the id of ${row} is ${id}`)
     return parsed
   })
 }

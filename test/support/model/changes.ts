@@ -5,13 +5,8 @@ import type { Test } from 'tap'
 import { importRows } from '../../../src/operator/loading/import-rows.ts'
 import type { Tables } from '../../../src/postgres/tables.ts'
 import { type Random, randomOf } from '../random.ts'
-import { addCaller, type Caller, listNames } from '../rows.ts'
+import { addCaller, type Caller, type List, listNames, lists } from '../rows.ts'
 import type { Service } from '../service.ts'
-
-export const TABLE = { portfolio: 'portfolio_transaction', account: 'account_transaction' } as const
-export const KEY = { portfolio: 'transactionId', account: 'movementId' } as const
-export const COLUMN = { portfolio: 'transaction_id', account: 'movement_id' } as const
-export type List = keyof typeof TABLE
 
 export interface Page {
   items: Record<string, unknown>[]
@@ -69,7 +64,7 @@ export async function readPage(
   if (status !== 200) throw new Error(`${status} ${text}`)
   const page: Page = json()
   const texts = itemsOf(text)
-  const ids = page.items.map((item) => String(item[KEY[list]]))
+  const ids = page.items.map((item) => String(item[lists[list].id]))
   const all = [...ids, ...page.removed]
   if (new Set(all).size < all.length || all.length > limit || texts.length !== ids.length) {
     throw new Error(`a page of ${limit} changes: ${text}`)
@@ -100,7 +95,7 @@ export async function readList(
   const { text, json } = await get(`${connection[list]}?limit=10000`, { token })
   const { items } = json() as Page
   const texts = itemsOf(text)
-  return new Map(items.map((item, index) => [String(item[KEY[list]]), texts[index] as string]))
+  return new Map(items.map((item, index) => [String(item[lists[list].id]), texts[index] as string]))
 }
 
 /** Service, and the tables that it serves as their owner. */
@@ -167,7 +162,7 @@ export async function write(
   const amount = `${random.below(1000)}.${'0'.repeat(writer)}5`
   if (random.chance(0.4)) {
     const lines = chosen.map((id) => ({
-      [KEY[list]]: id,
+      [lists[list].id]: id,
       [list === 'portfolio' ? 'portfolioId' : 'accountId']: id,
       type: 'UNKNOWN',
       amount: Number(amount),
@@ -180,8 +175,8 @@ export async function write(
     await importRows(pool, { ...into, sources, replace })
     return
   }
-  const table = sql.table(TABLE[list])
-  const key = sql.ref(COLUMN[list])
+  const table = sql.table(lists[list].table)
+  const key = sql.ref(lists[list].idColumn)
   const mine = sql`connection_id = ${connection.id} and ${key} = any(${chosen}::uuid[])`
   const owner = sql.ref(list === 'portfolio' ? 'portfolio_id' : 'account_id')
   const statements = [

@@ -7,7 +7,7 @@ import { accessOf, readList as readRows } from '../clients/service.ts'
 import { readCopy, sorted } from '../clients/sqlite-copies.ts'
 import { openPool } from '../database.ts'
 import { type Random, randomOf } from '../random.ts'
-import { addCaller, addConnection, type Caller, listNames } from '../rows.ts'
+import { addCaller, addConnection, type Caller, type List, listNames, lists } from '../rows.ts'
 import { type Service, startService } from '../service.ts'
 import { databaseUrl, onServer } from '../template.ts'
 import {
@@ -15,12 +15,10 @@ import {
   type Copy,
   Expired,
   type Get,
-  type List,
   newCopy,
   readAll,
   readList,
   readPage,
-  TABLE,
   write,
 } from './changes.ts'
 
@@ -262,8 +260,8 @@ export const localEvents: Event[] = [
     end: async ({ db }, _, model) => {
       const list = model.random.oneOf(listNames)
       const { rows } = await sql<{ id: string }>`
-        select distinct connection_id as id from ${sql.table(TABLE[list])}`.execute(db)
-      await sql`truncate ${sql.table(TABLE[list])}`.execute(db)
+        select distinct connection_id as id from ${sql.table(lists[list].table)}`.execute(db)
+      await sql`truncate ${sql.table(lists[list].table)}`.execute(db)
       for (const { id } of rows) model.known.delete(id)
       return undefined
     },
@@ -274,7 +272,7 @@ export const localEvents: Event[] = [
       const kept = new Map<List, string>()
       for (const list of listNames) {
         const { rows } = await sql<{ json: string }>`
-          select coalesce(json_agg(x)::text, '[]') as json from ${sql.table(TABLE[list])} x`.execute(
+          select coalesce(json_agg(x)::text, '[]') as json from ${sql.table(lists[list].table)} x`.execute(
           db,
         )
         kept.set(list, String(rows[0]?.json))
@@ -283,7 +281,7 @@ export const localEvents: Event[] = [
     },
     end: async ({ db }, kept) => {
       for (const [list, json] of kept as Map<List, string>) {
-        const table = sql.table(TABLE[list])
+        const table = sql.table(lists[list].table)
         const columns = await writableColumns(db, list)
         await sql`delete from ${table}`.execute(db)
         await sql`insert into ${table} (${columns}) select ${columns}
@@ -300,7 +298,7 @@ export const localEvents: Event[] = [
         const number = sql.raw(
           model.random.oneOf(['0', '1', '-1', 'change_number - 1', 'change_number << 2']),
         )
-        await sql`update ${sql.table(TABLE[list])} set amount = amount + 1, change_number = ${number}
+        await sql`update ${sql.table(lists[list].table)} set amount = amount + 1, change_number = ${number}
           where connection_id = ${connection.id} and hashint8(change_number) % 2 = 0`.execute(db)
       }
       return undefined
@@ -311,7 +309,7 @@ export const localEvents: Event[] = [
 async function writableColumns(db: Kysely<Tables>, list: List) {
   const { rows } = await sql<{ name: string }>`
     select attname as name from pg_attribute
-    where attrelid = ${TABLE[list]}::regclass and attnum > 0 and attgenerated = ''
+    where attrelid = ${lists[list].table}::regclass and attnum > 0 and attgenerated = ''
       and not attisdropped`.execute(db)
   return sql.join(rows.map(({ name }) => sql.id(name)))
 }

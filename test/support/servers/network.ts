@@ -1,6 +1,5 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
+import { forward, type Pair, startTcpProxy } from '../tcp-proxy.ts'
 
 /** TCP proxy between the service and PostgreSQL that simulates network faults. */
 export interface Network {
@@ -18,48 +17,37 @@ export interface Network {
   cuts: number
 }
 
-interface Connection {
-  client: Socket
-  server: Socket
+interface Connection extends Pair {
   forgotten: boolean
 }
 
 /** @param url connection string of PostgreSQL */
 export async function startNetwork(t: Test, url: string): Promise<Network> {
-  const { port, hostname } = new URL(url)
   const connections = new Set<Connection>()
   let paused = false
   let cutInterval = 0
   let chunks = 0
 
-  const listener = createServer((client) => {
-    const server = connect(Number(port), hostname)
-    const connection = { client, server, forgotten: false }
-    connections.add(connection)
-    const close = () => {
-      if (connection.forgotten) return
-      client.destroy()
-      server.destroy()
-      connections.delete(connection)
-    }
-    for (const socket of [client, server]) socket.on('error', close).on('close', close)
-    client.on('data', (data) => server.write(data))
-    server.on('data', (data) => {
+  const proxied = await startTcpProxy(t, url, (client) => {
+    const fromServer = (data: Buffer) => {
       chunks += 1
       if (cutInterval === 0 || chunks % cutInterval !== 0) {
         client.write(data)
         return
       }
       network.cuts += 1
-      client.write(data.subarray(0, data.length / 2), close)
+      client.write(data.subarray(0, data.length / 2), () => client.destroy())
+    }
+    const ends = () => !connection.forgotten
+    const pair = forward(client, url, { fromServer, ends })
+    const connection = { ...pair, forgotten: false }
+    connections.add(connection)
+    client.on('close', () => {
+      if (!connection.forgotten) connections.delete(connection)
     })
     if (paused) pauseBoth(connection)
   })
-  await once(listener.listen(0, '127.0.0.1'), 'listening')
-  const proxied = new URL(url)
-  proxied.port = String((listener.address() as AddressInfo).port)
   t.teardown(() => {
-    listener.close()
     for (const { client, server } of connections) {
       client.destroy()
       server.destroy()
@@ -88,7 +76,7 @@ export async function startNetwork(t: Test, url: string): Promise<Network> {
   return network
 }
 
-function pauseBoth({ client, server }: Connection): void {
+function pauseBoth({ client, server }: Pair): void {
   client.pause()
   server.pause()
 }
