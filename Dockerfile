@@ -37,7 +37,7 @@ WORKDIR /app
 USER 1000:1000
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 PATH=/usr/local/bin
 EXPOSE 3000
-ENTRYPOINT ["/usr/local/bin/node", "--disable-warning=ExperimentalWarning"]
+ENTRYPOINT ["/usr/local/bin/node", "--disable-sigusr1", "--disable-warning=ExperimentalWarning"]
 CMD ["src/server.ts"]
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s \
   CMD ["/usr/local/bin/node", "-e", "require('node:http').get(`http://127.0.0.1:${process.env.METRICS_PORT || process.env.PORT}/health/ready`, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]

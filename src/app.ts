@@ -4,7 +4,7 @@ import { Authentication } from './http/authentication.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
-import { httpLimits, requestLimit } from './http/limits.ts'
+import { httpLimits, proxyWarning, requestLimit } from './http/limits.ts'
 import { rejectConnection, rejectPath, unusualRequests } from './http/malformed-requests.ts'
 import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi, openapiRoute } from './http/openapi/openapi.ts'
@@ -84,6 +84,7 @@ export async function buildApp({
 
   await app.register(errorHandler)
   await app.register(requestContext, { limits })
+  if (config.TRUSTED_PROXIES === undefined) await app.register(proxyWarning)
   await app.register(accessLog, { config })
   if (metrics) await app.register(metrics.plugin, { db, limits, droppedLogLines, healthChecks })
   if (traces) await app.register(traces.plugin)

@@ -1,6 +1,7 @@
 import { isIP, isIPv4 } from 'node:net'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { closestMatch } from 'leven'
 import { ConfigurationError } from './env-file.ts'
 import { serverUrlProblem } from './postgres/server-urls.ts'
 import { LARGEST_LIMIT } from './schemas/list.ts'
@@ -198,6 +199,7 @@ export function readConfig<Schema extends TObject = typeof Settings>(
   const errors = [
     ...(isConfig.errors ?? []).map(describe),
     ...identityProviderErrors(data),
+    ...pairErrors(data),
     ...ruleErrors(data),
   ]
   if (!isValid || errors.length > 0) throw new ConfigurationError(errors.join('\n'))
@@ -225,6 +227,32 @@ function identityProviderErrors(data: NodeJS.ProcessEnv): string[] {
   const present = [...required, 'AUTH_CLIENT_ID_CLAIM'].find((name) => data[name] !== undefined)
   if (present === undefined || missing.length === 0) return []
   return [`${missing.join(' and ')} must be set too, because ${present} is set`]
+}
+
+function pairErrors(data: NodeJS.ProcessEnv): string[] {
+  const errors: string[] = []
+  const { PORT = '3000', METRICS_PORT, HOST = '127.0.0.1', METRICS_HOST = '127.0.0.1' } = data
+  const isShared = [HOST, METRICS_HOST].some((host) => host === '0.0.0.0' || host === '::')
+  if (METRICS_PORT === PORT && PORT !== '0' && (isShared || HOST === METRICS_HOST))
+    errors.push('METRICS_PORT must be another port than PORT')
+  if ((data.DEMO_APP_TOKEN === undefined) !== (data.DEMO_CONNECTION_TOKEN === undefined))
+    errors.push('DEMO_APP_TOKEN and DEMO_CONNECTION_TOKEN must be set together')
+  return errors
+}
+
+/** Settings of earlier releases, which have no effect. */
+const REMOVED = ['WORKERS']
+
+/** Returns warnings about variables that have no effect: removed settings, and names that differ by two letters at most. */
+export function settingWarnings(environment: NodeJS.ProcessEnv): string[] {
+  const names = Object.keys(settings)
+  const isKnown = (name: string) => names.includes(name) || name.startsWith('OTEL_')
+  return Object.keys(environment).flatMap((name) => {
+    if (isKnown(name) || isKnown(name.replace(/_FILE$/, ''))) return []
+    if (REMOVED.includes(name)) return [`${name} has no effect any more: see CHANGELOG.md`]
+    const meant = name.length > 6 ? closestMatch(name, names, { maxDistance: 2 }) : undefined
+    return meant ? [`${name} is no setting: did you mean ${meant}?`] : []
+  })
 }
 
 /** Returns the problem of a value, in words that follow the name of its setting. */

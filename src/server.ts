@@ -1,18 +1,22 @@
 import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
-import { type Config, readConfig } from './config.ts'
+import { type Config, readConfig, settingWarnings } from './config.ts'
 import { ConfigurationError, readEnvFile, readSecretFiles, withoutEmbedded } from './env-file.ts'
 import { type SocketLimit, socketLimit } from './http/limits.ts'
 import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { missingMigrations, RightDenied } from './postgres/migrations.ts'
-import { failsOnCitus } from './postgres/readiness.ts'
+import { failsOnCitus, seesAllRows } from './postgres/readiness.ts'
 import { namesSameDatabases } from './postgres/server-urls.ts'
 import { closeOnSignal } from './shutdown.ts'
 
 /** Starts the service: the database of development if no other is set, then the application. */
 async function start(config: Config, readSecrets: () => void): Promise<void> {
+  if (config.DATABASE_URL === undefined && process.env.NODE_ENV === 'production') {
+    const reason = 'with NODE_ENV=production, no embedded PostgreSQL starts.'
+    throw new ConfigurationError(`DATABASE_URL must be set: ${reason}`)
+  }
   const limit = socketLimit(config)
   const development =
     config.DATABASE_URL === undefined
@@ -84,6 +88,7 @@ async function serve(
   if (isLowered) {
     app.log.warn({ maxFiles, maxSockets }, 'MAX_SOCKETS is lowered: the limit of files is too low')
   }
+  for (const warning of settingWarnings(process.env)) app.log.warn(warning)
   stream.reportDrops(app.log)
   logServers(app, db)
   process.on('SIGHUP', () => renewSecrets(app, db, renew))
@@ -123,6 +128,9 @@ async function renewSecrets(app: FastifyInstance, db: Database, renew: () => voi
   }
 }
 
+const UNRESTRICTED =
+  'row-level security does not restrict this role: use a login of investment_service'
+
 /**
  * Checks the schema before the service listens. The operator must fix an outdated schema. If the
  * database is unreachable, the service starts and becomes ready when the database responds.
@@ -132,6 +140,7 @@ async function renewSecrets(app: FastifyInstance, db: Database, renew: () => voi
 async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
   const check = async () => {
     const missing = await missingMigrations(db)
+    if (missing.length === 0 && (await seesAllRows(db))) app.log.warn(UNRESTRICTED)
     return { missing, fails: missing.length === 0 && (await failsOnCitus(db)) }
   }
   const { missing, fails } = await check().catch((error: Error) => {

@@ -145,3 +145,16 @@ export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maxim
     next()
   })
 })
+
+/** Warns once that requests came through a proxy: without TRUSTED_PROXIES, all its clients have one address. */
+export const proxyWarning = fp(async (app: FastifyInstance) => {
+  let isWarned = false
+  app.addHook('onRequest', (request, _reply, next) => {
+    if (!isWarned && request.headers['x-forwarded-for'] !== undefined) {
+      isWarned = true
+      const advice = 'set TRUSTED_PROXIES, or all clients share the limits of one address'
+      app.log.warn({ proxy: request.ip }, `a request came through a proxy: ${advice}`)
+    }
+    next()
+  })
+})

@@ -87,6 +87,21 @@ export const forcesGenericPlans = compile(
       and exists (select from pg_extension where extname = 'citus')`,
 )
 
+export const unrestrictedRole = compile(
+  'unrestricted role',
+  'Checks if row-level security does not apply to the role.',
+  sql`
+    select rolsuper or rolbypassrls or pg_has_role(current_user, (
+        select relowner from pg_class where oid = to_regclass('public.connection')), 'usage')
+    from pg_roles where rolname = current_user`,
+)
+
+/** True for a superuser, and for the owner of the tables. @throws Unavailable */
+export async function seesAllRows(db: Pick<Database, 'probe'>): Promise<boolean> {
+  const [found] = (await db.probe(unrestrictedRole, [])).shift() ?? []
+  return found === 't'
+}
+
 export const distributedTable = compile(
   'distributed table',
   'Checks if Citus distributes the tables.',

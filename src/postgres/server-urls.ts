@@ -7,9 +7,17 @@ export function serverUrls(list: string): string[] {
   if (list === '') return []
   return list.split(/,(?=postgres(?:ql)?:\/\/)/).flatMap((url) => {
     const [, before = url, hosts = '', after = ''] = SEVERAL_HOSTS.exec(url) ?? []
-    return hosts.split(',').map((host) => before + host + after)
+    return hosts.split(',').map((host) => before + host + withoutAlias(after))
   })
 }
+
+/** pg treats these modes as `verify-full`, and prints a warning for each of them. */
+const ALIASES = /([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/
+
+const withoutAlias = (end: string) =>
+  end.includes('uselibpqcompat=') ? end : end.replace(ALIASES, '$1verify-full')
+
+const SSL_MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 
 /** Returns `host:port` of a URL with one host. */
 export function serverName(url: string): string {
@@ -48,6 +56,9 @@ export function serverUrlProblem(list: string, targets?: string[]): string | und
       return syscall === undefined ? EXAMPLE : `names a file that cannot be read: ${message}`
     }
   }
+  const mode = /[?&]sslmode=([^&,]*)/.exec(list)?.[1]
+  if (mode !== undefined && !SSL_MODES.includes(mode))
+    return `has an unknown sslmode: use one of ${SSL_MODES.join(', ')}`
   const target = targetOf(list)
   if (target === undefined || targets === undefined || targets.includes(target)) return undefined
   return `has an unknown target_session_attrs: use one of ${targets.join(', ')}`

@@ -260,7 +260,7 @@ t.test('200: a known app is served during a flood of unknown tokens', async (t) 
   const known = await addCaller(service.db)
   t.equal(countOf(await statusesOf(service, known), 200), MEASURED)
   const flood = startFlood(t, service, known.connection.portfolio, (n) => `unknown${n}`)
-  await until('the flood is rejected', () => (flood.counts.get(401) ?? 0) > 10 * CLIENTS)
+  await until('the flood is rejected', () => (flood.counts.get(401) ?? 0) > CLIENTS / 2)
   t.equal(countOf(await statusesOf(service, known), 200), MEASURED)
   flood.stop()
   const { counts } = flood
@@ -275,7 +275,7 @@ t.test(
     const callers = await Promise.all(Array.from({ length: MEASURED }, () => addCaller(service.db)))
     const path = String(callers[0]?.connection.portfolio)
     const flood = startFlood(t, service, path, (n) => `unknown${n}`)
-    await until('the flood is rejected', () => (flood.counts.get(401) ?? 0) > 10 * CLIENTS)
+    await until('the flood is rejected', () => (flood.counts.get(401) ?? 0) > CLIENTS / 2)
     const statuses: unknown[] = []
     for (const { token, connection } of callers) {
       const options = { port: service.port, host: '127.0.0.1', localAddress: '127.0.0.2' }
@@ -379,7 +379,7 @@ t.test('200: an app finds memory while another one does not read its responses',
     const rows = Array.from({ length }, () => ({ description: '😀'.repeat(10_000) }))
     return addPortfolioTransactions(service.db, connection, ...rows)
   }
-  await addRows(hoarding, 50)
+  await addRows(hoarding, 250)
   // 7 MB, more than the kernel buffers of a connection: without shares, these rows would not fit.
   await addRows(other, 180)
   const request = [
@@ -395,7 +395,7 @@ t.test('200: an app finds memory while another one does not read its responses',
     const socket = connect({ port: service.port, host: '127.0.0.1' })
     t.teardown(() => socket.destroy())
     socket.on('error', () => {})
-    socket.pause().write(request.repeat(10))
+    socket.pause().write(request)
     await once(socket, 'connect')
     // Until then, responses are on their way to the kernel.
     await sleep(1_000)

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { readConfig, settings } from '../../src/config.ts'
+import { readConfig, settings, settingWarnings } from '../../src/config.ts'
 
 const provider = {
   AUTH_ISSUER: 'https://id.example',
@@ -214,6 +214,49 @@ t.test('limits: the lowest and the highest value are valid, and no other', async
       t.match(errorsOf(t, { [name]: String(value) }), [new RegExp(`^${name} must be `)])
     }
   }
+})
+
+t.test('settings that contradict each other: one sentence', async (t) => {
+  const same = 'METRICS_PORT must be another port than PORT'
+  t.same(errorsOf(t, { METRICS_PORT: '3000' }), [same])
+  const wildcard = { PORT: '80', METRICS_PORT: '80', HOST: '0.0.0.0', METRICS_HOST: '10.0.0.1' }
+  t.same(errorsOf(t, wildcard), [same])
+  t.same(errorsOf(t, { ...wildcard, HOST: '10.0.0.2' }), [])
+  t.same(errorsOf(t, { PORT: '0', METRICS_PORT: '0' }), [])
+  const pair = 'DEMO_APP_TOKEN and DEMO_CONNECTION_TOKEN must be set together'
+  t.same(errorsOf(t, { DEMO_APP_TOKEN: 'a' }), [pair])
+  t.same(errorsOf(t, { DEMO_CONNECTION_TOKEN: 'a' }), [pair])
+})
+
+t.test('sslmode: the modes of pg, or one sentence', async (t) => {
+  const url = (mode: string) => `postgres://u:${PASSWORD}@db.example/db?sslmode=${mode}`
+  const warnings: unknown[] = []
+  const listen = (warning: Error) => warnings.push(warning)
+  process.on('warning', listen)
+  for (const mode of ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'])
+    t.same(errorsOf(t, { DATABASE_URL: url(mode) }), [], mode)
+  for (const mode of ['bogus', 'allow', '']) {
+    t.match(errorsOf(t, { DATABASE_URL: url(mode) }), [/^DATABASE_URL has an unknown sslmode: use/])
+  }
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off('warning', listen)
+  t.same(warnings, [], 'no line that is not JSON')
+})
+
+t.test('variables without an effect: a warning for a removed or misspelt setting', async (t) => {
+  t.same(settingWarnings({ MAX_REQEUSTS: '1', WORKERS: '4', PATH: '/', HOSTNAME: 'a' }), [
+    'MAX_REQEUSTS is no setting: did you mean MAX_REQUESTS?',
+    'WORKERS has no effect any more: see CHANGELOG.md',
+  ])
+  const known = Object.keys(settings).map((name) => [name, 'x'])
+  const others = [
+    'DATABASE_URL_FILE',
+    'APP_NAMES_FILE',
+    'OTEL_EXPORTER_OTLP_HEADERS',
+    'SERVICE_MEMORY',
+  ]
+  const all = [...known, ...others.map((name) => [name, 'x'])]
+  t.same(settingWarnings(Object.fromEntries(all)), [])
 })
 
 t.test('empty variable: counts as not set', async (t) => {

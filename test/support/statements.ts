@@ -4,6 +4,7 @@ import {
   forcesGenericPlans,
   refreshesStatement,
   serverInfoStatement,
+  unrestrictedRole,
 } from '../../src/postgres/readiness.ts'
 import { walPositionStatement } from '../../src/postgres/replicas.ts'
 import type { Statement } from '../../src/postgres/statements.ts'
@@ -33,5 +34,6 @@ export const serverStatements: readonly Statement[] = [
   forcesGenericPlans,
   refreshesStatement,
   serverInfoStatement,
+  unrestrictedRole,
   walPositionStatement,
 ]

@@ -236,7 +236,12 @@ setContents()
 
 /** Opens and shows the target of the address. Earlier releases had `#/tag/operation`. */
 function showTarget() {
-  const id = decodeURIComponent(location.hash).slice(1).split('/').at(-1)
+  let id
+  try {
+    id = decodeURIComponent(location.hash).slice(1).split('/').at(-1)
+  } catch {
+    // `%zz` is no character.
+  }
   const target = id && document.getElementById(id)
   if (!target) return
   const operation = target.closest('.operation')
