@@ -117,10 +117,6 @@ export const equivalent: Record<string, Record<string, string>> = {
     'if (uid && gid) return { uid: Number(uid), gid: Number(gid) } -> if (uid || gid) return { uid: Number(uid), gid: Number(gid) }':
       'A line of /etc/passwd has both.',
   },
-  'seeds/busy-portfolio.ts': {
-    '(instrument.price + random.between(-instrument.price, instrument.price) / 5) | 0, -> (instrument.price + random.between(-instrument.price, instrument.price) / 5) | 1,':
-      'A price of the sample data is then odd. No promise depends on it.',
-  },
   'clients/examples/list-transactions.ts': {
     'return Math.max(0, ms || 0) -> return Math.max(1, ms || 0)':
       'No test can distinguish a wait of 1 ms.',
