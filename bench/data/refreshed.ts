@@ -30,10 +30,8 @@ async function fill(client: pg.ClientBase, ids: string[]): Promise<void> {
       await copyRows(client, type, ids.slice(from, from + BATCH), from)
   for (const list of ['portfolio_transaction', 'account_transaction'])
     for (const statement of [
-      `insert into ${list}_day
-       select connection_id, effective_day, count(*) from ${list} where connection_id = any ($1) group by 1, 2`,
       `insert into ${list}_month
-       select connection_id, date_trunc('month', effective_day), sum(row_count) from ${list}_day
+       select connection_id, date_trunc('month', effective_day), count(*) from ${list}
        where connection_id = any ($1) group by 1, 2`,
       `update connection c set ${list}s = n.rows, data_version = 1
        from (select connection_id, sum(row_count) as rows from ${list}_month

@@ -3,8 +3,8 @@ import type { BenchDatabase } from '../data/database.ts'
 import { table } from '../report/tables.ts'
 
 /**
- * Disk space of a million rows, with each index and with the row counts by day and by month. Then removes
- * all rows, for the space of a million removals.
+ * Disk space of a million rows, with each index and with the row counts by month. Then removes all rows,
+ * for the space of a million removals.
  */
 export async function measureSizes({ owner }: BenchDatabase): Promise<string> {
   await copyToAccounts(owner)
@@ -25,8 +25,7 @@ async function sizesOf(owner: pg.Pool, noun: string): Promise<string[][]> {
        case when b.oid is null then pg_table_size(c.oid) else pg_total_relation_size(c.oid) end
          as bytes
      from pg_class c left join pg_index i on i.indexrelid = c.oid
-       left join unnest(array[to_regclass($1 || '_day'), to_regclass($1 || '_month')]) b (oid)
-         on b.oid = c.oid
+       left join (select to_regclass($1 || '_month') as oid) b on b.oid = c.oid
      where c.oid = $1::regclass or i.indrelid = $1::regclass or b.oid is not null
      order by c.relkind desc, c.relname`,
     [noun],

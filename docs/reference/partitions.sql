@@ -41,6 +41,12 @@ begin
         from pg_attribute, aclexplode(attacl) where attrelid = name::regclass
     ) definitions;
 
+    -- It counts the rows of this table by day, for instances of release 1.0.0.
+    step := pg_get_viewdef((name || '_day')::regclass);
+    execute format('drop view %I', name || '_day');
+    again := again || format('create view %I with (security_invoker = true) as %s', name || '_day', step)
+      || format('grant select on %I to investment_service', name || '_day');
+
     execute format('alter table %I rename to whole', name);
     execute format('create table %I (like whole including all excluding indexes)
       partition by hash (connection_id)', name);

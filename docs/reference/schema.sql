@@ -42,12 +42,6 @@ create table account_transaction (
   change_number bigint default 0 not null
 );
 
-create table account_transaction_day (
-  connection_id bigint not null,
-  effective_day date not null,
-  row_count integer not null
-) with (fillfactor=80);
-
 create table account_transaction_month (
   connection_id bigint not null,
   first_day date not null,
@@ -151,12 +145,6 @@ create table portfolio_transaction (
   change_number bigint default 0 not null
 );
 
-create table portfolio_transaction_day (
-  connection_id bigint not null,
-  effective_day date not null,
-  row_count integer not null
-) with (fillfactor=80);
-
 create table portfolio_transaction_month (
   connection_id bigint not null,
   first_day date not null,
@@ -173,10 +161,6 @@ create table portfolio_transaction_removal (
 alter table account_transaction add constraint account_transaction_pkey PRIMARY KEY (connection_id, movement_id);
 
 alter table account_transaction add constraint one_date CHECK (((operation_date_day IS NOT NULL) OR (value_date_day IS NOT NULL)));
-
-alter table account_transaction_day add constraint account_transaction_day_pkey PRIMARY KEY (connection_id, effective_day);
-
-alter table account_transaction_day add constraint account_transaction_day_row_count_check CHECK ((row_count > 0));
 
 alter table account_transaction_month add constraint account_transaction_month_pkey PRIMARY KEY (connection_id, first_day);
 
@@ -230,10 +214,6 @@ alter table portfolio_transaction add constraint portfolio_transaction_pkey PRIM
 
 alter table portfolio_transaction add constraint retention_detail_whole CHECK (((retention_from IS NULL) = (retention_to IS NULL)));
 
-alter table portfolio_transaction_day add constraint portfolio_transaction_day_pkey PRIMARY KEY (connection_id, effective_day);
-
-alter table portfolio_transaction_day add constraint portfolio_transaction_day_row_count_check CHECK ((row_count > 0));
-
 alter table portfolio_transaction_month add constraint portfolio_transaction_month_pkey PRIMARY KEY (connection_id, first_day);
 
 alter table portfolio_transaction_month add constraint portfolio_transaction_month_row_count_check CHECK ((row_count > 0));
@@ -241,8 +221,6 @@ alter table portfolio_transaction_month add constraint portfolio_transaction_mon
 alter table portfolio_transaction_removal add constraint portfolio_transaction_removal_pkey PRIMARY KEY (connection_id, change_number);
 
 alter table account_transaction add constraint account_transaction_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES connection(id) ON DELETE CASCADE;
-
-alter table account_transaction_day add constraint account_transaction_day_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES connection(id) ON DELETE CASCADE;
 
 alter table account_transaction_month add constraint account_transaction_month_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES connection(id) ON DELETE CASCADE;
 
@@ -257,8 +235,6 @@ alter table connection add constraint connection_app_id_fkey FOREIGN KEY (app_id
 alter table connection_version add constraint connection_version_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES connection(id) ON DELETE CASCADE;
 
 alter table portfolio_transaction add constraint portfolio_transaction_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES connection(id) ON DELETE CASCADE;
-
-alter table portfolio_transaction_day add constraint portfolio_transaction_day_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES connection(id) ON DELETE CASCADE;
 
 alter table portfolio_transaction_month add constraint portfolio_transaction_month_connection_id_fkey FOREIGN KEY (connection_id) REFERENCES connection(id) ON DELETE CASCADE;
 
@@ -314,22 +290,13 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
     end loop; 
-    for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
-        group by 1, 2 having sum(delta) < 0 loop
-      delete from public.account_transaction_day
-        where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
-      if not found then
-        update public.account_transaction_day set row_count = row_count - n.lost
-          where connection_id = n.connection_id and effective_day = n.period;
-      end if;
-    end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
         group by 1, 2 having sum(delta) < 0 loop
       delete from public.account_transaction_month
-        where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
+        where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
       if not found then
         update public.account_transaction_month set row_count = row_count - n.lost
-          where connection_id = n.connection_id and first_day = n.period;
+          where connection_id = n.connection_id and first_day = n.month;
       end if;
     end loop;
       
@@ -380,17 +347,10 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
     end loop; 
-    for n in select connection_id, effective_day as period, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into public.account_transaction_day as t (connection_id, effective_day, row_count)
-        values (n.connection_id, n.period, n.gained)
-        on conflict (connection_id, effective_day)
-        do update set row_count = t.row_count + excluded.row_count;
-    end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
       insert into public.account_transaction_month as t (connection_id, first_day, row_count)
-        values (n.connection_id, n.period, n.gained)
+        values (n.connection_id, n.month, n.gained)
         on conflict (connection_id, first_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop; return null; end $function$
@@ -414,7 +374,7 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     update public.connection set account_transactions = 0, data_version = data_version + 1,
       change_horizon = (data_version + 1) << 31 where account_transactions > 0;
     -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
-    delete from public.account_transaction_day; delete from public.account_transaction_month; return null; end $function$
+    delete from public.account_transaction_month; return null; end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_update()
@@ -455,36 +415,20 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
     end loop; 
-    for n in select connection_id, effective_day as period, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into public.account_transaction_day as t (connection_id, effective_day, row_count)
-        values (n.connection_id, n.period, n.gained)
-        on conflict (connection_id, effective_day)
-        do update set row_count = t.row_count + excluded.row_count;
-    end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
       insert into public.account_transaction_month as t (connection_id, first_day, row_count)
-        values (n.connection_id, n.period, n.gained)
+        values (n.connection_id, n.month, n.gained)
         on conflict (connection_id, first_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop; 
-    for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) < 0 loop
-      delete from public.account_transaction_day
-        where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
-      if not found then
-        update public.account_transaction_day set row_count = row_count - n.lost
-          where connection_id = n.connection_id and effective_day = n.period;
-      end if;
-    end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) < 0 loop
       delete from public.account_transaction_month
-        where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
+        where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
       if not found then
         update public.account_transaction_month set row_count = row_count - n.lost
-          where connection_id = n.connection_id and first_day = n.period;
+          where connection_id = n.connection_id and first_day = n.month;
       end if;
     end loop;
       
@@ -616,22 +560,13 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
     end loop; 
-    for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
-        group by 1, 2 having sum(delta) < 0 loop
-      delete from public.portfolio_transaction_day
-        where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
-      if not found then
-        update public.portfolio_transaction_day set row_count = row_count - n.lost
-          where connection_id = n.connection_id and effective_day = n.period;
-      end if;
-    end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
         group by 1, 2 having sum(delta) < 0 loop
       delete from public.portfolio_transaction_month
-        where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
+        where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
       if not found then
         update public.portfolio_transaction_month set row_count = row_count - n.lost
-          where connection_id = n.connection_id and first_day = n.period;
+          where connection_id = n.connection_id and first_day = n.month;
       end if;
     end loop;
       
@@ -682,17 +617,10 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
     end loop; 
-    for n in select connection_id, effective_day as period, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into public.portfolio_transaction_day as t (connection_id, effective_day, row_count)
-        values (n.connection_id, n.period, n.gained)
-        on conflict (connection_id, effective_day)
-        do update set row_count = t.row_count + excluded.row_count;
-    end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
       insert into public.portfolio_transaction_month as t (connection_id, first_day, row_count)
-        values (n.connection_id, n.period, n.gained)
+        values (n.connection_id, n.month, n.gained)
         on conflict (connection_id, first_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop; return null; end $function$
@@ -716,7 +644,7 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     update public.connection set portfolio_transactions = 0, data_version = data_version + 1,
       change_horizon = (data_version + 1) << 31 where portfolio_transactions > 0;
     -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
-    delete from public.portfolio_transaction_day; delete from public.portfolio_transaction_month; return null; end $function$
+    delete from public.portfolio_transaction_month; return null; end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_update()
@@ -757,36 +685,20 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           and t.change_number <> version << 31 | o.ordinal;
       perform set_config('enable_indexscan', 'on', true);
     end loop; 
-    for n in select connection_id, effective_day as period, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into public.portfolio_transaction_day as t (connection_id, effective_day, row_count)
-        values (n.connection_id, n.period, n.gained)
-        on conflict (connection_id, effective_day)
-        do update set row_count = t.row_count + excluded.row_count;
-    end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
       insert into public.portfolio_transaction_month as t (connection_id, first_day, row_count)
-        values (n.connection_id, n.period, n.gained)
+        values (n.connection_id, n.month, n.gained)
         on conflict (connection_id, first_day)
         do update set row_count = t.row_count + excluded.row_count;
     end loop; 
-    for n in select connection_id, effective_day as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) < 0 loop
-      delete from public.portfolio_transaction_day
-        where connection_id = n.connection_id and effective_day = n.period and row_count = n.lost;
-      if not found then
-        update public.portfolio_transaction_day set row_count = row_count - n.lost
-          where connection_id = n.connection_id and effective_day = n.period;
-      end if;
-    end loop;
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as period, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
+    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) < 0 loop
       delete from public.portfolio_transaction_month
-        where connection_id = n.connection_id and first_day = n.period and row_count = n.lost;
+        where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
       if not found then
         update public.portfolio_transaction_month set row_count = row_count - n.lost
-          where connection_id = n.connection_id and first_day = n.period;
+          where connection_id = n.connection_id and first_day = n.month;
       end if;
     end loop;
       
@@ -883,8 +795,6 @@ create policy of_the_connection on account_transaction as permissive for select 
 
 create policy of_the_writer on account_transaction as permissive for all to investment_writer using (true);
 
-create policy of_the_connection on account_transaction_day as permissive for select to investment_service using ((connection_id = (NULLIF(current_setting('service.connection_id'::text, true), ''::text))::bigint));
-
 create policy of_the_connection on account_transaction_month as permissive for select to investment_service using ((connection_id = (NULLIF(current_setting('service.connection_id'::text, true), ''::text))::bigint));
 
 create policy of_the_connection on account_transaction_removal as permissive for select to investment_service using ((connection_id = (NULLIF(current_setting('service.connection_id'::text, true), ''::text))::bigint));
@@ -909,15 +819,11 @@ create policy of_the_connection on portfolio_transaction as permissive for selec
 
 create policy of_the_writer on portfolio_transaction as permissive for all to investment_writer using (true);
 
-create policy of_the_connection on portfolio_transaction_day as permissive for select to investment_service using ((connection_id = (NULLIF(current_setting('service.connection_id'::text, true), ''::text))::bigint));
-
 create policy of_the_connection on portfolio_transaction_month as permissive for select to investment_service using ((connection_id = (NULLIF(current_setting('service.connection_id'::text, true), ''::text))::bigint));
 
 create policy of_the_connection on portfolio_transaction_removal as permissive for select to investment_service using ((connection_id = (NULLIF(current_setting('service.connection_id'::text, true), ''::text))::bigint));
 
 alter table account_transaction enable row level security;
-
-alter table account_transaction_day enable row level security;
 
 alter table account_transaction_month enable row level security;
 
@@ -934,8 +840,6 @@ alter table connection enable row level security;
 alter table connection_version enable row level security;
 
 alter table portfolio_transaction enable row level security;
-
-alter table portfolio_transaction_day enable row level security;
 
 alter table portfolio_transaction_month enable row level security;
 
@@ -983,8 +887,6 @@ grant select on table account_transaction to investment_writer;
 
 grant update (connection_id, movement_id, account_id, type, amount, exchange_rate, commission, taxes, currency, local_currency, description, operation_date_day, original_operation_date_day, value_date_day, original_value_date_day, operation_date_hour, original_operation_date_hour, value_date_hour, original_value_date_hour, original_operation_date_tz, original_value_date_tz, investment) on table account_transaction to investment_writer;
 
-grant select on table account_transaction_day to investment_service;
-
 grant select on table account_transaction_month to investment_service;
 
 grant select on table account_transaction_removal to investment_service;
@@ -1024,8 +926,6 @@ grant insert (connection_id, transaction_id, portfolio_id, type, exchange_rate, 
 grant select on table portfolio_transaction to investment_writer;
 
 grant update (connection_id, transaction_id, portfolio_id, type, exchange_rate, titles, amount, amount_base_currency, commission, taxes, price, currency, local_currency, description, operation_date_day, original_operation_date_day, value_date_day, original_value_date_day, operation_date_hour, original_operation_date_hour, value_date_hour, original_value_date_hour, original_operation_date_tz, original_value_date_tz, investment, related_transaction, retention_from, retention_to) on table portfolio_transaction to investment_writer;
-
-grant select on table portfolio_transaction_day to investment_service;
 
 grant select on table portfolio_transaction_month to investment_service;
 

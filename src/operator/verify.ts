@@ -9,7 +9,7 @@ const KEYS = { portfolio_transaction: 'transaction_id', account_transaction: 'mo
 export interface Difference {
   connectionId: string
   table: string
-  /** A day, or a month as YYYY-MM; null for all rows of the connection. */
+  /** A month as YYYY-MM; null for all rows of the connection. */
   period: string | null
   /** Stored row count. */
   booked: number
@@ -34,8 +34,9 @@ export interface Verification {
 }
 
 /**
- * Counts all rows and compares them with the row counts of the triggers, per connection, month and day. Also
- * compares their change numbers, and the schema with the one that the migrations make. It uses one snapshot, so other sessions may write meanwhile.
+ * Counts all rows and compares them with the row counts of the triggers, per connection and month. Also compares
+ * their change numbers, and the schema with the one that the migrations make. It uses one snapshot, so other sessions
+ * may write meanwhile.
  */
 export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification> {
   return await db
@@ -49,7 +50,7 @@ export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification>
       const numbers: WrongNumbers[] = []
       for (const [table, key] of Object.entries(KEYS)) {
         numbers.push(...(await wrongNumbers(table, key).execute(snapshot)).rows)
-        for (const query of [totals(table), counts(table, 'month'), counts(table, 'day')]) {
+        for (const query of [totals(table), months(table)]) {
           differences.push(...(await query.execute(snapshot)).rows)
         }
       }
@@ -95,25 +96,20 @@ function totals(table: string): RawBuilder<Difference> {
     order by c.id`
 }
 
-function counts(table: string, period: 'month' | 'day') {
-  const day = sql<string>`effective_day`
-  const [column, ofDay, format] =
-    period === 'month'
-      ? (['first_day', firstOfMonth(day), 'YYYY-MM'] as const)
-      : (['effective_day', day, 'YYYY-MM-DD'] as const)
+function months(table: string) {
   return sql<Difference>`
     select connection_id as "connectionId", ${sql.lit(table)} as "table",
-      to_char(period, ${sql.lit(format)}) as period,
+      to_char(first_day, 'YYYY-MM') as period,
       coalesce(b.row_count, 0) as booked, coalesce(n.counted, 0)::float8 as counted
-    from (
-      select connection_id, ${sql.ref(column)} as period, row_count
-      from ${sql.table(`${table}_${period}`)}) b
+    from ${sql.table(`${table}_month`)} b
     full join (
-      select connection_id, ${ofDay} as period, count(*) as counted
-      from ${sql.table(table)} group by 1, 2) n using (connection_id, period)
+      select connection_id, ${MONTH} as first_day, count(*) as counted
+      from ${sql.table(table)} group by 1, 2) n using (connection_id, first_day)
     where coalesce(b.row_count, 0) <> coalesce(n.counted, 0)
-    order by connection_id, period`
+    order by connection_id, first_day`
 }
+
+const MONTH = firstOfMonth(sql<string>`effective_day`)
 
 /** Counts the rows of a connection again. A writer that has not committed adds its rows afterwards. */
 export async function repairRowCounts(db: Kysely<Tables>, id: string): Promise<void> {
@@ -121,16 +117,11 @@ export async function repairRowCounts(db: Kysely<Tables>, id: string): Promise<v
     await sql`select from connection where id = ${id} for update`.execute(transaction)
     for (const name of Object.keys(KEYS)) {
       const rows = sql`from ${sql.table(name)} where connection_id = ${id}`
-      for (const [period, of] of [
-        ['day', sql<string>`effective_day`],
-        ['month', firstOfMonth(sql`effective_day`)],
-      ] as const) {
-        const counts = sql.table(`${name}_${period}`)
-        await sql`delete from ${counts} where connection_id = ${id}`.execute(transaction)
-        await sql`insert into ${counts} select ${id}::bigint, ${of}, count(*) ${rows} group by 2`.execute(
-          transaction,
-        )
-      }
+      const counts = sql.table(`${name}_month`)
+      await sql`delete from ${counts} where connection_id = ${id}`.execute(transaction)
+      await sql`insert into ${counts} select ${id}::bigint, ${MONTH}, count(*) ${rows} group by 2`.execute(
+        transaction,
+      )
       await sql`
         update connection set ${sql.ref(`${name}s`)} = (select count(*) ${rows}), data_version = data_version + 1
         where id = ${id}`.execute(transaction)

@@ -10,10 +10,8 @@ export interface Tables {
   connection: ConnectionTable
   connection_version: ConnectionVersionTable
   portfolio_transaction: PortfolioTransactionTable
-  portfolio_transaction_day: DayTable
   portfolio_transaction_month: MonthTable
   account_transaction: AccountTransactionTable
-  account_transaction_day: DayTable
   account_transaction_month: MonthTable
   assets_transfer_order: AssetsTransferOrderTable
   kysely_migration: { name: string; timestamp: string }
@@ -61,12 +59,6 @@ interface ConnectionVersionTable {
   connection_id: BigInteger
   data_version: BigInteger
   changed_at: Date
-}
-
-interface DayTable {
-  connection_id: BigInteger
-  effective_day: Day
-  row_count: number
 }
 
 interface MonthTable {

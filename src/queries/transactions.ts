@@ -26,8 +26,8 @@ import {
   type TransactionTable,
   to,
   totalOfAll,
-  totalOfDays,
   totalOfMonths,
+  totalOfRows,
 } from './row-counts.ts'
 
 export interface ListRequest extends ConnectionRequest {
@@ -106,21 +106,23 @@ const laterPage: Page = {
 /** One statement per type of page: setting up an unused plan node costs as much as running it. */
 const pages = {
   'first page': firstPage('Reads the first page of all rows.', totalOfAll),
-  'first page of days': firstPage('Reads the first page of at most two years.', totalOfDays),
+  'first page of days': firstPage('Reads the first page of at most two months.', totalOfRows),
   'first page of months': firstPage('Reads the first page of a longer range.', totalOfMonths),
   'later page': laterPage,
 }
 
-/** A total over up to two calendar years sums days. The current year only selects the faster plan of an open range. */
+/**
+ * A total over up to two calendar months counts its rows: one plan node less for the daily sync. The current month
+ * only selects the faster plan of an open range.
+ */
 function pageFor({ from, to, page }: ListRequest): keyof typeof pages {
   if (page > 0) return 'later page'
   if (from === undefined && to === undefined) return 'first page'
-  const [first, last] = [yearOf(from) ?? 1, yearOf(to) ?? new Date().getUTCFullYear()]
+  const [first, last] = [monthOf(from ?? '0001-01'), monthOf(to ?? new Date().toISOString())]
   return last - first <= 1 ? 'first page of days' : 'first page of months'
 }
 
-const yearOf = (day: string | undefined) =>
-  day === undefined ? undefined : Number(day.slice(0, 4))
+const monthOf = (day: string) => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7))
 
 /** Order by effective day, then by hour (null last), then by id (contract 8). */
 function newestFirst(table: TransactionTable) {

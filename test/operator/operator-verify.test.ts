@@ -73,30 +73,27 @@ t.test('Wrong row counts: each is listed, exit code 1, nothing is changed', asyn
   await run('portfolio-transactions', { id }, [portfolioLine(3), ...lines].join('\n'))
   await run('account-transactions', other, accountLine(1))
   await sql`update connection set portfolio_transactions = 7 where id = ${id}`.execute(db)
-  await sql`delete from portfolio_transaction_day
-    where connection_id = ${id} and effective_day = '2024-02-29'`.execute(db)
-  await sql`update portfolio_transaction_day set row_count = 5
-    where connection_id = ${id}`.execute(db)
+  await sql`delete from portfolio_transaction_month
+    where connection_id = ${id} and first_day = '0099-03-01'`.execute(db)
   await sql`update portfolio_transaction_month set row_count = 4
     where connection_id = ${id} and first_day = '2024-02-01'`.execute(db)
-  await sql`insert into account_transaction_day
-    values (${other.id}, '2030-12-30', 2), (${other.id}, '2030-12-31', 1)`.execute(db)
+  await sql`insert into account_transaction_month
+    values (${other.id}, '2030-11-01', 2), (${other.id}, '2030-12-01', 1)`.execute(db)
   const { code, json } = await verify('--json')
   t.equal(code, 1)
   const portfolio = { connectionId: id, table: 'portfolio_transaction' }
   const account = { connectionId: other.id, table: 'account_transaction' }
   const expected = [
     { ...portfolio, period: null, booked: 7, counted: 3 },
+    { ...portfolio, period: '0099-03', booked: 0, counted: 2 },
     { ...portfolio, period: '2024-02', booked: 4, counted: 1 },
-    { ...portfolio, period: '0099-03-01', booked: 5, counted: 2 },
-    { ...portfolio, period: '2024-02-29', booked: 0, counted: 1 },
-    { ...account, period: '2030-12-30', booked: 2, counted: 0 },
-    { ...account, period: '2030-12-31', booked: 1, counted: 0 },
+    { ...account, period: '2030-11', booked: 2, counted: 0 },
+    { ...account, period: '2030-12', booked: 1, counted: 0 },
   ]
   t.same(json().differences, expected)
   const { stdout } = await verify()
   t.match(stdout, /^The row counts are wrong:\n/)
-  t.match(stdout, new RegExp(`${id} +portfolio_transaction +2024-02-29 +0 +1\n`))
+  t.match(stdout, new RegExp(`${id} +portfolio_transaction +0099-03 +0 +2\n`))
   t.match(stdout, new RegExp(`${id} +portfolio_transaction +all +7 +3\n`))
   t.same((await verify('--json')).json().differences, expected)
 })
@@ -147,7 +144,7 @@ t.test('--repair: wrong row counts are mended, and the API shows a new version',
   await run('account-transactions', connection, accountLine(1))
   await sql`update connection set portfolio_transactions = 7, account_transactions = 0
     where id = ${id}`.execute(db)
-  await sql`update portfolio_transaction_day set row_count = 5 where connection_id = ${id}`.execute(
+  await sql`update portfolio_transaction_month set row_count = 5 where connection_id = ${id}`.execute(
     db,
   )
   await sql`delete from account_transaction_month where connection_id = ${id}`.execute(db)

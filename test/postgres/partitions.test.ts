@@ -71,7 +71,12 @@ t.test('200: a page reads one partition, and row counts agree', async (t) => {
     const split = nodes.filter((node) =>
       /^(portfolio|account)_transaction$/.test(String(tableOf(node))),
     )
-    t.equal(split.length, 1, `${statement.title}: the plan keeps one partition`)
+    // A page may count rows before it reads rows.
+    t.equal(
+      new Set(split.map((node) => node['Relation Name'])).size,
+      1,
+      `${statement.title}: the plan keeps one partition`,
+    )
   }
 })
 

@@ -86,12 +86,10 @@ t.test('23514: a row count of zero', async (t) => {
   const db = openAsOwner(t, url)
   const { connection } = await addCaller(db)
   for (const noun of ['portfolio_transaction', 'account_transaction']) {
-    for (const period of ['day', 'month']) {
-      const table = sql.table(`${noun}_${period}`)
-      for (const count of [0, -1]) {
-        const insert = sql`insert into ${table} values (${connection.id}, '2025-01-01', ${count})`
-        await t.rejects(insert.execute(db), { code: '23514' }, `${noun}_${period} of ${count}`)
-      }
+    const table = sql.table(`${noun}_month`)
+    for (const count of [0, -1]) {
+      const insert = sql`insert into ${table} values (${connection.id}, '2025-01-01', ${count})`
+      await t.rejects(insert.execute(db), { code: '23514' }, `${noun}_month of ${count}`)
     }
   }
 })

@@ -114,7 +114,7 @@ t.test('42501: writes in a connection that was made writable', async (t) => {
     'delete from portfolio_transaction',
     'update connection set data_version = 0',
     'insert into app_token (app_id) values (gen_random_uuid())',
-    'truncate account_transaction_day',
+    'truncate account_transaction_month',
     'create table mine ()',
     'create policy mine on connection using (true)',
     'alter table connection disable row level security',

@@ -134,7 +134,7 @@ t.test('second seed, after an advance: no change', async (t) => {
   const everything = async () => {
     const tables = ['app', 'app_token', 'connection', 'portfolio_transaction']
     const others = ['account_transaction', 'assets_transfer_order']
-    const counts = ['portfolio_transaction_day', 'portfolio_transaction_month']
+    const counts = ['portfolio_transaction_month', 'account_transaction_month']
     const contents = [...tables, ...others, ...counts].map((table) =>
       value(
         `select md5(string_agg(row, '' order by row)) as value

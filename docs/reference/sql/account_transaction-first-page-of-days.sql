@@ -1,17 +1,22 @@
--- Reads the first page of at most two years.
+-- Reads the first page of at most two months.
 with
   lookup as materialized (
     select
       caller.app_id, caller.expired, c.id as connection_id, c.version, c.refreshed,
       case
         when c.id is not null then (
-          select coalesce(sum(d.row_count), 0) as rows
-          from account_transaction_day as d
-          where
-            d.connection_id = $3::bigint
-            and c.id is not null
-            and d.effective_day >= $4::date
-            and d.effective_day <= $5::date
+          select count(*) as rows
+          from
+            (
+              select d.effective_day
+              from account_transaction as d
+              where
+                d.connection_id = $3::bigint
+                and c.id is not null
+                and d.effective_day >= $4::date
+                and d.effective_day <= $5::date
+              order by d.effective_day desc
+            ) as rows
         )
       end as total_items
     from

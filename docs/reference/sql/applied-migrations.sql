@@ -6,7 +6,7 @@ select
     select min(name)
     from
       unnest(
-        '{app,app_token,connection,connection_version,portfolio_transaction,portfolio_transaction_day,portfolio_transaction_month,portfolio_transaction_removal,account_transaction,account_transaction_day,account_transaction_month,account_transaction_removal,assets_transfer_order}'::text[]
+        '{app,app_token,connection,connection_version,portfolio_transaction,portfolio_transaction_month,portfolio_transaction_removal,account_transaction,account_transaction_month,account_transaction_removal,assets_transfer_order}'::text[]
       ) as expected (name)
     where not has_any_column_privilege('public.' || name, 'select')
   ) as denied

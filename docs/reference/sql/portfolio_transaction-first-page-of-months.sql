@@ -18,29 +18,41 @@ with
             end
             and m.first_day <= $5::date
         ) - (
-          select coalesce(sum(d.row_count), 0) as rows
-          from portfolio_transaction_day as d
-          where
-            d.connection_id = $3::bigint
-            and c.id is not null
-            and d.effective_day >= case
-              when isfinite($4::date) then $4::date - (extract(day from $4::date)::integer - 1)
-              else $4::date
-            end
-            and d.effective_day < $4::date
+          select count(*) as rows
+          from
+            (
+              select d.effective_day
+              from portfolio_transaction as d
+              where
+                d.connection_id = $3::bigint
+                and c.id is not null
+                and d.effective_day >= case
+                  when isfinite($4::date) then $4::date - (extract(day from $4::date)::integer - 1)
+                  else $4::date
+                end
+                and d.effective_day < $4::date
+              order by d.effective_day desc
+            ) as rows
         ) - (
-          select coalesce(sum(d.row_count), 0) as rows
-          from portfolio_transaction_day as d
-          where
-            d.connection_id = $3::bigint
-            and c.id is not null
-            and d.effective_day > $5::date
-            and d.effective_day < (
-              case
-                when isfinite($5::date) then $5::date - (extract(day from $5::date)::integer - 1)
-                else $5::date
-              end + interval '1 month'
-            )::date
+          select count(*) as rows
+          from
+            (
+              select d.effective_day
+              from portfolio_transaction as d
+              where
+                d.connection_id = $3::bigint
+                and c.id is not null
+                and d.effective_day > $5::date
+                and d.effective_day < (
+                  case
+                    when isfinite($5::date) then $5::date - (
+                      extract(day from $5::date)::integer - 1
+                    )
+                    else $5::date
+                  end + interval '1 month'
+                )::date
+              order by d.effective_day desc
+            ) as rows
         )
       end as total_items
     from

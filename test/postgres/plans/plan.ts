@@ -54,8 +54,8 @@ export function rowsOfNode(node: PlanNode): number {
 }
 
 /** Returns the number of rows that the statement read from a table. */
-export function rowsRead(plan: PlanNode, table: string): number {
+export function rowsRead(plan: PlanNode, table: string, type: string): number {
   return allNodes(plan)
-    .filter((node) => tableOf(node) === table)
+    .filter((node) => tableOf(node) === table && node['Node Type'] === type)
     .reduce((sum, node) => sum + rowsOfNode(node), 0)
 }

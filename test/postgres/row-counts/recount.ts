@@ -28,6 +28,7 @@ export async function wrongEntries(client: pg.ClientBase): Promise<unknown[]> {
     `select '${table}s' as table_name, c.id, null as day, c.${table}s as stored, count(t.*) as counted
       from connection c left join ${table} t on t.connection_id = c.id
       group by c.id having count(t.*) <> c.${table}s`,
+    // Instances of release 1.0.0 read this view.
     `select '${table}_day', connection_id, effective_day, d.row_count, n.counted
       from ${table}_day d
       full join (select connection_id, effective_day, count(*) as counted from ${table} group by 1, 2) n
