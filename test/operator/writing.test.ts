@@ -55,7 +55,7 @@ t.test(
       'insert into connection (id, change_horizon) values (1, 1)',
       'update portfolio_transaction set change_number = 1',
       'insert into account_transaction (change_number) values (1)',
-      'insert into portfolio_transaction_day values (1, current_date, 1)',
+      'insert into portfolio_transaction_month values (1, current_date, 1)',
       'delete from account_transaction_removal',
       'update connection_version set changed_at = now()',
       'truncate assets_transfer_order',
