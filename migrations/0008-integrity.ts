@@ -96,7 +96,7 @@ const plus =
   'select connection_id, effective_day, 1 as delta, change_number as number from new_rows'
 
 function transactionTriggers(list: List): Bodies {
-  const { table, key } = list
+  const { key } = list
   const both = `${minus} union all ${plus}`
   const ids = `select connection_id, ${key}`
   return {
