@@ -3,7 +3,6 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { RequestWindows } from '../../src/http/quota.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { scrape } from '../support/metrics.ts'
@@ -242,13 +241,6 @@ t.test('200: a moved client id counts for its new app from the second request on
   const second = await ask()
   t.equal(second.status, 200)
   t.equal(rest(second), QUOTA - 1)
-})
-
-t.test('windows: those of the last 10,000 apps are kept', async (t) => {
-  const windows = new RequestWindows()
-  for (let i = 0; i <= 10_000; i += 1) windows.count(`app ${i}`)
-  t.equal(windows.count('app 10000').current, 2)
-  t.equal(windows.count('app 0').current, 1)
 })
 
 t.test('200: the quota is renewed a minute after the first request, not before', async (t) => {

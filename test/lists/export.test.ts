@@ -176,15 +176,6 @@ t.test('CSV: the fields of the items, null as an empty field', async (t) => {
   }
 })
 
-t.test('close: the process keeps no listener of the service', async (t) => {
-  const count = () => process.listenerCount('exit')
-  const before = count()
-  const service = await startService(t)
-  t.ok(count() > before)
-  await service.close()
-  t.equal(count(), before)
-})
-
 t.test('HTTP/1.0, exit of the process: resets the connections of unfinished exports', async (t) => {
   const others = process.listeners('exit')
   const { port } = await startService(t, { databaseUrl })

@@ -3,25 +3,30 @@ import { operatorHere } from '../support/operator-process.ts'
 import { startEmbeddedServer } from '../support/servers/embedded-postgres.ts'
 import { onServer } from '../support/template.ts'
 
-t.test('Owner without CREATEROLE: an instruction that works, before anything is applied', async (t) => {
-  const { server } = await startEmbeddedServer(t)
-  await onServer(server, `create role owner login password 'secret'`)
-  await onServer(server, 'create role investment_service')
-  await onServer(server, 'create database investments owner owner')
-  const own = Object.assign(new URL(server), {
-    username: 'owner',
-    password: 'secret',
-    pathname: '/investments',
-  }).href
-  const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: own })
-  const { code, stderr } = await migrate()
-  t.equal(code, 1)
-  const [, statements = ''] = /Nothing was changed.*`(create role .*;)`/.exec(stderr) ?? []
-  t.equal(statements, 'create role investment_writer;', 'not the role that exists')
-  await onServer(server, statements)
-  const again = await migrate()
-  t.match(again.stderr, /^The schema is up to date, but this role may not configure/)
-  await onServer(own.replace(/owner:secret/, new URL(server).username + ':' + new URL(server).password),
-    again.stderr.slice(again.stderr.indexOf('\n') + 1))
-  t.match(await migrate(), { code: 0 })
-})
+t.test(
+  'Owner without CREATEROLE: an instruction that works, before anything is applied',
+  async (t) => {
+    const { server } = await startEmbeddedServer(t)
+    await onServer(server, `create role owner login password 'secret'`)
+    await onServer(server, 'create role investment_service')
+    await onServer(server, 'create database investments owner owner')
+    const own = Object.assign(new URL(server), {
+      username: 'owner',
+      password: 'secret',
+      pathname: '/investments',
+    }).href
+    const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: own })
+    const { code, stderr } = await migrate()
+    t.equal(code, 1)
+    const [, statements = ''] = /Nothing was changed.*`(create role .*;)`/.exec(stderr) ?? []
+    t.equal(statements, 'create role investment_writer;', 'not the role that exists')
+    await onServer(server, statements)
+    const again = await migrate()
+    t.match(again.stderr, /^The schema is up to date, but this role may not configure/)
+    await onServer(
+      own.replace(/owner:secret/, new URL(server).username + ':' + new URL(server).password),
+      again.stderr.slice(again.stderr.indexOf('\n') + 1),
+    )
+    t.match(await migrate(), { code: 0 })
+  },
+)

@@ -191,36 +191,45 @@ t.test('Outdated schema: the service names the migrations that are missing', asy
   t.same(await missingMigrations(db), known.slice(4))
 })
 
-t.test('PUBLIC may create in the schema public: migrate revokes it, or changes nothing', async (t) => {
-  const { url } = await emptyDatabase(t)
-  await onServer(url, 'grant create on schema public to public')
-  const isOpen = async () => {
-    const [row] = await query(url, `select has_schema_privilege('public', 'public', 'create') as is`)
-    return row?.is
-  }
-  const stranger = `stranger_${randomBytes(4).toString('hex')}`
-  await onServer(url, `create role ${stranger}`)
-  t.teardown(async () => {
-    await onServer(url, `drop owned by ${stranger}`)
-    await onServer(url, `drop role ${stranger}`)
-  })
-  const planted = `create function public.unnest(tid[]) returns tid language sql as 'select null::tid'`
-  await onServer(url, `set role ${stranger}; ${planted}`)
-  const found = await operatorHere(['migrate'], { DATABASE_URL: url })
-  t.match(found, { code: 1, stderr: `try again: unnest(tid[]) of ${stranger}.` })
-  t.equal(await isOpen(), false)
-  await onServer(url, 'drop function public.unnest(tid[])')
+t.test(
+  'PUBLIC may create in the schema public: migrate revokes it, or changes nothing',
+  async (t) => {
+    const { url } = await emptyDatabase(t)
+    await onServer(url, 'grant create on schema public to public')
+    const isOpen = async () => {
+      const [row] = await query(
+        url,
+        `select has_schema_privilege('public', 'public', 'create') as is`,
+      )
+      return row?.is
+    }
+    const stranger = `stranger_${randomBytes(4).toString('hex')}`
+    await onServer(url, `create role ${stranger}`)
+    t.teardown(async () => {
+      await onServer(url, `drop owned by ${stranger}`)
+      await onServer(url, `drop role ${stranger}`)
+    })
+    const planted = `create function public.unnest(tid[]) returns tid language sql as 'select null::tid'`
+    await onServer(url, `set role ${stranger}; ${planted}`)
+    const found = await operatorHere(['migrate'], { DATABASE_URL: url })
+    t.match(found, { code: 1, stderr: `try again: unnest(tid[]) of ${stranger}.` })
+    t.equal(await isOpen(), false)
+    await onServer(url, 'drop function public.unnest(tid[])')
 
-  await onServer(url, 'grant create on schema public to public')
-  const owner = await newOwner(t, url)
-  await onServer(url, 'alter schema public owner to postgres')
-  const refused = await operatorHere(['migrate'], { DATABASE_URL: owner })
-  t.match(refused, { code: 1, stderr: /must run `revoke create on schema public from public;`/ })
-  t.same(await query(url, `select to_regclass('kysely_migration') as is`), [{ is: null }])
-  const revoked = await operatorHere(['migrate'], { DATABASE_URL: url })
-  t.match(revoked, { code: 0, stderr: /^PUBLIC may no longer create objects in the schema public/ })
-  t.equal(await isOpen(), false)
-})
+    await onServer(url, 'grant create on schema public to public')
+    const owner = await newOwner(t, url)
+    await onServer(url, 'alter schema public owner to postgres')
+    const refused = await operatorHere(['migrate'], { DATABASE_URL: owner })
+    t.match(refused, { code: 1, stderr: /must run `revoke create on schema public from public;`/ })
+    t.same(await query(url, `select to_regclass('kysely_migration') as is`), [{ is: null }])
+    const revoked = await operatorHere(['migrate'], { DATABASE_URL: url })
+    t.match(revoked, {
+      code: 0,
+      stderr: /^PUBLIC may no longer create objects in the schema public/,
+    })
+    t.equal(await isOpen(), false)
+  },
+)
 
 for (const before of ['0004-service-role', '0007-writer'])
   t.test(`Database at ${before} with rows: an upgrade keeps each row and token`, async (t) => {

@@ -5,7 +5,8 @@ import { onServer } from '../support/template.ts'
 
 /** Statements that change the schema, and what `verify` says. */
 const DRIFTS: Record<string, RegExp> = {
-  'drop trigger remember_version on connection': /missing, or changed: CREATE TRIGGER remember_version/,
+  'drop trigger remember_version on connection':
+    /missing, or changed: CREATE TRIGGER remember_version/,
   'alter table account_transaction disable trigger account_transaction_number_again':
     /of no migration: alter table account_transaction disable trigger/,
   'drop policy of_the_connection on portfolio_transaction':
@@ -37,10 +38,13 @@ t.test('verify: each change of the schema is found', async (t) => {
   }
 })
 
-t.test('verify in another time zone, beside an index and a role of the operator: no difference', async (t) => {
-  const { url } = await createDatabase(t)
-  await onServer(url, 'create index mine on account_transaction (account_id)')
-  const zoned = new URL(url)
-  zoned.searchParams.set('options', '-c timezone=Asia/Kathmandu')
-  t.match(await operatorHere(['verify'], { DATABASE_URL: zoned.href }), { code: 0 })
-})
+t.test(
+  'verify in another time zone, beside an index and a role of the operator: no difference',
+  async (t) => {
+    const { url } = await createDatabase(t)
+    await onServer(url, 'create index mine on account_transaction (account_id)')
+    const zoned = new URL(url)
+    zoned.searchParams.set('options', '-c timezone=Asia/Kathmandu')
+    t.match(await operatorHere(['verify'], { DATABASE_URL: zoned.href }), { code: 0 })
+  },
+)

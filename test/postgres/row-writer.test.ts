@@ -244,26 +244,6 @@ t.test('every ASCII character: the same text, and escaped where JSON demands it'
   t.match(json, '"description":"\u007f"')
 })
 
-t.test('control characters: their escapes are not computed again for each row', async (t) => {
-  const [row] = fc.sample(rowOf(AccountTransaction, false), 1) as [Row]
-  const context = contextOf({ rows: 1, limits })
-  const rows = [{ ...row, description: CONTROLS.repeat(100) }]
-  const raw = await readRaw(AccountTransaction, rows, context)
-  const writer = compileRowWriter(AccountTransaction, SKIPPED)
-  const { stringify } = JSON
-  let calls = 0
-  JSON.stringify = (value: unknown) => {
-    calls += 1
-    return stringify(value)
-  }
-  const json = jsonArray(raw, writer, FRAME, context)
-  JSON.stringify = stringify
-  // The templates of the row need some.
-  t.ok(calls < CONTROLS.length, `${calls} calls`)
-  sameItems(json.toString(), await readPlain(AccountTransaction, rows))
-  context.end(true)
-})
-
 t.test('more sets of null columns than templates are kept: each row has its own', async () => {
   const rows = fc.sample(rowOf(PortfolioTransaction), 1_500)
   const sets = new Set(

@@ -1,4 +1,3 @@
-import { glob, readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import type pg from 'pg'
 import t, { type Test } from 'tap'
@@ -251,19 +250,6 @@ t.test('a lost prepared statement: the pipeline repeats it unnamed, then reconne
   await db.read({ name: '', title: '', text: 'select lose_statements()' }, [], contextOf())
   t.same(await ownProcess(), first)
   t.notSame(await ownProcess(), first)
-})
-
-t.test('private parts of pg: only src/postgres/wire names them', async (t) => {
-  const names =
-    /attachListeners|parsedStatements|submittedNamedStatements|_(active|queue|sent)Query|_queryQueue|connection\)?\??\.stream/i
-  const found: string[] = []
-  for await (const file of glob('{src,bench,tools,test,migrations,seeds}/**/*.ts', {
-    exclude: ['**/node_modules/**'],
-  })) {
-    if (names.test(await readFile(file, 'utf8'))) found.push(file)
-  }
-  const outside = found.filter((file) => !file.startsWith('src/postgres/wire/'))
-  t.same(outside, ['test/postgres/wire.test.ts'])
 })
 
 /** Checks that a pipeline has the results and notices that plain pg has, one query after the other. */

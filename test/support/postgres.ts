@@ -86,9 +86,9 @@ async function fastFolder(): Promise<string> {
   if (room > neededBytes) return ramDisk
   if (disk) {
     const gigabytes = (bytes: number) => (bytes / 2 ** 30).toFixed(1)
-    console.log(
+    process.stdout.write(
       `${ramDisk} has ${gigabytes(room)} GB free, and the tests need ${gigabytes(neededBytes)} GB: they use ` +
-        `${tmpdir()}, where a new database takes five times the processor time.`,
+        `${tmpdir()}, where a new database takes five times the processor time.\n`,
     )
   }
   return tmpdir()
