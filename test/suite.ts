@@ -52,7 +52,7 @@ const SUITES: Record<string, Suite> = {
     note: 'one minute; the first run installs tools/checks from the registry',
   },
   clients: {
-    files: ['test/clients/**/*.test.ts', 'test/typescript-client/*.test.ts'],
+    files: ['test/clients/{,browser/}*.test.ts', 'test/typescript-client/*.test.ts'],
     programs: [
       ...['bash', 'curl', 'openssl', 'python3', 'mypy', 'bean-check', 'pyproject-build', 'twine'],
       ...['java'],

@@ -8,7 +8,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/operator/refresh.test.ts'],
     [
       'test/operator/{refresh-model,operator}.test.ts',
-      'test/clients/writing.test.ts',
+      'test/operator/writing.test.ts',
       'test/import/*.test.ts',
     ],
     ['test/servers/refresh-promotion.test.ts'],
@@ -19,7 +19,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/import/import-{replace,properties}.test.ts', 'test/operator/refresh.test.ts'],
     [
       'test/operator/{refresh-model,operator,operator-errors}.test.ts',
-      'test/clients/writing.test.ts',
+      'test/operator/writing.test.ts',
     ],
     ['test/load/operator-interrupt.test.ts'],
   ],
@@ -112,7 +112,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/settings/{config-errors,env-file}.test.ts', 'test/http/log*.test.ts'],
     ['test/load/start-errors.test.ts'],
     ['test/http/{health,access-log,connections}.test.ts', 'test/openapi/document.test.ts'],
-    ['test/telemetry/*.test.ts', 'test/clients/browser/docs-page.test.ts'],
+    ['test/telemetry/*.test.ts', 'test/openapi/docs-page-files.test.ts'],
     [
       'test/load/{shutdown,log-output,collector}.test.ts',
       'test/servers/{password-rotation,prometheus}.test.ts',
@@ -128,7 +128,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     [
       'test/security/*.test.ts',
       'test/operator/operator-migrate.test.ts',
-      'test/clients/writing.test.ts',
+      'test/operator/writing.test.ts',
     ],
   ],
   [/^seeds\//, ['test/seeds/*.test.ts'], ['test/repository/readme.test.ts']],
@@ -147,9 +147,12 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/typescript-client/*.test.ts', 'test/clients/browser/typescript-client.test.ts'],
     ['test/clients/{packages,examples,faults,fault-table}.test.ts'],
   ],
-  [/^examples\//, ['test/clients/examples.test.ts', 'test/clients/code-samples.test.ts']],
   [
-    /^observability\//,
+    /^clients\/examples\//,
+    ['test/clients/examples.test.ts', 'test/clients/run-code-samples.test.ts'],
+  ],
+  [
+    /^deploy\/observability\//,
     ['test/repository/observability.test.ts'],
     ['test/servers/prometheus.test.ts'],
   ],
@@ -159,7 +162,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/servers/rolling-restart.test.ts', 'test/servers/attacks.test.ts'],
   ],
   [/^deploy\/kubernetes\//, ['test/repository/kubernetes.test.ts']],
-  [/^docs\/partitions\.sql/, ['test/postgres/partitions.test.ts']],
+  [/^docs\/reference\/partitions\.sql/, ['test/postgres/partitions.test.ts']],
   [
     /^tools\//,
     ['test/repository/npm-test.test.ts', 'test/seeds/*.test.ts', 'test/load/start-errors.test.ts'],

@@ -167,7 +167,7 @@ const files: string[] = []
 for await (const file of glob(folders.map((folder) => `${folder}/**/*.ts`))) files.push(file)
 const tasks = (await Promise.all(files.sort().map(tasksOf))).flat().filter(isNamed)
 const names: string[] = []
-for await (const name of glob('test/**/*.test.ts'))
+for await (const name of glob('test/!(clients)/**/*.test.ts'))
   if (!slow.test(name) && wanted.test(name)) names.push(name)
 
 const started = performance.now()
