@@ -73,7 +73,8 @@ export async function configureServiceRole(
   }
   if (excess.length > 0) {
     onNotice(
-      'The role of the service can still create temporary tables or large objects. An administrator can ' +
+      'The role of the service can still create temporary tables or large objects, write to the write-ahead log, ' +
+        'or take advisory locks. An administrator can ' +
         `run these statements, which apply to all roles in this database:\n${excess.join(';\n')};`,
     )
   }
@@ -127,7 +128,8 @@ async function statementsFor(
         union all
         select format('revoke execute on function %s from public', oid::regprocedure) from pg_proc
           where pronamespace = 'pg_catalog'::regnamespace
-            and proname in ('lo_creat', 'lo_create', 'lo_from_bytea')
+            and (proname in ('lo_creat', 'lo_create', 'lo_from_bytea', 'pg_logical_emit_message')
+              or proname ~ '^pg_(try_)?advisory_(xact_)?lock')
             and has_function_privilege('investment_service', oid, 'execute')
       ) as excess,
       exists (

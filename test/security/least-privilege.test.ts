@@ -98,7 +98,7 @@ t.test('every readable table: row-level security is on', async (t) => {
   t.same(rows, [{ relname: 'kysely_migration' }])
 })
 
-t.test('42501: temporary tables and large objects', async (t) => {
+t.test('42501: temporary tables, large objects, messages in the log, advisory locks', async (t) => {
   await allDenied(t, [
     'create temporary table mine ()',
     'select 1 into temporary mine',
@@ -106,6 +106,9 @@ t.test('42501: temporary tables and large objects', async (t) => {
     'select lo_create(0)',
     `select lo_from_bytea(0, 'mine')`,
     `select lo_import('/etc/hostname')`,
+    `select pg_logical_emit_message(false, 'mine', 'text')`,
+    'select pg_advisory_lock(1)',
+    'select pg_try_advisory_xact_lock_shared(1)',
   ])
 })
 
