@@ -238,7 +238,7 @@ const amountOf = (row: Row) =>
 const sum = (fractions: Fraction[]) => fractions.reduce((total, one) => total.plus(one), ZERO)
 
 /** Returns the realised gains of each year, by FIFO for each portfolio and investment. */
-export function gainsOf(rows: Row[]): Map<string, Fraction> {
+function gainsOf(rows: Row[]): Map<string, Fraction> {
   const gains = new Map<string, Fraction>()
   const gain = (row: Row, amount: Fraction) => {
     const year = dayOf(row).slice(0, 4)
