@@ -26,7 +26,6 @@ const operator = '^src/operator/'
 const embedded = '^tools/embedded-postgres/'
 const seeds = '^seeds/'
 const clients = '^clients/'
-const examples = '^clients/examples/'
 
 module.exports = {
   forbidden: [
@@ -105,7 +104,6 @@ module.exports = {
     layer('operator', operator, operatorError, postgres, schemas, config, embedded, seeds),
     layer('embedded', embedded, operatorError, postgres, schemas, operator, seeds),
     layer('clients', clients),
-    layer('examples', examples),
     layer('seeds', seeds, '^src/', migrations),
     {
       name: 'embedded-only-on-demand',
