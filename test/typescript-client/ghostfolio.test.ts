@@ -77,6 +77,8 @@ t.test('an import file with each buy, sell and payment', async (t) => {
     // The sides of splits and transfers are also buys and sells.
     const missing = counts.filter(({ complete, found }) => found < complete)
     t.strictSame(missing, [], JSON.stringify(counts))
+    const dates = file.activities.map(({ date }: { date: string }) => date)
+    t.strictSame(dates, dates.toSorted(), 'the oldest first')
     const symbols = file.assetProfiles.map(({ symbol }: { symbol: string }) => symbol)
     t.ok(file.activities.every(({ symbol }: { symbol: string }) => symbols.includes(symbol)))
   }

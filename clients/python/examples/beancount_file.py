@@ -13,13 +13,12 @@ from decimal import Decimal
 from typing import Dict, List, Optional, Set
 
 from investment_data import InvestmentData, ProblemError, TransportError
+from investment_data import chronological, position_effect
 
 BASE_URL = os.environ.get("BASE_URL", "http://127.0.0.1:3000")
 APP_TOKEN = os.environ.get("APP_TOKEN", "idq_demo_wealth_this_token_is_public")
 CONNECTION_TOKEN = os.environ.get("CONNECTION_TOKEN", "DEMOSMALL1")
 
-INCOMING = re.compile(r".*_BUY|.*_IN|BUY|RIGHTS_ISSUE|SPINOFF")
-OUTGOING = re.compile(r".*_SELL|.*_OUT|SELL|DELISTING|RIGHTS_EXCLUSION")
 CURRENCY = re.compile(r"[A-Z][A-Z0-9'._-]{0,22}[A-Z0-9]")
 
 entries: List[str] = []
@@ -67,7 +66,7 @@ try:
 except (ProblemError, TransportError, ValueError) as error:
     sys.exit(str(error))
 
-for movement in movements:
+for movement in chronological(movements):
     cash = account("Assets", "Cash", "A" + movement["accountId"][:8])
     other = account("Equity", "Cash", word(movement["type"]))
     amount, currency = movement["amount"], currency_of(movement["currency"])
@@ -82,18 +81,18 @@ for movement in movements:
         },
     )
 
-for row in rows:
+for row in chronological(rows):
     titles, price = row["titles"], row["price"]
     day = row["operationDateDay"] or row["valueDateDay"] or ""
     meta = {"id": row["transactionId"]}
     if row["amount"] is not None:
         meta["amount"] = f"{digits(row['amount'])} {currency_of(row['currency'])}"
-    incoming, outgoing = INCOMING.fullmatch(row["type"]), OUTGOING.fullmatch(row["type"])
+    effect = position_effect(row["type"])
     postings: Dict[str, str] = {}
     # A name of a commodity has at most 24 characters.
     commodity = "I" + (row["investment"] or "0").replace("-", "").upper()[:22]
-    if titles is not None and (incoming or outgoing):
-        units = titles.copy_abs() if incoming else titles.copy_abs().copy_negate()
+    if titles is not None and effect in ("+", "-"):
+        units = titles.copy_abs() if effect == "+" else titles.copy_abs().copy_negate()
         portfolio = account("Assets", "Portfolio", "P" + row["portfolioId"][:8])
         postings[portfolio] = f"{digits(units)} {commodity}"
         postings[account("Equity", "Units")] = f"{digits(units.copy_negate())} {commodity}"

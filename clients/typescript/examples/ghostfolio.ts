@@ -2,7 +2,13 @@
  * Prints the portfolio transactions of a connection as an import file for Ghostfolio 2.
  * Run: node clients/typescript/examples/ghostfolio.ts > import.json
  */
-import { type Decimal, InvestmentData, type PortfolioTransaction } from '../src/index.ts'
+import {
+  chronological,
+  type Decimal,
+  InvestmentData,
+  type PortfolioTransaction,
+  positionEffect,
+} from '../src/index.ts'
 
 const {
   BASE_URL = 'http://127.0.0.1:3000',
@@ -10,9 +16,8 @@ const {
   CONNECTION_TOKEN = 'DEMOSMALL1',
 } = process.env
 
-/** Activities by type: the sides of splits and transfers keep the number of shares right. */
-const INCOMING = /_BUY$|_IN$|^(BUY|RIGHTS_ISSUE|SPINOFF)$/
-const OUTGOING = /_SELL$|_OUT$|^(SELL|DELISTING|RIGHTS_EXCLUSION)$/
+/** The sides of splits and transfers are activities, too: they keep the number of shares right. */
+const TRADES = { '+': 'BUY', '-': 'SELL', '=': undefined }
 const PAYMENTS: Record<string, string> = { DIVIDENDS: 'DIVIDEND', COUPON: 'INTEREST' }
 
 /** Ghostfolio accepts the codes of ISO 4217, and GBp for pence. */
@@ -38,7 +43,8 @@ function activityOf(row: PortfolioTransaction) {
   const payment = PAYMENTS[type]
   if (payment) return { ...common, type: payment, quantity: 1, unitPrice: number(amount) }
   const quantity = number(titles)
-  const trade = INCOMING.test(type) ? 'BUY' : OUTGOING.test(type) ? 'SELL' : undefined
+  const effect = positionEffect(type)
+  const trade = effect && TRADES[effect]
   if (trade === undefined || quantity === 0) return undefined
   const unitPrice = price === null ? number(amount) / quantity : number(price)
   return { ...common, type: trade, quantity, unitPrice }
@@ -56,7 +62,7 @@ try {
 const activities: object[] = []
 const assetProfiles = new Map<string, object>()
 let omitted = 0
-for (const row of rows) {
+for (const row of chronological(rows)) {
   const activity = activityOf(row)
   if (activity === undefined) {
     omitted += 1
