@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import t, { type Test } from 'tap'
+import { PortfolioTransactionTypes } from '../../src/schemas/portfolio-transaction.ts'
 import { pythonEnvironment } from '../support/clients/drivers.ts'
 import { startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { needsProgram, run } from '../support/programs.ts'
@@ -296,6 +297,25 @@ with InvestmentData(URL, TOKEN, timeout=2) as api:
   )
   t.equal(printed, '6\n')
 })
+
+t.test(
+  'the types of portfolio transactions and their effects are those of the document',
+  async (t) => {
+    const types = Object.entries(PortfolioTransactionTypes)
+    const program = `
+import json
+from typing import get_args
+types = [*get_args(PortfolioTransactionType), "A_LATER_TYPE", ""]
+print(json.dumps({name: position_effect(name) for name in types}))
+`
+    const effects = types.map(([type, [effect]]) => [type, effect ?? null])
+    t.strictSame(JSON.parse(await python(service.url, program)), {
+      ...Object.fromEntries(effects),
+      A_LATER_TYPE: null,
+      '': null,
+    })
+  },
+)
 
 t.test('values of the client do not change: each dataclass is frozen', async (t) => {
   const program = `

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import datetime
 import inspect
 import json
 import logging
@@ -11,11 +12,23 @@ import sqlite3
 import ssl
 import sys
 import traceback
-from datetime import datetime
 from decimal import Decimal
-from typing import Any, AsyncIterator, Coroutine, Dict, Iterator, List, Union
+from typing import Any, AsyncIterator, Coroutine, Dict, Iterator, List, Optional, Union
 
-from investment_data import (
+
+class Clock(datetime.datetime):
+    """The class datetime of the client. A call may set the time that it shows."""
+
+    shown: Optional[datetime.datetime] = None
+
+    @classmethod
+    def now(cls, tz: Optional[datetime.tzinfo] = None) -> Any:
+        return cls.shown.astimezone(tz) if cls.shown else super().now(tz)
+
+
+datetime.datetime = Clock  # type: ignore[misc]
+
+from investment_data import (  # noqa: E402
     AsyncInvestmentData,
     Attempt,
     Changes,
@@ -114,6 +127,7 @@ async def copy(connection: Any, call: Dict[str, Any]) -> Any:
         if len(told) == call.get("failAt"):
             raise RuntimeError("an error of the app")
 
+    Clock.shown = Clock.fromisoformat(call["now"]) if "now" in call else None
     db = sqlite3.connect(call["file"])
     try:
         store = SqliteStore(db, call["name"], history=call.get("history", False))
@@ -122,6 +136,7 @@ async def copy(connection: Any, call: Dict[str, Any]) -> Any:
         synced = await value_of(connection.sync_transactions(store, on_changes=on_changes))
         return {"result": camel(synced), "told": told, "refreshedAt": store.refreshed_at()}
     finally:
+        Clock.shown = None
         db.close()
 
 
@@ -224,8 +239,8 @@ def main() -> None:
         warnings.clear()
 
 
-def text(value: Union[Decimal, datetime]) -> str:
-    if isinstance(value, datetime):
+def text(value: Union[Decimal, datetime.datetime]) -> str:
+    if isinstance(value, datetime.datetime):
         return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return format(value, "f")
 

@@ -79,6 +79,8 @@ export interface CopyOptions {
   /** Call of `onChanges` that ends the process, or throws: 1 for the first. */
   killAt?: number
   failAt?: number
+  /** Time that the clock of the program shows. */
+  now?: string
 }
 
 /** Result of a synchronization of a store. */
@@ -150,6 +152,17 @@ export function startDrivers(t: Test): { TypeScript: Driver } & Partial<Drivers>
   return { TypeScript, Python: startPython(t), 'Python asyncio': startPython(t, '--asyncio') }
 }
 
+/** Returns a Date for which it is always the same time. */
+function dateAt(now: string): DateConstructor {
+  const RealDate = globalThis.Date
+  return class extends RealDate {
+    constructor(...values: [] | [string | number]) {
+      super(...((values.length === 0 ? [now] : values) as [string]))
+    }
+    static override now = () => RealDate.parse(now)
+  } as DateConstructor
+}
+
 export function typescript(): Driver {
   const driver: Driver = {
     seen: { attempts: [], warnings: [] },
@@ -202,7 +215,7 @@ export function typescript(): Driver {
             : await connection.syncAccountTransactions(options)
         return { pages, result }
       }),
-    copy: (access, file, name, { history = false, pages, killAt, failAt } = {}) =>
+    copy: (access, file, name, { history = false, pages, killAt, failAt, now } = {}) =>
       run(access, async (connection) => {
         const told: Copied['told'] = []
         const onChanges = ({ upserts, previous, ...changes }: RowChanges) => {
@@ -212,12 +225,15 @@ export function typescript(): Driver {
           if (told.length === failAt) throw new Error('an error of the app')
         }
         const db = new DatabaseSync(file)
+        const RealDate = globalThis.Date
+        if (now !== undefined) globalThis.Date = dateAt(now)
         try {
           const store = new SqliteStore(db, name, { history })
           if (pages !== undefined) db.exec(`pragma max_page_count = ${pages}`)
           const result = await connection.syncTransactions(store, { onChanges })
           return { result, told, refreshedAt: store.refreshedAt()?.toISOString() ?? null }
         } finally {
+          globalThis.Date = RealDate
           db.close()
         }
       }),
