@@ -52,7 +52,10 @@ export async function withDatabase<T>(
   }
   signal.addEventListener('abort', cancelOnAbort)
   const waits = setInterval(waitReporter(opened, notice), 1_000)
-  const searches = setInterval(() => void followPrimary(opened, newestUrl(url), primary, notice), 1_000)
+  const searches = setInterval(
+    () => void followPrimary(opened, newestUrl(url), primary, notice),
+    1_000,
+  )
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   try {
     signal.throwIfAborted()
@@ -97,10 +100,7 @@ interface PoolUse {
   primary: NewestPrimary
 }
 
-function openPool(
-  connectionString: string,
-  { pooler, sessions, primary }: PoolUse,
-): OpenedPool {
+function openPool(connectionString: string, { pooler, sessions, primary }: PoolUse): OpenedPool {
   const sockets: Socket[] = []
   const pids = new Map<pg.ClientBase, number>()
   const pool = new pg.Pool({

@@ -200,9 +200,12 @@ async function closeSchema(
   }
   if (!(await isOpen())) return
   const revoke = 'revoke create on schema public from public'
-  await sql.raw(revoke).execute(db).catch((error: unknown) => {
-    if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
-  })
+  await sql
+    .raw(revoke)
+    .execute(db)
+    .catch((error: unknown) => {
+      if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
+    })
   // Without the privilege, PostgreSQL may only warn.
   if (await isOpen())
     throw new OperatorError(

@@ -221,7 +221,8 @@ export class Connections {
   /** Connects to the server in use. If that fails, connects to another server of the URL. */
   async #connect(again = true): Promise<WireClient> {
     if (this.#closing) throw new Error('the connections are closed')
-    if (again && this.#urls.length > 1 && this.#primary.server === undefined) await this.#find(this.#urls)
+    if (again && this.#urls.length > 1 && this.#primary.server === undefined)
+      await this.#find(this.#urls)
     const [url = ''] = this.#urls
     try {
       const client = await connect({ ...this.#options, url }, this.#createSocket)

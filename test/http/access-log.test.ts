@@ -57,16 +57,18 @@ t.test('each request: one line with its fields', async (t) => {
   }
 })
 
-t.test('statement: sums days for ranges within two calendar years, else months', async (t) => {
-  const year = new Date().getUTCFullYear()
+t.test('statement: counts rows in up to two calendar months, else months', async (t) => {
+  const now = new Date()
+  const month = (ago: number) =>
+    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - ago)).toISOString().slice(0, 7)
   const cases = {
     '': 'first page',
-    'from=2023-01-01&to=2024-12-31': 'first page of days',
-    'from=2022-12-31&to=2024-01-01': 'first page of months',
-    [`from=${year - 1}-01-01`]: 'first page of days',
-    [`from=${year - 2}-12-31`]: 'first page of months',
-    'to=0002-12-31': 'first page of days',
-    'to=0003-01-01': 'first page of months',
+    'from=2023-12-01&to=2024-01-31': 'first page of days',
+    'from=2023-11-30&to=2024-01-01': 'first page of months',
+    [`from=${month(1)}-01`]: 'first page of days',
+    [`from=${month(2)}-28`]: 'first page of months',
+    'to=0001-02-28': 'first page of days',
+    'to=0001-03-01': 'first page of months',
     'page=1': 'later page',
   }
   for (const [query, title] of Object.entries(cases)) {

@@ -101,16 +101,6 @@ t.test('memory of JSON: counted until the response ends', (t) => {
   t.end()
 })
 
-t.test('too large: only a request for two rows or more may ask for fewer', (t) => {
-  for (const rows of [1, 2]) {
-    const context = contextOf({ rows, limits: new Limits(1, LIMIT) })
-    t.equal(context.memory.take(LIMIT + 1), undefined)
-    t.equal(context.memory.tooLarge, rows > 1, `${rows} rows`)
-    context.end(true)
-  }
-  t.end()
-})
-
 t.test('memory of a departed client: nothing more is counted', (t) => {
   const limits = new Limits(1, LIMIT)
   const context = contextOf({ limits })

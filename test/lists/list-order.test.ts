@@ -145,7 +145,7 @@ t.test('order without the indexes: that of the statements (contract 8)', async (
     if (!(table in ids) || kind === ' lookup') continue
     const isFeed = kind === ' changes'
     const offset = kind === ' later page' ? ['0'] : []
-    const list = kind ? ['-infinity', 'infinity', '100', ...offset] : []
+    const list = kind ? ['-infinity', 'infinity', '100', ...offset] : ['100']
     const parameters = isFeed ? ['0', '100', '0'] : list
     const values = [tokenHash(token), hash, connectionKey(hash), ...parameters]
     const { rows } = await owner.query({ text, values, rowMode: 'array' })

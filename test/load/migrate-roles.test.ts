@@ -24,7 +24,7 @@ t.test(
     const again = await migrate()
     t.match(again.stderr, /^The schema is up to date, but this role may not configure/)
     await onServer(
-      own.replace(/owner:secret/, new URL(server).username + ':' + new URL(server).password),
+      own.replace(/owner:secret/, `${new URL(server).username}:${new URL(server).password}`),
       again.stderr.slice(again.stderr.indexOf('\n') + 1),
     )
     t.match(await migrate(), { code: 0 })

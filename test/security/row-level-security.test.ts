@@ -129,7 +129,8 @@ function valuesOf(title: string, app: { clientId: string; hash: Buffer }, connec
   const offset = title.includes('later page') ? ['0'] : []
   const page = title.includes('page') ? ['-infinity', 'infinity', '10', ...offset] : []
   const list = title.includes('changes') ? ['1', '10', '1'] : page
-  return [caller, ...lookup(connection), ...list]
+  const orders = /^assets_transfer_order by/.test(title) ? ['10'] : []
+  return [caller, ...lookup(connection), ...list, ...orders]
 }
 
 /** Returns $2 and $3 of a statement: the hash of a connection token, and its key. */

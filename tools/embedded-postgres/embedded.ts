@@ -6,7 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../src/operator-error.ts'
 import { type Cluster, openCluster } from './cluster.ts'
 import { freePort } from './free-port.ts'
-import { dropStaleLock, findRunning, isReady, renewPassword, STARTER, starterOf } from './running.ts'
+import {
+  dropStaleLock,
+  findRunning,
+  isReady,
+  renewPassword,
+  STARTER,
+  starterOf,
+} from './running.ts'
 
 export type EmbeddedDatabase = {
   /** Connection string with its password, for this machine only. */

@@ -16,7 +16,7 @@ export async function findRunning(dataDir: string): Promise<string | undefined> 
 }
 
 /** Reads the URL from PostgreSQL's lock file. The server of a stale lock file is gone. */
-export async function urlFrom(folder: string): Promise<string | undefined> {
+async function urlFrom(folder: string): Promise<string | undefined> {
   const port = (await lockFile(folder))[3]
   if (!port) return undefined
   const password = await readFile(join(folder, 'password'), 'utf8')

@@ -25,7 +25,7 @@ export class SafeClient extends pg.Client {
   }
 }
 
-export class PasswordRefused extends Error {
+class PasswordRefused extends Error {
   override name = 'PasswordRefused'
 }
 
@@ -42,7 +42,9 @@ export class ProvenClient extends SafeClient {
     })
     this.connection.on('authenticationOk', () => {
       if (!proven)
-        this.connection.stream.destroy(new PasswordRefused('The server did not ask for a password.'))
+        this.connection.stream.destroy(
+          new PasswordRefused('The server did not ask for a password.'),
+        )
     })
   }
 }
