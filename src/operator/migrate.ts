@@ -6,6 +6,7 @@ import { OperatorError } from '../operator-error.ts'
 import { isMigrating, lockMigrations, migrateOnce } from '../postgres/migrations.ts'
 import { plannerSettings } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
+import { isViolation } from './errors.ts'
 
 const ITERATIONS = 4096
 
@@ -146,12 +147,19 @@ const ATTEMPTS = 30
 const LOCK_TIMEOUT_MS = 500
 const PAUSE_MS = 1_000
 
+const WRONG_YEAR =
+  'A time completed_at in the table assets_transfer_order is outside of the years 1 to 9999. The migrations before ' +
+  '0009 stay, and running services go on. Correct the rows of ' +
+  "`select * from assets_transfer_order where completed_at < '0001-01-01 00:00:00+00' " +
+  "or completed_at >= '10000-01-01 00:00:00+00'`. Then run `migrate` again."
+
 /**
  * Runs the missing migrations in order. All statements queue behind one that waits for a lock. A migration therefore
  * stops waiting soon, lets them pass, and tries again later.
  * @param onNotice receives a sentence for each new attempt
  * @returns the names of the migrations that ran
- * @throws OperatorError with a statement for an administrator, if the operator's role lacks the privilege
+ * @throws OperatorError with a statement for an administrator, if the operator's role lacks the privilege; or with a
+ * statement that finds the rows that violate a new constraint
  */
 export async function migrate(
   db: Kysely<Tables>,
@@ -162,7 +170,11 @@ export async function migrate(
   if (await isMigrating(db)) onNotice('Another `migrate` is running; waiting for its end.')
   const applied: string[] = []
   for (;;) {
-    const name = await withRetries(db, onNotice, () => migrateOnce(db, LOCK_TIMEOUT_MS))
+    const name = await withRetries(db, onNotice, () => migrateOnce(db, LOCK_TIMEOUT_MS)).catch(
+      (error: unknown) => {
+        throw isViolation(error, 'completed_in_years') ? new OperatorError(WRONG_YEAR) : error
+      },
+    )
     if (name === undefined) return applied
     applied.push(name)
   }

@@ -262,6 +262,33 @@ for (const before of ['0004-service-role', '0007-writer'])
     t.equal(items.length, 2)
   })
 
+t.test('Order completed after the year 9999: migrate names the table and its rows', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await migrateTo(t, url, '0007-writer')
+  const db = openAsOwner(t, url)
+  const { connection } = await addCaller(db)
+  await addTransferOrders(db, connection, {}, {})
+  await query(
+    url,
+    "update assets_transfer_order set completed_at = '10000-01-01 00:00:00+00' where ctid = '(0,1)'",
+  )
+  const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: url })
+  const { code, stderr } = await migrate()
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    /^A time completed_at in the table assets_transfer_order is outside of the years 1 to 9999\. /,
+  )
+  const [, condition = ''] = /`(select [^`]+)`/.exec(stderr) ?? []
+  t.equal((await query(url, condition)).length, 1, 'the statement of the message finds the row')
+  const correction = condition.replace(
+    'select * from assets_transfer_order',
+    'update assets_transfer_order set completed_at = now()',
+  )
+  await query(url, correction)
+  t.same((await migrate()).json(), { applied: ['0009-checked-years'] })
+})
+
 t.test('Role without the privilege: statements for an administrator', async (t) => {
   const { url } = await emptyDatabase(t)
   const role = `operator_${randomBytes(4).toString('hex')}`
