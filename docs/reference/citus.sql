@@ -51,3 +51,6 @@ begin
     execute step;
   end loop;
 end $$;
+
+-- Citus makes the views of a table again when it distributes the table, without their rights.
+grant select on portfolio_transaction_day, account_transaction_day to investment_service;

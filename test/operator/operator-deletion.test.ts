@@ -224,7 +224,7 @@ async function afterDeletion(t: Test, tables: string[], statement: string): Prom
   await sql`create function after_deletion() returns trigger language plpgsql as ${body}`.execute(
     db,
   )
-  t.teardown(() => sql`drop function after_deletion cascade`.execute(db))
+  t.teardown(() => sql`drop function if exists after_deletion cascade`.execute(db))
   await db.transaction().execute(async (transaction) => {
     // Citus otherwise rejects the triggers. PostgreSQL ignores these settings.
     await sql`set local citus.enable_unsafe_triggers = on`.execute(transaction)
@@ -327,7 +327,7 @@ t.test('Deletion longer than statement_timeout: completes', async (t) => {
     stdout: `deleted with ${IN_WORDS}`,
   })
   // `verify` compares the schema, too.
-  await sql`drop trigger after_deletion on connection`.execute(db)
+  await sql`drop function after_deletion cascade`.execute(db)
   await rowCountsAgree(t)
 })
 
