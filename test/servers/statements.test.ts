@@ -56,7 +56,7 @@ t.test('Statements for each week: sizes, dead rows and age of the database', asy
   // A session reports its statistics when it ends, or some seconds later.
   await until('the rows are counted', async () => (await ownRow(run()))?.n_live_tup !== '0')
   const [tables, databases] = await run()
-  t.equal(tables?.rows.length, 14, 'all tables')
+  t.equal(tables?.rows.length, 12, 'all tables')
   t.match(await ownRow(run()), {
     size: /^\d+ [kM]B$/,
     n_live_tup: /^[1-9]\d*$/,
