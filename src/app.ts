@@ -20,7 +20,7 @@ import { portfolioTransactionRoute } from './routes/portfolio-transactions.ts'
 import type { RouteOptions } from './routes/request.ts'
 import { resetOnExit } from './routes/response.ts'
 import { transferOrders } from './routes/transfer-orders.ts'
-import { components } from './schemas/components.ts'
+import { components } from './schemas/lists.ts'
 
 export interface AppOptions {
   config: Config

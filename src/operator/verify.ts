@@ -1,10 +1,9 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { firstOfMonth } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
+import { pagedLists } from '../schemas/lists.ts'
 import { compareSchema, type SchemaDifferences } from './catalog.ts'
 import { withoutTimeout } from './deletion.ts'
-
-const KEYS = { portfolio_transaction: 'transaction_id', account_transaction: 'movement_id' }
 
 export interface Difference {
   connectionId: string
@@ -48,8 +47,8 @@ export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification>
       const schema = await compareSchema(snapshot)
       const differences: Difference[] = []
       const numbers: WrongNumbers[] = []
-      for (const [table, key] of Object.entries(KEYS)) {
-        numbers.push(...(await wrongNumbers(table, key).execute(snapshot)).rows)
+      for (const { table, idColumn } of pagedLists) {
+        numbers.push(...(await wrongNumbers(table, idColumn).execute(snapshot)).rows)
         for (const query of [totals(table), months(table)]) {
           differences.push(...(await query.execute(snapshot)).rows)
         }
@@ -115,15 +114,15 @@ const MONTH = firstOfMonth(sql<string>`effective_day`)
 export async function repairRowCounts(db: Kysely<Tables>, id: string): Promise<void> {
   await withoutTimeout(db, async (transaction) => {
     await sql`select from connection where id = ${id} for update`.execute(transaction)
-    for (const name of Object.keys(KEYS)) {
-      const rows = sql`from ${sql.table(name)} where connection_id = ${id}`
-      const counts = sql.table(`${name}_month`)
+    for (const { table } of pagedLists) {
+      const rows = sql`from ${sql.table(table)} where connection_id = ${id}`
+      const counts = sql.table(`${table}_month`)
       await sql`delete from ${counts} where connection_id = ${id}`.execute(transaction)
       await sql`insert into ${counts} select ${id}::bigint, ${MONTH}, count(*) ${rows} group by 2`.execute(
         transaction,
       )
       await sql`
-        update connection set ${sql.ref(`${name}s`)} = (select count(*) ${rows}), data_version = data_version + 1
+        update connection set ${sql.ref(`${table}s`)} = (select count(*) ${rows}), data_version = data_version + 1
         where id = ${id}`.execute(transaction)
     }
   })

@@ -9,7 +9,7 @@ import {
   TransactionTerms,
   Uuid,
 } from './fields.ts'
-import { ListEnvelope } from './list.ts'
+import { type ListDefinition, ListEnvelope } from './list.ts'
 
 /** The closed list of section 2.5: each type with its meaning. Each of them changes the balance. */
 export const AccountTransactionTypes = {
@@ -91,3 +91,17 @@ export const AccountTransactionList = ListEnvelope(AccountTransaction, {
   title: 'Account transactions',
   description: 'One page of the account transactions of a connection.',
 })
+
+export const AccountTransactions = {
+  name: 'account-transactions',
+  path: '/connections/:token/accounts/transactions',
+  operationId: 'listAccountTransactions',
+  tag: 'Transactions',
+  summary: 'List account transactions',
+  description: 'Every change of the cash balances of a connection, newest first, in pages.',
+  table: 'account_transaction',
+  id: 'movementId',
+  item: AccountTransaction,
+  response: AccountTransactionList,
+  paged: true,
+} as const satisfies ListDefinition

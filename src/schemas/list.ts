@@ -1,5 +1,23 @@
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { CalendarDate, Described, EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
+
+/** A list of the API: its endpoint, its rows in the database, and what a response has. */
+export interface ListDefinition {
+  /** Name of its exports, and of its rows in the commands of an operator. */
+  name: string
+  path: string
+  operationId: string
+  tag: 'Transactions' | 'Transfer orders'
+  summary: string
+  description: string
+  table: string
+  /** Field that identifies a row within its connection. */
+  id: string
+  item: TObject
+  response: TSchema
+  /** True: pages, changes and exports. False: one array of all rows. */
+  paged: boolean
+}
 
 /** Selects the connection (sections 4 and 5). Any string is valid: a malformed token gets 404, too (contract 18). */
 export const ConnectionParams = Type.Object(

@@ -10,7 +10,7 @@ import {
   TransactionTerms,
   Uuid,
 } from './fields.ts'
-import { ListEnvelope } from './list.ts'
+import { type ListDefinition, ListEnvelope } from './list.ts'
 
 /** Effect on the number of shares held; undefined if the specification does not define it. */
 type Impact = '+' | '-' | '=' | undefined
@@ -181,3 +181,17 @@ export const PortfolioTransactionList = ListEnvelope(PortfolioTransaction, {
   title: 'Portfolio transactions',
   description: 'One page of the portfolio transactions of a connection.',
 })
+
+export const PortfolioTransactions = {
+  name: 'portfolio-transactions',
+  path: '/connections/:token/portfolios/transactions',
+  operationId: 'listPortfolioTransactions',
+  tag: 'Transactions',
+  summary: 'List portfolio transactions',
+  description: 'Every movement of the investments of a connection, newest first, in pages.',
+  table: 'portfolio_transaction',
+  id: 'transactionId',
+  item: PortfolioTransaction,
+  response: PortfolioTransactionList,
+  paged: true,
+} as const satisfies ListDefinition

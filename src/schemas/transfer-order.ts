@@ -10,6 +10,7 @@ import {
   ShortText,
   Uuid,
 } from './fields.ts'
+import type { ListDefinition } from './list.ts'
 
 /** A company with its two members (section 2.7). */
 export const Company = Type.Object(
@@ -118,3 +119,17 @@ export const AssetsTransferOrderList = Type.Array(Reference(AssetsTransferOrder)
     'All orders that the user completed for the connection, the latest first. Unfinished ' +
     'orders are not included.',
 })
+
+export const TransferOrders = {
+  name: 'transfer-orders',
+  path: '/connections/:token/assets-transfer',
+  operationId: 'listAssetsTransferOrders',
+  tag: 'Transfer orders',
+  summary: 'List assets transfer orders',
+  description: 'Every transfer order that the end user completed, newest first, in one array.',
+  table: 'assets_transfer_order',
+  id: 'id',
+  item: AssetsTransferOrder,
+  response: AssetsTransferOrderList,
+  paged: false,
+} as const satisfies ListDefinition

@@ -14,8 +14,8 @@ const caller = await addCaller(db)
 const folder = t.testdir({})
 
 const COLUMNS = {
-  portfolio: ['transaction_id', 'portfolio_id'],
-  account: ['movement_id', 'account_id'],
+  portfolio: [lists.portfolio.idColumn, 'portfolio_id'],
+  account: [lists.account.idColumn, 'account_id'],
 } as const
 const FORMATS = [
   ['ndjson', 'application/x-ndjson'],
@@ -46,7 +46,7 @@ for (const list of ['portfolio', 'account'] as const) {
 }
 
 for (const list of ['portfolio', 'account'] as const) {
-  const { table, type } = lists[list]
+  const { table, name: type } = lists[list]
   for (const [format, accept] of FORMATS) {
     t.test(`${list}, ${accept}: an import of the export has equal tables`, async (t) => {
       const { token, connection } = caller

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
+import { AccountTransactions } from '../../src/schemas/account-transaction.ts'
+import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
 import { openClient } from '../support/database.ts'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
 import { operatorHere, startOperator } from '../support/operator-process.ts'
@@ -24,21 +26,21 @@ async function fileOf(name: string, lines: string): Promise<string> {
 }
 
 const lists = {
-  portfolio: { type: 'portfolio-transactions', line: portfolioLine, key: 'transactionId' },
-  account: { type: 'account-transactions', line: accountLine, key: 'movementId' },
+  portfolio: { ...PortfolioTransactions, line: portfolioLine },
+  account: { ...AccountTransactions, line: accountLine },
 } as const
 
 /** Ids of the rows in a list, each with its effective date, and the headers of the response. */
 async function read({ token, connection }: Caller, list: keyof typeof lists) {
   const { headers, json } = await get(connection[list], { token })
   const rows = (json().items as Record<string, string>[]).map(
-    (row) => `${Number(String(row[lists[list].key]).slice(-12))} ${row.operationDateDay}`,
+    (row) => `${Number(String(row[lists[list].id]).slice(-12))} ${row.operationDateDay}`,
   )
   return { rows: rows.sort(), etag: headers.get('etag') }
 }
 
 for (const list of ['portfolio', 'account'] as const) {
-  const { type, line } = lists[list]
+  const { name: type, line } = lists[list]
 
   t.test(`${list}: rows of the range that the input lacks are removed`, async (t) => {
     const caller = await addCaller(db)

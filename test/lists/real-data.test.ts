@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { readChunks } from '../../src/operator/loading/source.ts'
-import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
-import { PortfolioTransaction } from '../../src/schemas/portfolio-transaction.ts'
-import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
+import { AccountTransactions } from '../../src/schemas/account-transaction.ts'
+import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
+import { TransferOrders } from '../../src/schemas/transfer-order.ts'
 import { openPool } from '../support/database.ts'
 import { type Digits, parseExact } from '../support/exact-json.ts'
 import { modelPage } from '../support/model/pages.ts'
@@ -23,13 +23,9 @@ const folder = process.env.REAL_DATA_DIR
 type Row = Record<string, unknown>
 
 const rowTypes = {
-  'portfolio-transactions': {
-    endpoint: 'portfolio',
-    id: 'transactionId',
-    item: PortfolioTransaction,
-  },
-  'account-transactions': { endpoint: 'account', id: 'movementId', item: AccountTransaction },
-  'transfer-orders': { endpoint: 'orders', id: 'id', item: AssetsTransferOrder },
+  'portfolio-transactions': { endpoint: 'portfolio', ...PortfolioTransactions },
+  'account-transactions': { endpoint: 'account', ...AccountTransactions },
+  'transfer-orders': { endpoint: 'orders', ...TransferOrders },
 } as const
 
 /** Few rows a page, so that real data has several pages. */

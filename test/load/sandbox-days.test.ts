@@ -4,7 +4,7 @@ import { advance } from '../../seeds/seed.ts'
 import type { Row } from '../seeds/calculator.ts'
 import { checkHistory } from '../seeds/invariants.ts'
 import { openPool } from '../support/database.ts'
-import { addresses } from '../support/rows.ts'
+import { addresses, lists } from '../support/rows.ts'
 import { startSeededService } from '../support/seeded-service.ts'
 
 const { get, databaseUrl } = await startSeededService(t)
@@ -13,7 +13,7 @@ const { token } = DEMO.wealth
 const headers = { accept: 'application/json;IEEE754Compatible=true' }
 
 /** Copy of a list, which reads the changes only. */
-function copyOf(path: string, id: 'transactionId' | 'movementId') {
+function copyOf(path: string, { id }: { id: string }) {
   const rows = new Map<string, Row>()
   let cursor = 'start'
   const sync = async () => {
@@ -36,8 +36,8 @@ function copyOf(path: string, id: 'transactionId' | 'movementId') {
 
 t.test('400 days of demo advance: a copy of the changes is a possible history', async (t) => {
   const { portfolio, account } = addresses(DEMO.wealth.connections.large.token)
-  const transactions = copyOf(portfolio, 'transactionId')
-  const movements = copyOf(account, 'movementId')
+  const transactions = copyOf(portfolio, lists.portfolio)
+  const movements = copyOf(account, lists.account)
   const check = async (day: string) => {
     const changes = [await transactions.sync(), await movements.sync()]
     // The newest first, as in the lists.

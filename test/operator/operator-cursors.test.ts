@@ -116,7 +116,7 @@ for (const list of listNames) {
     const add = () => lists[list].add(db, connection, {}, {}, {})
     const first = await add()
     const [removed = ''] = await add()
-    const key = sql.ref(list === 'portfolio' ? 'transaction_id' : 'movement_id')
+    const key = sql.ref(lists[list].idColumn)
     const remove = async (id: string, daysAgo: number) => {
       await sql`delete from ${sql.table(lists[list].table)} where ${key} = ${id}`.execute(db)
       await sql`update ${sql.table(`${lists[list].table}_removal`)}

@@ -7,20 +7,19 @@ import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { createDatabase, openClient, openPool } from '../support/database.ts'
 import { chunksOf, portfolioLine } from '../support/importing.ts'
 import { openAsOwner } from '../support/logins.ts'
-import { addCaller, addConnection } from '../support/rows.ts'
+import { addCaller, addConnection, type List, lists } from '../support/rows.ts'
 
 const { url } = await createDatabase(t)
 const db = openAsOwner(t, url)
 const pool = openPool(t, url, { max: 3 })
 const { appId } = await addCaller(db)
 
-const insert = (table: string, key: string, owner: string, id: string) => `
-  insert into ${table} (connection_id, ${key}, ${owner}, type, amount, operation_date_day)
+const insert = (list: List, owner: string, id: string) => `
+  insert into ${lists[list].table} (connection_id, ${lists[list].idColumn}, ${owner}, type, amount, operation_date_day)
   select ${id}, gen_random_uuid(), gen_random_uuid(), 'UNKNOWN', 1, '2025-01-01'
   from generate_series(1, 5)`
-const portfolio = (id: string) =>
-  insert('portfolio_transaction', 'transaction_id', 'portfolio_id', id)
-const account = (id: string) => insert('account_transaction', 'movement_id', 'account_id', id)
+const portfolio = (id: string) => insert('portfolio', 'portfolio_id', id)
+const account = (id: string) => insert('account', 'account_id', id)
 
 const writers: Record<string, (client: pg.Client, id: string, round: number) => Promise<unknown>> =
   {

@@ -2,12 +2,13 @@ import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { plannerSettings } from '../../src/postgres/statements.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
+import { TransferOrders } from '../../src/schemas/transfer-order.ts'
 import { openClient } from '../support/database.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { loginOfService } from '../support/logins.ts'
 import { scrape } from '../support/metrics.ts'
 import { fc, runs } from '../support/random.ts'
-import { addApp, addCaller, addConnection, keySql } from '../support/rows.ts'
+import { addApp, addCaller, addConnection, keySql, lists } from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
 import { statements } from '../support/statements.ts'
 import { isCitus } from '../support/template.ts'
@@ -127,7 +128,7 @@ function compare(
   }
 }
 
-const IDS = { portfolio: 'transactionId', account: 'movementId', orders: 'id' }
+const IDS = { portfolio: lists.portfolio.id, account: lists.account.id, orders: TransferOrders.id }
 
 t.test("404: If-None-Match with the ETag of another app's connection", async (t) => {
   const [a, b] = [await addCaller(db), await addCaller(db)]

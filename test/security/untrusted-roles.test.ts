@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOf, openAsOwner } from '../support/logins.ts'
 import { operatorHere } from '../support/operator-process.ts'
-import { addCaller, keySql } from '../support/rows.ts'
+import { addCaller, keySql, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
 const UPDATES = {
@@ -124,10 +124,9 @@ t.test(
       (function = public.o${index}, leftarg = ${left}, rightarg = ${right})`)
     }
     await writer.query('set search_path = pg_catalog')
-    for (const table of ['portfolio_transaction', 'account_transaction']) {
-      const key = table === 'portfolio_transaction' ? 'transaction_id' : 'movement_id'
+    for (const { table, idColumn } of Object.values(lists)) {
       await writer.query(`update public.${table} set amount = amount + 1`)
-      await writer.query(`update public.${table} set ${key} = gen_random_uuid()`)
+      await writer.query(`update public.${table} set ${idColumn} = gen_random_uuid()`)
       await writer.query(`delete from public.${table}`)
     }
     await writer.query('update public.assets_transfer_order set amount = 2')

@@ -6,7 +6,7 @@ import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { createDatabase } from '../support/database.ts'
 import { operatorHere } from '../support/operator-process.ts'
-import { addCaller, addPortfolioTransactions, addresses } from '../support/rows.ts'
+import { addCaller, addPortfolioTransactions, addresses, lists } from '../support/rows.ts'
 import { startSeededService } from '../support/seeded-service.ts'
 import { startService } from '../support/service.ts'
 import { expireCursors } from '../support/state.ts'
@@ -45,7 +45,7 @@ t.test('demo advance: each day adds, classifies, corrects and cancels rows', asy
     for (const [index, list] of LISTS.entries()) {
       const page = await read(`${large[list]}?since=${cursors[index]}`)
       cursors[index] = page.nextCursor
-      const id = list === 'portfolio' ? 'transactionId' : 'movementId'
+      const { id } = lists[list]
       const old = new Map(before[index].items.map((row: Record<string, string>) => [row[id], row]))
       const changes = page.items.map((row: Record<string, string>) => {
         const { type, amount } = (old.get(row[id]) ?? {}) as Record<string, string>

@@ -2,6 +2,9 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { Insertable, Kysely } from 'kysely'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
+import { AccountTransactions } from '../../src/schemas/account-transaction.ts'
+import { columnOf } from '../../src/schemas/fields.ts'
+import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
 
 type Db = Kysely<Tables>
 type Row<Table extends keyof Tables> = Partial<Insertable<Tables[Table]>>
@@ -127,20 +130,14 @@ function dated<R extends object>(row: R): R {
 /** The two paged lists, for tests that apply to both. */
 export const lists = {
   portfolio: {
+    ...PortfolioTransactions,
     add: addPortfolioTransactions,
-    table: 'portfolio_transaction',
-    /** Field of the API. */
-    id: 'transactionId',
-    idColumn: 'transaction_id',
-    /** Name in the admin CLI. */
-    type: 'portfolio-transactions',
+    idColumn: columnOf(PortfolioTransactions.id) as 'transaction_id',
   },
   account: {
+    ...AccountTransactions,
     add: addAccountTransactions,
-    table: 'account_transaction',
-    id: 'movementId',
-    idColumn: 'movement_id',
-    type: 'account-transactions',
+    idColumn: columnOf(AccountTransactions.id) as 'movement_id',
   },
 } as const
 

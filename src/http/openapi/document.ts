@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
-import { parts } from '../../schemas/components.ts'
 import { PART } from '../../schemas/fields.ts'
 import { OPTIONAL_HEADERS } from '../../schemas/headers.ts'
+import { parts } from '../../schemas/lists.ts'
 import { codeSamples, PLACEHOLDER } from '../docs-page/code-samples.js'
 
 type Parts = Record<string, object>

@@ -1,8 +1,9 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { AccountTransaction } from '../../schemas/account-transaction.ts'
+import { AccountTransactions } from '../../schemas/account-transaction.ts'
 import { columnOf } from '../../schemas/fields.ts'
-import { PortfolioTransaction } from '../../schemas/portfolio-transaction.ts'
-import { AssetsTransferOrder } from '../../schemas/transfer-order.ts'
+import type { ListDefinition } from '../../schemas/list.ts'
+import { PortfolioTransactions } from '../../schemas/portfolio-transaction.ts'
+import { TransferOrders } from '../../schemas/transfer-order.ts'
 import { groupOf, type Rule, ruleOf } from './rules.ts'
 
 /** A member of a JSON object: a scalar, or an object with members. */
@@ -75,18 +76,23 @@ export interface RowType {
   oneOf: Field[]
 }
 
-interface Definition extends Pick<RowType, 'noun' | 'list' | 'table' | 'hasChangeNumbers'> {
-  key: string
-  oneOf: string[]
-}
-
-function define(schema: TObject, { key, oneOf, ...names }: Definition): RowType {
+/** @param dates fields of which one must have a value */
+function define(list: ListDefinition, item: TObject, dates: string[] = []): RowType {
+  const { name, table, id, paged } = list
   const columns: Column[] = []
-  const fields = fieldsOf(schema, columns)
-  const column = columnOf(key)
+  const fields = fieldsOf(item, columns)
+  const column = columnOf(id)
   const index = columns.findIndex(({ name }) => name === column)
-  const dates = fields.inOrder.filter(({ path }) => oneOf.includes(path))
-  return { ...names, fields, columns, key: { field: key, column, index }, oneOf: dates }
+  return {
+    noun: name.replaceAll('-', ' ').replace(/s$/, ''),
+    list: name.replaceAll(/-(.)/g, (_, letter) => letter.toUpperCase()) as List,
+    table,
+    fields,
+    columns,
+    hasChangeNumbers: paged,
+    key: { field: id, column, index },
+    oneOf: fields.inOrder.filter(({ path }) => dates.includes(path)),
+  }
 }
 
 /** Marks an order without `completedAt` among the rows. The input cannot contain `infinity`. */
@@ -102,32 +108,14 @@ function withCompletion(schema: TObject): TObject {
   return Type.Object({ ...schema.properties, completedAt })
 }
 
+/** The first one is the effective date, unless it is null. */
+const DATES = ['operationDateDay', 'valueDateDay']
+
 export type RowTypeName = 'portfolio-transactions' | 'account-transactions' | 'transfer-orders'
 
 /** Import types (sections 2.2, 2.3 and 2.7) by their name on the command line. */
 export const rowTypes: Readonly<Record<RowTypeName, RowType>> = {
-  'portfolio-transactions': define(PortfolioTransaction, {
-    noun: 'portfolio transaction',
-    list: 'portfolioTransactions',
-    table: 'portfolio_transaction',
-    hasChangeNumbers: true,
-    key: 'transactionId',
-    oneOf: ['operationDateDay', 'valueDateDay'],
-  }),
-  'account-transactions': define(AccountTransaction, {
-    noun: 'account transaction',
-    list: 'accountTransactions',
-    table: 'account_transaction',
-    hasChangeNumbers: true,
-    key: 'movementId',
-    oneOf: ['operationDateDay', 'valueDateDay'],
-  }),
-  'transfer-orders': define(withCompletion(AssetsTransferOrder), {
-    noun: 'transfer order',
-    list: 'transferOrders',
-    table: 'assets_transfer_order',
-    hasChangeNumbers: false,
-    key: 'id',
-    oneOf: [],
-  }),
+  'portfolio-transactions': define(PortfolioTransactions, PortfolioTransactions.item, DATES),
+  'account-transactions': define(AccountTransactions, AccountTransactions.item, DATES),
+  'transfer-orders': define(TransferOrders, withCompletion(TransferOrders.item)),
 }

@@ -1,4 +1,6 @@
 import { connectionKey, tokenHash } from '../../../src/postgres/tokens.ts'
+import { columnOf } from '../../../src/schemas/fields.ts'
+import { lists } from '../../../src/schemas/lists.ts'
 import { fc } from '../../support/random.ts'
 import { keySql } from '../../support/rows.ts'
 
@@ -21,13 +23,15 @@ interface Row {
   currency: string
 }
 
-const tables = {
-  portfolio_transaction: { key: 'transaction_id', day: 'operation_date_day' },
-  account_transaction: { key: 'movement_id', day: 'value_date_day' },
-  assets_transfer_order: { key: 'id', day: 'completed_at' },
+/** Each table with a column that its rows are listed by. */
+const dayColumns = {
+  portfolio_transaction: 'operation_date_day',
+  account_transaction: 'value_date_day',
+  assets_transfer_order: 'completed_at',
 }
-type Table = keyof typeof tables
-export const tableNames = Object.keys(tables) as Table[]
+type Table = keyof typeof dayColumns
+export const tableNames = Object.keys(dayColumns) as Table[]
+const keyColumns = new Map<string, string>(lists.map(({ table, id }) => [table, columnOf(id)]))
 
 /** @param ids rows that the statement may write; concurrent writers get different ones */
 export function anyStatement(ids: number[]): fc.Arbitrary<Statement> {
@@ -96,8 +100,8 @@ function insert([table, rows]: [Table, Row[]]): Statement {
 function upsert([table, rows]: [Table, Row[]]): Statement {
   const sql = `
     insert into ${table} (${columns(table)}) ${select(table, rows)}
-      on conflict (connection_id, ${tables[table].key})
-      do update set ${tables[table].day} = excluded.${tables[table].day}`
+      on conflict (connection_id, ${keyColumns.get(table)})
+      do update set ${dayColumns[table]} = excluded.${dayColumns[table]}`
   return { sql, touches: touchedBy(rows) }
 }
 
@@ -109,7 +113,7 @@ function copy([table, rows]: [Table, Row[]]): Statement {
 
 /** Deletes rows, updates others and inserts the rest, in one statement. */
 function merge([table, rows]: [Table, Row[]]): Statement {
-  const { key, day } = tables[table]
+  const [key, day] = [keyColumns.get(table), dayColumns[table]]
   const sql = `
     merge into ${table} t using (${select(table, rows)}) s
       on t.connection_id = s.connection_id and t.${key} = s.${key}
@@ -126,7 +130,7 @@ interface Selection {
 }
 
 function update([table, where, { day, currency }]: [Table, Selection, Row]): Statement {
-  const set = `${tables[table].day} = '${day}', currency = '${currency}'`
+  const set = `${dayColumns[table]} = '${day}', currency = '${currency}'`
   const sql = `update ${table} set ${set} where ${condition(table, where)}`
   return { sql, touches: where.connections }
 }
@@ -147,7 +151,7 @@ function remove([table, where]: [Table, Selection]): Statement {
 function condition(table: Table, { connections, ids }: Selection): string {
   const keys = ids.map((id) => `'${uuid(id)}'`)
   return `connection_id = any(array[${connections}]::bigint[])
-    and ${tables[table].key} = any(array[${keys}]::uuid[])`
+    and ${keyColumns.get(table)} = any(array[${keys}]::uuid[])`
 }
 
 function select(table: Table, rows: Row[]): string {
@@ -158,7 +162,11 @@ function select(table: Table, rows: Row[]): string {
 const columns = (table: Table) => Object.keys(values(table, nobody))
 
 function values(table: Table, { connection, id, day, currency }: Row): Record<string, unknown> {
-  const row = { connection_id: connection, [tables[table].key]: uuid(id), [tables[table].day]: day }
+  const row = {
+    connection_id: connection,
+    [String(keyColumns.get(table))]: uuid(id),
+    [dayColumns[table]]: day,
+  }
   const common = { ...row, currency }
   if (table === 'portfolio_transaction') return { ...common, portfolio_id: uuid(id), type: 'BUY' }
   if (table === 'account_transaction') {
