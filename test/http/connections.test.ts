@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { sendRaw } from '../support/raw-http.ts'
-import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
+import { addCaller, addEqualRows } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -38,8 +38,8 @@ t.test('CLIENT_STALL_MS: a client that does not read is disconnected', async (t)
   const { db, port, log } = await startService(t, { environment: { CLIENT_STALL_MS: '1000' } })
   const { token, connection } = await addCaller(db)
   // 16 MB, more than the buffers between two sockets hold.
-  const rows = Array.from({ length: 400 }, () => ({ description: '😀'.repeat(10_000) }))
-  await addPortfolioTransactions(db, connection, ...rows)
+  const rows = { count: 400, description: '😀'.repeat(10_000) }
+  await addEqualRows(db, 'portfolio', connection, rows)
   const socket = connect(port, '127.0.0.1').on('error', () => {})
   t.teardown(() => socket.destroy())
   const authorization = `Authorization: Bearer ${token}`

@@ -1,5 +1,7 @@
-import zlib from 'node:zlib'
+import zlib, { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import fastify from 'fastify'
 import t from 'tap'
+import { memoryFile } from '../../src/http/memory-file.ts'
 import { sendRaw } from '../support/raw-http.ts'
 import { addAccountTransactions, addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -148,5 +150,64 @@ t.test('compressed response: zstd, then br, then gzip, as the client accepts', a
       // Asynchronous functions of zlib may choose other blocks.
       if (rows === 20) t.equal(length, lowest[used].length, 'the lowest level')
     }
+  }
+})
+
+const TEXT = 'a file '.repeat(1_000)
+let reads = 0
+const app = fastify()
+app.get(
+  '/file',
+  memoryFile('text/plain', () => {
+    reads += 1
+    return TEXT
+  }),
+)
+const getFile = (headers: Record<string, string> = {}) => app.inject({ url: '/file', headers })
+
+t.test('200: the encoding that the client prefers, from one read of the file', async (t) => {
+  const responses = await Promise.all([
+    ...[getFile({ 'accept-encoding': 'gzip, br' }), getFile({ 'accept-encoding': 'gzip' })],
+    ...[getFile({ 'accept-encoding': 'zstd, br;q=0' }), getFile()],
+  ])
+  t.same(
+    responses.map(({ headers }) => headers['content-encoding']),
+    ['br', 'gzip', undefined, undefined],
+  )
+  const [br, gzip, other, none] = responses.map(({ rawPayload }) => rawPayload)
+  t.equal(String(brotliDecompressSync(br as Buffer)), TEXT)
+  t.equal(String(gunzipSync(gzip as Buffer)), TEXT)
+  t.same([String(other), String(none)], [TEXT, TEXT])
+  for (const { headers } of responses) {
+    t.match(headers, { vary: 'accept-encoding', 'cache-control': 'no-cache' })
+    t.match(headers['content-type'], /^text\/plain/)
+  }
+  t.equal(new Set(responses.map(({ headers }) => headers.etag)).size, 1)
+  await getFile()
+  t.equal(reads, 1)
+})
+
+t.test('500 only while the file cannot be made', async (t) => {
+  let fails = true
+  const app = fastify()
+  const file = memoryFile('text/plain', async () => {
+    if (fails) throw new Error('not yet')
+    return TEXT
+  })
+  app.get('/file', file)
+  t.equal((await app.inject('/file')).statusCode, 500)
+  fails = false
+  t.equal((await app.inject('/file')).statusCode, 200)
+})
+
+t.test('304: the ETag in its strong or weak form, or *', async (t) => {
+  const etag = String((await getFile()).headers.etag)
+  t.match(etag, /^W\/"[\w-]{22}"$/)
+  for (const known of [etag, etag.slice(2), `"a", ${etag}`, '*']) {
+    const { statusCode, body } = await getFile({ 'if-none-match': known })
+    t.same([statusCode, body], [304, ''])
+  }
+  for (const other of ['"*"', '"a"', '']) {
+    t.equal((await getFile({ 'if-none-match': other })).statusCode, 200)
   }
 })

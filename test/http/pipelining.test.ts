@@ -6,7 +6,7 @@ import t from 'tap'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
 import { scrape } from '../support/metrics.ts'
 import { sendRaw } from '../support/raw-http.ts'
-import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
+import { addCaller, addEqualRows, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -46,7 +46,8 @@ async function untilIdle(what: string) {
 
 t.test('2 or 1000 requests at once: the connection is closed', async (t) => {
   for (const path of [...PATHS, connection.portfolio]) {
-    for (const count of [2, 1_000]) {
+    const isLong = path === '/docs' || path === connection.portfolio
+    for (const count of isLong ? [2, 1_000] : [2]) {
       const bytes = pipelined(path, count)
       const { responses, closed } = await sendRaw({ port, bytes, responses: count })
       t.ok(closed, path.replace(connection.token, ':token'))
@@ -73,10 +74,10 @@ t.test('2 requests at once after 50 others: the connection is closed', async (t)
   t.ok(closed)
 })
 
-t.test('1000 requests one after the other on a connection: 1000 responses', async (t) => {
+t.test('200 requests one after the other on a connection: 200 responses', async (t) => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const sockets = new Set<unknown>()
-  for (let i = 0; i < 1_000; i += 1) {
+  for (let i = 0; i < 200; i += 1) {
     await new Promise<void>((resolve, reject) => {
       request({ port, agent, path: PATHS[i % PATHS.length] })
         .on('error', reject)
@@ -93,8 +94,7 @@ t.test('1000 requests one after the other on a connection: 1000 responses', asyn
 
 t.test('200: a request after the HEAD of a page that is sent in chunks', async (t) => {
   const { token, connection } = await addCaller(db)
-  const rows = Array.from({ length: 300 }, () => ({ description: 'x'.repeat(10_000) }))
-  await addPortfolioTransactions(db, connection, ...rows)
+  await addEqualRows(db, 'portfolio', connection, { count: 300, description: 'x'.repeat(10_000) })
   const [head, next] = ['HEAD', 'GET'].map((method) =>
     one(method === 'HEAD' ? connection.portfolio : '/health/live', method, '', token),
   ) as [string, string]
@@ -138,8 +138,8 @@ t.test('0 in flight after each end of a connection, and 200 for all', async (t) 
     for (const path of ['/openapi.json', connection.portfolio, '/nothing']) {
       for (const end of ['destroy', 'end', 'resetAndDestroy'] as const) {
         const sockets = [
-          ...open(8, one(path) + ending),
-          ...open(8, one('/nothing') + one(path) + ending),
+          ...open(2, one(path) + ending),
+          ...open(2, one('/nothing') + one(path) + ending),
         ]
         await sleep(30)
         for (const socket of sockets) socket.resume()[end]()
@@ -153,7 +153,7 @@ t.test('0 in flight after each end of a connection, and 200 for all', async (t) 
 })
 
 t.test('0 in flight: CONNECT behind many requests for documents', async (t) => {
-  const sockets = open(20, `${one('/nothing')}${pipelined('/openapi.json', 8)}${CONNECT}`)
+  const sockets = open(10, `${one('/nothing')}${pipelined('/openapi.json', 8)}${CONNECT}`)
   await sleep(200)
   for (const socket of sockets) socket.destroy()
   await untilIdle('CONNECT')

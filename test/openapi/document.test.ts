@@ -1,5 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
+import { codeSamples, PLACEHOLDER } from '../../src/http/docs-page/code-samples.js'
+import { breakingChanges } from '../../tools/docs/breaking-changes.ts'
+import { lastRelease, parseContract } from '../../tools/docs/releases.ts'
 import { startService } from '../support/service.ts'
 
 interface ClosedList {
@@ -73,4 +76,34 @@ t.test('decimals: a title for numbers, and one for strings', (t) => {
 t.test('GET /docs/json: redirect to that document', async (t) => {
   const response = await fetch(`${service.url}/docs/json`)
   t.equal(response.url, `${service.url}/openapi.json`)
+})
+
+t.test('package names: those of clients/', async (t) => {
+  const { name } = JSON.parse(await readFile('clients/typescript/package.json', 'utf8'))
+  const pyproject = await readFile('clients/python/pyproject.toml', 'utf8')
+  const { info, paths } = JSON.parse((await service.get('/openapi.json')).text)
+  t.match(info.description, `npm install ${name} `)
+  t.match(info.description, `pip install ${/^name = "(.*)"/m.exec(pyproject)?.[1]} `)
+  t.match(codeSamples('', String(Object.keys(paths)[0]))[1]?.source, `from "${name}"`)
+})
+
+t.test('PUBLIC_URL: the address in all samples', async (t) => {
+  const { get } = await startService(t, { environment: { PUBLIC_URL: 'https://api.example/v' } })
+  const { text } = await get('/openapi.json')
+  t.notMatch(text, PLACEHOLDER)
+  const { paths, info } = JSON.parse(text)
+  const samples = Object.values<{ get: { 'x-codeSamples': { source: string }[] } }>(paths)
+    .flatMap((path) => path.get['x-codeSamples'])
+    .map(({ source }) => source)
+  t.equal(samples.length, 9)
+  for (const written of [...samples, info.description]) {
+    t.match(written, 'https://api.example/v')
+  }
+})
+
+const { version, contract } = await lastRelease()
+
+t.test(`GET /openapi.json: compatible with release ${version}`, async (t) => {
+  const { text } = await (await startService(t)).get('/openapi.json')
+  t.strictSame(breakingChanges(contract, parseContract(text)), [], 'see docs/compatibility.md')
 })

@@ -91,7 +91,7 @@ t.test('examples of errors: equal to the responses, except for the request id', 
       for (const [code, { value }] of Object.entries(examples)) {
         // The example has the parameters of the lists, which the transfer orders do not have.
         if (code === 'invalid_request' && operationId === 'listAssetsTransferOrders') continue
-        // It needs more rows than the memory holds: large-rows.test.ts.
+        // It needs more rows than the memory holds: overload.test.ts.
         if (code === 'response_too_large') continue
         const body = bodies.find((problem) => problem.code === code)
         t.strictSame(body, { ...(value as object), requestId: '' }, `${operationId}: ${code}`)

@@ -91,19 +91,18 @@ t.test('Read-only session: one sentence', async (t) => {
 })
 
 t.test(
-  'No DATABASE_URL: the embedded database, running or not, and three commands at once',
+  'No DATABASE_URL: the embedded database, running or not, and two commands at once',
   async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'operator-test-'))
     t.teardown(() => rm(folder, { recursive: true }))
-    const call = (...args: string[]) => operator(args, { env: { DATA_DIR: folder } })
-    t.match(await call('app', 'list'), { code: 1, stderr: /outdated/ })
-    t.match(await call('migrate'), { code: 0 })
+    const env = { DATA_DIR: folder }
+    t.match(await operatorHere(['migrate'], env), { code: 0 })
     t.equal(await findRunning(folder), undefined, 'it was stopped afterwards')
     const running = await startEmbedded(folder)
-    t.match(await call('app', 'create', 'first'), { code: 0 })
+    t.match(await operatorHere(['app', 'create', 'first'], env), { code: 0 })
     t.equal(await findRunning(folder), running.url, 'it still runs')
     await running.stop()
-    const lists = await Promise.all([1, 2, 3].map(() => call('app', 'list', '--json')))
+    const lists = await Promise.all([1, 2].map(() => operator(['app', 'list', '--json'], { env })))
     for (const list of lists) t.match(list.json(), { items: [{ name: 'first' }] }, list.stderr)
   },
 )

@@ -44,7 +44,7 @@ async function fileOf(name: string, code: string): Promise<string> {
 }
 
 t.test('run that cannot start: one sentence and exit code 1', async (t) => {
-  const links = ['test/lists/links.test.ts']
+  const links = ['test/lists/pages.test.ts']
   const client = await openClient(t, server)
   const role = `plain_${randomBytes(6).toString('hex')}`
   await client.query(`create role ${role} login password 'plain'`)

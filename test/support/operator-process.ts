@@ -97,7 +97,10 @@ export async function operatorHere(
       onStderr(stderr)
     },
     signal: new AbortController().signal,
-    withEmbedded: () => Promise.reject(new Error('DATABASE_URL is missing')),
+    withEmbedded: async (folder, use) => {
+      const { withEmbedded } = await import('../../tools/embedded-postgres/shared.ts')
+      return await withEmbedded(folder, use, () => {})
+    },
   })
   return ended(code, stdout, stderr)
 }

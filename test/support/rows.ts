@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import type { Insertable, Kysely } from 'kysely'
+import { type Insertable, type Kysely, sql } from 'kysely'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { AccountTransactions } from '../../src/schemas/account-transaction.ts'
@@ -119,6 +119,25 @@ export async function addTransferOrders(
   }))
   await db.insertInto('assets_transfer_order').values(values).execute()
   return values.map((row) => row.id)
+}
+
+/** Adds a number of rows that differ only in their ids, with one short statement. */
+export async function addEqualRows(
+  db: Db,
+  list: List,
+  connection: { id: string },
+  { count, description = null }: { count: number; description?: string | null },
+): Promise<void> {
+  const { table, idColumn, owner, type } = {
+    portfolio: { ...lists.portfolio, owner: 'portfolio_id', type: 'BUY' },
+    account: { ...lists.account, owner: 'account_id', type: 'DEPOSIT' },
+  }[list]
+  await sql`
+    insert into ${sql.table(table)} (connection_id, ${sql.ref(idColumn)}, ${sql.ref(owner)},
+      type, amount, operation_date_day, description)
+    select ${connection.id}, gen_random_uuid(), gen_random_uuid(),
+      ${type}, 1, '2025-01-01', ${description}
+    from generate_series(1, ${sql.lit(count)})`.execute(db)
 }
 
 /** Adds an operation date, as one of the two dates is mandatory. */

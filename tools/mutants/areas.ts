@@ -58,21 +58,18 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\/limits\//,
-    ['test/http/{limits,response-memory,request-limit,quota}.test.ts'],
+    ['test/http/{limits,response-memory,overload,quota}.test.ts'],
     ['test/load/{fair-shares,load-shedding,memory-reuse}.test.ts', 'test/servers/attacks.test.ts'],
   ],
   [
     /^src\/http\/(openapi|docs-page)/,
-    ['test/openapi/{document,responses}.test.ts', 'test/http/memory-file.test.ts'],
+    ['test/openapi/{document,responses}.test.ts', 'test/http/headers.test.ts'],
     ['test/clients/browser/*.test.ts'],
   ],
   [
     /^src\/http\/(authentication|identity|jwks)/,
     ['test/security/{authentication,identity-provider}.test.ts'],
-    [
-      'test/security/{signing-keys,token-rotation}.test.ts',
-      'test/http/{order-of-checks,request-limit}.test.ts',
-    ],
+    ['test/security/signing-keys.test.ts', 'test/http/{errors,overload}.test.ts'],
     [
       'test/load/fair-shares.test.ts',
       'test/servers/attacks.test.ts',
@@ -81,7 +78,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\/http\//,
-    ['test/http/{headers,bad-input,error-body,methods,connections,pipelining}.test.ts'],
+    ['test/http/{headers,bad-input,errors,connections,pipelining}.test.ts'],
     ['test/http/*.test.ts', 'test/lists/{conditional-requests,export}.test.ts'],
     ['test/load/unfinished-requests.test.ts', 'test/servers/{quota-redis,attacks}.test.ts'],
   ],
@@ -92,18 +89,18 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\/json\//,
-    ['test/postgres/row-writer.test.ts', 'test/lists/{text,decimals,export}.test.ts'],
-    ['test/lists/*.test.ts', 'test/http/large-rows.test.ts'],
+    ['test/postgres/row-writer.test.ts', 'test/lists/{fields,export}.test.ts'],
+    ['test/lists/*.test.ts', 'test/http/overload.test.ts'],
     ['test/load/{slow-exports,interrupted-exports}.test.ts'],
   ],
   [
     /^src\/schemas\//,
-    ['test/openapi/document.test.ts', 'test/lists/{parameters,fields,types}.test.ts'],
+    ['test/openapi/document.test.ts', 'test/lists/{parameters,fields}.test.ts'],
     ['test/import/import.test.ts'],
   ],
   [
     /^src\/(queries|routes)\//,
-    ['test/lists/{parameters,links,export,change-feed,conditional-requests}.test.ts'],
+    ['test/lists/{parameters,pages,export,change-feed,conditional-requests}.test.ts'],
     ['test/lists/*.test.ts', 'test/repository/generated-files.test.ts'],
     ['test/http/*.test.ts', 'test/load/interrupted-exports.test.ts'],
   ],
