@@ -105,7 +105,7 @@ const MAX_DOCUMENT_REQUESTS = 50
 async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 'config'>) {
   await app.register(requestLimit, { maximum: MAX_DOCUMENT_REQUESTS })
   await app.register(openapiRoute)
-  if (config.DOCS_PAGE) await app.register(docsPage, { config })
+  if (config.DOCS_PAGE) await app.register(docsPage)
 }
 
 interface ApiOptions extends Pick<AppOptions, 'db' | 'config'> {

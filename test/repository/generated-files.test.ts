@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import t from 'tap'
 import { DOCUMENT, formatJson, RENEWAL } from '../../tools/docs/committed.ts'
 import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
+import { PAGE, renderPage } from '../../tools/docs/page/render.ts'
 import { SCHEMA_FILE, schemaText } from '../../tools/docs/schema-text.ts'
 import { readable, SQL_FOLDER, sqlFiles } from '../../tools/docs/sql-text.ts'
 import { createDatabase, openClient } from '../support/database.ts'
@@ -17,6 +18,11 @@ const all = [...statements.values(), ...serverStatements]
 t.test('docs/reference/openapi.json: the served document, digit by digit', async (t) => {
   const { text } = await (await startService(t)).get('/openapi.json')
   t.equal(await readFile(DOCUMENT, 'utf8'), formatJson(text), `if not: ${RENEWAL}`)
+})
+
+t.test('page /docs: made from the committed document', async (t) => {
+  const page = await renderPage(await readFile(DOCUMENT, 'utf8'))
+  t.equal(await readFile(PAGE, 'utf8'), page, `if not: ${RENEWAL}`)
 })
 
 t.test('docs/reference/commands.txt: the help of every command', async (t) => {

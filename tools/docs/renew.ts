@@ -13,6 +13,7 @@ import { startService } from '../../test/support/service.ts'
 import { DOCUMENT, formatJson } from './committed.ts'
 import { COMMANDS_FILE, helpText } from './help-text.ts'
 import { METRICS_FILE, metricsText, scrapeAll } from './metrics-text.ts'
+import { PAGE, renderPage } from './page/render.ts'
 import { SCHEMA_FILE, schemaText } from './schema-text.ts'
 import { SQL_FOLDER, sqlFiles } from './sql-text.ts'
 
@@ -27,10 +28,12 @@ t.test('examples: responses with the sample data', async (t) => {
   }
 })
 
-t.test('docs:renew: document', async (t) => {
+t.test('docs:renew: document and page', async (t) => {
   // A service reads the examples at start, so this is a new one.
   const service = await startService(t)
-  await writeFile(DOCUMENT, formatJson((await service.get('/openapi.json')).text))
+  const { text } = await service.get('/openapi.json')
+  await writeFile(DOCUMENT, formatJson(text))
+  await writeFile(PAGE, await renderPage(text))
 })
 
 t.test('docs:renew: schema', async (t) => {

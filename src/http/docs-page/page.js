@@ -3,6 +3,18 @@ import { codeSamples, PLACEHOLDER } from './code-samples.js'
 
 /** Address of the service as the browser sees it, with the path that a proxy removes. */
 const base = new URL('../..', import.meta.url).href.replace(/\/$/, '')
+
+/** Reads what depends on the settings of this service: the page is the same file everywhere. */
+async function readSettings() {
+  const response = await fetch(`${base}/openapi.json`)
+  const { servers, components, 'x-demo-tokens': demo } = await response.json()
+  const [{ url }] = servers
+  return { demo, address: url === '/' ? base : url, limit: components.parameters.limit.description }
+}
+
+/** Without them, the page still sends requests. */
+const { demo, address = base, limit } = await readSettings().catch(() => ({}))
+
 const main = document.querySelector('main')
 const nav = document.querySelector('nav')
 
@@ -74,9 +86,28 @@ async function copy(block, button) {
   }, 2_000)
 }
 
+const demoText = main.querySelector('#demo')
+if (demo) demoText.hidden = false
+else demoText.remove()
+
+/** Replaces the names that the page has for the address and the demo tokens. */
+const ofInstance = (text) =>
+  text
+    .replaceAll(PLACEHOLDER, address)
+    .replace('{appToken}', demo?.appToken)
+    .replace('{connectionToken}', demo?.connectionToken)
+
+for (const input of main.querySelectorAll('input[name=appToken]'))
+  input.value = demo?.appToken ?? ''
+for (const input of main.querySelectorAll('input[name=token]'))
+  input.value = demo?.connectionToken ?? ''
+const LIMITS = /1 to \d+/
+if (limit)
+  for (const text of main.querySelectorAll('[id$=".limit.text"] p'))
+    text.textContent = text.textContent.replace(LIMITS, LIMITS.exec(limit)[0])
+
 for (const block of main.querySelectorAll('.code')) {
-  for (const code of block.querySelectorAll('code'))
-    showCode(code, code.textContent.replaceAll(PLACEHOLDER, base))
+  for (const code of block.querySelectorAll('code')) showCode(code, ofInstance(code.textContent))
   addButton(block.querySelector('.bar'), 'Copy', (button) => copy(block, button))
 }
 
@@ -158,7 +189,7 @@ for (const operation of main.querySelectorAll('.operation')) {
     const { query, header } = readForm(form)
     // The default needs no header.
     if (form.elements.Accept.selectedIndex === 0) delete header.Accept
-    for (const [index, { source }] of codeSamples(base, path, query, header).entries())
+    for (const [index, { source }] of codeSamples(address, path, query, header).entries())
       showCode(samples[index].firstChild, source)
     for (const example of block.querySelectorAll('[data-type]'))
       example.hidden = shown.length > 0 || example.dataset.type !== form.elements.Accept.value

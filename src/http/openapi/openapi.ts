@@ -23,6 +23,7 @@ const GUIDE = new URL('guide.md', import.meta.url)
 /** Generates the OpenAPI document from the schemas that validate the requests. */
 export const openapi = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
   const { CONTACT_URL, PUBLIC_URL } = config
+  const { DEMO_APP_TOKEN: appToken, DEMO_CONNECTION_TOKEN: connectionToken } = config
   const address = PUBLIC_URL?.replace(/\/+$/, '')
   const guide = (await readFile(GUIDE, 'utf8')).replaceAll(PLACEHOLDER, address ?? PLACEHOLDER)
   const examples = await readDemoResponses()
@@ -51,6 +52,8 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
         },
       ],
       security: [{ appToken: [] }],
+      // The page /docs fills them in.
+      ...(appToken && connectionToken ? { 'x-demo-tokens': { appToken, connectionToken } } : {}),
       components: {
         securitySchemes: {
           appToken: {

@@ -89,8 +89,44 @@ t.test('request: since with decimals as strings, version with 200 and 412, CSV',
   t.equal((await download).suggestedFilename(), 'response.csv')
 })
 
+t.test('settings: the page shows the largest limit and the address of its service', async (t) => {
+  const { url } = await startService(t, {
+    environment: { MAX_LIMIT: '2500', PUBLIC_URL: 'https://api.example/investments' },
+  })
+  await open(`${url}/docs#listPortfolioTransactions`)
+  const operation = operationOf('listPortfolioTransactions')
+  const limit = page.locator('[id="listPortfolioTransactions.limit.text"]')
+  t.match(await limit.innerText(), /^Rows of a page, 1 to 2500, in digits.*Default: 1000[.]$/)
+  const samples = operation.locator('.samples pre:visible')
+  t.match(await samples.innerText(), 'https://api.example/investments/api/v1/')
+  t.match(await page.locator('main').innerText(), 'https://api.example/investments/api/v1/')
+  t.strictSame(errors, [])
+})
+
+t.test('an anchor that is no text, or no section: the page works', async (t) => {
+  for (const hash of ['#%zz', '#nothing']) {
+    await open(`${service.url}/docs${hash}`)
+    await page.getByRole('searchbox').fill('pagination')
+    t.equal(await page.locator('nav').getByRole('status').innerText(), '1 result', hash)
+    t.match((await send('listAssetsTransferOrders')).status, /^200 OK/, hash)
+    t.strictSame(errors, [], hash)
+  }
+})
+
+t.test('without the document: the page sends requests to its own address', async (t) => {
+  const id = 'listAssetsTransferOrders'
+  await page.route('**/openapi.json', (route) => route.abort())
+  t.teardown(() => page.unroute('**/openapi.json'))
+  await open(`${service.url}/docs#${id}`)
+  await field(id, 'Authorization').fill(DEMO_TOKEN)
+  await field(id, 'token').fill(DEMO_CONNECTION_TOKEN)
+  t.match((await send(id)).status, /^200 OK/)
+  t.notOk(await page.getByText('public demo tokens').isVisible())
+})
+
 t.test('parameters: place, type and if they are required', async (t) => {
   const id = 'listPortfolioTransactions'
+  await open(`${service.url}/docs#${id}`)
   const about = (name: string) =>
     operationOf(id).locator(`label[for="${id}.${name}"] small`).innerText()
   t.equal(await about('from'), 'query, string (date)')

@@ -1,5 +1,5 @@
 import type { TSchema } from '@sinclair/typebox'
-import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../representation.ts'
+import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../../../src/http/representation.ts'
 import { breakable, codeBlock, escapeHtml, markdown, pre } from './markdown.ts'
 
 type Parts<Part> = Record<string, Part>
@@ -37,10 +37,6 @@ export interface PageDocument {
     securitySchemes: { appToken: { description: string } }
   }
 }
-export interface DemoTokens {
-  appToken: string
-  connectionToken: string
-}
 
 const MEDIA_TYPES: Parts<string> = {
   [JSON_TYPE]: 'JSON',
@@ -50,18 +46,18 @@ const MEDIA_TYPES: Parts<string> = {
 }
 
 /** Renders each operation as a closed section with a form, code samples and a response. */
-export function renderOperations({ paths, components }: PageDocument, demo?: DemoTokens): string {
+export function renderOperations({ paths, components }: PageDocument): string {
   const sections = Object.entries(paths).map(([path, { get }]) => {
     const { operationId: id, responses } = get
     const content = (responses[200] as Response).content ?? {}
     const parameters = get.parameters.map(({ $ref }) => components.parameters[lastPart($ref)])
-    const fields = parameters.map((parameter) => parameter && field(id, parameter, demo))
+    const fields = parameters.map((parameter) => parameter && field(id, parameter))
     return `<details class="operation" id="${id}" data-path="${path}">
 <summary><h3>${get.summary}</h3><span class="route"><b>GET</b> <code>${breakable(path)}</code></span></summary>
 ${markdown.parse(get.description)}
 <div class="columns">
 <form id="${id}.form" autocomplete="off">
-${appToken(id, components.securitySchemes.appToken.description, demo)}
+${appToken(id, components.securitySchemes.appToken.description)}
 ${fields.join('\n')}
 ${accept(id, Object.keys(content))}
 </form>
@@ -101,30 +97,29 @@ ${control.replace(' ', ` id="${id}" aria-describedby="${id}.text" `)}
 const input = (name: string, place: string, attributes: string) =>
   `<input name="${name}" data-in="${place}" autocomplete="off" autocapitalize="off" spellcheck="false" ${attributes}>`
 
-const appToken = (id: string, description: string, demo?: DemoTokens) =>
+const appToken = (id: string, description: string) =>
   row(
     `${id}.appToken`,
     'Authorization',
     'header, bearer token, <em>required</em>',
     description,
-    input('appToken', 'bearer', `class="secret" value="${escapeHtml(demo?.appToken ?? '')}"`),
+    input('appToken', 'bearer', 'class="secret"'),
   )
 
-function field(operationId: string, parameter: Parameter, demo?: DemoTokens) {
+function field(operationId: string, parameter: Parameter) {
   const { name, in: place, required, schema } = parameter
   const { default: preset, examples } = schema
   const about = [place, typeOf(schema), required ? '<em>required</em>' : '']
   const description = preset
     ? `${parameter.description} Default: ${preset}.`
     : parameter.description
-  const value = required ? `required value="${escapeHtml(demo?.connectionToken ?? '')}"` : ''
   const example = examples ? `placeholder="For example ${escapeHtml(examples[0])}"` : ''
   return row(
     `${operationId}.${name}`,
     name,
     about.filter(Boolean).join(', '),
     description,
-    input(name, place, value || example),
+    input(name, place, required ? 'required' : example),
   )
 }
 

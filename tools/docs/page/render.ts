@@ -1,28 +1,27 @@
+/** Renders the page /docs from the OpenAPI document, for `npm run docs:renew`. */
+import { readFile } from 'node:fs/promises'
 import type { TSchema } from '@sinclair/typebox'
+import { parseExactly } from '../../../src/http/openapi/demo-responses.ts'
 import { breakable, heading, markdown } from './markdown.ts'
-import {
-  type DemoTokens,
-  lastPart,
-  type PageDocument,
-  renderOperations,
-  typeOf,
-} from './operations.ts'
+import { lastPart, type PageDocument, renderOperations, typeOf } from './operations.ts'
 
-/** @param demo Markdown on the demo tokens; empty without them */
-export function renderPage(
-  document: PageDocument,
-  template: string,
-  demo: string,
-  tokens?: DemoTokens,
-): string {
+/** The committed page, which the service serves. */
+export const PAGE = new URL('../../../src/http/docs-page/index.html', import.meta.url)
+
+const read = (name: string) => readFile(new URL(name, import.meta.url), 'utf8')
+
+/** @param json the OpenAPI document of a service without settings of its own */
+export async function renderPage(json: string): Promise<string> {
+  const document = parseExactly(json) as PageDocument
   const { title, version, description } = document.info
   const firstSection = description.indexOf('\n## ')
   const content = [
     markdown.parse(description.slice(0, firstSection)),
-    demo && `<aside>${markdown.parse(demo)}</aside>`,
+    // page.js shows it in a service that has demo tokens.
+    `<aside id="demo" hidden>${markdown.parse(await read('demo.md'))}</aside>`,
     heading(2, 'operations', 'Operations'),
     '<noscript><p>Requests, search and copy buttons need JavaScript.</p></noscript>',
-    renderOperations(document, tokens),
+    renderOperations(document),
     markdown.parse(description.slice(firstSection)),
     fields(document),
   ].join('\n')
@@ -35,7 +34,7 @@ export function renderPage(
       .replace(/<table>.*?<\/table>/gs, breakNames),
     navigation: navigation(content),
   }
-  return template.replace(/\{(\w+)\}/g, (_, name) => parts[name] ?? '')
+  return (await read('template.html')).replace(/\{(\w+)\}/g, (_, name) => parts[name] ?? '')
 }
 
 const breakNames = (table: string) => table.replace(/>\w+(?=<)/g, breakable)
