@@ -1,5 +1,3 @@
-import { Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
@@ -19,10 +17,10 @@ export interface OperatorDatabase {
 }
 
 const CONNECT_MS = 10_000
-/** Time in which the sessions of an interrupted command finish their transactions. */
+/** Time in which the sessions of an interrupted `refresh` finish their lines. */
 const FINISH_MS = 10_000
 
-interface Interruption {
+interface CommandOptions {
   signal: AbortSignal
   /** Receives a sentence for each session that the command waits for. */
   notice: (sentence: string) => void
@@ -34,40 +32,42 @@ interface Interruption {
   newestUrl?: (url: string) => string
 }
 
-/** Opens the database at a URL, and closes its connections after `use`. An abort cancels the statements of `use`. */
+/**
+ * Opens the database at a URL, and closes its connections after `use`. So does an abort: PostgreSQL then rolls back the
+ * transactions, except one whose commit was sent.
+ */
 export async function withDatabase<T>(
   url: string,
-  { signal, notice, sessions, pooler, newestUrl = () => url }: Interruption,
+  options: CommandOptions,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
+  const { signal, notice, sessions, newestUrl = () => url } = options
   const primary = new NewestPrimary()
-  const opened = openPool(await primaryOf(url, primary), { pooler, sessions, primary })
-  const { pool, closeSockets } = opened
-  let cancelling: NodeJS.Timeout | undefined
-  const cancelOnAbort = () => {
-    cancelling = setTimeout(cancel, sessions === undefined ? 0 : FINISH_MS, opened)
-  }
+  const opened = openPool(await primaryOf(url, primary), primary, options)
+  const { pool } = opened
   const findPrimary = async () => {
     pool.options.connectionString = await primaryOf(newestUrl(url), primary)
   }
-  signal.addEventListener('abort', cancelOnAbort)
-  const waits = setInterval(waitReporter(opened, notice), 1_000)
-  const searches = setInterval(
-    () => void followPrimary(opened, newestUrl(url), primary, notice),
-    1_000,
-  )
+  let closing: NodeJS.Timeout | undefined
+  const onAbort = () => {
+    const close = () => opened.clients.forEach((_, client) => void client.interrupt())
+    closing = setTimeout(close, sessions === undefined ? 0 : FINISH_MS)
+  }
+  signal.addEventListener('abort', onAbort)
+  const report = waitReporter(opened, notice)
+  const checks = setInterval(() => {
+    void report()
+    void followPrimary(opened, newestUrl(url), primary, notice)
+  }, 1_000)
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   try {
     signal.throwIfAborted()
     return await use({ db, pool, signal, findPrimary })
   } finally {
-    signal.removeEventListener('abort', cancelOnAbort)
-    clearInterval(waits)
-    clearInterval(searches)
-    clearTimeout(cancelling)
+    signal.removeEventListener('abort', onAbort)
+    clearInterval(checks)
+    clearTimeout(closing)
     await db.destroy()
-    // Without a password, pg leaves its socket open until PostgreSQL's authentication_timeout (60 s).
-    closeSockets()
   }
 }
 
@@ -80,38 +80,40 @@ const SESSION_SETTINGS = `
   set tcp_keepalives_interval = 10;
   set tcp_keepalives_count = 3`
 
-/** Sends the statements of a pipeline that begin at the same time in one packet. */
-class BatchingSocket extends Socket {
-  override uncork(): void {
-    process.nextTick(() => super.uncork())
+class CommandClient extends SafeClient {
+  #commit: Promise<unknown> | undefined
+
+  // biome-ignore lint/suspicious/noExplicitAny: pg has nine signatures.
+  override query(...args: [any]): any {
+    const result = super.query(...args)
+    const [{ text = args[0] }] = args
+    if (text === 'commit') this.#commit = Promise.resolve(result)
+    return result
+  }
+
+  /** Closes the connection. A commit in progress ends first: its result would otherwise be unknown. */
+  async interrupt(): Promise<void> {
+    await this.#commit?.catch(() => {})
+    this.destroy()
   }
 }
 
 interface OpenedPool {
   pool: pg.Pool
-  /** Process ids of its sessions in PostgreSQL. */
-  pids: Map<pg.ClientBase, number>
-  closeSockets(): void
+  /** Open connections, and the process ids of their sessions in PostgreSQL: 0 if unknown. */
+  clients: Map<CommandClient, number>
 }
 
-interface PoolUse {
-  pooler: boolean
-  sessions: number | undefined
-  primary: NewestPrimary
-}
-
-function openPool(connectionString: string, { pooler, sessions, primary }: PoolUse): OpenedPool {
-  const sockets: Socket[] = []
-  const pids = new Map<pg.ClientBase, number>()
+function openPool(
+  connectionString: string,
+  primary: NewestPrimary,
+  { signal, sessions, pooler }: CommandOptions,
+): OpenedPool {
+  const clients = new Map<CommandClient, number>()
   const pool = new pg.Pool({
-    Client: SafeClient,
+    Client: CommandClient,
     connectionString,
-    stream: () => {
-      const socket = new BatchingSocket()
-      sockets.push(socket)
-      return socket
-    },
-    // One session runs the command, another one cancels its statement.
+    // One session runs the command, another one finds the sessions that it waits for.
     max: 2 + (sessions ?? 1),
     // PgBouncer 1.18 mixes up the messages of pipelined queries.
     pipeline: sessions !== undefined && !pooler,
@@ -119,7 +121,10 @@ function openPool(connectionString: string, { pooler, sessions, primary }: PoolU
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: APPLICATION,
-    onConnect: async (client) => {
+    onConnect: async (connected) => {
+      signal.throwIfAborted()
+      const client = connected as CommandClient
+      clients.set(client, 0)
       if (pooler) return
       // A name or an address in front of several servers may lead to another one each time.
       const [history] = await historyOf(client)
@@ -128,33 +133,15 @@ function openPool(connectionString: string, { pooler, sessions, primary }: PoolU
       await client.query(SESSION_SETTINGS)
       // PostgreSQL rejects this setting on Windows.
       await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
-      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
-      pids.set(client, rows[0]?.pid ?? 0)
+      const { rows } = await client.query('select pg_backend_pid() as pid')
+      clients.set(client, rows[0].pid)
     },
   })
   // If a connection breaks, the next statement fails. Without a listener, the process would end.
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
-  pool.on('remove', (client) => pids.delete(client))
-  const closeSockets = () => {
-    for (const socket of sockets) socket.destroy()
-  }
-  return { pool, pids, closeSockets }
-}
-
-const CANCEL_MS = 5_000
-
-/** Cancels all statements until the pool ends. After CANCEL_MS, closes its connections. */
-async function cancel({ pool, pids, closeSockets }: OpenedPool): Promise<void> {
-  const deadline = setTimeout(closeSockets, CANCEL_MS)
-  // The command may be between two statements.
-  while (!pool.ending) {
-    const statement = `
-      select pg_cancel_backend(pid) from unnest($1::int[]) pid where pid <> pg_backend_pid()`
-    await pool.query(statement, [[...pids.values()]]).catch(() => {})
-    await sleep(100)
-  }
-  clearTimeout(deadline)
+  pool.on('remove', (client) => clients.delete(client as pg.ClientBase as CommandClient))
+  return { pool, clients }
 }
 
 /** Sessions that hold a lock for which one of the sessions $1 has waited for a second. */
@@ -184,10 +171,10 @@ interface Blocker {
 }
 
 /** Returns a function that reports each session that the pool's sessions wait for, once. */
-function waitReporter({ pool, pids }: OpenedPool, notice: (sentence: string) => void) {
+function waitReporter({ pool, clients }: OpenedPool, notice: (sentence: string) => void) {
   const reported = new Set<number>()
   const blockers = async () => {
-    const own = [[...pids.values()]]
+    const own = [[...clients.values()]]
     const { rows } = await pool.query<Blocker>(BLOCKERS, own)
     if (rows.length > 0) return rows
     return (await isCitus(pool)) ? (await pool.query<Blocker>(BLOCKERS_ON_WORKERS, own)).rows : []
@@ -211,7 +198,7 @@ function waitReporter({ pool, pids }: OpenedPool, notice: (sentence: string) => 
  * lines in progress on the new primary.
  */
 async function followPrimary(
-  { pool, closeSockets }: OpenedPool,
+  { pool, clients }: OpenedPool,
   url: string,
   primary: NewestPrimary,
   notice: (sentence: string) => void,
@@ -227,7 +214,7 @@ async function followPrimary(
     `${serverName(newest.url)} was promoted and replaces ${serverName(used.url)}. What was written in the last two ` +
       `seconds may be on the old primary alone: repeat it.`,
   )
-  closeSockets()
+  for (const client of clients.keys()) client.destroy()
 }
 
 const LIMITS = { waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS, pooler: false }

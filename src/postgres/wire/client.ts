@@ -29,11 +29,6 @@ export class WireClient extends SafeClient {
       stream.uncork()
     }
   }
-
-  /** Closes the connection at once. Its queries in flight fail with the error. */
-  destroy(error?: Error): void {
-    this.connection.stream.destroy(error)
-  }
 }
 
 /** Private parts of pg's client. */

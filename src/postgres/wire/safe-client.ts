@@ -11,6 +11,13 @@ export class SafeClient extends pg.Client {
     // Before the listeners of pg, which send the password.
     this.connection.on('authenticationCleartextPassword', () => this.#refuse('in clear text'))
     this.connection.on('authenticationMD5Password', () => this.#refuse('as MD5'))
+    // Without a password, pg leaves its socket open until PostgreSQL's authentication_timeout (60 s).
+    this.connection.on('error', () => this.destroy())
+  }
+
+  /** Closes the connection at once. Its queries in flight fail with the error. */
+  destroy(error?: Error): void {
+    this.connection.stream.destroy(error)
   }
 
   #refuse(form: string): void {
