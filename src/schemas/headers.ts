@@ -103,7 +103,7 @@ export const ResponseHeaders = {
 /** Headers that depend on the request or the settings. All others are on every response of a status. */
 export const OPTIONAL_HEADERS = new Set([
   ...['X-Client-Trace-ID', 'Content-Encoding', 'Link', 'X-Total-Count', 'Content-Disposition'],
-  ...['RateLimit', 'RateLimit-Policy'],
+  ...['RateLimit', 'RateLimit-Policy', 'Data-Refreshed'],
 ])
 
 /** Request headers without `Authorization`. They have no pattern: unusable values have no effect. */

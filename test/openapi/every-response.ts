@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { CSV, EXACT_JSON } from '../../src/http/representation.ts'
 import { INVALID_QUERY } from '../../src/schemas/problem.ts'
-import { addresses, addToken } from '../support/rows.ts'
+import { addConnection, addresses, addToken } from '../support/rows.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN } from '../support/seeded-service.ts'
 import {
   type RequestOptions,
@@ -73,6 +73,8 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
   const token = DEMO_TOKEN
   const compressed = { token, headers: { 'accept-encoding': 'gzip' } }
   const whole = await request(compressed)
+  const { token: fresh } = await addConnection(db, id)
+  const neverRefreshed = `/api/v1/queries/connections/${fresh}/${path}`
   const everything = path.endsWith('transactions')
     ? `${LARGE}/${path}?limit=10000`
     : `${LARGE}/${path}`
@@ -90,6 +92,7 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
     await request({ token: 'unknown' }),
     await request({ token: expired }),
     await request({ token }, address.replace('DEMO', 'NO')),
+    await request({ token }, neverRefreshed),
     await request({ token, method: 'POST' }),
     ...(path.endsWith('transactions')
       ? await changes(db, (at) => request({ token }, at), address)
