@@ -267,7 +267,12 @@ t.test('Python: mypy --strict accepts it; README.md prints what it says', async 
     '--config-file',
     join(python, 'pyproject.toml'),
   ]
-  const paths = ['src/investment_data', 'examples/beancount_file.py', '../examples/tax_report.py']
+  const examplePaths = [
+    'examples/beancount_file.py',
+    '../examples/tax_report.py',
+    '../examples/fifo.py',
+  ]
+  const paths = ['src/investment_data', ...examplePaths]
   const sources = paths.map((path) => join(python, path))
   await writeFile(join(folder, 'everything.py'), EVERYTHING_PY)
   names.push('everything.py')

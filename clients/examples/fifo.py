@@ -1,0 +1,110 @@
+"""Gains by FIFO in euros, by the rules of docs/sandbox.md. Other countries have other rules."""
+
+from collections import defaultdict
+from fractions import Fraction
+from typing import Any, DefaultDict, Iterable, Iterator, List, NamedTuple, Tuple
+
+from investment_data import PortfolioTransaction, chronological, position_effect
+
+
+class Lot(NamedTuple):
+    """Shares of one purchase, with its day."""
+
+    day: str
+    shares: Fraction
+    cost: Fraction
+
+
+class Lots:
+    """Lots of each investment in each portfolio, the oldest purchase first."""
+
+    def __init__(self) -> None:
+        self._held: DefaultDict[Tuple[object, object], List[Lot]] = defaultdict(list)
+
+    def put(self, row: PortfolioTransaction, *lots: Lot) -> None:
+        held = self._held[row["portfolioId"], row["investment"]]
+        held += lots
+        held.sort(key=lambda lot: lot.day)
+
+    def take(self, row: PortfolioTransaction) -> List[Lot]:
+        """Removes the shares of a row from the oldest lots."""
+        held = self._held[row["portfolioId"], row["investment"]]
+        left, taken = number(row, "titles"), []
+        while left and held:
+            day, shares, cost = held.pop(0)
+            part = min(shares, left)
+            taken.append(Lot(day, part, cost * part / shares))
+            if part < shares:
+                held.insert(0, Lot(day, shares - part, cost - cost * part / shares))
+            left -= part
+        return taken
+
+
+def gains_by_fifo(
+    transactions: Iterable[PortfolioTransaction],
+) -> Iterator[Tuple[PortfolioTransaction, Fraction]]:
+    """Yields each sale, and each cash payment of a merger, with its gain."""
+    rows, lots = chronological(transactions), Lots()
+    by_id = {row["transactionId"]: row for row in rows}
+    cash_rows = {row["relatedTransaction"]: row for row in rows if row["type"] == "COMPENSATION"}
+    for row in rows:
+        effect = position_effect(row["type"])
+        other = by_id.get(row["relatedTransaction"] or "")
+        is_pair = other is not None and {effect, position_effect(other["type"])} == {"+", "-"}
+        if effect == "+" and not is_pair:
+            lots.put(row, Lot(day_of(row), number(row, "titles"), euros(row, "amount") + charges(row)))
+        if effect != "-":
+            continue
+        taken = lots.take(row)
+        cost = sum((lot.cost for lot in taken), Fraction(0))
+        if other is None or not is_pair:
+            yield row, euros(row, "amount") - charges(row) - cost
+        elif row["type"] == "RIGHTS_CONVERSION_SELL":
+            paid = euros(other, "amount") + charges(other)
+            lots.put(other, Lot(day_of(other), number(other, "titles"), cost + paid))
+        else:
+            # The shares become others, and keep their days and costs. Cash sells a part of them.
+            cash_row, kept = cash_rows.get(row["transactionId"]), Fraction(1)
+            if cash_row:
+                cash, value = euros(cash_row, "amount"), euros(other, "amount")
+                kept = value / (value + cash)
+                yield cash_row, cash - cost * (1 - kept)
+            lots.put(other, *(Lot(lot.day, swapped(lot, row, other), lot.cost * kept) for lot in taken))
+
+
+def swapped(lot: Lot, row: PortfolioTransaction, other: PortfolioTransaction) -> Fraction:
+    return lot.shares * number(other, "titles") / number(row, "titles")
+
+
+def day_of(row: Any) -> str:
+    return str(row["operationDateDay"] or row["valueDateDay"])
+
+
+def number(row: Any, field: str) -> Fraction:
+    """Returns a number of a row; 0 for null. Only the account list has signs with one meaning."""
+    value = Fraction(row[field] or 0)
+    if value < 0 and "transactionId" in row:
+        meaning = "Institutions differ in what this means, so these rules do not know it."
+        raise ValueError(f"{row['type']} of {day_of(row)}: {field} is negative. {meaning}")
+    return value
+
+
+def euros(row: Any, field: str) -> Fraction:
+    """Returns an amount of a row in euros: that of the institution, or by the rate of the row."""
+    if field == "amount" and row.get("amountBaseCurrency") is not None:
+        return number(row, "amountBaseCurrency")
+    amount = number(row, field)
+    if row["currency"] == "EUR" or not amount:
+        return amount
+    if row["exchangeRate"] is None:
+        raise ValueError(f"{row['type']} of {day_of(row)}: no rate from {row['currency']} to EUR.")
+    return amount / Fraction(row["exchangeRate"])
+
+
+def charges(row: PortfolioTransaction) -> Fraction:
+    return euros(row, "commission") + euros(row, "taxes")
+
+
+def cents(amount: Fraction) -> str:
+    size = int(abs(amount) * 100 + Fraction(1, 2))
+    return f"{'-' if amount < 0 and size else ''}{size // 100}.{size % 100:02}"
