@@ -117,6 +117,12 @@ t.test('guide.md: the program keeps a copy through three days', async (t) => {
   await expireCursors(service.db)
   t.ok((await run()) > 5, 'after a 410, the copy starts again')
   await isEqual()
+  const { DatabaseSync } = await import('node:sqlite')
+  const copy = new DatabaseSync(join(folder, 'copy.db'))
+  copy.exec(`update cursor set value = 'of-a-newer-release'`)
+  copy.close()
+  t.ok((await run()) > 5, 'after an invalid cursor, the copy starts again')
+  await isEqual()
 })
 
 t.test('demo advance: the same rows in each database, day by day or at once', async (t) => {
