@@ -1308,9 +1308,9 @@ export interface components {
                 "Cache-Control": components["headers"]["Cache-Control"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Content-Encoding": components["headers"]["Content-Encoding"];
                 /** @description Request headers that the form of the response depends on. */
                 Vary?: string;
-                "Content-Encoding": components["headers"]["Content-Encoding"];
                 [name: string]: unknown;
             };
             content: {
@@ -1426,20 +1426,14 @@ export interface components {
         "X-Client-Trace-ID": string;
         /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
         ETag: string;
+        /** @description Time of the last change of the connection’s data, as an HTTP date. */
+        "Last-Modified": string;
         /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
         "Data-Version": string;
         /** @description Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first one. A 304 has it, too. It is not a part of the `ETag`. */
         "Data-Refreshed": string;
-        /** @description Time of the last change of the connection’s data, as an HTTP date. */
-        "Last-Modified": string;
         /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
         "Cache-Control": string;
-        /** @description Request headers that the form of the response depends on. */
-        Vary: string;
-        /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
-        RateLimit: string;
-        /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
-        "RateLimit-Policy": string;
         /** @description URLs of other pages (RFC 8288): `first`, `prev`, `next` and `last`, relative to the URL of the request. The first page has no `prev`, the last one no `next`. An export has none. */
         Link: string;
         /** @description Only in an export: its number of rows. */
@@ -1448,12 +1442,18 @@ export interface components {
         "Content-Disposition": string;
         /** @description Compression of the body; absent if the body is not compressed. */
         "Content-Encoding": string;
+        /** @description Request headers that the form of the response depends on. */
+        Vary: string;
         /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
         "WWW-Authenticate": string;
         /** @description Methods that this path supports. */
         Allow: string;
         /** @description Seconds to wait before the next attempt. */
         "Retry-After": number;
+        /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+        RateLimit: string;
+        /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+        "RateLimit-Policy": string;
     };
     pathItems: never;
 }

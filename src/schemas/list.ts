@@ -176,3 +176,19 @@ export function ListEnvelope<Item extends TSchema>(
     { additionalProperties: false, ...annotations },
   )
 }
+
+/** Exports of a paged list. */
+export const Exports = {
+  ndjson: Type.String({
+    title: 'Export as NDJSON',
+    description:
+      'All rows between `from` and `to`, newest first: one item of the list a line, as JSON. No other ' +
+      'parameters apply. With `IEEE754Compatible=true`, decimals are strings.',
+  }),
+  csv: Type.String({
+    title: 'Export as CSV',
+    description:
+      'The same rows as CSV (RFC 4180). The first line has the names of the fields. Null is an empty ' +
+      'field, text is in quotes.',
+  }),
+}

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
+import { EXAMPLES, type Examples } from '../../src/http/openapi/examples.ts'
 import { formatJson, RENEWAL } from '../../tools/docs/committed.ts'
-import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+import { examplesOf } from '../../tools/docs/examples.ts'
+import { startSeededService } from '../support/seeded-service.ts'
 import type { ServiceResponse } from '../support/service.ts'
 import { readContract } from './contract.ts'
 import { everyResponse } from './every-response.ts'
@@ -11,11 +12,7 @@ const service = await startSeededService(t)
 const contract = readContract((await service.get('/openapi.json')).text)
 
 // Before everyResponse() breaks the database.
-const demoResponses: ServiceResponse[] = []
-for (const { request, mediaType } of DEMO_RESPONSES) {
-  const options = { token: DEMO_TOKEN, headers: { accept: mediaType } }
-  demoResponses.push(await service.get(`${DEMO_CONNECTION}/${request}`, options))
-}
+const examples = formatJson(JSON.stringify(await examplesOf(service)))
 const all = await everyResponse(t, service)
 
 const responsesOf = (operationId: string, status?: number) =>
@@ -69,14 +66,13 @@ t.test('every header of the document: sent by a response', async (t) => {
 })
 
 t.test('examples of 200: responses with the sample data, digit by digit', async (t) => {
-  for (const [index, demo] of DEMO_RESPONSES.entries()) {
-    const { operationId, file } = demo
-    const response = demoResponses[index] as ServiceResponse
-    const expected = isJson(demo) ? formatJson(response.text) : response.text
-    t.equal(await readFile(file, 'utf8'), expected, `if not: ${RENEWAL}`)
-    if (!isJson(demo)) continue
-    const body = documented(operationId, response)?.bodies.get(response.headers.get('content-type'))
-    t.equal(contract.errorsOf(response.json(), body ?? {}), '', file.pathname)
+  t.equal(await readFile(EXAMPLES, 'utf8'), examples, `if not: ${RENEWAL}`)
+  for (const [operationId, byType] of Object.entries(JSON.parse(examples) as Examples)) {
+    const documented = contract.responses.get(operationId)?.get(200)
+    for (const [type, { demo }] of Object.entries(byType)) {
+      const body = documented?.bodies.get(`${type}; charset=utf-8`)
+      t.equal(contract.errorsOf(demo.value, body ?? {}), '', `${operationId} ${type}`)
+    }
   }
 })
 

@@ -1,4 +1,4 @@
-import { parseExactly } from '../../src/http/openapi/demo-responses.ts'
+import { parseExactly } from '../../src/http/openapi/examples.ts'
 
 /** The committed document. */
 export const DOCUMENT = new URL('../../docs/reference/openapi.json', import.meta.url)

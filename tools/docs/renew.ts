@@ -1,31 +1,22 @@
 /** Writes the committed examples, the document, the help of the admin CLI, the metrics and the statements. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import t from 'tap'
-import { DEMO_RESPONSES, isJson } from '../../src/http/openapi/demo-responses.ts'
+import { EXAMPLES } from '../../src/http/openapi/examples.ts'
 import { createDatabase } from '../../test/support/database.ts'
 import { openAsOwner } from '../../test/support/logins.ts'
-import {
-  DEMO_CONNECTION,
-  DEMO_TOKEN,
-  startSeededService,
-} from '../../test/support/seeded-service.ts'
+import { startSeededService } from '../../test/support/seeded-service.ts'
 import { startService } from '../../test/support/service.ts'
 import { DOCUMENT, formatJson } from './committed.ts'
+import { examplesOf } from './examples.ts'
 import { COMMANDS_FILE, helpText } from './help-text.ts'
 import { METRICS_FILE, metricsText, scrapeAll } from './metrics-text.ts'
 import { PAGE, renderPage } from './page/render.ts'
 import { SCHEMA_FILE, schemaText } from './schema-text.ts'
 import { SQL_FOLDER, sqlFiles } from './sql-text.ts'
 
-t.test('examples: responses with the sample data', async (t) => {
-  const service = await startSeededService(t)
-  for (const demo of DEMO_RESPONSES) {
-    const { request, mediaType, file } = demo
-    const options = { token: DEMO_TOKEN, headers: { accept: mediaType } }
-    const response = await service.get(`${DEMO_CONNECTION}/${request}`, options)
-    t.equal(response.status, 200, request)
-    await writeFile(file, isJson(demo) ? formatJson(response.text) : response.text)
-  }
+t.test('docs:renew: examples', async (t) => {
+  const examples = await examplesOf(await startSeededService(t))
+  await writeFile(EXAMPLES, formatJson(JSON.stringify(examples)))
 })
 
 t.test('docs:renew: document and page', async (t) => {

@@ -4,19 +4,13 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
+import { lists } from '../../schemas/lists.ts'
 import { ProblemCodes } from '../../schemas/problem.ts'
-import { PLACEHOLDER } from '../docs-page/code-samples.js'
+import { codeSamples, PLACEHOLDER } from '../docs-page/code-samples.js'
 import { memoryFile } from '../memory-file.ts'
-import { addExamples, readDemoResponses } from './demo-responses.ts'
-import {
-  addCodeSamples,
-  arrangeParameters,
-  type Document,
-  nameParts,
-  requireHeaders,
-  shareParts,
-} from './document.ts'
-import { documentOperation } from './operation.ts'
+import { readExamples } from './examples.ts'
+import { nameParts } from './named-parts.ts'
+import { describeList, sharedParts } from './operation.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
@@ -25,8 +19,10 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
   const { CONTACT_URL, PUBLIC_URL } = config
   const { DEMO_APP_TOKEN: appToken, DEMO_CONNECTION_TOKEN: connectionToken } = config
   const address = PUBLIC_URL?.replace(/\/+$/, '')
-  const guide = (await readFile(GUIDE, 'utf8')).replaceAll(PLACEHOLDER, address ?? PLACEHOLDER)
-  const examples = await readDemoResponses()
+  const shown = address ?? PLACEHOLDER
+  const guide = (await readFile(GUIDE, 'utf8')).replaceAll(PLACEHOLDER, shown)
+  const examples = await readExamples()
+  const shared = sharedParts(config.MAX_LIMIT)
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -55,6 +51,7 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
       // The page /docs fills them in.
       ...(appToken && connectionToken ? { 'x-demo-tokens': { appToken, connectionToken } } : {}),
       components: {
+        ...(shared as object),
         securitySchemes: {
           appToken: {
             type: 'http',
@@ -66,17 +63,20 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
     },
     // A proxy removes the path of PUBLIC_URL, which is no part of the routes.
     stripBasePath: false,
-    transform: ({ schema, url }) => ({ schema: documentOperation(schema), url }),
     refResolver: { buildLocalReference: (json) => String(json.$id) },
+    transform: ({ schema, url }) => ({ url, schema: { ...schema, querystring: {}, response: {} } }),
     transformObject: (generated) => {
       if (!('openapiObject' in generated)) throw new Error('The document is not OpenAPI 3.')
-      const document = generated.openapiObject as object as Document
-      arrangeParameters(document)
-      requireHeaders(document)
-      addExamples(document, examples)
-      addCodeSamples(document)
-      shareParts(document)
-      nameParts(document)
+      const { components = {}, paths = {} } = generated.openapiObject
+      components.schemas = nameParts(components.schemas ?? {})
+      for (const [path, item] of Object.entries(paths)) {
+        const operation = item?.get
+        const list = lists.find(({ operationId }) => operationId === operation?.operationId)
+        if (!operation || !list) continue
+        Object.assign(operation, describeList(list, shared, examples[list.operationId] ?? {}), {
+          'x-codeSamples': codeSamples(shown, path),
+        })
+      }
       return generated.openapiObject
     },
   })

@@ -1,110 +1,126 @@
-import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import type { FastifySchema } from 'fastify'
-import { exactDecimals, Reference } from '../../schemas/fields.ts'
-import { RequestHeaders, ResponseHeaders } from '../../schemas/headers.ts'
-import { ConnectionParams } from '../../schemas/list.ts'
-import { Problem, problemExamples } from '../../schemas/problem.ts'
+import type { TObject, TSchema } from '@sinclair/typebox'
+import { OPTIONAL_HEADERS, RequestHeaders, ResponseHeaders } from '../../schemas/headers.ts'
+import { ConnectionParams, Exports, ListQuery } from '../../schemas/list.ts'
+import type { lists } from '../../schemas/lists.ts'
+import { problemExamples } from '../../schemas/problem.ts'
 import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../representation.ts'
-
-interface Operation extends FastifySchema {
-  operationId: string
-  querystring: TObject
-  response: { 200: TSchema }
-}
-
-const EXPORTS = {
-  [NDJSON]: {
-    schema: Type.String({
-      title: 'Export as NDJSON',
-      description:
-        'All rows between `from` and `to`, newest first: one item of the list a line, as JSON. No other ' +
-        'parameters apply. With `IEEE754Compatible=true`, decimals are strings.',
-    }),
-  },
-  [CSV]: {
-    schema: Type.String({
-      title: 'Export as CSV',
-      description:
-        'The same rows as CSV (RFC 4180). The first line has the names of the fields. Null is an empty ' +
-        'field, text is in quotes.',
-    }),
-  },
-}
 
 type HeaderName = keyof typeof ResponseHeaders
 
 const QUOTA: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 const STATE: HeaderName[] = [
-  'ETag',
-  'Data-Version',
-  'Data-Refreshed',
-  'Last-Modified',
-  'Cache-Control',
-  'Vary',
+  ...(['ETag', 'Data-Version', 'Data-Refreshed', 'Last-Modified'] as const),
+  ...(['Cache-Control', 'Vary'] as const),
   ...QUOTA,
 ]
 
-/**
- * Documents an endpoint: adds its headers, media types and errors. All endpoints share every status but 200
- * (section 7, contract 19). Validation needs only the schema of the route.
- */
-export function documentOperation(schema: FastifySchema): FastifySchema {
-  if (schema.hide) return schema
-  const { querystring, response: responses, ...about } = schema as Operation
-  const { 200: response } = responses
-  const isList = 'page' in querystring.properties
-  const listHeaders: HeaderName[] = isList ? ['Link', 'X-Total-Count', 'Content-Disposition'] : []
-  return {
-    ...about,
-    params: ConnectionParams,
-    querystring,
-    headers: RequestHeaders,
-    response: {
-      200: {
-        description: response.description,
-        headers: headers(...STATE, ...listHeaders, 'Content-Encoding'),
-        content: {
-          [JSON_TYPE]: { schema: Reference(response) },
-          [EXACT_JSON]: { schema: Reference(exactDecimals(response)) },
-          ...(isList ? EXPORTS : {}),
-        },
-      },
-      304: {
-        description: 'The connection has not changed since the response in `If-None-Match`.',
-        headers: headers(...STATE),
-        type: 'null',
-      },
-      400: problem(400, 'The parameters are not valid, or the request cannot be read.', [
-        ...QUOTA,
-        'Vary',
-        'Content-Encoding',
-      ]),
-      401: problem(401, 'The app token is missing or not valid.', ['WWW-Authenticate']),
-      404: problem(404, 'The calling app has no connection with this token.', QUOTA),
-      ...('since' in querystring.properties
-        ? {
-            410: problem(410, 'The cursor has expired.', QUOTA),
-            412: problem(412, 'The data has changed since `version`.', QUOTA),
-          }
-        : {}),
-      405: problem(405, 'The method is neither `GET` nor `HEAD`.', ['Allow']),
-      429: problem(429, 'The app has used up its quota.', [...QUOTA, 'Retry-After']),
-      500: problem(500, 'The service failed.', []),
-      503: problem(503, 'The service is overloaded or has no database.', ['Retry-After']),
-    },
-  }
-}
+const PAGED: HeaderName[] = ['Link', 'X-Total-Count', 'Content-Disposition']
+
+const reference = (type: string, name = '') => ({ $ref: `#/components/${type}/${name}` })
 
 function headers(...names: HeaderName[]) {
   const all: HeaderName[] = ['X-Request-ID', 'X-Client-Trace-ID', ...names]
-  return Object.fromEntries(all.map((name) => [name, ResponseHeaders[name]]))
+  return Object.fromEntries(all.map((name) => [name, reference('headers', name)]))
 }
 
-function problem(status: number, description: string, names: HeaderName[]) {
-  const json = { schema: Reference(Problem), examples: problemExamples(status) }
+function problem(status: number, description: string, ...names: HeaderName[]) {
+  const json = { schema: reference('schemas', 'Problem'), examples: problemExamples(status) }
   return {
     description,
     headers: headers('Cache-Control', ...names),
     content: { [JSON_TYPE]: json },
+  }
+}
+
+function headerOf(name: string, required = !OPTIONAL_HEADERS.has(name)) {
+  const { description, ...schema } = ResponseHeaders[name as HeaderName] as TSchema
+  return { schema, description, ...(required ? { required } : {}) }
+}
+
+const badRequest = problem(
+  400,
+  'The parameters are not valid, or the request cannot be read.',
+  ...[...QUOTA, 'Content-Encoding' as const],
+)
+
+/** Responses that every operation has, by the names of their statuses. */
+const responses = {
+  NotModified: {
+    description: 'The connection has not changed since the response in `If-None-Match`.',
+    headers: headers(...STATE),
+  },
+  BadRequest: {
+    ...badRequest,
+    // It is compressed, and so has Vary, only if it lists many errors.
+    headers: { ...badRequest.headers, Vary: headerOf('Vary', false) },
+  },
+  Unauthorized: problem(401, 'The app token is missing or not valid.', 'WWW-Authenticate'),
+  NotFound: problem(404, 'The calling app has no connection with this token.', ...QUOTA),
+  MethodNotAllowed: problem(405, 'The method is neither `GET` nor `HEAD`.', 'Allow'),
+  TooManyRequests: problem(429, 'The app has used up its quota.', ...QUOTA, 'Retry-After'),
+  InternalServerError: problem(500, 'The service failed.'),
+  ServiceUnavailable: problem(503, 'The service is overloaded or has no database.', 'Retry-After'),
+}
+const STATUSES = [304, 400, 401, 404, 405, 429, 500, 503]
+const everyStatus = Object.fromEntries(
+  Object.keys(responses).map((name, index) => [STATUSES[index], reference('responses', name)]),
+)
+
+function parametersOf(place: string, { properties, required: names = [] }: TObject) {
+  return Object.entries(properties).map(([name, { description, ...schema }]) => {
+    return { schema, in: place, name, required: names.includes(name), description }
+  })
+}
+
+/** Parameters, headers and responses that operations share. Generated clients get one type for each. */
+export function sharedParts(maximumLimit: number) {
+  const parameters = [
+    ...parametersOf('path', ConnectionParams),
+    ...parametersOf('query', ListQuery(maximumLimit)),
+    ...parametersOf('header', RequestHeaders),
+  ]
+  return {
+    parameters: Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter])),
+    headers: Object.fromEntries(Object.keys(ResponseHeaders).map((name) => [name, headerOf(name)])),
+    responses,
+  }
+}
+
+/**
+ * Describes the parameters and responses of a list. All lists share every status but 200, 410 and 412 (section 7,
+ * contract 19).
+ * @param examples of 200, by media type
+ */
+export function describeList(
+  { response: { $id, description }, paged }: (typeof lists)[number],
+  { parameters }: ReturnType<typeof sharedParts>,
+  examples: Record<string, object>,
+) {
+  const shown = Object.values(parameters).filter((parameter) => paged || parameter.in !== 'query')
+  const types: Record<string, object> = {
+    [JSON_TYPE]: reference('schemas', $id),
+    [EXACT_JSON]: reference('schemas', `Exact${$id}`),
+    ...(paged ? { [NDJSON]: Exports.ndjson, [CSV]: Exports.csv } : {}),
+  }
+  const content = Object.entries(types).map(([type, schema]) => [
+    type,
+    { schema, examples: examples[type] },
+  ])
+  return {
+    parameters: shown.map(({ name }) => reference('parameters', name)),
+    responses: {
+      200: {
+        description,
+        headers: headers(...STATE, ...(paged ? PAGED : []), 'Content-Encoding'),
+        content: Object.fromEntries(content),
+      },
+      ...everyStatus,
+      ...(paged
+        ? {
+            410: problem(410, 'The cursor has expired.', ...QUOTA),
+            412: problem(412, 'The data has changed since `version`.', ...QUOTA),
+          }
+        : {}),
+    },
   }
 }

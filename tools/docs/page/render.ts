@@ -1,7 +1,7 @@
 /** Renders the page /docs from the OpenAPI document, for `npm run docs:renew`. */
 import { readFile } from 'node:fs/promises'
 import type { TSchema } from '@sinclair/typebox'
-import { parseExactly } from '../../../src/http/openapi/demo-responses.ts'
+import { parseExactly } from '../../../src/http/openapi/examples.ts'
 import { breakable, heading, markdown } from './markdown.ts'
 import { lastPart, type PageDocument, renderOperations, typeOf } from './operations.ts'
 
