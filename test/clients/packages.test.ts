@@ -267,13 +267,13 @@ t.test('Python: mypy --strict accepts it; README.md prints what it says', async 
     '--config-file',
     join(python, 'pyproject.toml'),
   ]
-  const examplePaths = [
-    'examples/beancount_file.py',
-    '../examples/tax_report.py',
-    '../examples/fifo.py',
-  ]
-  const paths = ['src/investment_data', ...examplePaths]
-  const sources = paths.map((path) => join(python, path))
+  const sources = [
+    'clients/python/src/investment_data',
+    'clients/python/examples/beancount_file.py',
+    'clients/examples/fifo.py',
+    'clients/examples/tax_report.py',
+    'test/support/clients/driver.py',
+  ].map((path) => join(ROOT, path))
   await writeFile(join(folder, 'everything.py'), EVERYTHING_PY)
   names.push('everything.py')
   const env = { MYPYPATH: join(python, 'src') }

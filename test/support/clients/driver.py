@@ -174,7 +174,7 @@ async def sync(connection: Any, call: Dict[str, Any]) -> Any:
     counted = None if count is None else lambda: count
     result = await value_of(method(cursor=call.get("cursor"), apply=apply, count=counted))
     if isinstance(result, Complete):
-        state = {"status": "complete", **camel(result)}
+        state: Dict[str, Any] = {"status": "complete", **camel(result)}
     elif isinstance(result, CountDiffers):
         state = {"status": "count_differs", "totalItems": result.total_items, "count": result.count}
     else:
