@@ -210,9 +210,8 @@ for (const [language, client] of Object.entries(drivers)) {
       [() => leave().then(() => back('2')), { inserted: 0, updated: 1, removed: 0 }],
       [
         () =>
-          back('3')
-            .catch(() => leave())
-            .then(() => back('4'))
+          leave()
+            .then(() => back('3'))
             .then(leave),
         { inserted: 0, updated: 0, removed: 1 },
       ],
