@@ -1,6 +1,6 @@
 import fastify, { type FastifyInstance, LogController } from 'fastify'
 import { type Config, isTracing } from './config.ts'
-import { Authentication } from './http/authentication.ts'
+import { authentication } from './http/authentication.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
@@ -120,14 +120,13 @@ async function api(app: FastifyInstance, { db, config, limits }: ApiOptions) {
   const identity =
     config.AUTH_ISSUER === undefined ? undefined : await import('./http/identity-provider.ts')
   const verify = identity?.configuredProvider(config, app)
-  const authentication = new Authentication(db, limits, verify)
-  await app.register(authentication.plugin)
+  await app.register(authentication, { verify })
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   if (quotas === undefined) app.log.info('no app has a quota: RATE_LIMIT_PER_MINUTE is 0')
   const quota = await quotas?.openQuota(app, config)
   const maximumLimit = config.MAX_LIMIT
   const unfinished = resetOnExit(app)
-  const options: RouteOptions = { db, maximumLimit, authentication, quota, unfinished }
+  const options: RouteOptions = { db, maximumLimit, quota, unfinished }
   await app.register(portfolioTransactionRoute, options)
   await app.register(accountTransactionRoute, options)
   await app.register(transferOrders, options)

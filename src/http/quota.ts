@@ -146,8 +146,8 @@ export interface Quota {
 }
 
 /**
- * Creates the quota of the settings. A request counts before its read, after the database has confirmed its
- * caller. All tokens of an app therefore share its quota, and an unknown token counts for no app.
+ * Creates the quota of the settings. A request counts before its read, for the app that the last statement of its
+ * caller found. All tokens of an app therefore share its quota, and an unknown token counts for no app.
  */
 export async function openQuota(app: FastifyInstance, config: QuotaConfig): Promise<Quota> {
   const perMinute = config.RATE_LIMIT_PER_MINUTE

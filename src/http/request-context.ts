@@ -29,17 +29,9 @@ declare module 'fastify' {
 export const tooManyRequests = () =>
   problem('service_unavailable', { detail: 'Too many requests are in flight. Try again soon.' })
 
-/** App of a caller at its last confirmation by the database. */
-export interface Confirmation {
-  tenant: Tenant
-  /** On performance.now()'s clock; -Infinity if the caller must be confirmed anew. */
-  confirmedAt: number
-}
-
 /** Facts of one request: for its reads, its log line, its metrics and its trace. */
 export class RequestContext extends ReadContext {
   caller: Caller | undefined
-  confirmation: Confirmation | undefined
   errorCode: ProblemCode | undefined
   unavailableReason: 'database' | 'identity_provider' | 'overload' | undefined
   items: number | undefined
@@ -63,20 +55,18 @@ export class RequestContext extends ReadContext {
 
   /** Waits for the turn of a rejection, outside of the request limit. @returns false if too many wait */
   waitToReject(ip: string): Promise<boolean> {
-    const { requests, rejections, nobody } = this.limits
+    const { requests, rejections, nobody, callers } = this.limits
     if (this.#entered) requests.leave(this.tenant)
     this.#entered = false
-    const tenant = this.tenant === nobody ? this.limits.tenantOf(ip) : this.tenant
+    const tenant = this.tenant === nobody ? callers.tenantOfAddress(ip) : this.tenant
     const turn = rejections.turn(tenant, this.startedAt)
     if (tenant.rejectionAt > performance.now()) this.repeatedBy = tenant
     return turn
   }
 
   override confirm(appId: string): void {
-    this.appId = appId
-    if (this.confirmation === undefined) return
-    const isSame = this.confirmation.tenant.appId === appId
-    this.confirmation.confirmedAt = isSame ? this.startedAt : Number.NEGATIVE_INFINITY
+    super.confirm(appId)
+    if (this.caller) this.limits.callers.learn(this.caller.key, appId)
   }
 
   override end(sent: boolean): void {

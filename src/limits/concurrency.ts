@@ -18,25 +18,30 @@ interface Waiter {
   reject(reason: string): void
 }
 
+/** Most reads in flight of callers whose app is unknown. A flood of unknown tokens uses no other places. */
+const UNKNOWN_PLACES = 4
+
 /**
- * Limits the reads in flight. Large reads use only a part of the places. Further reads wait. In each queue,
- * tenants take turns, so a tenant with few reads does not wait for all reads of another one. If a queue is
- * full, reads are rejected at once.
+ * Limits the reads in flight. Large reads and those of unknown callers use only a part of the places. Further reads
+ * wait. In each queue, tenants take turns, so a tenant with few reads does not wait for all reads of another one. If a
+ * queue is full, reads are rejected at once.
  */
 export class ConcurrencyLimit {
   readonly #options: ConcurrencyOptions
   readonly #small: Queue
   readonly #large: Queue
+  readonly #unknown: Queue
   #inFlight = 0
 
   constructor(options: ConcurrencyOptions) {
     this.#options = options
     this.#small = new Queue(options.places)
     this.#large = new Queue(options.largePlaces)
+    this.#unknown = new Queue(Math.min(UNKNOWN_PLACES, Math.ceil(options.places / 2)))
   }
 
   get waiting(): number {
-    return this.#small.length + this.#large.length
+    return this.#small.length + this.#large.length + this.#unknown.length
   }
 
   /**
@@ -46,7 +51,7 @@ export class ConcurrencyLimit {
    */
   enter(context: ReadContext, large: boolean, waitMs: number): Promise<void> | undefined {
     if (waitMs <= 0) throw new Unavailable('no time is left for another read')
-    const queue = large ? this.#large : this.#small
+    const queue = this.#queueOf(context, large)
     if (this.#inFlight < this.#options.places && queue.inFlight < queue.places) {
       this.#inFlight += 1
       queue.inFlight += 1
@@ -58,19 +63,25 @@ export class ConcurrencyLimit {
     return queue.wait(context, waitMs)
   }
 
-  leave(large: boolean): void {
-    const queue = large ? this.#large : this.#small
+  leave(context: ReadContext, large: boolean): void {
     this.#inFlight -= 1
-    queue.inFlight -= 1
-    if (this.#small.length + this.#large.length > 0) this.#admitWaiting()
+    this.#queueOf(context, large).inFlight -= 1
+    if (this.waiting > 0) this.#admitWaiting()
+  }
+
+  #queueOf({ tenant }: ReadContext, large: boolean): Queue {
+    if (tenant.appId === undefined) return this.#unknown
+    return large ? this.#large : this.#small
   }
 
   #admitWaiting(): void {
     while (this.#inFlight < this.#options.places) {
-      const small = this.#small.next()
-      const large = this.#large.next()
-      const isLarge = large !== undefined && (small === undefined || large.since < small.since)
-      const [queue, waiter] = isLarge ? [this.#large, large] : [this.#small, small]
+      let queue = this.#small
+      for (const other of [this.#large, this.#unknown]) {
+        const { since = Number.POSITIVE_INFINITY } = queue.next() ?? {}
+        if ((other.next()?.since ?? Number.POSITIVE_INFINITY) < since) queue = other
+      }
+      const waiter = queue.next()
       if (waiter === undefined) return
       if (waiter.context.ended) waiter.reject('the client is gone')
       else {

@@ -1,11 +1,8 @@
-import { LruMap } from 'toad-cache'
+import { Callers } from './callers.ts'
 import { FairScheduler } from './fair-scheduler.ts'
 import { Rejections } from './rejections.ts'
 import { RequestLimit, Tenant } from './requests.ts'
 import { MemoryReservation, ResponseMemory } from './response-memory.ts'
-
-/** Maximum of client addresses that an instance remembers. It drops the oldest. */
-const MAX_ADDRESSES = 10_000
 
 export class Limits {
   readonly requests: RequestLimit
@@ -14,19 +11,11 @@ export class Limits {
   readonly rejections = new Rejections()
   /** Tenant of requests that are not authenticated, which use no limited resource. */
   readonly nobody = new Tenant()
-  readonly #addresses = new LruMap<Tenant>(MAX_ADDRESSES)
+  readonly callers = new Callers()
 
   constructor(requests: number, responseBytes: number) {
     this.requests = new RequestLimit(requests)
     this.memory = new ResponseMemory(responseBytes)
-  }
-
-  /** Returns the tenant of the unconfirmed callers of a client address. In IPv6, a client has a /64 network. */
-  tenantOf(ip: string): Tenant {
-    const network = ip.includes('.') ? ip : ip.split('::', 1).join().split(':', 4).join(':')
-    const tenant = this.#addresses.get(network) ?? new Tenant()
-    this.#addresses.set(network, tenant)
-    return tenant
   }
 }
 

@@ -1,6 +1,6 @@
-/** An app, or the client address of unconfirmed callers. Tenants share the service fairly. */
+/** An app, or the network of callers whose app is unknown. Tenants share the service fairly. */
 export class Tenant {
-  /** Undefined for the address of callers that the database has not confirmed. */
+  /** Undefined for a network. */
   readonly appId: string | undefined
   requests = 0
   bytes = 0

@@ -94,7 +94,7 @@ export function openServer(options: ServerOptions): PostgresServer {
         context.databaseMs += endedAt - sentAt
         if (large) reservation?.releaseSetAside()
         if (trial) locks.end()
-        if (entered) limit.leave(large)
+        if (entered) limit.leave(context, large)
       }
     },
     probe: (statement, values) => connections.probe(statement, values),

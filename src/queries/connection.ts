@@ -1,8 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { ReadContext } from '../limits/context.ts'
+import { ReadContext } from '../limits/context.ts'
+import type { Database } from '../postgres/database.ts'
 import { build, compile, parameter } from '../postgres/statements.ts'
-import { problem } from '../schemas/problem.ts'
-import { type AuthMethod, callingApp, forEachAuthMethod } from './caller.ts'
+import { connectionKey } from '../postgres/tokens.ts'
+import { ProblemError, problem } from '../schemas/problem.ts'
+import { type AuthMethod, type Caller, callingApp, forEachAuthMethod } from './caller.ts'
 
 /** $3 of every statement: the connection key. It restricts every table that has rows of connections. */
 export const keyParameter = parameter<string>(3, 'bigint')
@@ -121,4 +123,26 @@ export function takeLookup(
   if (connectionId === null || typeof version !== 'string') throw problem('connection_not_found')
   const extra = fields.slice(LOOKUP_COLUMNS.length, LOOKUP_COLUMNS.length + extraColumns)
   return { appId, version, refreshed, totalItems: Number(totalItems ?? 0), extra }
+}
+
+/**
+ * Authenticates a caller that gets no data: with a 400 or a 429, or before its app is known. It also reads after the
+ * client has disconnected, because that request counts in the quota of its app.
+ * @param hash SHA-256 of the connection token
+ * @throws Unavailable, or ProblemError 401
+ */
+export async function authenticate(
+  db: Pick<Database, 'read'>,
+  { method, credential }: Caller,
+  hash: Buffer,
+  context: ReadContext,
+): Promise<void> {
+  const keys = [credential, hash, connectionKey(hash)]
+  const own = new ReadContext(context.limits, context.tenant)
+  const rows = await db.read(lookupStatements[method], keys, own)
+  try {
+    takeLookup(rows, context)
+  } catch (error) {
+    if (!(error instanceof ProblemError && error.code === 'connection_not_found')) throw error
+  }
 }

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
-import type { Authentication } from '../http/authentication.ts'
 import type { Quota } from '../http/quota.ts'
 import {
   CSV,
@@ -17,6 +16,7 @@ import type { Database } from '../postgres/database.ts'
 import { connectionKey, tokenHash } from '../postgres/tokens.ts'
 import type { Caller } from '../queries/caller.ts'
 import { parseCursor } from '../queries/change-feed.ts'
+import { authenticate } from '../queries/connection.ts'
 import type { ConnectionRequest } from '../queries/read-response.ts'
 import type { TransactionTable } from '../queries/row-counts.ts'
 import { BLOCK_ROWS, type ListRequest } from '../queries/transactions.ts'
@@ -32,7 +32,6 @@ import { MAX_PARAMETER_ERRORS, type ParameterError, problem } from '../schemas/p
 export interface RouteOptions {
   db: Database
   maximumLimit: number
-  authentication: Authentication
   quota: Quota | undefined
   /** Connections of exports over HTTP/1.0 that have not ended. */
   unfinished: Set<Socket>
@@ -222,19 +221,30 @@ function listErrors(request: FastifyRequest, maximumLimit: number): ParameterErr
 }
 
 /**
- * Counts the request in the quota of its app, then rejects invalid parameters. Unknown callers get 401
- * instead (contract 1).
+ * Counts the request in the quota of its app, then rejects invalid parameters. A read authenticates the caller before
+ * a response without data, and before the quota if its app is unknown (contract 1).
  * @throws ProblemError 401, 429, or 400 that lists the errors
  */
 export async function admit(
-  { authentication, quota }: RouteOptions,
+  { db, quota }: RouteOptions,
   reply: FastifyReply,
   errors: ParameterError[],
 ): Promise<void> {
   if (quota === undefined && errors.length === 0) return
-  await authentication.confirmRecent(reply.request)
-  await quota?.charge(reply)
+  const { context, params } = reply.request
+  const hash = tokenHash((params as ConnectionParams).token)
+  const authenticated = () => authenticate(db, context.caller as Caller, hash, context)
+  const { appId } = context.tenant
+  if (appId === undefined) await authenticated()
+  else context.appId = appId
+  try {
+    await quota?.charge(reply)
+  } catch (error) {
+    if (appId !== undefined) await authenticated()
+    throw error
+  }
   if (errors.length === 0) return
+  if (appId !== undefined) await authenticated()
   const listed = errors.slice(0, MAX_PARAMETER_ERRORS)
   const some = `Some query parameters are invalid: \`errors\` lists the first ${listed.length} of ${errors.length}.`
   const detail = errors.length > listed.length ? some : undefined

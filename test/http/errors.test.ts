@@ -220,7 +220,7 @@ t.test('401: the same for an existing and an unknown connection (contract 1)', a
   }
 })
 
-t.test('401: a token revoked in between; a 400 may follow for two seconds', async (t) => {
+t.test('401: a token that was revoked between two requests', async (t) => {
   const revoke = (token: string) =>
     db
       .updateTable('app_token')
@@ -231,9 +231,6 @@ t.test('401: a token revoked in between; a 400 may follow for two seconds', asyn
   t.equal((await get(connection.orders, { token: revoked })).status, 200)
   await revoke(revoked)
   const faulty = `${connection.orders}?x=1`
-  isProblem(t, await get(faulty, { token: revoked }), 'invalid_request')
-  const now = performance.now.bind(performance)
-  t.intercept(performance, 'now', { value: () => now() + 2_100 })
   isProblem(t, await get(faulty, { token: revoked }), 'invalid_token')
   const next = await addToken(db, appId)
   t.equal((await get(connection.orders, { token: next })).status, 200)

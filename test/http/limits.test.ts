@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { RequestContext } from '../../src/http/request-context.ts'
-import { FairBatches } from '../../src/limits/batches.ts'
 import { ConcurrencyLimit } from '../../src/limits/concurrency.ts'
 import { Limits } from '../../src/limits/context.ts'
 import { Unavailable } from '../../src/limits/errors.ts'
@@ -64,19 +63,22 @@ t.test('request of a departed client: it takes no share when its app is known', 
   t.end()
 })
 
-t.test('tenantOf: forgets the client address that was unused for longest, above 10,000', (t) => {
-  const limits = new Limits(100, 1)
-  const address = (n: number) => `10.0.${n >> 8}.${n & 255}`
-  const first = limits.tenantOf(address(0))
-  for (let n = 1; n < 10_000; n += 1) limits.tenantOf(address(n))
-  t.equal(limits.tenantOf(address(0)), first)
-  const second = limits.tenantOf(address(1))
-  for (let n = 10_000; n < 20_000; n += 1) limits.tenantOf(address(n))
-  t.not(limits.tenantOf(address(1)), second)
-  t.end()
-})
+t.test(
+  'tenantOfAddress: forgets the client address that was unused for longest, above 10,000',
+  (t) => {
+    const limits = new Limits(100, 1)
+    const address = (n: number) => `10.0.${n >> 8}.${n & 255}`
+    const first = limits.callers.tenantOfAddress(address(0))
+    for (let n = 1; n < 10_000; n += 1) limits.callers.tenantOfAddress(address(n))
+    t.equal(limits.callers.tenantOfAddress(address(0)), first)
+    const second = limits.callers.tenantOfAddress(address(1))
+    for (let n = 10_000; n < 20_000; n += 1) limits.callers.tenantOfAddress(address(n))
+    t.not(limits.callers.tenantOfAddress(address(1)), second)
+    t.end()
+  },
+)
 
-t.test('tenantOf: one tenant for an IPv4 address, and for a /64 network of IPv6', (t) => {
+t.test('tenantOfAddress: one tenant for an IPv4 address, and for a /64 network of IPv6', (t) => {
   const limits = new Limits(1, 1)
   const groups = [
     ['10.0.0.1'],
@@ -87,7 +89,7 @@ t.test('tenantOf: one tenant for an IPv4 address, and for a /64 network of IPv6'
     ['2001:db8::5', '2001:db8::a:b:c:d'],
     ['::1'],
   ]
-  const tenants = groups.map((ips) => new Set(ips.map((ip) => limits.tenantOf(ip))))
+  const tenants = groups.map((ips) => new Set(ips.map((ip) => limits.callers.tenantOfAddress(ip))))
   for (const each of tenants) t.equal(each.size, 1)
   t.equal(new Set(tenants.flatMap((each) => [...each])).size, groups.length)
   t.end()
@@ -129,24 +131,26 @@ t.test('memory: a request whose client is gone takes nothing', (t) => {
   t.end()
 })
 
+const tenant = new Tenant('app')
+
 t.test('ConcurrencyLimit: exactly its places, and those of large reads', async (t) => {
   const limit = new ConcurrencyLimit({ places: 5, largePlaces: 2, queue: 10 })
-  const enter = (large: boolean) => limit.enter(contextOf(), large, 1_000)
+  const enter = (large: boolean) => limit.enter(contextOf({ tenant }), large, 1_000)
   for (let n = 0; n < 2; n += 1) t.equal(enter(true), undefined, 'at once')
   const large = enter(true)
   for (let n = 0; n < 3; n += 1) t.equal(enter(false), undefined, 'at once')
   const small = enter(false)
   t.equal(limit.waiting, 2)
-  limit.leave(false)
+  limit.leave(contextOf({ tenant }), false)
   await small
   t.equal(limit.waiting, 1, 'the large read waits for a large one to end')
-  limit.leave(true)
+  limit.leave(contextOf({ tenant }), true)
   await large
   t.equal(limit.waiting, 0)
-  limit.leave(false)
+  limit.leave(contextOf({ tenant }), false)
   const next = enter(true)
   t.equal(limit.waiting, 1, 'two large reads are in flight, one of them after a wait')
-  limit.leave(true)
+  limit.leave(contextOf({ tenant }), true)
   await next
   t.equal(limit.waiting, 0)
 })
@@ -154,14 +158,14 @@ t.test('ConcurrencyLimit: exactly its places, and those of large reads', async (
 t.test('ConcurrencyLimit: tenants take turns', async (t) => {
   const limit = new ConcurrencyLimit({ places: 1, largePlaces: 1, queue: 10 })
   const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-  limit.enter(contextOf(), false, 1_000)
+  limit.enter(contextOf({ tenant }), false, 1_000)
   const order: string[] = []
   const all = [busy, busy, busy, other].map(async (tenant) => {
     await limit.enter(contextOf({ tenant }), false, 1_000)
     order.push(String(tenant.appId))
-    limit.leave(false)
+    limit.leave(contextOf({ tenant }), false)
   })
-  limit.leave(false)
+  limit.leave(contextOf({ tenant }), false)
   await Promise.all(all)
   t.same(order, ['busy', 'other', 'busy', 'busy'])
 })
@@ -171,11 +175,11 @@ t.test(
   async (t) => {
     const limit = new ConcurrencyLimit({ places: 1, largePlaces: 1, queue: 3 })
     const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-    limit.enter(contextOf(), false, 1_000)
+    limit.enter(contextOf({ tenant }), false, 1_000)
     const enter = (tenant: Tenant) => limit.enter(contextOf({ tenant }), false, 1_000)
     const results = [enter(busy), enter(busy), enter(busy), enter(other)]
     t.throws(() => enter(busy), Unavailable)
-    for (let n = 0; n < 3; n += 1) limit.leave(false)
+    for (let n = 0; n < 3; n += 1) limit.leave(contextOf({ tenant }), false)
     const statuses = (await Promise.allSettled(results)).map(({ status }) => status)
     t.same(statuses, ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
   },
@@ -183,16 +187,16 @@ t.test(
 
 t.test('ConcurrencyLimit: skips reads whose client is gone, and those without time', async (t) => {
   const limit = new ConcurrencyLimit({ places: 1, largePlaces: 1, queue: 3 })
-  t.throws(() => limit.enter(contextOf(), false, 0), Unavailable)
-  limit.enter(contextOf(), false, 1_000)
-  const gone = contextOf()
+  t.throws(() => limit.enter(contextOf({ tenant }), false, 0), Unavailable)
+  limit.enter(contextOf({ tenant }), false, 1_000)
+  const gone = contextOf({ tenant })
   const rejected = t.rejects(limit.enter(gone, false, 1_000) ?? Promise.resolve(), Unavailable)
-  const next = limit.enter(contextOf(), false, 1_000)
+  const next = limit.enter(contextOf({ tenant }), false, 1_000)
   gone.end(false)
-  limit.leave(false)
+  limit.leave(contextOf({ tenant }), false)
   await rejected
   await next
-  await t.rejects(limit.enter(contextOf(), false, 1) ?? Promise.resolve(), Unavailable)
+  await t.rejects(limit.enter(contextOf({ tenant }), false, 1) ?? Promise.resolve(), Unavailable)
 })
 
 t.test('FairScheduler: three chunks a turn, in the order of the calls', async (t) => {
@@ -225,54 +229,6 @@ t.test('FairScheduler: a pause of 1 ms, for 50 ms after a small request', async 
   }
   t.same(pauses, [50, 1, 49.9, 1, 0, 50.1])
 })
-
-t.test('FairBatches: one batch at a time, groups take turns, equal keys share', async (t) => {
-  const batches: string[][] = []
-  let open = () => {}
-  const runs = new FairBatches(async (items: string[]) => {
-    batches.push(items)
-    await new Promise<void>((resolve) => {
-      open = resolve
-    })
-    return batches.length
-  })
-  const first = runs.add('a', 'first', 'first')
-  const results = Array.from({ length: 150 }, (_, n) => runs.add('a', `a${n}`, `a${n}`))
-  results.push(runs.add('b', 'b0', 'b0'), runs.add('b', 'b0', 'b0'))
-  t.same(batches, [['first']], 'the others wait')
-  open()
-  t.equal(await first, 1)
-  await nextTurn()
-  t.equal(batches.length, 2)
-  t.equal(batches[1]?.length, 100)
-  t.same(batches[1]?.slice(0, 3), ['a0', 'b0', 'a1'])
-  open()
-  await nextTurn()
-  t.equal(batches[2]?.length, 51)
-  open()
-  t.same([...new Set(await Promise.all(results))].sort(), [2, 3])
-})
-
-t.test(
-  'FairBatches: a failure of the database fails all that wait; another one its batch',
-  async (t) => {
-    for (const [error, others] of [
-      [new Unavailable('down'), 'rejected'],
-      [new Error('one batch'), 'fulfilled'],
-    ] as const) {
-      let batch = 0
-      const runs = new FairBatches(async () => {
-        batch += 1
-        await nextTurn()
-        if (batch === 1) throw error
-      })
-      const all = ['a', 'b'].map((key) => runs.add(key, key, key))
-      const statuses = (await Promise.allSettled(all)).map(({ status }) => status)
-      t.same(statuses, ['rejected', others])
-      t.equal(await runs.add('c', 'c', 'c'), undefined, 'it runs again')
-    }
-  },
-)
 
 t.test('Rejections: 100 of a tenant do not wait, further ones wait their turn', async (t) => {
   const rejections = new Rejections()

@@ -21,12 +21,6 @@ function rest(response: ServiceResponse): number {
   return match === null ? Number.NaN : Number(match[1])
 }
 
-/** Lets time pass for the clock of performance.now(). */
-function advanceClock(t: Test, ms: number): void {
-  const now = performance.now.bind(performance)
-  t.intercept(performance, 'now', { value: () => now() + ms })
-}
-
 t.test('429: every response to an app counts, and has the rest of the quota', async (t) => {
   const service = await start(t)
   const { token, connection } = await addCaller(service.db)
@@ -160,7 +154,7 @@ t.test('401: an unknown token uses no quota, and gets no RateLimit header', asyn
   t.equal(rest(await service.get(connection.orders, { token })), QUOTA - 1)
 })
 
-t.test('401: takes precedence over 429 two seconds after the revocation of a token', async (t) => {
+t.test('401: takes precedence over 429 after the revocation of a token', async (t) => {
   const service = await start(t)
   const { appId, token, connection } = await addCaller(service.db)
   const other = await addToken(service.db, appId)
@@ -171,11 +165,8 @@ t.test('401: takes precedence over 429 two seconds after the revocation of a tok
     .set({ revoked_at: new Date() })
     .where('token_hash', '=', tokenHash(token))
     .execute()
-  const early = await service.get(connection.orders, { token })
-  t.equal(early.status, 429, 'confirmed in the last two seconds')
-  t.equal((await service.get(`${connection.orders}?x=1`, { token })).status, 429)
-  advanceClock(t, 2_100)
   t.equal((await service.get(connection.orders, { token })).status, 401)
+  t.equal((await service.get(`${connection.orders}?x=1`, { token })).status, 401)
   t.equal((await service.get(connection.orders, { token: other })).status, 429)
 })
 
@@ -183,8 +174,9 @@ t.test('429: after the first one, the service reads no rows', async (t) => {
   const service = await start(t, { METRICS_PORT: '0' })
   const { appId, token, connection } = await addCaller(service.db)
   const count = async () => {
-    const series = [...(await scrape(service))].filter(([name]) =>
-      name.startsWith('database_read_duration_seconds_count'),
+    const series = [...(await scrape(service))].filter(
+      ([name]) =>
+        name.startsWith('database_read_duration_seconds_count') && !name.includes('"lookup by'),
     )
     return series.reduce((sum, [, value]) => sum + value, 0)
   }
@@ -226,8 +218,7 @@ t.test('200: a client id whose former app has used up its quota', async (t) => {
   for (let i = 0; i < QUOTA; i += 1) t.equal((await ask()).status, 404)
   t.equal((await ask()).status, 429)
   await move()
-  t.equal((await ask()).status, 429, 'confirmed in the last two seconds')
-  advanceClock(t, 2_100)
+  t.equal((await ask()).status, 429, 'the last read found the former app')
   const response = await ask()
   t.equal(response.status, 200)
   t.equal(rest(response), QUOTA - 1)

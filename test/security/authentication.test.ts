@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { tokenHash } from '../../src/postgres/tokens.ts'
-import { callerOfToken, callersStatement } from '../../src/queries/caller.ts'
+import { lookupStatements } from '../../src/queries/connection.ts'
 import { openClient } from '../support/database.ts'
 import { isProblem } from '../support/problem.ts'
 import { addApp, addCaller, addToken } from '../support/rows.ts'
@@ -86,7 +86,6 @@ t.test('401 expired_token: from the moment of expiry, and not before (contract 2
 t.test('token at its moment of expiry: expired (contract 20)', async (t) => {
   const owner = await openClient(t, service.databaseUrl)
   const token = await addToken(db, appId)
-  const { key } = callerOfToken(token)
   // now() does not advance within a transaction.
   await owner.query('begin')
   for (const [moment, expired] of [
@@ -97,7 +96,7 @@ t.test('token at its moment of expiry: expired (contract 20)', async (t) => {
     await owner.query(`update app_token set expires_at = ${moment} where token_hash = $1`, [
       tokenHash(token),
     ])
-    const { rows } = await owner.query(callersStatement.text, [JSON.stringify([key]), '[]'])
+    const { rows } = await owner.query(lookupStatements.tokenHash.text, [tokenHash(token), '', 0])
     t.match(rows, [{ app_id: appId, expired }], String(moment))
   }
   await owner.query('rollback')

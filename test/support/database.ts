@@ -66,7 +66,7 @@ export function contextOf({
   tenant,
   limits,
 }: ContextOptions = {}): ReadContext {
-  const context = new ReadContext(limits ?? new Limits(1_000, 2 ** 28), tenant ?? new Tenant())
+  const context = new ReadContext(limits ?? new Limits(1_000, 2 ** 28), tenant ?? new Tenant('app'))
   context.memory.expect(rows)
   context.startedAt -= msAgo
   return context

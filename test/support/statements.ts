@@ -8,7 +8,6 @@ import {
 } from '../../src/postgres/readiness.ts'
 import { walPositionStatement } from '../../src/postgres/replicas.ts'
 import type { Statement } from '../../src/postgres/statements.ts'
-import { callersStatement } from '../../src/queries/caller.ts'
 import type { ResponseQuery } from '../../src/queries/read-response.ts'
 import { transferOrderQuery } from '../../src/queries/transfer-orders.ts'
 import { accountTransactions } from '../../src/routes/account-transactions.ts'
@@ -23,7 +22,6 @@ export const statements: ReadonlyMap<string, Statement> = new Map(
   [transferOrderQuery, ...lists]
     .flatMap((query) => [query.statements, query.lookups])
     .flatMap((each) => Object.values(each))
-    .concat(callersStatement)
     .map((statement) => [statement.title, statement]),
 )
 
