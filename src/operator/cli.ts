@@ -1,7 +1,48 @@
 import { Command, CommanderError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { CALL, type Io, type Report, type Run } from './command.ts'
-import { printable, toJson } from './output.ts'
+import { CALL, type Define, type Io, type Report, type Run } from './command.ts'
+import { type Progress, printable, showProgress, toJson } from './output.ts'
+
+const maintenance = () => import('./commands/maintenance.ts')
+
+/** Commands with their descriptions. A call loads only the code of its command. */
+const COMMANDS: Record<string, [description: string, load: () => Promise<Define>]> = {
+  migrate: [
+    'update the schema and configure the role of the service. With SERVICE_DATABASE_PASSWORD ' +
+      'in the environment, the role can log in.',
+    async () => (await maintenance()).defineMigrate,
+  ],
+  seed: [
+    'add the sample data, with its public tokens, to a database without other apps',
+    async () => (await maintenance()).defineSeed,
+  ],
+  demo: ['the sample data', async () => (await maintenance()).defineDemo],
+  verify: [
+    'compare all rows with the row counts and change numbers, which the API uses',
+    async () => (await maintenance()).defineVerify,
+  ],
+  prune: [
+    'delete what only old cursors need; they return 410',
+    async () => (await maintenance()).definePrune,
+  ],
+  app: [
+    'apps: programs that call the service',
+    async () => (await import('./commands/app.ts')).defineApp,
+  ],
+  token: ['bearer tokens of apps', async () => (await import('./commands/token.ts')).defineToken],
+  connection: [
+    "connections: a user's link to a bank or broker; each belongs to one app",
+    async () => (await import('./commands/connection.ts')).defineConnection,
+  ],
+  import: [
+    'import rows: newline-delimited JSON or CSV, with the field names of the API',
+    async () => (await import('./commands/import.ts')).defineImport,
+  ],
+  refresh: [
+    'refresh many connections: one line of JSON for each, with all its lists',
+    async () => (await import('./commands/refresh.ts')).defineRefresh,
+  ],
+}
 
 /** Runs a command line. @returns the exit code: 0 done, 1 failed, 2 wrong arguments, 130 SIGINT, 143 SIGTERM */
 export async function operate(argv: string[], io: Io): Promise<number> {
@@ -10,31 +51,38 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   const run: Run = async (work, { anySchema = false, sessions } = {}) => {
     const { operatorSettings, readConfig } = await import('../config.ts')
     const { requireSchema, withDatabase } = await import('./database.ts')
+    const { stdout, signal } = io
     const config = readConfig(io.environment, operatorSettings)
-    const { DATABASE_POOLER: pooler } = config
     const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
-    const print = async ({ text, json }: Report) => {
-      if (text !== undefined) await io.stdout(`${isJson ? toJson(json) : printable(text)}\n`)
+    const print = async ({ text, json = {} }: Report) => {
+      if (text !== undefined) await stdout(`${isJson ? toJson(json) : printable(text)}\n`)
+    }
+    let hide = () => {}
+    const show = (progress: Progress) => {
+      hide()
+      hide = showProgress(progress)
     }
     const newestUrl = (url: string) => {
       io.readSecrets?.()
       return io.environment.DATABASE_URL ?? url
     }
-    const options = { signal: io.signal, notice, sessions, pooler, newestUrl }
+    const options = { signal, notice, sessions, pooler: config.DATABASE_POOLER, newestUrl }
     const use = (url: string) =>
       withDatabase(url, options, async (database) => {
         if (!anySchema) await requireSchema(database)
-        const report = await work(database, notice, config, print)
+        const context = { ...database, config, isJson, stdout, notice, print, show }
+        const report = await work(context).finally(() => hide())
         await print(report)
         if (report.failed) exitCode = 1
       })
     if (config.DATABASE_URL !== undefined) await use(config.DATABASE_URL)
     else await io.withEmbedded(config.DATA_DIR, use)
   }
-  let program: Command | undefined
+  const program = createProgram(run, io)
   try {
-    program = await buildProgram(argv, run, io)
-    await program.parseAsync(argv, { from: 'user' })
+    // Help of a command needs its code, too.
+    const args = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv
+    await program.parseAsync(args, { from: 'user' })
   } catch (error) {
     // Commander printed the version or help: on request, or because the command is missing.
     if (error instanceof CommanderError && /^commander[.](?:help|version)/.test(error.code))
@@ -48,59 +96,9 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   return exitCode
 }
 
-/** Returns the call of the command that the arguments name, as far as it exists. */
-function callOf(program: Command | undefined, argv: string[]): string {
-  let [call, command] = [CALL, program]
-  for (const word of argv.filter((word) => !word.startsWith('-'))) {
-    command = command?.commands.find((each) => each.name() === word)
-    if (command === undefined) break
-    call += ` ${word}`
-  }
-  return call
-}
-
-type Load = () => Promise<{ addCommands(program: Command, run: Run, io: Io): void }>
-
-const maintenance: Load = () => import('./commands/maintenance.ts')
-
-/** Commands with their descriptions. A call loads only the code of its command. */
-const COMMANDS: Record<string, [description: string, load: Load]> = {
-  migrate: [
-    'update the schema and configure the role of the service. With SERVICE_DATABASE_PASSWORD ' +
-      'in the environment, the role can log in.',
-    maintenance,
-  ],
-  seed: [
-    'add the sample data, with its public tokens, to a database without other apps',
-    maintenance,
-  ],
-  demo: ['the sample data', maintenance],
-  verify: [
-    'compare all rows with the row counts and change numbers, which the API uses',
-    maintenance,
-  ],
-  prune: ['delete what only old cursors need; they return 410', maintenance],
-  app: ['apps: programs that call the service', () => import('./commands/app.ts')],
-  token: ['bearer tokens of apps', () => import('./commands/token.ts')],
-  connection: [
-    "connections: a user's link to a bank or broker; each belongs to one app",
-    () => import('./commands/connection.ts'),
-  ],
-  import: [
-    'import rows: newline-delimited JSON or CSV, with the field names of the API',
-    () => import('./commands/import.ts'),
-  ],
-  refresh: [
-    'refresh many connections: one line of JSON for each, with all its lists',
-    () => import('./commands/refresh.ts'),
-  ],
-}
-
-/** Commands and their help. Errors are thrown, and printed by the caller. */
-async function buildProgram(argv: string[], run: Run, io: Io): Promise<Command> {
-  const { stdout, stderr } = io
-  const program = new Command()
-    .name(CALL)
+/** Errors are thrown, and printed by the caller. */
+function createProgram(run: Run, io: Io): Command {
+  const program = new Command(CALL)
     .description(
       'Manages the data of the service: apps and their tokens, connections and their rows. Uses ' +
         'the database in DATABASE_URL, or the embedded one.',
@@ -110,17 +108,28 @@ async function buildProgram(argv: string[], run: Run, io: Io): Promise<Command> 
     .option('--verbose', 'print the stack of an unexpected error')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
-      writeOut: (text) => void stdout(text),
-      writeErr: stderr,
+      writeOut: (text) => void io.stdout(text),
+      writeErr: io.stderr,
       outputError: () => {},
     })
     .exitOverride()
-  const name = argv.find((word) => Object.hasOwn(COMMANDS, word)) ?? ''
-  const module = await COMMANDS[name]?.[1]()
-  module?.addCommands(program, run, io)
-  for (const [name, [description]] of Object.entries(COMMANDS)) {
-    const command = program.commands.find((each) => each.name() === name) ?? program.command(name)
-    command.description(description)
-  }
+    .hook('preSubcommand', async (_program, command) => {
+      const define = await COMMANDS[command.name()]?.[1]()
+      define?.(command, run, io)
+    })
+  for (const [name, [description]] of Object.entries(COMMANDS))
+    program.command(name).description(description)
   return program
+}
+
+/** Returns the call of the command that the arguments name, as far as it exists. */
+function callOf(program: Command, argv: string[]): string {
+  let [call, command] = [CALL, program]
+  for (const word of argv) {
+    const named = command.commands.find((each) => each.name() === word)
+    if (named === undefined) continue
+    call += ` ${word}`
+    command = named
+  }
+  return call
 }

@@ -1,7 +1,9 @@
-import { InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { OperatorConfig } from '../config.ts'
 import type { OperatorDatabase } from './database.ts'
+import type { Progress } from './output.ts'
 
+/** The process of a command. */
 export interface Io {
   /** The CLI reads `operatorSettings`, and SERVICE_DATABASE_PASSWORD. */
   environment: NodeJS.ProcessEnv
@@ -16,27 +18,44 @@ export interface Io {
   withEmbedded<T>(dataDir: string, use: (url: string) => Promise<T>): Promise<T>
 }
 
+/** Result of a command. */
 export interface Report {
   /** Undefined: the command has written its results itself. */
   text?: string
   /** Replaces the text with --json. */
-  json: object
+  json?: object
   /** Sets exit code 1. */
   failed?: boolean
 }
 
+/** What a command works with. */
+export interface Context extends OperatorDatabase {
+  config: OperatorConfig
+  isJson: boolean
+  stdout: Io['stdout']
+  /** Writes a sentence to standard error. */
+  notice(sentence: string): void
+  /** Prints a report before the command ends. */
+  print(report: Report): Promise<void>
+  /** Shows the progress on a terminal, until the command ends. */
+  show(progress: Progress): void
+}
+
+interface RunOptions {
+  /** Accepts a database with missing migrations. */
+  anySchema?: boolean
+  /** See withDatabase(). */
+  sessions?: number
+}
+
 /** Runs a command on the database, and prints its report. */
 export type Run = (
-  work: (
-    database: OperatorDatabase,
-    notice: (sentence: string) => void,
-    config: OperatorConfig,
-    /** Prints a report before the command ends. */
-    print: (report: Report) => Promise<void>,
-  ) => Promise<Report>,
-  /** `anySchema`: accepts a database with missing migrations. `sessions`: see withDatabase(). */
-  options?: { anySchema?: boolean; sessions?: number },
+  work: (context: Context) => Promise<Report>,
+  options?: RunOptions,
 ) => Promise<void>
+
+/** Adds arguments, options and subcommands to a command. */
+export type Define = (command: Command, run: Run, io: Io) => void
 
 export const CALL = 'npm run operator --'
 

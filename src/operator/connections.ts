@@ -24,16 +24,26 @@ export async function connectionId(
   return (await run(text, [appId, name, id]))[0]?.id
 }
 
+const DESCRIPTION = [
+  'connection.id',
+  'external_id as externalId',
+  'label',
+  'connection.created_at as createdAt',
+  'changed_at as changedAt',
+  'refreshed_at as refreshedAt',
+  sql<number>`portfolio_transactions::float8`.as('portfolioTransactions'),
+  sql<number>`account_transactions::float8`.as('accountTransactions'),
+] as const
+
 /**
  * Finds a connection by its id or, with the name of an app, also by its external id.
- * @returns its id
  * @throws OperatorError when there is none
  */
 export async function findConnection(
   { db, pool }: OperatorDatabase,
   name: string,
   appName: string | undefined,
-): Promise<string> {
+) {
   // The value may be a token, so the message must not contain it.
   if (appName === undefined && !isConnectionKey(name))
     throw new UsageError(
@@ -42,8 +52,13 @@ export async function findConnection(
   const app = appName === undefined ? undefined : await findApp(db, appName)
   const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
   const id = await connectionId(query, app?.id, name)
-  const { rows } = await pool.query('select from connection where id = $1', [id])
-  if (id !== undefined && rows.length > 0) return id
+  const row = await db
+    .selectFrom('connection')
+    .innerJoin('app', 'app.id', 'connection.app_id')
+    .select(['app.name as app', ...DESCRIPTION])
+    .where('connection.id', '=', id ?? null)
+    .executeTakeFirst()
+  if (row) return row
   const none = app ? `The app ${app.name} has no connection` : 'There is no connection'
   throw new OperatorError(`${none} ${name}: \`connection list --app NAME\` shows those of an app.`)
 }
@@ -130,7 +145,11 @@ export async function* listConnections(
   { limit = Number.MAX_SAFE_INTEGER, ...filter }: ConnectionFilter,
 ) {
   const { externalId, label, refreshedBefore } = filter
-  let query = db.selectFrom('connection').selectAll().where('app_id', '=', appId).orderBy('id')
+  let query = db
+    .selectFrom('connection')
+    .select(DESCRIPTION)
+    .where('app_id', '=', appId)
+    .orderBy('id')
   if (externalId !== undefined) query = query.where('external_id', '=', externalId)
   if (label !== undefined) query = query.where('label', '=', label)
   if (refreshedBefore !== undefined)
@@ -139,49 +158,12 @@ export async function* listConnections(
   for (let left = limit; left > 0; left -= PAGE) {
     const page = after === undefined ? query : query.where('id', '>', after)
     const rows = await page.limit(Math.min(left, PAGE)).execute()
-    if (rows.length > 0) yield rows.map(describeConnection)
+    if (rows.length > 0) yield rows
     after = rows.at(-1)?.id
     if (rows.length < PAGE) return
   }
 }
 
-/** @throws OperatorError when the connection does not exist any more */
-export async function showConnection(db: Kysely<Tables>, id: string) {
-  const row = await db
-    .selectFrom('connection')
-    .innerJoin('app', 'app.id', 'connection.app_id')
-    .selectAll('connection')
-    .select('app.name as app')
-    .where('connection.id', '=', id)
-    .executeTakeFirst()
-  if (row === undefined) throw missingConnection()
-  return { app: row.app, ...describeConnection(row) }
-}
-
 export function missingConnection(): OperatorError {
   return new OperatorError('The connection does not exist any more.')
-}
-
-interface ConnectionRow {
-  id: string
-  label: string | null
-  external_id: string | null
-  created_at: Date
-  changed_at: Date
-  refreshed_at: Date | null
-  portfolio_transactions: string
-  account_transactions: string
-}
-
-function describeConnection(row: ConnectionRow) {
-  return {
-    id: row.id,
-    externalId: row.external_id,
-    label: row.label,
-    createdAt: row.created_at,
-    changedAt: row.changed_at,
-    refreshedAt: row.refreshed_at,
-    portfolioTransactions: Number(row.portfolio_transactions),
-    accountTransactions: Number(row.account_transactions),
-  }
 }

@@ -2,7 +2,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { findApp, missingApp } from './database.ts'
-import { pluralize } from './output.ts'
+import { type Progress, pluralize } from './output.ts'
 
 export interface DeletedRows {
   portfolioTransactions: number
@@ -40,7 +40,8 @@ export async function deleteConnections(db: Kysely<Tables>, ids: string[]) {
   return await withoutTimeout(db, async (transaction) => {
     await lockTables(transaction)
     const found: string[] = []
-    for (const id of ids) {
+    // The order of the triggers' locks prevents deadlocks.
+    for (const id of [...new Set(ids)].sort((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1))) {
       // Takes the strongest lock: a session that writes rows of the connection finishes first, or fails. Citus
       // locks rows of one connection at a time.
       const connection = transaction.selectFrom('connection').select('id').where('id', '=', id)
@@ -55,33 +56,39 @@ export async function deleteConnections(db: Kysely<Tables>, ids: string[]) {
   })
 }
 
-export function addCounts<Counts extends object>(total: Counts, more: Counts): Counts {
-  const pairs = Object.entries(total).map(([name, count]) => [
-    name,
-    count + more[name as keyof Counts],
-  ])
-  return Object.fromEntries(pairs)
-}
-
-export const NONE_DELETED = {
-  connections: 0,
-  portfolioTransactions: 0,
-  accountTransactions: 0,
-  transferOrders: 0,
+/**
+ * Deletes blocks of connections, each in its own transaction, so that a repetition continues after an interruption.
+ * @returns the number of connections and rows
+ */
+export async function deleteBlocks(
+  db: Kysely<Tables>,
+  blocks: AsyncIterable<string[]>,
+  show: (progress: Progress) => void,
+) {
+  const total = {
+    connections: 0,
+    portfolioTransactions: 0,
+    accountTransactions: 0,
+    transferOrders: 0,
+  }
+  show(() => ({ step: 'Deleting', done: pluralize(total.connections, 'connection') }))
+  for await (const ids of blocks) {
+    const deleted = await deleteConnections(db, ids)
+    for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += deleted[name]
+  }
+  return total
 }
 
 /**
  * Deletes an app with its tokens, permanently.
- * @param app `withConnections`: first deletes its connections and their rows, so that a repetition continues after
- *   an interruption
- * @param onProgress receives the number of connections deleted so far
+ * @param app `withConnections`: first deletes its connections and their rows
  * @returns id, name, and the number of deleted tokens, connections and rows
  * @throws OperatorError when the app does not exist, or has connections
  */
 export async function deleteApp(
   db: Kysely<Tables>,
   { name, withConnections }: { name: string; withConnections: boolean },
-  onProgress: (connections: number) => void = () => {},
+  show: (progress: Progress) => void = () => {},
 ) {
   const app = await findApp(db, name)
   const connectionIds = async (from: Kysely<Tables>, limit: number) => {
@@ -89,13 +96,14 @@ export async function deleteApp(
     const found = await connections.orderBy('id').limit(limit).execute()
     return found.map(({ id }) => id)
   }
-  let deleted = NONE_DELETED
-  while (withConnections) {
-    const ids = await connectionIds(db, DELETED_AT_ONCE)
-    if (ids.length === 0) break
-    deleted = addCounts(deleted, await deleteConnections(db, ids))
-    onProgress(deleted.connections)
+  async function* blocks() {
+    while (withConnections) {
+      const ids = await connectionIds(db, DELETED_AT_ONCE)
+      if (ids.length === 0) return
+      yield ids
+    }
   }
+  const deleted = await deleteBlocks(db, blocks(), show)
   return await withoutTimeout(db, async (transaction) => {
     await lockTables(transaction)
     await lockApp(transaction, name)

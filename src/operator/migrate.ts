@@ -1,12 +1,14 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Kysely, sql } from 'kysely'
+import { CompiledQuery, type Kysely, sql } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { isMigrating, lockMigrations, migrateOnce } from '../postgres/migrations.ts'
+import { lockMigrations, migrateOnce } from '../postgres/migrations.ts'
 import { plannerSettings } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { isViolation } from './errors.ts'
+import { type Progress, pluralize } from './output.ts'
 
 const ITERATIONS = 4096
 
@@ -31,6 +33,25 @@ const SETTINGS = {
   idle_in_transaction_session_timeout: '10s',
 }
 
+type Kind = 'role' | 'schema' | 'foreign' | 'needed' | 'excess' | 'shared'
+
+/** Runs rights.sql. @returns a function that returns the statements of some kinds */
+async function findRights(db: Kysely<Tables>, settings = {}) {
+  const text = await readFile(new URL('rights.sql', import.meta.url), 'utf8')
+  const query = CompiledQuery.raw(text, [JSON.stringify(settings)])
+  const { rows } = await db.executeQuery<{ kind: Kind; statement: string }>(query)
+  return (...kinds: Kind[]) =>
+    rows.filter(({ kind }) => kinds.includes(kind)).map(({ statement }) => statement)
+}
+
+/** Runs statements without those that this role may not run. Without the privilege, PostgreSQL may only warn. */
+async function attempt(db: Kysely<Tables>, statements: string[]): Promise<void> {
+  for (const statement of statements)
+    await sql
+      .raw(`do $$ begin ${statement}; exception when insufficient_privilege then null; end $$`)
+      .execute(db)
+}
+
 export interface ServiceRole {
   password: string | undefined
   /** False on Citus, see plannerSettings(). */
@@ -48,24 +69,26 @@ export async function configureServiceRole(
   { password, genericPlans }: ServiceRole,
   onNotice: (sentence: string) => void,
 ): Promise<void> {
-  const settings = Object.entries({ ...SETTINGS, ...plannerSettings(genericPlans) })
+  const settings = { ...SETTINGS, ...plannerSettings(genericPlans) }
   if (password !== undefined && !/^[ -~]+$/.test(password)) {
     throw new OperatorError('SERVICE_DATABASE_PASSWORD must be printable ASCII.')
   }
-  const login =
-    password && `alter role investment_service login password '${scramVerifier(password)}'`
-  const { needed, excess } = await withRetries(db, onNotice, () =>
+  const configure = () =>
     db.transaction().execute(async (transaction) => {
       await lockMigrations(transaction)
-      const before = await statementsFor(transaction, settings)
-      const own = before.isShared ? [] : before.excess
-      for (const statement of [...before.needed, ...own]) await attempt(transaction, statement)
-      const isDenied = login && !(await attempt(transaction, login))
-      // Without the privilege, PostgreSQL may only warn.
-      const { needed, excess } = await statementsFor(transaction, settings)
-      return { needed: isDenied ? [...needed, login] : needed, excess }
-    }),
-  )
+      const before = await findRights(transaction, settings)
+      await attempt(transaction, before('needed', 'excess'))
+      return await findRights(transaction, settings)
+    })
+  const left = await withRetries(db, onNotice, configure)
+  const [needed, excess] = [left('needed'), left('excess', 'shared')]
+  if (password !== undefined) {
+    const login = `alter role investment_service login password '${scramVerifier(password)}'`
+    await withRetries(db, onNotice, () => sql.raw(login).execute(db)).catch((error: unknown) => {
+      if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
+      needed.push(login)
+    })
+  }
   if (needed.length > 0) {
     throw new OperatorError(
       'The schema is up to date, but this role may not configure the role of the service. ' +
@@ -79,67 +102,6 @@ export async function configureServiceRole(
         `run these statements, which apply to all roles in this database:\n${excess.join(';\n')};`,
     )
   }
-}
-
-async function attempt(transaction: Kysely<Tables>, statement: string): Promise<boolean> {
-  await sql`savepoint attempt`.execute(transaction)
-  try {
-    await sql.raw(statement).execute(transaction)
-    return true
-  } catch (error) {
-    if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
-    await sql`rollback to attempt`.execute(transaction)
-    return false
-  }
-}
-
-interface Statements {
-  /** Grant what the service needs. An administrator may have granted some of it already. */
-  needed: string[]
-  /** Revoke rights that the service does not need. The role has them as a member of PUBLIC. */
-  excess: string[]
-  /** True if the database has tables of another owner, whose applications may use these rights. */
-  isShared: boolean
-}
-
-async function statementsFor(
-  db: Kysely<Tables>,
-  roleSettings: [string, string][],
-): Promise<Statements> {
-  const settings = sql.join(roleSettings.map(([name, value]) => sql`(${name}, ${value})`))
-  const { rows } = await sql<Statements>`
-    select
-      array(
-        select format('grant connect on database %I to investment_service', current_database())
-          where not has_database_privilege('investment_service', current_database(), 'connect')
-        union all select 'grant usage on schema public to investment_service'
-          where not has_schema_privilege('investment_service', 'public', 'usage')
-        union all
-        select format('alter role investment_service in database %I set %s = %L',
-            current_database(), name, value)
-          from (values ${settings}) as setting (name, value)
-          where not exists (
-            select from pg_db_role_setting join pg_database d on d.oid = setdatabase
-            where datname = current_database() and setrole = 'investment_service'::regrole
-              and name || '=' || value = any(setconfig))
-      ) as needed,
-      array(
-        select format('revoke temporary on database %I from public', current_database())
-          where has_database_privilege('investment_service', current_database(), 'temporary')
-        union all
-        select format('revoke execute on function %s from public', oid::regprocedure) from pg_proc
-          where pronamespace = 'pg_catalog'::regnamespace
-            and (proname in ('lo_creat', 'lo_create', 'lo_from_bytea', 'pg_logical_emit_message')
-              or proname ~ '^pg_(try_)?advisory_(xact_)?lock')
-            and has_function_privilege('investment_service', oid, 'execute')
-      ) as excess,
-      exists (
-        select from pg_class
-        where relkind in ('r', 'p') and relpersistence <> 't' and oid >= 16384
-          and relowner <> (
-            select relowner from pg_class where oid = 'public.kysely_migration'::regclass)
-      ) as "isShared"`.execute(db)
-  return rows[0] ?? { needed: [], excess: [], isShared: false }
 }
 
 const ATTEMPTS = 30
@@ -164,11 +126,11 @@ const WRONG_YEAR =
 export async function migrate(
   db: Kysely<Tables>,
   onNotice: (sentence: string) => void,
+  show: (progress: Progress) => void,
 ): Promise<string[]> {
-  await requireRoles(db)
-  await closeSchema(db, onNotice)
-  if (await isMigrating(db)) onNotice('Another `migrate` is running; waiting for its end.')
+  await prepare(db, onNotice)
   const applied: string[] = []
+  show(() => ({ step: 'Migrating', done: `${pluralize(applied.length, 'migration')} applied` }))
   for (;;) {
     const name = await withRetries(db, onNotice, () => migrateOnce(db, LOCK_TIMEOUT_MS)).catch(
       (error: unknown) => {
@@ -180,64 +142,40 @@ export async function migrate(
   }
 }
 
-/** @throws OperatorError with a statement for an administrator, if roles are missing and the operator may not create them */
-async function requireRoles(db: Kysely<Tables>): Promise<void> {
-  const { rows } = await sql<{ name: string }>`
-    select name from unnest(array['investment_service', 'investment_writer']) name
-    where not exists (select from pg_roles where rolname = name)
-      and not (select rolsuper or rolcreaterole from pg_roles where rolname = current_user)`.execute(
-    db,
-  )
-  if (rows.length === 0) return
-  const statements = rows.map(({ name }) => `create role ${name};`).join(' ')
-  throw new OperatorError(
-    'Migrations create the roles of the service and of writers, and this role may not create roles. Nothing was ' +
-      `changed. An administrator must run \`${statements}\`. Then try again.`,
-  )
-}
-
 /**
- * Revokes the right to create objects in the schema public from PUBLIC, which has it in databases of PostgreSQL 14 and
- * earlier. PostgreSQL may prefer a function or an operator of another role to its own, also in migrations.
- * @throws OperatorError with a statement for an administrator, if the operator's role lacks the privilege
+ * Revokes the right of PUBLIC to create objects in the schema public. PostgreSQL may prefer a function or an operator of
+ * another role to its own, also in migrations.
+ * @throws OperatorError with statements for an administrator, if this role may not run them, or not create the roles
  */
-async function closeSchema(
-  db: Kysely<Tables>,
-  onNotice: (sentence: string) => void,
-): Promise<void> {
-  const isOpen = async () => {
-    const { rows } = await sql<{ open: boolean }>`
-      select has_schema_privilege('public', 'public', 'create') as open`.execute(db)
-    return rows[0]?.open === true
-  }
-  if (!(await isOpen())) return
-  const revoke = 'revoke create on schema public from public'
-  await sql
-    .raw(revoke)
-    .execute(db)
-    .catch((error: unknown) => {
-      if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
-    })
-  // Without the privilege, PostgreSQL may only warn.
-  if (await isOpen())
-    throw new OperatorError(
-      'Every role may create objects in the schema public, and PostgreSQL could prefer them to its own in statements ' +
-        `of this role. Nothing was changed. An administrator must run \`${revoke};\`. Then try again.`,
-    )
+async function prepare(db: Kysely<Tables>, onNotice: (sentence: string) => void): Promise<void> {
+  const before = await findRights(db)
+  requireNone(
+    before('role'),
+    'Migrations create the roles of the service and of writers, and this role may not create roles.',
+  )
+  if (before('schema').length === 0) return
+  await attempt(db, before('schema'))
+  const after = await findRights(db)
+  requireNone(
+    after('schema'),
+    'Every role may create objects in the schema public, and PostgreSQL could prefer them to its own in statements ' +
+      'of this role.',
+  )
   onNotice('PUBLIC may no longer create objects in the schema public.')
-  const { rows } = await sql<{ name: string }>`
-    select format('%s of %s', oid::regprocedure, proowner::regrole) as name from pg_proc
-    where pronamespace = 'public'::regnamespace and proowner <> current_user::regrole
-      and not (select rolsuper from pg_roles r where r.oid = proowner)
-    union all
-    select format('operator %s of %s', oid::regoperator, oprowner::regrole) from pg_operator
-    where oprnamespace = 'public'::regnamespace and oprowner <> current_user::regrole
-      and not (select rolsuper from pg_roles r where r.oid = oprowner)`.execute(db)
-  if (rows.length > 0)
+  const foreign = after('foreign')
+  if (foreign.length > 0)
     throw new OperatorError(
       'Other roles have created functions or operators in the schema public. No migration ran. Drop them, or move ' +
-        `them to another schema, then try again: ${rows.map(({ name }) => name).join(', ')}.`,
+        `them to another schema, then try again: ${foreign.join(', ')}.`,
     )
+}
+
+function requireNone(statements: string[], reason: string): void {
+  if (statements.length === 0) return
+  const all = statements.map((statement) => `${statement};`).join(' ')
+  throw new OperatorError(
+    `${reason} Nothing was changed. An administrator must run \`${all}\`. Then try again.`,
+  )
 }
 
 /** Names the session in the longest transaction that holds a lock on a table of this database. */

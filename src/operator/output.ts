@@ -4,15 +4,34 @@ export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-const PROGRESS_MS = 5_000
+/** What a command does now, and how far it is. */
+export type Progress = () => {
+  step: string
+  done: string
+  /** Share that is done, from 0 to 1; absent or NaN if it is unknown. */
+  share?: number
+}
 
-/** Returns a function that reports a number of connections, at most once in PROGRESS_MS. */
-export function progressOf(notice: (sentence: string) => void, done: string) {
-  let last = performance.now()
-  return (connections: number) => {
-    if (performance.now() - last < PROGRESS_MS) return
-    last = performance.now()
-    notice(`${pluralize(connections, 'connection')} ${done} so far.`)
+/**
+ * Shows progress in the last line of standard error, if that is a terminal. It does not change the state of the
+ * terminal: an interrupted process could not restore it.
+ * @returns a function that removes the line
+ */
+export function showProgress(progress: Progress): () => void {
+  const { stderr } = process
+  if (!stderr.isTTY) return () => {}
+  const start = Date.now()
+  const draw = () => {
+    const { step, done, share = Number.NaN } = progress()
+    const [part, seconds] = [Math.min(share, 1), Math.floor((Date.now() - start) / 1_000)]
+    const bar = `${'='.repeat(part * 40).padEnd(40, '-')} ${Math.floor(part * 100)} %, `
+    const line = `${step} ${part >= 0 ? bar : ''}${done}, ${seconds} s`
+    stderr.write(`\r${line.slice(0, (stderr.columns || 80) - 1)}\x1b[K`)
+  }
+  const timer = setInterval(draw, 200)
+  return () => {
+    clearInterval(timer)
+    stderr.write('\r\x1b[K')
   }
 }
 

@@ -4,6 +4,7 @@ import type { Tables } from '../postgres/tables.ts'
 import { pagedLists } from '../schemas/lists.ts'
 import { compareSchema, type SchemaDifferences } from './catalog.ts'
 import { withoutTimeout } from './deletion.ts'
+import type { Progress } from './output.ts'
 
 export interface Difference {
   connectionId: string
@@ -37,7 +38,12 @@ export interface Verification {
  * their change numbers, and the schema with the one that the migrations make. It uses one snapshot, so other sessions
  * may write meanwhile.
  */
-export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification> {
+export async function verifyRowCounts(
+  db: Kysely<Tables>,
+  show: (progress: Progress) => void = () => {},
+): Promise<Verification> {
+  let done = 0
+  show(() => ({ step: 'Verifying', done: `${done} of 6 comparisons`, share: done / 6 }))
   return await db
     .transaction()
     .setIsolationLevel('repeatable read')
@@ -49,8 +55,10 @@ export async function verifyRowCounts(db: Kysely<Tables>): Promise<Verification>
       const numbers: WrongNumbers[] = []
       for (const { table, idColumn } of pagedLists) {
         numbers.push(...(await wrongNumbers(table, idColumn).execute(snapshot)).rows)
+        done += 1
         for (const query of [totals(table), months(table)]) {
           differences.push(...(await query.execute(snapshot)).rows)
+          done += 1
         }
       }
       const { rows } = await sql<{ connections: number; rows: number }>`

@@ -39,14 +39,6 @@ export async function lockMigrations(transaction: QueryExecutorProvider): Promis
   await sql`lock table public.kysely_migration in share row exclusive mode`.execute(transaction)
 }
 
-export async function isMigrating(db: QueryExecutorProvider): Promise<boolean> {
-  const { rows } = await sql`
-    select from pg_locks
-    where relation = to_regclass('public.kysely_migration') and mode = 'ShareRowExclusiveLock'
-      and database = (select oid from pg_database where datname = current_database())`.execute(db)
-  return rows.length > 0
-}
-
 async function createMigrationTable(db: QueryExecutorProvider): Promise<void> {
   await sql`
     create table if not exists public.kysely_migration

@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { progressOf } from '../../src/operator/output.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { openClient } from '../support/database.ts'
 import { operator, operatorHere, operatorWaits } from '../support/operator-process.ts'
@@ -166,19 +165,6 @@ t.test('app delete: one sentence, with and without connections', async (t) => {
     stdout: 'The app bare is deleted with 1 token and 0 connections.\n',
   })
   t.match(await call('app', 'create', 'bare'), { code: 0 }, 'the name is free')
-})
-
-t.test('progress of a deletion: at most once in five seconds', (t) => {
-  let now = 0
-  t.intercept(performance, 'now', { value: () => now })
-  const notices: string[] = []
-  const onProgress = progressOf((sentence) => notices.push(sentence), 'deleted')
-  for (const [index, at] of [4_999, 5_000, 9_999, 10_000].entries()) {
-    now = at
-    onProgress(index)
-  }
-  t.same(notices, ['1 connection deleted so far.', '3 connections deleted so far.'])
-  t.end()
 })
 
 t.test('Missing app or connection: an error, and nothing is deleted', async (t) => {

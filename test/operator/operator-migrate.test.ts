@@ -368,7 +368,8 @@ t.test('Database with tables of another owner: rights of PUBLIC stay', async (t)
 t.test('Another run in progress: migrate waits for its end', async (t) => {
   const { url } = await createDatabase(t)
   const other = await openClient(t, url)
-  await other.query('begin; lock table kysely_migration in share row exclusive mode')
+  await other.query(`set application_name = 'investment-data-operator'; begin;
+    lock table kysely_migration in share row exclusive mode`)
   let [ended, messages] = [false, '']
   const onStderr = (text: string) => {
     messages = text
@@ -384,7 +385,7 @@ t.test('Another run in progress: migrate waits for its end', async (t) => {
   t.match(await migrating, {
     code: 0,
     stdout: 'The schema is up to date.\n',
-    stderr: 'Another `migrate` is running; waiting for its end.\n',
+    stderr: /^Waiting for another command of the operator \(process \d+ of PostgreSQL\), .*\n$/,
   })
 })
 

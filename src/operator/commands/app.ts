@@ -5,17 +5,9 @@ import { examples, nonEmpty, type Run, shortText } from '../command.ts'
 import { findApp } from '../database.ts'
 import { deleteApp, describeRows } from '../deletion.ts'
 import { isViolation, UsageError } from '../errors.ts'
-import { pluralize, progressOf, table } from '../output.ts'
+import { pluralize, table } from '../output.ts'
 
-export function addCommands(program: Command, run: Run): void {
-  const app = program.command('app')
-  addCreate(app, run)
-  addList(app, run)
-  addSetClientId(app, run)
-  addDelete(app, run)
-}
-
-function addCreate(app: Command, run: Run): void {
+export function defineApp(app: Command, run: Run): void {
   app
     .command('create')
     .description('register an app')
@@ -33,16 +25,6 @@ function addCreate(app: Command, run: Run): void {
         return { json, text: `The app ${json.name} is registered (${json.id}).` }
       }),
     )
-}
-
-function explainTaken(error: unknown, name: string, clientId: string | null): never {
-  if (isViolation(error, 'app_name_key')) throw new OperatorError(`The app ${name} already exists.`)
-  if (isViolation(error, 'app_client_id_key'))
-    throw new OperatorError(`Another app already has the client id ${clientId}.`)
-  throw error
-}
-
-function addList(app: Command, run: Run): void {
   app
     .command('list')
     .description('list all apps')
@@ -67,9 +49,6 @@ function addList(app: Command, run: Run): void {
         return { json: { items }, text: table(headings, rows, 'There are no apps.') }
       }),
     )
-}
-
-function addSetClientId(app: Command, run: Run): void {
   app
     .command('set-client-id')
     .description('replace the client id of an app at the identity provider')
@@ -92,9 +71,6 @@ function addSetClientId(app: Command, run: Run): void {
         })
       },
     )
-}
-
-function addDelete(app: Command, run: Run): void {
   app
     .command('delete')
     .description('delete an app and its tokens, immediately and permanently')
@@ -102,16 +78,19 @@ function addDelete(app: Command, run: Run): void {
     .option('--with-connections', 'delete its connections and all their rows, too')
     .addHelpText('after', examples('app delete my-app', 'app delete my-app --with-connections'))
     .action((name: string, { withConnections = false }: { withConnections?: boolean }) =>
-      run(async ({ db }, notice) => {
-        const onProgress = progressOf(notice, 'deleted')
-        const json = await deleteApp(db, { name, withConnections }, onProgress)
-        const tokens = pluralize(json.tokens, 'token')
-        const connections = pluralize(json.connections, 'connection')
+      run(async ({ db, show }) => {
+        const json = await deleteApp(db, { name, withConnections }, show)
         const rows = json.connections > 0 ? `: ${describeRows(json)}` : ''
-        return {
-          json,
-          text: `The app ${name} is deleted with ${tokens} and ${connections}${rows}.`,
-        }
+        const [tokens, connections] = [json.tokens, json.connections]
+        const parts = `${pluralize(tokens, 'token')} and ${pluralize(connections, 'connection')}`
+        return { json, text: `The app ${name} is deleted with ${parts}${rows}.` }
       }),
     )
+}
+
+function explainTaken(error: unknown, name: string, clientId: string | null): never {
+  if (isViolation(error, 'app_name_key')) throw new OperatorError(`The app ${name} already exists.`)
+  if (isViolation(error, 'app_client_id_key'))
+    throw new OperatorError(`Another app already has the client id ${clientId}.`)
+  throw error
 }

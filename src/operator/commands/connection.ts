@@ -3,8 +3,8 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { OperatorError } from '../../operator-error.ts'
 import { isConnectionKey } from '../../postgres/tokens.ts'
 import {
+  type Context,
   examples,
-  type Io,
   nonEmpty,
   type Run,
   secondsOf,
@@ -21,28 +21,13 @@ import {
   missingConnection,
   type NewConnection,
   newToken,
-  showConnection,
 } from '../connections.ts'
-import { findApp, type OperatorDatabase } from '../database.ts'
-import {
-  addCounts,
-  DELETED_AT_ONCE,
-  deleteConnections,
-  describeRows,
-  NONE_DELETED,
-} from '../deletion.ts'
+import { findApp } from '../database.ts'
+import { DELETED_AT_ONCE, deleteBlocks, deleteConnections, describeRows } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
 import { jsonProblem } from '../loading/row-reader.ts'
-import { type Input, type Line, openInputs, readLines, untilAbort } from '../loading/source.ts'
-import { pluralize, printable, progressOf, table, toJson } from '../output.ts'
-
-export function addCommands(program: Command, run: Run, { stdout }: Io): void {
-  const connection = program.command('connection')
-  addCreate(connection, run, stdout)
-  addList(connection, run, stdout)
-  addShow(connection, run)
-  addDelete(connection, run)
-}
+import { type Line, openInput, readLines, untilAbort } from '../loading/source.ts'
+import { pluralize, printable, table, toJson } from '../output.ts'
 
 interface CreateFlags {
   app: string
@@ -52,7 +37,7 @@ interface CreateFlags {
   stream?: string | true
 }
 
-function addCreate(connection: Command, run: Run, stdout: Io['stdout']): void {
+export function defineConnection(connection: Command, run: Run): void {
   connection
     .command('create')
     .description('create a connection and show its token, once; or many of them')
@@ -71,89 +56,16 @@ function addCreate(connection: Command, run: Run, stdout: Io['stdout']): void {
         'connection create --app my-app --stream customers.ndjson > tokens.ndjson',
       ),
     )
-    .action(async ({ app: name, tokenFile, label, externalId, stream }: CreateFlags) => {
-      if (stream !== undefined && (tokenFile ?? label ?? externalId) !== undefined)
-        throw new UsageError('--stream reads each label and externalId from its lines.')
-      if (stream !== undefined) {
-        const [input] = (await openInputs([stream === true ? '-' : stream])) as [Input]
-        await run(async ({ db, signal }, notice) => {
-          const { id } = await findApp(db, name)
-          const json = { created: 0, failed: 0 }
-          for await (const lines of untilAbort(readLines(input), signal)) {
-            const { created, failed } = await createFrom([...lines], db, id, stdout)
-            json.created += created
-            json.failed += failed
-          }
-          const failed = json.failed > 0 ? `, ${pluralize(json.failed, 'line')} failed` : ''
-          notice(`${pluralize(json.created, 'connection')} created${failed}.`)
-          return { json, failed: json.failed > 0 }
-        })
-        return
-      }
-      const token = tokenFile === undefined ? newToken() : await readToken(tokenFile)
-      await run(async ({ db }, _notice, _config, print) => {
-        const app = await findApp(db, name)
+    .action(async ({ app, tokenFile, label, externalId, stream }: CreateFlags) => {
+      if (stream === undefined) {
+        const token = tokenFile === undefined ? newToken() : await readToken(tokenFile)
         const own = { token, label: label ?? null, externalId: externalId ?? null }
-        await createConnections(db, app.id, [own], async ([created]) => {
-          const { id, taken = '' } = created as Created
-          if (id === undefined) throw new OperatorError(`${takenBy(taken)}.`)
-          const text = `Connection ${id} of ${name}. Its token is shown only now:\n${token}`
-          await print({ json: { id, token, ...(externalId && { externalId }) }, text })
-        })
-        return { json: {} }
-      })
+        await run((context) => createOne(context, app, own))
+      } else if ((tokenFile ?? label ?? externalId) === undefined)
+        await run((context) => createMany(context, app, stream === true ? '-' : stream))
+      else throw new UsageError('--stream reads each label and externalId from its lines.')
     })
-}
-
-const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
-
-/** Creates a connection for each line, in one transaction. Writes the results of the lines before its commit. */
-async function createFrom(
-  lines: Line[],
-  db: OperatorDatabase['db'],
-  appId: string,
-  stdout: Io['stdout'],
-) {
-  const read = lines.map(readNew)
-  const valid = read.filter((line) => 'token' in line)
-  let failed = 0
-  await createConnections(db, appId, valid, async (created) => {
-    const results = read.map((line, index) => {
-      const place = { line: lines[index]?.line }
-      if ('detail' in line) return { ...place, errors: [line] }
-      const { externalId, token } = line
-      const { id, taken = '' } = created.shift() as Created
-      if (id !== undefined) return { ...place, externalId, id, token }
-      return { ...place, errors: [{ field: 'externalId', detail: takenBy(taken) }] }
-    })
-    failed = results.filter((result) => 'errors' in result).length
-    const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
-    if (!isRead) throw new OperatorError('The reader of the results has ended.')
-  })
-  return { created: lines.length - failed, failed }
-}
-
-function readNew({ text, problem }: Line): NewConnection | { detail: string } {
-  try {
-    if (problem) throw new InvalidArgumentError(problem)
-    const line: unknown = JSON.parse(text)
-    if (typeof line !== 'object' || line === null || Array.isArray(line))
-      throw new InvalidArgumentError('a JSON object is expected')
-    for (const [name, value] of Object.entries(line)) {
-      if (name !== 'label' && name !== 'externalId')
-        throw new InvalidArgumentError(`there is no such field: ${name.slice(0, 60)}`)
-      if (typeof value === 'string') shortText(value)
-      else if (value !== null) throw new InvalidArgumentError('label and externalId are texts')
-    }
-    return { label: null, externalId: null, ...line, token: newToken() }
-  } catch (error) {
-    if (error instanceof InvalidArgumentError) return { detail: error.message }
-    return { detail: `not valid JSON: ${jsonProblem(text, error as Error)}` }
-  }
-}
-
-function addList(connection: Command, run: Run, stdout: Io['stdout']): void {
-  const command = connection
+  connection
     .command('list')
     .description('list the connections of an app in the order of their ids, without secrets')
     .requiredOption('--app <name>', 'the app', nonEmpty)
@@ -174,27 +86,131 @@ function addList(connection: Command, run: Run, stdout: Io['stdout']): void {
         'connection list --app my-app --limit 1000 --after 4611686018427387904',
       ),
     )
-    .action(({ app: name, ...filter }: ConnectionFilter & { app: string }) =>
-      run(async ({ db }) => {
-        const app = await findApp(db, name)
-        const { json } = command.optsWithGlobals<{ json?: boolean }>()
-        let isFirst = true
-        for await (const items of listConnections(db, app.id, filter)) {
-          const text = json
-            ? (isFirst ? '{"items":[' : ',') + items.map((item) => toJson(item)).join()
-            : `${printable(tableOf(items, isFirst))}\n`
-          if (!(await stdout(text))) return { json: {} }
-          isFirst = false
-        }
-        if (isFirst)
-          return { json: { items: [] }, text: `The app ${name} has no such connections.` }
-        if (json) await stdout(']}\n')
-        return { json: {} }
+    .action(({ app, ...filter }: ConnectionFilter & { app: string }) =>
+      run((context) => list(context, app, filter)),
+    )
+  connection
+    .command('show')
+    .description('show a connection, without secrets')
+    .argument('<id>', 'its id; with --app, also your external id')
+    .option('--app <name>', 'the app that it must belong to', nonEmpty)
+    .addHelpText('after', examples('connection show 4611686018427387904'))
+    .action((name: string, { app }: { app?: string }) =>
+      run(async (database) => {
+        const json = await findConnection(database, name, app)
+        return { json, text: `${json.app}\n${tableOf([json], true)}` }
       }),
     )
+  connection
+    .command('delete')
+    .description('delete connections and all their rows, immediately and permanently')
+    .argument(
+      '[id]',
+      'id of the connection, from `connection list`; with --app, also your external id',
+    )
+    .option(
+      '--file <file>',
+      'file with one id a line: several transactions, which a repetition continues',
+    )
+    .option('--app <name>', 'the app that it must belong to', nonEmpty)
+    .addHelpText(
+      'after',
+      examples(
+        'connection delete 4611686018427387904 --app my-app',
+        'connection delete --app my-app --file ids.txt',
+      ),
+    )
+    .action(async (name: string | undefined, { file, app }: { file?: string; app?: string }) => {
+      if (file !== undefined && name === undefined)
+        await run((context) => deleteFrom(context, file, app))
+      else if (file === undefined && name !== undefined)
+        await run((context) => deleteOne(context, name, app))
+      else throw new UsageError('Give the id of the connection, or a file with ids (--file).')
+    })
 }
 
-type Item = Omit<Awaited<ReturnType<typeof showConnection>>, 'app'>
+/** Reads a token from a file. As an argument, it would reach npm's log, `ps` and the shell's history. */
+async function readToken(path: string): Promise<string> {
+  const { name, chunks } = await openInput(path)
+  const token = (await text(chunks)).replace(/\r?\n$/, '')
+  if (token === '') throw new OperatorError(`There is no token in ${name}.`)
+  return token
+}
+
+const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
+
+async function createOne({ db, print }: Context, appName: string, own: NewConnection) {
+  const { token, externalId } = own
+  const app = await findApp(db, appName)
+  await createConnections(db, app.id, [own], async ([created]) => {
+    const { id, taken = '' } = created as Created
+    if (id === undefined) throw new OperatorError(`${takenBy(taken)}.`)
+    const text = `Connection ${id} of ${appName}. Its token is shown only now:\n${token}`
+    await print({ json: { id, token, ...(externalId && { externalId }) }, text })
+  })
+  return {}
+}
+
+/** Creates a connection for each line. Each block of lines is a transaction. */
+async function createMany({ db, signal, stdout, notice }: Context, appName: string, file: string) {
+  const input = await openInput(file)
+  const { id: appId } = await findApp(db, appName)
+  const total = { created: 0, failed: 0 }
+  for await (const lines of untilAbort(readLines(input), signal)) {
+    const read = Array.from(lines, ({ line, ...rest }) => ({ line, ...readNew(rest) }))
+    const valid = read.flatMap(({ own }) => own ?? [])
+    await createConnections(db, appId, valid, async (created) => {
+      const results = read.map(({ line, own, detail }) => {
+        if (own === undefined) return { line, errors: [{ detail }] }
+        const { id, taken = '' } = created.shift() as Created
+        if (id !== undefined) return { line, externalId: own.externalId, id, token: own.token }
+        return { line, errors: [{ field: 'externalId', detail: takenBy(taken) }] }
+      })
+      for (const result of results) total['errors' in result ? 'failed' : 'created'] += 1
+      const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
+      if (!isRead) throw new OperatorError('The reader of the results has ended.')
+    })
+  }
+  const failed = total.failed > 0 ? `, ${pluralize(total.failed, 'line')} failed` : ''
+  notice(`${pluralize(total.created, 'connection')} created${failed}.`)
+  return { failed: total.failed > 0 }
+}
+
+function readNew({ text, problem }: Omit<Line, 'line'>): { own?: NewConnection; detail?: string } {
+  try {
+    if (problem) throw new InvalidArgumentError(problem)
+    const line: unknown = JSON.parse(text)
+    if (typeof line !== 'object' || line === null || Array.isArray(line))
+      throw new InvalidArgumentError('a JSON object is expected')
+    for (const [name, value] of Object.entries(line)) {
+      if (name !== 'label' && name !== 'externalId')
+        throw new InvalidArgumentError(`there is no such field: ${name.slice(0, 60)}`)
+      if (typeof value === 'string') shortText(value)
+      else if (value !== null) throw new InvalidArgumentError('label and externalId are texts')
+    }
+    return { own: { label: null, externalId: null, ...line, token: newToken() } }
+  } catch (error) {
+    if (error instanceof InvalidArgumentError) return { detail: error.message }
+    return { detail: `not valid JSON: ${jsonProblem(text, error as Error)}` }
+  }
+}
+
+async function list({ db, isJson, stdout }: Context, appName: string, filter: ConnectionFilter) {
+  const { id } = await findApp(db, appName)
+  let isFirst = true
+  for await (const items of listConnections(db, id, filter)) {
+    const text = isJson
+      ? (isFirst ? '{"items":[' : ',') + items.map((item) => toJson(item)).join()
+      : `${printable(tableOf(items, isFirst))}\n`
+    if (!(await stdout(text))) return {}
+    isFirst = false
+  }
+  if (isFirst) return { json: { items: [] }, text: `The app ${appName} has no such connections.` }
+  if (isJson) await stdout(']}\n')
+  return {}
+}
+
+type Item = Omit<Awaited<ReturnType<typeof findConnection>>, 'app'>
 
 const HEADINGS = ['id', 'external id', 'label', 'portfolio', 'account', 'changed', 'refreshed']
 
@@ -227,93 +243,38 @@ function timeBefore(value: string): Date {
   )
 }
 
-function addShow(connection: Command, run: Run): void {
-  connection
-    .command('show')
-    .description('show a connection, without secrets')
-    .argument('<id>', 'its id; with --app, also your external id')
-    .option('--app <name>', 'the app that it must belong to', nonEmpty)
-    .addHelpText('after', examples('connection show 4611686018427387904'))
-    .action((name: string, { app }: { app?: string }) =>
-      run(async (database) => {
-        const json = await showConnection(database.db, await findConnection(database, name, app))
-        return { json, text: `${json.app}\n${tableOf([json], true)}` }
-      }),
-    )
+async function deleteOne(database: Context, name: string, appName: string | undefined) {
+  const { id, app, label } = await findConnection(database, name, appName)
+  const { connections, ...rows } = await deleteConnections(database.db, [id])
+  if (connections === 0) throw missingConnection()
+  const text = `Connection ${id} of ${app} is deleted with ${describeRows(rows)}.`
+  return { json: { id, app, label, ...rows }, text }
 }
 
-function addDelete(connection: Command, run: Run): void {
-  connection
-    .command('delete')
-    .description('delete connections and all their rows, immediately and permanently')
-    .argument(
-      '[id]',
-      'id of the connection, from `connection list`; with --app, also your external id',
-    )
-    .option(
-      '--file <file>',
-      'file with one id a line: several transactions, which a repetition continues',
-    )
-    .option('--app <name>', 'the app that it must belong to', nonEmpty)
-    .addHelpText(
-      'after',
-      examples(
-        'connection delete 4611686018427387904 --app my-app',
-        'connection delete --app my-app --file ids.txt',
-      ),
-    )
-    .action(async (name: string | undefined, { file, app }: { file?: string; app?: string }) => {
-      if ((file === undefined) === (name === undefined))
-        throw new UsageError('Give the id of the connection, or a file with ids (--file).')
-      if (file !== undefined) return await deleteFrom(file, run, app)
-      await run(async (database) => {
-        const id = await findConnection(database, name ?? '', app)
-        const { app: owner, label } = await showConnection(database.db, id)
-        const { connections, ...rows } = await deleteConnections(database.db, [id])
-        if (connections === 0) throw missingConnection()
-        const text = `Connection ${id} of ${owner} is deleted with ${describeRows(rows)}.`
-        return { json: { id, app: owner, label, ...rows }, text }
-      })
-    })
-}
-
-async function deleteFrom(file: string, run: Run, appName: string | undefined): Promise<void> {
-  const [input] = (await openInputs([file])) as [Input]
-  await run(async ({ db, pool, signal }, notice) => {
-    const app = appName === undefined ? undefined : await findApp(db, appName)
-    const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
-    const onProgress = progressOf(notice, 'deleted')
-    let deleted = NONE_DELETED
-    let given = 0
+async function deleteFrom(context: Context, file: string, appName: string | undefined) {
+  const { db, pool, signal, show } = context
+  const input = await openInput(file)
+  const app = appName === undefined ? undefined : await findApp(db, appName)
+  const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
+  let given = 0
+  async function* blocks() {
     for await (const block of untilAbort(readLines(input), signal)) {
-      const lines = Array.from(block, ({ text }) => text.trim())
-      given += lines.length
-      while (lines.length > 0) {
-        signal.throwIfAborted()
-        const ids = new Set<string>()
-        for (const line of lines.splice(0, DELETED_AT_ONCE)) {
-          const id = await connectionId(query, app?.id, line)
-          if (id !== undefined) ids.add(id)
+      const names = Array.from(block, ({ text }) => text.trim())
+      given += names.length
+      while (names.length > 0) {
+        const ids: string[] = []
+        for (const name of names.splice(0, DELETED_AT_ONCE)) {
+          const id = await connectionId(query, app?.id, name)
+          if (id !== undefined) ids.push(id)
         }
-        deleted = addCounts(deleted, await deleteConnections(db, [...ids].sort(byKey)))
-        onProgress(deleted.connections)
+        yield ids
       }
     }
-    const missing = given - deleted.connections
-    const text =
-      `${pluralize(deleted.connections, 'connection')} deleted with ${describeRows(deleted)}` +
-      `${missing > 0 ? `; ${missing} of the ids had none` : ''}.`
-    return { json: { ...deleted, missing }, text }
-  })
-}
-
-/** The order of the triggers' locks prevents deadlocks. */
-const byKey = (a: string, b: string) => (BigInt(a) < BigInt(b) ? -1 : 1)
-
-/** Reads a token from a file. As an argument, it would reach npm's log, `ps` and the shell's history. */
-async function readToken(path: string): Promise<string> {
-  const [input] = await openInputs([path])
-  const token = input ? (await text(input.chunks)).replace(/\r?\n$/, '') : ''
-  if (token !== '') return token
-  throw new OperatorError(`There is no token in ${input?.name}.`)
+  }
+  const deleted = await deleteBlocks(db, blocks(), show)
+  const missing = given - deleted.connections
+  const text =
+    `${pluralize(deleted.connections, 'connection')} deleted with ${describeRows(deleted)}` +
+    `${missing > 0 ? `; ${missing} of the ids had none` : ''}.`
+  return { json: { ...deleted, missing }, text }
 }

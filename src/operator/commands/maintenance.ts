@@ -11,56 +11,33 @@ import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize, table } from '../output.ts'
 import { repairRowCounts, type Verification, verifyRowCounts } from '../verify.ts'
 
-export function addCommands(program: Command, run: Run, { environment }: Io): void {
-  program
-    .command('migrate')
-    .addHelpText('after', examples('migrate'))
-    .action(() =>
-      run(
-        async ({ db }, notice, { DATABASE_GENERIC_PLANS: genericPlans }) => {
-          const applied = await migrate(db, notice)
-          const password = environment.SERVICE_DATABASE_PASSWORD || undefined
-          await configureServiceRole(db, { password, genericPlans }, notice)
-          const done = `Applied ${applied.join(', ')}.`
-          return {
-            json: { applied },
-            text: applied.length > 0 ? done : 'The schema is up to date.',
-          }
-        },
-        { anySchema: true },
-      ),
-    )
-  program
-    .command('seed')
-    .addHelpText('after', examples('seed'))
-    .action(() =>
-      run(async ({ db, pool }) => {
-        await requireDemonstration(db)
-        await seed(pool)
-        return { json: { seeded: true }, text: 'The sample data is in the database.' }
-      }),
-    )
-  addDemo(program, run)
-  program
-    .command('verify')
-    .option('--repair', 'count the rows again in connections whose row counts are wrong')
-    .addHelpText('after', examples('verify', 'verify --repair'))
-    .action(({ repair }: { repair?: true }) =>
-      run(async ({ db }, notice) => {
-        const found = await verifyRowCounts(db)
-        const wrong = new Set(found.differences.map(({ connectionId }) => connectionId))
-        if (!repair || wrong.size === 0) return reportOf(found)
-        for (const id of wrong) await repairRowCounts(db, id)
-        notice(`The rows of ${pluralize(wrong.size, 'connection')} were counted again.`)
-        return reportOf(await verifyRowCounts(db))
-      }),
-    )
-  addPrune(program, run)
+export function defineMigrate(command: Command, run: Run, { environment }: Io): void {
+  command.addHelpText('after', examples('migrate')).action(() =>
+    run(
+      async ({ db, notice, show, config: { DATABASE_GENERIC_PLANS: genericPlans } }) => {
+        const applied = await migrate(db, notice, show)
+        const password = environment.SERVICE_DATABASE_PASSWORD || undefined
+        await configureServiceRole(db, { password, genericPlans }, notice)
+        const done = `Applied ${applied.join(', ')}.`
+        return { json: { applied }, text: applied.length > 0 ? done : 'The schema is up to date.' }
+      },
+      { anySchema: true },
+    ),
+  )
 }
 
-function addDemo(program: Command, run: Run): void {
-  program
-    .command('demo')
+export function defineSeed(command: Command, run: Run): void {
+  command.addHelpText('after', examples('seed')).action(() =>
+    run(async ({ db, pool }) => {
+      await requireDemonstration(db)
+      await seed(pool)
+      return { json: { seeded: true }, text: 'The sample data is in the database.' }
+    }),
+  )
+}
+
+export function defineDemo(command: Command, run: Run): void {
+  command
     .command('advance')
     .description(
       'move the sample data by some weekdays: add rows, give UNKNOWN rows their types, correct a ' +
@@ -81,9 +58,24 @@ function addDemo(program: Command, run: Run): void {
     )
 }
 
-function addPrune(program: Command, run: Run): void {
-  program
-    .command('prune')
+export function defineVerify(command: Command, run: Run): void {
+  command
+    .option('--repair', 'count the rows again in connections whose row counts are wrong')
+    .addHelpText('after', examples('verify', 'verify --repair'))
+    .action(({ repair }: { repair?: true }) =>
+      run(async ({ db, notice, show }) => {
+        const found = await verifyRowCounts(db, show)
+        const wrong = new Set(found.differences.map(({ connectionId }) => connectionId))
+        if (!repair || wrong.size === 0) return reportOf(found)
+        for (const id of wrong) await repairRowCounts(db, id)
+        notice(`The rows of ${pluralize(wrong.size, 'connection')} were counted again.`)
+        return reportOf(await verifyRowCounts(db, show))
+      }),
+    )
+}
+
+export function definePrune(command: Command, run: Run): void {
+  command
     .option(
       '--days <n>',
       'keep removals and versions of the last n days',

@@ -1,9 +1,9 @@
 import { constants, setPriority } from 'node:os'
 import type { Command } from 'commander'
-import { examples, type Io, nonEmpty, type Run, wholeNumber } from '../command.ts'
+import { examples, nonEmpty, type Run, wholeNumber } from '../command.ts'
 import { findApp, isCitus } from '../database.ts'
 import { refresh } from '../loading/refresh.ts'
-import { openInputs } from '../loading/source.ts'
+import { openInputs, shareOf } from '../loading/source.ts'
 import { pluralize, toJson } from '../output.ts'
 
 const FORMAT = `
@@ -14,9 +14,8 @@ the rows in this range that the lists of the line lack. The command prints a lin
 after each commit. After a crash, continue at the first line without a result.
 `
 
-export function addCommands(program: Command, run: Run, { stdout }: Io): void {
-  program
-    .command('refresh')
+export function defineRefresh(command: Command, run: Run): void {
+  command
     .argument('[file...]', 'files, also compressed by gzip; default: -, standard input')
     .option('--jobs <n>', 'number of sessions', wholeNumber(1, 999), 4)
     .option('--app <name>', 'the app of the connections; accepts their external ids, too', nonEmpty)
@@ -30,15 +29,26 @@ export function addCommands(program: Command, run: Run, { stdout }: Io): void {
       setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
       const sources = await openInputs(files.length > 0 ? files : ['-'])
       await run(
-        async (database, notice, { DATABASE_PREPARE: prepare }) => {
-          const appId = app === undefined ? undefined : (await findApp(database.db, app)).id
-          const onResult = (result: object) => stdout(`${toJson(result)}\n`)
-          const genericPlans = !(await isCitus(database.pool))
-          const options = { sources, jobs, appId, genericPlans, prepare, onResult, notice }
-          const { refreshed, failed } = await refresh(database, options)
+        async (context) => {
+          const { config, notice, show, stdout } = context
+          const appId = app === undefined ? undefined : (await findApp(context.db, app)).id
+          let lines = 0
+          show(() => {
+            return { step: 'Refreshing', done: pluralize(lines, 'line'), share: shareOf(sources) }
+          })
+          const onResult = (result: object) => {
+            lines += 1
+            return stdout(`${toJson(result)}\n`)
+          }
+          const genericPlans = !(await isCitus(context.pool))
+          const options = { sources, jobs, appId, genericPlans, onResult, notice }
+          const { refreshed, failed } = await refresh(context, {
+            ...options,
+            prepare: config.DATABASE_PREPARE,
+          })
           const done = `${pluralize(refreshed, 'connection')} refreshed`
           notice(failed > 0 ? `${done}, ${pluralize(failed, 'line')} failed.` : `${done}.`)
-          return { json: {}, failed: failed > 0 }
+          return { failed: failed > 0 }
         },
         { sessions: jobs },
       )

@@ -11,14 +11,7 @@ import { table } from '../output.ts'
 /** Identifies a token for secret scanners. */
 const PREFIX = 'idq_'
 
-export function addCommands(program: Command, run: Run): void {
-  const token = program.command('token')
-  addIssue(token, run)
-  addList(token, run)
-  addRevoke(token, run)
-}
-
-function addIssue(token: Command, run: Run): void {
+export function defineToken(token: Command, run: Run): void {
   token
     .command('issue')
     .description('issue a token and show it, once; other tokens of the app stay valid')
@@ -46,15 +39,6 @@ function addIssue(token: Command, run: Run): void {
         return { json: { id, token, expiresAt }, text }
       }),
     )
-}
-
-function lifetime(text: string): number {
-  const seconds = secondsOf(text)
-  if (seconds > 0 && seconds <= secondsOf('36500d')) return seconds
-  throw new InvalidArgumentError('Write a number and s, m, h, d or w, up to 36500d.')
-}
-
-function addList(token: Command, run: Run): void {
   token
     .command('list')
     .description('list the tokens of an app, without secrets')
@@ -82,9 +66,6 @@ function addList(token: Command, run: Run): void {
         return { json: { items }, text: table(headings, rows, `The app ${name} has no tokens.`) }
       }),
     )
-}
-
-function addRevoke(token: Command, run: Run): void {
   token
     .command('revoke')
     .description('revoke a token, immediately and permanently')
@@ -100,6 +81,12 @@ function addRevoke(token: Command, run: Run): void {
         return { json, text: `${text}, but not on ${reasons}. ${advice}`, failed: true }
       }),
     )
+}
+
+function lifetime(text: string): number {
+  const seconds = secondsOf(text)
+  if (seconds > 0 && seconds <= secondsOf('36500d')) return seconds
+  throw new InvalidArgumentError('Write a number and s, m, h, d or w, up to 36500d.')
 }
 
 function uuid(value: string): string {

@@ -202,9 +202,16 @@ export async function* untilAbort<T>(
 /** Smaller chunks than the 256 KiB that read faster: the memory of an import is a multiple of them. */
 const CHUNK_BYTES = 128 * 1024
 
-/** A source and its size; undefined for a pipe. */
+/** A source, its size (NaN for a pipe), and the bytes that were read so far. */
 export interface Input extends Source {
-  bytes: number | undefined
+  size: number
+  read: number
+}
+
+/** Share of inputs that was read so far; NaN if a size is unknown. */
+export function shareOf(inputs: Input[]): number {
+  const sum = (member: 'size' | 'read') => inputs.reduce((total, input) => total + input[member], 0)
+  return sum('read') / sum('size')
 }
 
 /**
@@ -218,20 +225,30 @@ export async function openInputs(paths: string[]): Promise<Input[]> {
   return await Promise.all(paths.map(openInput))
 }
 
-async function openInput(path: string): Promise<Input> {
-  if (path === '-') return { name: 'standard input', chunks: process.stdin, bytes: undefined }
-  const info = await stat(path).catch(unreadable)
-  if (info.isDirectory())
-    throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
-  await access(path, constants.R_OK).catch(unreadable)
-  return { name: path, chunks: readChunks(path), bytes: info.isFile() ? info.size : undefined }
+export async function openInput(path: string): Promise<Input> {
+  if (path === '-')
+    return { name: 'standard input', chunks: process.stdin, size: Number.NaN, read: 0 }
+  try {
+    const info = await stat(path)
+    if (info.isDirectory())
+      throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
+    await access(path, constants.R_OK)
+    const input = { name: path, size: info.isFile() ? info.size : Number.NaN, read: 0 }
+    async function* chunks() {
+      for await (const chunk of readChunks(path)) {
+        input.read += chunk.length
+        yield chunk
+      }
+    }
+    return Object.assign(input, { chunks: chunks() })
+  } catch (error) {
+    const { errno } = error as NodeJS.ErrnoException
+    if (errno === undefined) throw error
+    throw new OperatorError(`${escaped(path)}: ${getSystemErrorMessage(errno)}.`)
+  }
 }
 
 /** Opens the file when it is read. */
 export async function* readChunks(path: string): AsyncGenerator<Buffer> {
   yield* createReadStream(path, { highWaterMark: CHUNK_BYTES })
-}
-
-function unreadable({ errno = 0, path }: NodeJS.ErrnoException): never {
-  throw new OperatorError(`${escaped(`${path}`)}: ${getSystemErrorMessage(errno)}.`)
 }
