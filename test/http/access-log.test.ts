@@ -8,7 +8,7 @@ import { redactedLogger } from '../../src/http/request-log.ts'
 import { contextOf } from '../support/database.ts'
 import { sendRaw } from '../support/raw-http.ts'
 import { addCaller, addEqualRows, addPortfolioTransactions } from '../support/rows.ts'
-import { startService } from '../support/service.ts'
+import { type ServiceResponse, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const service = await startService(t)
@@ -84,7 +84,7 @@ t.test('slow request: its line has the cause', async (t) => {
   const caller = await addCaller(service.db)
   const rows = { count: 1_200, description: 'x'.repeat(7_000) }
   await addEqualRows(service.db, 'portfolio', caller.connection, rows)
-  const lineOf = async ({ headers }: { headers: Headers }) => {
+  const lineOf = async ({ headers }: Pick<ServiceResponse, 'headers'>) => {
     const isLine = (line: string) =>
       line.includes(String(headers.get('x-request-id'))) && line.includes('"msg":"request"')
     await until('the line is logged', () => service.log.some(isLine))

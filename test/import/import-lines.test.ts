@@ -177,7 +177,7 @@ t.test('File compressed by gzip: read; a damaged one is rejected', async (t) => 
 })
 
 t.test('Compressed file of several megabytes: every byte', async (t) => {
-  const text = `{"a":"${randomBytes(4_000_000).toString('hex')}"}\n`
+  const text = `{"a":"${randomBytes(1_500_000).toString('hex')}"}\n`
   const path = `${t.testdir()}/rows.ndjson.gz`
   await writeFile(path, gzipSync(text, { level: 1 }))
   const found: Buffer[] = []
@@ -216,10 +216,10 @@ t.test('File that is neither text nor gzip: rejected with its line', async (t) =
 
 t.test('Hostile file: rejected within the limits', async (t) => {
   let nested: Buffer = Buffer.from(one)
-  for (let level = 0; level < 2_000; level += 1) nested = gzipSync(nested, { level: 1 })
+  for (let level = 0; level < 50; level += 1) nested = gzipSync(nested, { level: 1 })
   await t.rejects(read(nested), { message: 'rows.ndjson is compressed twice.' })
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
   t.match(await problems(type, `{"amount":${deep}}`), [/^1: not valid JSON: .* nested too deeply$/])
-  const names = Array.from({ length: 60_000 }, (_, index) => `"n${index}":1`).join()
+  const names = Array.from({ length: 20_000 }, (_, index) => `"n${index}":1`).join()
   t.equal((await problems(type, portfolioLine(1, names))).length, 20)
 })

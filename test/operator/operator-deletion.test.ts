@@ -93,7 +93,7 @@ t.test('404: deleted connection', async (t) => {
     code: 1,
     stderr: /^The app neighbour has no connection /,
   })
-  const done = await operator([...remove, '--app', 'erasing'], { env: { DATABASE_URL } })
+  const done = await call(...remove, '--app', 'erasing')
   t.match(done, { code: 0, stdout: `Connection ${id} of erasing is deleted with ${IN_WORDS}.\n` })
   t.same(await statuses(customer), [404, 404, 404])
   t.equal(await remains(t, customer.connection), 0)

@@ -69,10 +69,10 @@ for (const list of listNames) {
       await lists[list].add(owner, other.connection, ...Array.from({ length: 60 }, () => ({})))
       await session.query('analyze')
       await readsOf(t, session, insert(connection.id, 1), 20)
-      await readsOf(t, session, insert(connection.id, 3_000), 6 * 3_000)
+      await readsOf(t, session, insert(connection.id, 1_000), 6 * 1_000)
       await readsOf(t, session, insert(connection.id, 1), 20)
       const update = `update ${table} set amount = 3 where connection_id = ${connection.id}`
-      await readsOf(t, session, update, 8 * 3_000)
+      await readsOf(t, session, update, 8 * 1_000)
     },
   )
 }

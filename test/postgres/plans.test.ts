@@ -101,7 +101,7 @@ t.test(
   'changes: no node reads more rows than a page has, whatever is before and after it',
   async (t) => {
     const { url, db } = await database(t)
-    const [removals, rows] = [100_000, 30_000]
+    const [removals, rows] = [20_000, 8_000]
     await fillFeed(db, removals, rows)
     const pool = await sessionsOfService(t, db, url)
     const statement = statements.get('portfolio_transaction changes by tokenHash') as Statement

@@ -106,17 +106,17 @@ function compare(
   response: ServiceResponse,
 ) {
   const rows = bearer.state === 'valid' ? data.rowsOf(bearer.appId, token) : undefined
+  const content = contentOf(response)
   for (const appId of data.appIds.filter((id) => id !== bearer.appId)) {
     const secrets = [appId, ...data.secretsOf(appId)]
-    const leak = secrets.find((secret) => contentOf(response).includes(secret))
+    const leak = secrets.find((secret) => content.includes(secret))
     if (leak) throw new Error(`${bearer.appId} received ${leak} of ${appId}`)
   }
   if (rows === undefined) {
     const type = bearer.state === 'valid' ? 'not found' : bearer.state
-    const known = errorResponses.get(type) ?? contentOf(response)
+    const known = errorResponses.get(type) ?? content
     errorResponses.set(type, known)
-    if (contentOf(response) !== known)
-      throw new Error(`${type}: ${contentOf(response)}\ninstead of ${known}`)
+    if (content !== known) throw new Error(`${type}: ${content}\ninstead of ${known}`)
     return
   }
   if (response.status === 304) return

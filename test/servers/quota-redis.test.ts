@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { scrape } from '../support/metrics.ts'
 import { addCaller } from '../support/rows.ts'
 import { startRedis } from '../support/servers/redis.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, type ServiceResponse, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 /** Starts two instances with one database and one Redis. */
@@ -59,7 +59,7 @@ t.test('200: a wrong value in Redis concerns one app, for one request', async (t
   const askOther = () => one.get(other.connection.orders, { token: other.token })
   await ask(one)
   const [key] = (await redis.client.keys('*')).map(String) as [string]
-  const counted = ({ headers }: { headers: Headers }) => headers.has('ratelimit')
+  const counted = ({ headers }: Pick<ServiceResponse, 'headers'>) => headers.has('ratelimit')
   await redis.client.set(key, 'no number')
   t.notOk(counted(await ask(one)))
   t.ok(counted(await askOther()), 'the quota of another app')

@@ -1,8 +1,9 @@
+import { sendRequest } from './http-client.ts'
 import type { Service } from './service.ts'
 
 /** Values of a scrape by series, such as `up{server="primary"}`. */
 export async function scrape(service: Service): Promise<Map<string, number>> {
-  return seriesOf(await (await fetch(metricsUrl(service))).text())
+  return seriesOf((await sendRequest(metricsUrl(service))).text)
 }
 
 /** Values by series in the text format of Prometheus. */

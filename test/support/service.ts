@@ -7,6 +7,7 @@ import { Limits } from '../../src/limits/context.ts'
 import { type Database, openDatabase } from '../../src/postgres/database.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { createDatabase } from './database.ts'
+import { type ResponseHeaders, sendRequest } from './http-client.ts'
 import { loginOfService, openAsOwner } from './logins.ts'
 import { isCitus } from './template.ts'
 
@@ -21,7 +22,7 @@ export interface ServiceOptions {
 
 export interface ServiceResponse {
   status: number
-  headers: Headers
+  headers: ResponseHeaders
   /** The unparsed body, in which numbers have all their digits. */
   text: string
   // biome-ignore lint/suspicious/noExplicitAny: tests read any field.
@@ -97,14 +98,11 @@ async function send(
   path: string,
   options: RequestOptions = {},
 ): Promise<ServiceResponse> {
-  const { token, headers = {}, method = 'GET' } = options
+  const { token, headers, method = 'GET' } = options
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
-  const response = await fetch(url + path, { method, headers: { ...authorization, ...headers } })
-  const text = await response.text()
-  return {
-    status: response.status,
-    headers: response.headers,
-    text,
-    json: () => JSON.parse(text),
-  }
+  const response = await sendRequest(url + path, {
+    method,
+    headers: { ...authorization, ...headers },
+  })
+  return { ...response, json: () => JSON.parse(response.text) }
 }

@@ -2,11 +2,16 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { createConnections, newToken } from '../../src/operator/connections.ts'
 import { createDatabase } from '../support/database.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { metricsUrl, scrape } from '../support/metrics.ts'
-import { addApp, addCaller, addConnection, addPortfolioTransactions } from '../support/rows.ts'
+import {
+  addApp,
+  addCaller,
+  addConnection,
+  addPortfolioTransactions,
+  keySql,
+} from '../support/rows.ts'
 import { hideNewestMigration } from '../support/schema-behind.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -193,9 +198,9 @@ t.test('refreshes: connections of all apps, by the time since their last refresh
 t.test('sample of refreshes: 5,000 connections in a row, from a random one on', async (t) => {
   const { db } = await startService(t)
   const appId = await addApp(db)
-  const unnamed = { label: null, externalId: null }
-  const added = Array.from({ length: 7_000 }, () => ({ ...unnamed, token: newToken() }))
-  await createConnections(db, appId, added, async () => {})
+  await sql`insert into connection (id, app_id, token_hash)
+    select ${sql.raw(keySql('hash'))}, ${appId}, hash
+    from generate_series(1, 7000) n, sha256(n::text::bytea) hash`.execute(db)
   await sql`update connection set refreshed_at = now()
     where id >= (select id from connection order by id offset 1000 limit 1)`.execute(db)
   const never = new Set<number>()

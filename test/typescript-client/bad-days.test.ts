@@ -7,6 +7,7 @@ import { failureOf, type Row, startDrivers, startProcesses } from '../support/cl
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { accessOf, readList } from '../support/clients/service.ts'
 import { readCopy, sorted } from '../support/clients/sqlite-copies.ts'
+import { runs } from '../support/random.ts'
 import { addCaller, addToken, type Caller, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { expireCursors } from '../support/state.ts'
@@ -310,43 +311,40 @@ for (const [language, client] of Object.entries(drivers)) {
   })
 }
 
-const ROUNDS = 20
+const ROUNDS = runs(20)
 
-t.test(
-  'two programs at once, 20 times: one is right, the other one, too, or a conflict',
-  async (t) => {
-    const caller = await callerWithRows(30)
-    const access = { ...accessOf(service, caller), pageSize: 7 }
-    const folder = t.testdir({})
-    const [first, second] = [startProcesses(t), startProcesses(t)]
-    for (const [language, one] of Object.entries(first)) {
-      const other = second[language as keyof typeof second] ?? one
-      const ends = { right: 0, conflict: 0 }
-      for (let round = 0; round < ROUNDS; round += 1) {
-        // The first round of three begins with a new file, the others go on.
-        const file = join(folder, `${language} ${Math.floor(round / 3)}.db`)
-        const calls = [one, other].map((each) => each.copy(access, file, 'mine'))
-        const results = await Promise.allSettled(calls)
-        for (const [index, { status }] of results.entries()) {
-          if (status === 'fulfilled') ends.right += 1
-          else {
-            const error = await failureOf(calls[index] as Promise<unknown>)
-            t.match(error, { name: 'CopyError', code: 'conflict' }, error.message)
-            ends.conflict += 1
-          }
+t.test('two programs at once: one is right, the other one, too, or a conflict', async (t) => {
+  const caller = await callerWithRows(30)
+  const access = { ...accessOf(service, caller), pageSize: 7 }
+  const folder = t.testdir({})
+  const [first, second] = [startProcesses(t), startProcesses(t)]
+  for (const [language, one] of Object.entries(first)) {
+    const other = second[language as keyof typeof second] ?? one
+    const ends = { right: 0, conflict: 0 }
+    for (let round = 0; round < ROUNDS; round += 1) {
+      // The first round of three begins with a new file, the others go on.
+      const file = join(folder, `${language} ${Math.floor(round / 3)}.db`)
+      const calls = [one, other].map((each) => each.copy(access, file, 'mine'))
+      const results = await Promise.allSettled(calls)
+      for (const [index, { status }] of results.entries()) {
+        if (status === 'fulfilled') ends.right += 1
+        else {
+          const error = await failureOf(calls[index] as Promise<unknown>)
+          t.match(error, { name: 'CopyError', code: 'conflict' }, error.message)
+          ends.conflict += 1
         }
-        t.ok(
-          results.some(({ status }) => status === 'fulfilled'),
-          `${language}, round ${round}`,
-        )
-        await compare(t, caller, file)
-        if (round % 3 === 1) await change(caller)
       }
-      t.comment(`${language}: ${ROUNDS} times two: ${ends.right} right, ${ends.conflict} conflicts`)
-      t.equal(ends.right + ends.conflict, 2 * ROUNDS)
+      t.ok(
+        results.some(({ status }) => status === 'fulfilled'),
+        `${language}, round ${round}`,
+      )
+      await compare(t, caller, file)
+      if (round % 3 === 1) await change(caller)
     }
-  },
-)
+    t.comment(`${language}: ${ROUNDS} times two: ${ends.right} right, ${ends.conflict} conflicts`)
+    t.equal(ends.right + ends.conflict, 2 * ROUNDS)
+  }
+})
 
 t.test('a program that is killed inside onChanges: nothing of the page is written', async (t) => {
   for (const [language, client] of Object.entries(startProcesses(t))) {

@@ -31,6 +31,10 @@ const expected = JSON.parse(await readFile(path, 'utf8')) as Record<string, Stat
 const service = await startSeededService(t)
 const clients = Object.entries(startDrivers(t))
 const folder = t.testdir({})
+/** Each report is a process: without CLIENTS=all, only of the stories that move or have a gap. */
+const reported = Object.entries(expected).filter(
+  ([, [first, second]]) => process.env.CLIENTS === 'all' || second || first?.firstGap,
+)
 
 const reports: Record<string, (env: Record<string, string>) => Promise<string>> = {
   TypeScript: (env) => {
@@ -92,7 +96,7 @@ for (const [language, client] of clients) {
   if (report === undefined) continue
 
   t.test(`${language}: the tax report of each story`, async (t) => {
-    for (const [token, [state]] of Object.entries(expected)) {
+    for (const [token, [state]] of reported) {
       const COPY = join(folder, `${language} ${token} report.db`)
       const env = { BASE_URL: service.url, CONNECTION_TOKEN: token, COPY }
       const printed = await report(env)
@@ -132,7 +136,10 @@ t.test(
         t.equal(ended.code, 0, ended.stderr)
         day = after
       }
-      for (const [token, states] of moving)
+      for (const [token, states] of moving) {
+        // Without CLIENTS=all, only the reports that change.
+        const changes = states.some(({ afterDays }) => afterDays === day)
+        if (process.env.CLIENTS !== 'all' && (day === 0 || !changes)) continue
         for (const [language, report] of Object.entries(reports)) {
           if (!clients.some(([name]) => name === language)) continue
           const COPY = join(folder, `${language} ${token} report.db`)
@@ -146,6 +153,7 @@ t.test(
             t.comment(`${language}, ${token}, day ${day}:\n${printed}`)
           }
         }
+      }
     }
   },
 )

@@ -3,7 +3,7 @@ import type { Tables } from '../../../src/postgres/tables.ts'
 import { keySql } from '../../support/rows.ts'
 
 /** Each app has a token, a client id and one connection with rows of all three types. */
-const APPS = 60
+const APPS = 30
 const DAYS = 60
 const ROWS_PER_DAY = 2
 
