@@ -127,7 +127,7 @@ export const ProblemCodes = {
   route_not_found: {
     ...NOT_FOUND,
     meaning: 'The service has no such path',
-    action: 'Check the path.',
+    action: 'Check the path: those of the API begin with `/api/v1/queries/connections/`.',
     detail: 'This path does not exist.',
   },
   cursor_expired: {
