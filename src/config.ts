@@ -40,25 +40,10 @@ const Settings = Type.Object({
   CONTACT_URL: optional('Page of the contact for clients, in /openapi.json. If unset: none.'),
   DEMO_APP_TOKEN: optional('Public app token that the page /docs fills in. If unset: none.'),
   DEMO_CONNECTION_TOKEN: optional('Public connection token that the page fills in.'),
-  REQUEST_TIMEOUT_MS: integer(
-    10_000,
-    [100, 300_000],
-    'Maximum time in which a client sends its request, in ms.',
-  ),
-  CLIENT_STALL_MS: integer(
-    120_000,
-    [1_000, 3_600_000],
-    'Time without progress after which a response is aborted, in ms.',
-  ),
   SHUTDOWN_DELAY_MS: integer(
     3_000,
     [0, 600_000],
     'Time after SIGTERM in which it accepts requests but is not ready, in ms.',
-  ),
-  SHUTDOWN_GRACE_MS: integer(
-    12_000,
-    [100, 600_000],
-    'Time that requests in flight then have to finish, in ms.',
   ),
 
   // Database
@@ -111,11 +96,6 @@ const Settings = Type.Object({
     'Maximum memory of unsent responses, in MiB. Further requests get 503.',
   ),
   MAX_REQUESTS: integer(1_000, [1, 1_000_000], 'Maximum requests in flight. Further ones get 503.'),
-  MAX_SOCKETS: integer(
-    5_000,
-    [1, 1_000_000],
-    'Maximum client connections. Further ones are closed.',
-  ),
   MAX_EVENT_LOOP_DELAY_MS: integer(
     1_000,
     [0, 60_000],
@@ -241,7 +221,13 @@ function pairErrors(data: NodeJS.ProcessEnv): string[] {
 }
 
 /** Settings of earlier releases, which have no effect. */
-const REMOVED = ['WORKERS']
+const REMOVED = [
+  'CLIENT_STALL_MS',
+  'MAX_SOCKETS',
+  'REQUEST_TIMEOUT_MS',
+  'SHUTDOWN_GRACE_MS',
+  'WORKERS',
+]
 
 /** Returns warnings about variables that have no effect: removed settings, and names that differ by two letters at most. */
 export function settingWarnings(environment: NodeJS.ProcessEnv): string[] {

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
 import { type Config, readConfig, settingWarnings } from './config.ts'
 import { ConfigurationError, readEnvFile, readSecretFiles, withoutEmbedded } from './env-file.ts'
-import { type SocketLimit, socketLimit } from './http/limits.ts'
+import { MAX_SOCKETS, type SocketLimit, socketLimit } from './http/limits.ts'
 import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
@@ -78,15 +78,15 @@ async function serve(
     return { url: config.DATABASE_URL, replicaUrl: config.DATABASE_REPLICA_URL }
   }
   const db = openDatabase({ ...databaseOptions(config, config.DATABASE_URL), newestUrls })
-  const isLowered = maxSockets < config.MAX_SOCKETS
   const app = await buildApp({
-    config: Object.assign(config, { MAX_SOCKETS: maxSockets }),
+    config,
     db,
     droppedLogLines: stream.dropped,
     logger: { level: config.LOG_LEVEL, stream },
   })
-  if (isLowered) {
-    app.log.warn({ maxFiles, maxSockets }, 'MAX_SOCKETS is lowered: the limit of files is too low')
+  app.server.maxConnections = maxSockets
+  if (maxSockets < MAX_SOCKETS) {
+    app.log.warn({ maxFiles, maxSockets }, 'the limit of files allows fewer connections of clients')
   }
   for (const warning of settingWarnings(process.env)) app.log.warn(warning)
   stream.reportDrops(app.log)

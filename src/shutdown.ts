@@ -5,9 +5,8 @@ import type { Config } from './config.ts'
 
 /**
  * Handles SIGTERM and Ctrl-C. After SIGTERM, the service is not ready for SHUTDOWN_DELAY_MS but accepts
- * requests, so that load balancers notice. Other signals skip this delay. Requests in flight have until the end of
- * it and SHUTDOWN_GRACE_MS (exit code 0). A second signal or a timeout ends the process with exit code 1, because a
- * response is incomplete.
+ * requests, so that load balancers notice. Other signals skip this delay. Requests in flight have until shutdownMs()
+ * (exit code 0). A second signal or a timeout ends the process with exit code 1, because a response is incomplete.
  * @param close called when no request is left
  */
 export function closeOnSignal(
@@ -15,13 +14,12 @@ export function closeOnSignal(
   config: Config,
   close: () => Promise<void>,
 ): void {
-  const delay = config.SHUTDOWN_DELAY_MS + config.SHUTDOWN_GRACE_MS
   let acceptedAt = Number.NEGATIVE_INFINITY
   app.server.on('connection', () => {
     acceptedAt = performance.now()
   })
   const isExpectingRequest = () => performance.now() - acceptedAt < FIRST_REQUEST_MS
-  const options: Options = { delay, logger: app.log, skip: ['SIGHUP'] }
+  const options: Options = { delay: shutdownMs(config), logger: app.log, skip: ['SIGHUP'] }
   closeWithGrace(options, async ({ signal, err }) => {
     if (err) app.log.fatal({ err }, 'closing after a failure')
     else app.log.info({ signal }, 'closing')
@@ -31,6 +29,11 @@ export function closeOnSignal(
     await closeServer(app, isExpectingRequest)
     await close()
   })
+}
+
+/** Longest time of a shutdown, in ms: the delay, then two seconds more than the database limits a request to. */
+export function shutdownMs(config: Config): number {
+  return config.SHUTDOWN_DELAY_MS + config.DATABASE_WAIT_MS + config.STATEMENT_TIMEOUT_MS + 2_000
 }
 
 /** Time that a new connection has for its first request, in ms, before a shutdown closes it. */

@@ -21,16 +21,28 @@ export interface ServiceState {
 }
 
 /** Limits of the HTTP server. docs/settings.md gives the reasons. The other limits are in src/limits. */
-export function httpLimits(config: Config, state: ServiceState) {
+export function httpLimits({ TRUSTED_PROXIES }: Config, state: ServiceState) {
   return {
     // During shutdown, the service responds with `Connection: close`.
     return503OnClosing: false,
-    trustProxy: config.TRUSTED_PROXIES ?? false,
+    trustProxy: TRUSTED_PROXIES ?? false,
     // A connection token of any length gets 404. Node.js limits the whole path.
     routerOptions: { maxParamLength: MAX_HEADER_BYTES },
-    serverFactory: (handler: RequestListener) => createLimitedServer(config, handler, state),
+    serverFactory: (handler: RequestListener) => createLimitedServer(handler, state),
   }
 }
+
+/** Connections of clients, if the process may open as many files. Each one needs memory, even when idle. */
+export const MAX_SOCKETS = 5_000
+
+/** Time in which a client sends its request, in ms. */
+const REQUEST_TIMEOUT_MS = 10_000
+
+/**
+ * Time without progress on a connection with a request in flight, in ms. The kernel accepts large blocks, so a client
+ * that reads 10 KB/s shows progress once a minute.
+ */
+const STALL_MS = 120_000
 
 /** Request line and all headers together. */
 const MAX_HEADER_BYTES = 16_384
@@ -58,7 +70,7 @@ export function socketLimit(config: Config): SocketLimit {
         'raise the limit (ulimit -n, or LimitNOFILE of systemd).',
     )
   }
-  return { maxFiles, maxSockets: Math.min(config.MAX_SOCKETS, maxFiles - otherFiles) }
+  return { maxFiles, maxSockets: Math.min(MAX_SOCKETS, maxFiles - otherFiles) }
 }
 
 function fileLimit(): number {
@@ -68,16 +80,12 @@ function fileLimit(): number {
   return typeof limit === 'number' ? limit : Number.POSITIVE_INFINITY
 }
 
-function createLimitedServer(
-  config: Config,
-  handler: RequestListener,
-  state: ServiceState,
-): Server {
+function createLimitedServer(handler: RequestListener, state: ServiceState): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
-    requestTimeout: config.REQUEST_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
     // On a new connection, counted from its start.
-    headersTimeout: config.REQUEST_TIMEOUT_MS,
+    headersTimeout: REQUEST_TIMEOUT_MS,
     // Node.js checks both timeouts at this interval, in ms.
     connectionsCheckingInterval: 1_000,
     // Load balancers usually close idle connections after 60 s. Otherwise they may send a request on a
@@ -86,10 +94,7 @@ function createLimitedServer(
     // malformed-requests.ts checks it, to send the common error body.
     requireHostHeader: false,
   })
-  // Time without progress on a connection with a request in flight. The kernel accepts large blocks, so
-  // a client that reads 10 KB/s shows progress once a minute.
-  server.setTimeout(config.CLIENT_STALL_MS)
-  server.maxConnections = config.MAX_SOCKETS
+  server.setTimeout(STALL_MS)
   serveOneByOne(server, handler, state)
   return server
 }

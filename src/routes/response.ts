@@ -76,7 +76,7 @@ export function sendExport(
 
 /**
  * Over HTTP/1.0, the end of the connection is the end of the body. A reset shows that the body is cut: by
- * an error, after CLIENT_STALL_MS, or when the process exits after SHUTDOWN_GRACE_MS.
+ * an error, when the client stalls, or when the process exits before the end.
  */
 function resetIfCut({ request, raw }: FastifyReply, unfinished: Set<Socket>, body: unknown) {
   const { httpVersion, socket } = request.raw

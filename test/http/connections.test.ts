@@ -16,26 +16,32 @@ t.test('Keep-Alive: longer than the 60 s of usual load balancers', async (t) => 
   t.equal(responses[0]?.headers.get('keep-alive'), 'timeout=72')
 })
 
-t.test('MAX_SOCKETS: a further connection is closed, and accepted after another one', async (t) => {
-  const { port } = await startService(t, { environment: { MAX_SOCKETS: '2' } })
-  const open = await Promise.all(
-    [1, 2].map(async () => {
-      const socket = connect(port, '127.0.0.1')
-      socket.write(LIVE)
-      await once(socket, 'data')
-      return socket
-    }),
-  )
-  t.same(await sendRaw({ port, bytes: LIVE }), { responses: [], closed: true, received: '' })
-  for (const socket of open) socket.destroy()
-  await until('a connection is accepted', async () => {
-    const { responses } = await sendRaw({ port, bytes: LIVE })
-    return responses[0]?.status === 200
-  })
-})
+t.test(
+  'too many connections: a further one is closed, and accepted after another one',
+  async (t) => {
+    const { port, server } = await startService(t)
+    server.maxConnections = 2
+    const open = await Promise.all(
+      [1, 2].map(async () => {
+        const socket = connect(port, '127.0.0.1')
+        socket.write(LIVE)
+        await once(socket, 'data')
+        return socket
+      }),
+    )
+    t.same(await sendRaw({ port, bytes: LIVE }), { responses: [], closed: true, received: '' })
+    for (const socket of open) socket.destroy()
+    await until('a connection is accepted', async () => {
+      const { responses } = await sendRaw({ port, bytes: LIVE })
+      return responses[0]?.status === 200
+    })
+  },
+)
 
-t.test('CLIENT_STALL_MS: a client that does not read is disconnected', async (t) => {
-  const { db, port, log } = await startService(t, { environment: { CLIENT_STALL_MS: '1000' } })
+t.test('a client that does not read is disconnected', async (t) => {
+  const { db, port, log, server } = await startService(t)
+  t.equal(server.timeout, 120_000)
+  server.timeout = 1_000
   const { token, connection } = await addCaller(db)
   // 16 MB, more than the buffers between two sockets hold.
   const rows = { count: 400, description: '😀'.repeat(10_000) }
@@ -85,11 +91,11 @@ async function limitOf(files: number, environment: Record<string, string>): Prom
   return (await promisify(execFile)('sh', args, { env })).stdout
 }
 
-t.test('MAX_SOCKETS: leaves files for PostgreSQL and 100 others', async (t) => {
+t.test('the limit of files: leaves files for PostgreSQL and 100 others', async (t) => {
   const DATABASE_REPLICA_URL = 'postgres://127.0.0.1/a,postgres://127.0.0.1/b'
   const cases: [number, Record<string, string>, number][] = [
     [1024, { DATABASE_REPLICA_URL, DATABASE_POOL_SIZE: '20' }, 1024 - 3 * 21 - 100],
-    [1024, { MAX_SOCKETS: '7' }, 7],
+    [9000, {}, 5_000],
   ]
   await Promise.all(
     cases.map(async ([maxFiles, environment, maxSockets]) =>

@@ -69,7 +69,10 @@ t.test('200: with more idle connections than files', async (t) => {
   const sockets = await openIdle(service.port, 1_100)
   t.equal(service.process.exitCode, null)
   assertNoErrors(t, await stop())
-  t.match(service.output(), '"maxFiles":1024,"maxSockets":913,"msg":"MAX_SOCKETS is lowered')
+  t.match(
+    service.output(),
+    '"maxFiles":1024,"maxSockets":913,"msg":"the limit of files allows fewer',
+  )
   for (const socket of sockets) socket.destroy()
   t.same(await recordOk(service.url, requests), golden)
 })
@@ -100,7 +103,7 @@ t.test('200: on open connections while no file can be opened, then on all', asyn
 })
 
 t.test(
-  '200: ready on the port of the metrics, with more idle connections than MAX_SOCKETS',
+  '200: ready on the port of the metrics, with more idle connections than the limit of files allows',
   async (t) => {
     const METRICS_PORT = String(await freePort())
     const service = await startReady(t, 300, { METRICS_PORT })

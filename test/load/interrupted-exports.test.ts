@@ -123,8 +123,8 @@ t.test('a client leaves: the service reads no further rows', async (t) => {
 })
 
 t.test('a client that does not read: no connection is in use, and its own is closed', async (t) => {
-  const environment = { CLIENT_STALL_MS: '2000' }
-  const { port, limits } = await startService(t, { databaseUrl, environment })
+  const { port, limits, server } = await startService(t, { databaseUrl })
+  server.timeout = 2_000
   const { memory } = limits
   const { read } = await startExport(caller, {}, port)
   await until('the block is read', () => database.state().primary.inUse === 0)
@@ -170,8 +170,8 @@ t.test('a locked table during an export: it continues, and is whole', async (t) 
 })
 
 t.test('stalled client over HTTP/1.0: its connection is reset', async (t) => {
-  const environment = { CLIENT_STALL_MS: '2000' }
-  const { port, limits } = await startService(t, { databaseUrl, environment })
+  const { port, limits, server } = await startService(t, { databaseUrl })
+  server.timeout = 2_000
   const { memory } = limits
   const socket = await startOldExport(port)
   await until('the service has disconnected the client', () => memory.used === 0)
@@ -179,7 +179,11 @@ t.test('stalled client over HTTP/1.0: its connection is reset', async (t) => {
 })
 
 t.test('shutdown during an export over HTTP/1.0: its connection is reset', async (t) => {
-  const environment = { SHUTDOWN_DELAY_MS: '0', SHUTDOWN_GRACE_MS: '1000' }
+  const environment = {
+    SHUTDOWN_DELAY_MS: '0',
+    STATEMENT_TIMEOUT_MS: '500',
+    DATABASE_WAIT_MS: '500',
+  }
   const { port, end } = await startServiceProcess(t, { DATABASE_URL: databaseUrl, ...environment })
   const socket = await startOldExport(port)
   t.equal(await end('SIGTERM'), 1)

@@ -5,10 +5,11 @@ import { addLargePage, addSampleData, recordOk, requestsOf } from '../support/go
 import { assertAllAnswered, assertNoErrors, readSlowly, startGoldenLoad } from '../support/load.ts'
 import { openTestDatabase } from '../support/new-database.ts'
 import { peakMemory, startServiceProcess } from '../support/processes/service-process.ts'
+import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { within } from '../support/within.ts'
 
-const { db, login } = await openTestDatabase(t)
+const { db, login, url: databaseUrl } = await openTestDatabase(t)
 const smallRequests = requestsOf(await addSampleData(db, 500)).filter(
   ({ path }) => !path.endsWith('=10000'),
 )
@@ -44,13 +45,10 @@ t.test('200: small requests, while 200 clients read 10,000 rows, 50 of them slow
 t.test('Stalled clients: they hold no database connection and are disconnected', async (t) => {
   // About 25 MB, more than the buffers between two sockets hold.
   const page = await addLargePage(db, 2_000)
-  const { url, port, output } = await startServiceProcess(t, {
-    DATABASE_URL: login,
-    CLIENT_STALL_MS: '3000',
-    LOG_LEVEL: 'info',
-    // One app may take three quarters of it. The pages of all clients must fit.
-    ANSWER_MEMORY_MB: '1024',
-  })
+  // One app may take three quarters of it. The pages of all clients must fit.
+  const environment = { ANSWER_MEMORY_MB: '1024', DATABASE_URL: login }
+  const { url, port, log, server } = await startService(t, { databaseUrl, environment })
+  server.timeout = 3_000
   const golden = await recordOk(url, smallRequests)
   const stalled = Array.from({ length: 8 }, () => readSlowly(port, page, 0))
   const begun = Promise.all(stalled.map(({ begun }) => begun))
@@ -61,7 +59,8 @@ t.test('Stalled clients: they hold no database connection and are disconnected',
     return rows[0]?.n === 0
   })
   const stop = startGoldenLoad(t, { url, golden, clients: 4, pauseMs: 500 })
-  const aborted = () => output().match(/"aborted":true/g)?.length === stalled.length
+  const aborted = () =>
+    log.filter((line) => line.includes('"aborted":true')).length === stalled.length
   await until('the log has the disconnect of each client', aborted)
   assertAllAnswered(t, await stop())
   for (const { disconnect } of stalled) disconnect()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { readConfig } from '../../src/config.ts'
+import { shutdownMs } from '../../src/shutdown.ts'
 
 /** Runs .ci/run with these commands in place of .ci/packages and npm. Returns its last line and its status. */
 function runCi(t: Test, commands: { packages?: string; npm: string; citus?: string }) {
@@ -51,12 +52,15 @@ t.test('docker-compose.yml: the service has time to stop, and limits', (t) => {
   const { service, proxy, postgres } = parse(readFileSync('docker-compose.yml', 'utf8'), {
     merge: true,
   }).services
-  const { SHUTDOWN_DELAY_MS, SHUTDOWN_GRACE_MS, ANSWER_MEMORY_MB } = readConfig({})
+  const config = readConfig({})
   for (const { stop_grace_period: period } of [service, proxy])
-    t.ok(Number.parseInt(period, 10) * 1_000 > SHUTDOWN_DELAY_MS + SHUTDOWN_GRACE_MS, period)
+    t.ok(Number.parseInt(period, 10) * 1_000 > shutdownMs(config), period)
   t.match(postgres.environment, { POSTGRES_INITDB_ARGS: '--data-checksums' })
   t.match(service.mem_limit, /:-1g\}$/)
-  t.ok(1024 > 3 * ANSWER_MEMORY_MB, 'docs/settings.md: 200 MB besides the responses, and room')
+  t.ok(
+    1024 > 3 * config.ANSWER_MEMORY_MB,
+    'docs/settings.md: 200 MB besides the responses, and room',
+  )
   t.ok(service.pids_limit >= 50 && service.pids_limit <= 200)
   for (const { read_only, cap_drop } of [service, proxy])
     t.same([read_only, cap_drop], [true, ['ALL']])

@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { readConfig, settings } from '../../src/config.ts'
 import { readSecretFiles } from '../../src/env-file.ts'
+import { shutdownMs } from '../../src/shutdown.ts'
 import { installPackages } from '../../tools/install.ts'
 import { operatorHere } from '../support/operator-process.ts'
 
@@ -143,9 +144,9 @@ t.test('ports: those of the image and of METRICS_PORT', async (t) => {
 })
 
 t.test('limits: memory, time to stop, and the user of the image', async (t) => {
-  const { SHUTDOWN_DELAY_MS, SHUTDOWN_GRACE_MS, ANSWER_MEMORY_MB } = config
+  const { ANSWER_MEMORY_MB } = config
   const { spec } = deployment.template
-  t.ok(spec.terminationGracePeriodSeconds * 1_000 > SHUTDOWN_DELAY_MS + SHUTDOWN_GRACE_MS)
+  t.ok(spec.terminationGracePeriodSeconds * 1_000 > shutdownMs(config))
   const compose = parse(read('docker-compose.yml'), { merge: true }).services.service
   const memory = /:-(\d+)g\}/.exec(compose.mem_limit)?.[1]
   t.equal(service.resources.limits.memory, `${memory}Gi`, 'as with Docker Compose')

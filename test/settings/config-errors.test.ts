@@ -189,10 +189,7 @@ t.test('limits: the lowest and the highest value are valid, and no other', async
   const limits: Record<string, [number, number]> = {
     PORT: [0, 65_535],
     MAX_LIMIT: [1_000, 100_000],
-    REQUEST_TIMEOUT_MS: [100, 300_000],
-    CLIENT_STALL_MS: [1_000, 3_600_000],
     SHUTDOWN_DELAY_MS: [0, 600_000],
-    SHUTDOWN_GRACE_MS: [100, 600_000],
     DATABASE_POOL_SIZE: [1, 1_000],
     DATABASE_WAIT_MS: [10, 60_000],
     STATEMENT_TIMEOUT_MS: [100, 600_000],
@@ -200,7 +197,6 @@ t.test('limits: the lowest and the highest value are valid, and no other', async
     DATABASE_QUEUE: [0, 100_000],
     ANSWER_MEMORY_MB: [16, 65_536],
     MAX_REQUESTS: [1, 1_000_000],
-    MAX_SOCKETS: [1, 1_000_000],
     MAX_EVENT_LOOP_DELAY_MS: [0, 60_000],
     RATE_LIMIT_PER_MINUTE: [0, 10_000_000],
     METRICS_PORT: [0, 65_535],

@@ -1,3 +1,4 @@
+import type { Server } from 'node:http'
 import { Writable } from 'node:stream'
 import type { Kysely } from 'kysely'
 import type { Test } from 'tap'
@@ -51,6 +52,8 @@ export interface Service {
   /** The service's own access to the database. */
   database: Database
   limits: Limits
+  /** Tests shorten its timeouts. */
+  server: Server
   close(): Promise<void>
 }
 
@@ -89,7 +92,19 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   const get = (path: string, options?: RequestOptions) => send(url, path, options)
   const port = Number(new URL(url).port)
-  return { url, port, get, db, databaseUrl, log, config, database, limits, close }
+  return {
+    url,
+    port,
+    get,
+    db,
+    databaseUrl,
+    log,
+    config,
+    database,
+    limits,
+    server: app.server,
+    close,
+  }
 }
 
 /** Sends a request to the service at this address. */

@@ -33,14 +33,16 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
     })
   })
   const options = { schema: { hide: true }, compress: false } as const
-  const file = (path: string, type: string, name: string) =>
+  const file = async (path: string, type: string, name: string) => {
+    const content = await readFile(new URL(name, import.meta.url))
     app.get(
       path,
       options,
-      memoryFile(type, () => readFile(new URL(name, import.meta.url))),
+      memoryFile(type, () => content),
     )
-  file('/docs', 'text/html; charset=utf-8', 'index.html')
-  for (const [name, type] of Object.entries(FILES)) file(`/docs/static/${name}`, type, name)
+  }
+  await file('/docs', 'text/html; charset=utf-8', 'index.html')
+  for (const [name, type] of Object.entries(FILES)) await file(`/docs/static/${name}`, type, name)
   // The router also takes the target `*` (RFC 9112, section 3.2.4) for this path.
   app.get('/', options, async ({ url }, reply) =>
     url.startsWith('/') ? reply.redirect('docs') : reply.callNotFound(),
