@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import t from 'tap'
 import { createDatabase, openPool } from '../support/database.ts'
 import { followChanges, newCopy, type Page, readAll, readList } from '../support/model/changes.ts'
+import { runs } from '../support/random.ts'
 import { addCaller, addConnection, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { isCitus } from '../support/template.ts'
@@ -172,5 +173,5 @@ for (const list of listNames) {
 }
 
 t.test('writers, and readers that crash: at rest, each copy equals the list', async (t) => {
-  await followChanges(t, { get, db, pool }, 25)
+  await followChanges(t, { get, db, pool }, runs(60))
 })

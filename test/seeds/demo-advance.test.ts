@@ -76,7 +76,7 @@ t.test('demo advance: fails without the sample data, and changes nothing', async
   t.match(await operatorHere(['demo', 'advance'], { DATABASE_URL: url }), { code: 1 })
 })
 
-t.test('guide.md: the program keeps a copy through three days', async (t) => {
+t.test('guide.md: the program keeps a copy through a day', async (t) => {
   const guide = await readFile(new URL('../../src/http/openapi/guide.md', import.meta.url), 'utf8')
   const [, program = ''] = /```js\n(import \{ DatabaseSync \}.*?)```/s.exec(guide) ?? []
   const folder = t.testdir()
@@ -109,10 +109,8 @@ t.test('guide.md: the program keeps a copy through three days', async (t) => {
   }
   t.ok((await run()) > 5, 'the first copy has several pages')
   await isEqual()
-  for (let day = 0; day < 3; day += 1) {
-    await advance()
-    t.equal(await run(), 1)
-  }
+  await advance()
+  t.equal(await run(), 1)
   await isEqual()
   await expireCursors(service.db)
   t.ok((await run()) > 5, 'after a 410, the copy starts again')
@@ -129,7 +127,7 @@ t.test('demo advance: the same rows in each database, day by day or at once', as
   const other = await startSeededService(t)
   const operateOther = (...args: string[]) =>
     operatorHere(args, { DATABASE_URL: other.databaseUrl })
-  t.match(await operateOther('demo', 'advance', '--days', '6'), { code: 0 })
+  t.match(await operateOther('demo', 'advance', '--days', '4'), { code: 0 })
   for (const list of LISTS) {
     const path = `${large[list]}?limit=10000`
     t.equal((await other.get(path, { token })).text, (await get(path, { token })).text)

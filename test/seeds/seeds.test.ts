@@ -6,11 +6,10 @@ import { advance, seed } from '../../seeds/seed.ts'
 import { AccountTransactionTypes } from '../../src/schemas/account-transaction.ts'
 import { PortfolioTransactionTypes } from '../../src/schemas/portfolio-transaction.ts'
 import { openPool } from '../support/database.ts'
-import { startService } from '../support/service.ts'
+import { startSeededService } from '../support/seeded-service.ts'
 
-const { db, databaseUrl, get } = await startService(t)
+const { db, databaseUrl, get } = await startSeededService(t)
 const pool = openPool(t, databaseUrl)
-await seed(pool)
 
 /** Runs a statement that returns one value. */
 async function value(statement: string): Promise<unknown> {

@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { Limits, ReadContext } from '../../src/limits/context.ts'
 import { Tenant } from '../../src/limits/requests.ts'
 import { onEachNode } from './citus.ts'
-import { databaseUrl, isCitus, onServer } from './template.ts'
+import { databaseUrl, isCitus } from './template.ts'
 
 export interface TestDatabase {
   /** Connection string of a superuser who owns all tables. */
@@ -19,11 +19,24 @@ export async function createDatabase(
   const { TEST_SERVER_URL: server } = process.env
   if (!server || !template) throw new Error('TEST_SERVER_URL is not set: run `npm test`')
   const name = `test_${randomBytes(6).toString('hex')}`
-  const run = isCitus ? onEachNode : onServer
+  const run = isCitus ? onEachNode : administer
   // file_copy: 10 ms to create and 5 ms to drop; wal_log: 13 ms and 12 ms.
   await run(server, `create database ${name} template ${template} strategy file_copy`)
   t.teardown(() => run(server, `drop database ${name} with (force)`))
   return { url: databaseUrl(server, name) }
+}
+
+let administrator: pg.Pool | undefined
+
+/** Runs a statement on a connection that all calls share: a new one takes 10 ms of processor time. */
+async function administer(server: string, statement: string): Promise<void> {
+  if (administrator === undefined) {
+    // The process may end while the connection is idle.
+    const options = { max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true }
+    administrator = new pg.Pool({ connectionString: server, ...options })
+    administrator.on('error', () => {})
+  }
+  await administrator.query(statement)
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Driver } from '../clients/drivers.ts'
 import { accessOf, readList as readRows } from '../clients/service.ts'
 import { readCopy, sorted } from '../clients/sqlite-copies.ts'
 import { openPool } from '../database.ts'
-import { type Random, randomOf } from '../random.ts'
+import { type Random, randomOf, runs } from '../random.ts'
 import { addCaller, addConnection, type Caller, type List, listNames, lists } from '../rows.ts'
 import { type Service, startService } from '../service.ts'
 import { databaseUrl, onServer } from '../template.ts'
@@ -69,7 +69,7 @@ export interface Clients {
   file: string
 }
 
-const CALLERS = 3
+const CALLERS = Math.max(2, runs(3))
 const COPIES = 3
 
 /**
