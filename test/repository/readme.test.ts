@@ -119,10 +119,10 @@ t.test(
   async (t) => {
     const text = await read('docs/importing.md')
     t.match(text, `the first ${SHOWN_PROBLEMS}, and their total number`)
-    for (const [name, { fields, oneOf }] of Object.entries(rowTypes)) {
-      const required = fields.inOrder.filter(({ absent }) => absent === undefined)
+    for (const [name, { fields, dates }] of Object.entries(rowTypes)) {
+      const required = [...fields.values()].filter(({ absent }) => absent === undefined)
       const names = required.map(({ path }) => `\`${path}\``)
-      if (oneOf.length > 0) names.push(oneOf.map(({ path }) => `\`${path}\``).join(' or '))
+      if (dates.length > 0) names.push(dates.map(({ path }) => `\`${path}\``).join(' or '))
       t.ok(text.includes(`| \`${name}\` | ${names.join(', ')} |`), `${name}: ${names.join(', ')}`)
     }
   },

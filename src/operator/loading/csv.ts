@@ -12,8 +12,13 @@ import { MAXIMUM_LINE_BYTES, NOT_UTF8, plainBytes, type Source } from './source.
 const BATCH = 200
 
 type Cell = string | null
-/** Sets a member of a row to the value in its cell. */
-type Setter = (row: Record<string, unknown>, cells: Cell[]) => void
+
+/** Field of a cell, and the name of the member; that of its group, if it is a member of an object. */
+interface Column {
+  name: string
+  field: Field
+  group?: string
+}
 
 /** A row as JSON.parse would return it, and the line on which its record starts. */
 export interface CsvRow {
@@ -28,8 +33,8 @@ export interface CsvRow {
  * @throws OperatorError if the source is not UTF-8
  */
 export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<CsvRow[]> {
-  let setters: Setter[] | undefined
-  let names = 0
+  let columns: Column[] | undefined
+  // The lines of csv-parse are wrong with CRLF in cells.
   let breaksInCells = 0
   const options: Options<unknown> = {
     record_delimiter: ['\r\n', '\n'],
@@ -40,18 +45,11 @@ export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<C
     on_record: (record, { records, empty_lines }) => {
       const cells = record as Cell[]
       const line = records + empty_lines + breaksInCells
-      // The lines of csv-parse are wrong with CRLF in cells.
       for (const cell of cells) breaksInCells += (cell?.split('\n').length ?? 1) - 1
-      if (setters === undefined) {
-        setters = settersOf(cells, fields, source)
-        names = cells.length
-        return null
-      }
       // Spreadsheets write a blank row as commas, some with a pair of quotes for each field.
-      if (cells.every((cell) => !cell)) return null
-      const row = {}
-      for (const set of setters) set(row, cells)
-      return { line, row }
+      if (columns && cells.some((cell) => cell)) return { line, row: rowOf(cells, columns) }
+      columns ??= columnsOf(cells, fields, source)
+      return null
     },
   }
   const parser = pipeline(Readable.from(decode(source)), parse(options as Options), () => {})
@@ -65,25 +63,25 @@ export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<C
     yield rows
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    const { code, message, record } = error
-    const line = Number(error.records) + Number(error.empty_lines) + breaksInCells + 1
+    const { code, message, records, empty_lines, record } = error
+    const line = Number(records) + Number(empty_lines) + breaksInCells + 1
     const explanation =
       code === 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH'
-        ? `the header has ${pluralize(names, 'field')}, and this record ${(record as Cell[]).length}`
+        ? `the header has ${pluralize(columns?.length ?? 0, 'field')}, and this record ${(record as Cell[]).length}`
         : // The line that csv-parse counts is another one if cells have line breaks.
           message.replace(/ at line \d+/, '')
     throw rejected(source, [{ line, detail: `not valid CSV: ${explanation}` }])
   }
 }
 
-function rejected({ name: file }: Source, problems: Problem[]): ImportRejected {
-  const shown = problems.map(({ line = 1, detail, ...field }) => ({
-    file,
-    line,
-    ...field,
-    reason: detail,
-  }))
-  return new ImportRejected(shown.slice(0, SHOWN_PROBLEMS), problems.length)
+function rejected(
+  { name: file }: Source,
+  problems: Omit<Problem, 'list' | 'row'>[],
+): ImportRejected {
+  const shown = problems.slice(0, SHOWN_PROBLEMS).map(({ line = 1, detail: reason, ...field }) => {
+    return { file, line, ...field, reason }
+  })
+  return new ImportRejected(shown, problems.length)
 }
 
 async function* decode(source: Source): AsyncGenerator<string> {
@@ -98,68 +96,66 @@ async function* decode(source: Source): AsyncGenerator<string> {
 }
 
 /** @throws ImportRejected if the header has unknown or repeated names, or is missing */
-function settersOf(header: Cell[], fields: Fields, source: Source): Setter[] {
+function columnsOf(header: Cell[], fields: Fields, source: Source): Column[] {
   const known = columnNames(fields)
   if (header.some((cell) => cell?.includes('\r'))) throw rejected(source, [{ detail: CR_ALONE }])
   // More names than twice the fields are no header either.
   if (!header.some((cell) => known.has(cell ?? '')) || header.length > 2 * known.size) {
-    const example = fields.inOrder.slice(0, 2).map(({ path }) => path)
-    const detail = `the header must have names of fields, separated by commas: ${example}`
+    const detail = `the header must have names of fields, separated by commas: ${[...fields.keys()].slice(0, 2)}`
     throw rejected(source, [{ detail }])
   }
   const problems: Problem[] = []
-  /** Index of the cell of each field. `retentionFrom` and `retentionDetail.retentionFrom` are the same. */
-  const columns = new Map<Field | string, number>()
-  for (const [index, cell] of header.entries()) {
+  const found = new Set<Field>()
+  const columns = header.flatMap((cell, index) => {
     const name = cell ?? ''
     const field = visible(name.slice(0, 60))
-    const meaning = known.get(name) ?? name
+    const column = known.get(name)
     if (name === '') problems.push({ detail: `field ${index + 1} of the header has no name` })
-    else if (columns.has(meaning)) problems.push({ field, detail: 'the field appears twice' })
-    else if (meaning === name)
+    else if (column === undefined)
       problems.push({ field, detail: `there is no such field${suggestion(name, known.keys())}` })
-    columns.set(meaning, index)
-  }
+    // `retentionFrom` and `retentionDetail.retentionFrom` are the same.
+    else if (found.has(column.field)) problems.push({ field, detail: 'the field appears twice' })
+    if (column) found.add(column.field)
+    return column ?? []
+  })
   if (problems.length > 0) throw rejected(source, problems)
-  return fields.inOrder.flatMap((field) => setterOf(field, columns) ?? [])
-}
-
-function setterOf(field: Field, columns: Map<Field | string, number>): Setter | undefined {
-  const index = columns.get(field)
-  if (index !== undefined)
-    return (row, cells) => {
-      row[field.name] = jsonValue(cells[index] ?? null, field)
-    }
-  const parts = field.members?.inOrder.filter((part) => columns.has(part)) ?? []
-  if (parts.length === 0) return undefined
-  const setters = parts.flatMap((part) => setterOf(part, columns) ?? [])
-  return (row, cells) => {
-    const members = {}
-    for (const set of setters) set(members, cells)
-    const isNull = Object.values(members).every((value) => value === null || value === '')
-    row[field.name] = isNull ? null : members
-  }
+  return columns
 }
 
 /** Fields without members by their names in a header. */
-function columnNames({ inOrder }: Fields): Map<string, Field> {
-  const groups = inOrder.filter(({ members }) => members)
-  const names = new Map<string, Field>()
-  for (const field of inOrder) {
-    if (!field.members) names.set(field.path, field)
-    for (const [name, member] of field.members?.byName ?? []) {
-      names.set(member.path, member)
-      if (groups.length === 1) names.set(name, member)
+function columnNames(fields: Fields): Map<string, Column> {
+  const groups = [...fields.values()].filter(({ members }) => members)
+  const columns = new Map<string, Column>()
+  for (const [name, field] of fields) {
+    if (!field.members) columns.set(name, { name, field })
+    for (const [part, member] of field.members ?? []) {
+      const column = { name: part, field: member, group: name }
+      columns.set(member.path, column)
+      if (groups.length === 1) columns.set(part, column)
     }
   }
-  return names
+  return columns
+}
+
+function rowOf(cells: Cell[], columns: Column[]): Record<string, unknown> {
+  const row: Record<string, unknown> = {}
+  const groups: Record<string, Record<string, unknown>> = {}
+  for (const [index, { name, field, group }] of columns.entries()) {
+    const value = jsonValue(cells[index] ?? null, field)
+    if (group === undefined) row[name] = value
+    else groups[group] = { ...groups[group], [name]: value }
+  }
+  for (const [name, members] of Object.entries(groups)) {
+    const isNull = Object.values(members).every((value) => value === null || value === '')
+    row[name] = isNull ? null : members
+  }
+  return row
 }
 
 /** Returns the value that JSON would have. A text may be empty; another field is null then. */
 function jsonValue(cell: Cell, { rule }: Field): unknown {
   if (cell === null || (cell === '' && rule('') !== undefined)) return null
   // Spreadsheets write TRUE.
-  const isTrue = cell.toLowerCase() === 'true'
-  const isBoolean = isTrue || cell.toLowerCase() === 'false'
-  return isBoolean && rule(true) === undefined ? isTrue : cell
+  const isBoolean = /^(true|false)$/i.test(cell) && rule(true) === undefined
+  return isBoolean ? cell.toLowerCase() === 'true' : cell
 }

@@ -1,15 +1,6 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
 import type { DateRange, Replacement } from './merge.ts'
-import {
-  isObject,
-  type Problem,
-  Problems,
-  type Report,
-  type Row,
-  RowReader,
-  readJson,
-  reportUnknown,
-} from './row-reader.ts'
+import { isObject, Problems, type Row, RowReader, readJson, reportUnknown } from './row-reader.ts'
 import { type RowType, rowTypes } from './row-types.ts'
 import { describe, isDay } from './rules.ts'
 
@@ -24,7 +15,7 @@ export interface Refresh {
   lists: ListOfRows[]
   replace: Replacement | undefined
   /** The first problems. */
-  errors: Problem[]
+  errors: Problems['shown']
 }
 
 const readers = Object.values(rowTypes).map((type) => ({ type, reader: new RowReader(type) }))
@@ -39,27 +30,27 @@ export function readRefresh(line: string, problem: string | undefined): Refresh 
   return nothing
 }
 
-function readLine(line: unknown, report: Report) {
-  report.place = {}
+function readLine(line: unknown, problems: Problems) {
+  problems.place = {}
   if (!isObject(line)) {
-    report.add('a JSON object is expected: the refresh of a connection')
+    problems.add('a JSON object is expected: the refresh of a connection')
     return undefined
   }
   const { connection } = line
-  if (connection === undefined) report.add('the field is missing', 'connection')
+  if (connection === undefined) problems.add('the field is missing', 'connection')
   else if (typeof connection !== 'string' || connection === '') {
     const detail = `the id of a connection is expected, in quotes, not ${describe(connection)}`
-    report.add(detail, 'connection')
+    problems.add(detail, 'connection')
   }
-  reportUnknown(line, MEMBERS, report)
-  const replace = readReplace(line.replace ?? null, report)
+  reportUnknown(line, MEMBERS, problems)
+  const replace = readReplace(line.replace ?? null, problems)
   const lists: ListOfRows[] = []
   for (const { type, reader } of readers) {
     const rows = line[type.list]
     if (Array.isArray(rows))
-      lists.push({ type, rows: readRows(rows, type, reader, replace ?? {}, report) })
+      lists.push({ type, rows: readRows(rows, type, reader, replace ?? {}, problems) })
     else if (rows !== undefined)
-      report.add(`an array is expected, not ${describe(rows)}`, type.list)
+      problems.add(`an array is expected, not ${describe(rows)}`, type.list)
   }
   return { connection: typeof connection === 'string' ? connection : undefined, lists, replace }
 }
@@ -69,41 +60,41 @@ function readRows(
   type: RowType,
   reader: RowReader,
   range: DateRange,
-  report: Report,
+  problems: Problems,
 ): Row[] {
   const numbers = new Map<string, number>()
   const valid: Row[] = []
   for (const [index, value] of rows.entries()) {
     // A hostile line has millions of rows, and nobody counts their problems.
-    if (report.total >= SHOWN_PROBLEMS) break
-    report.place = { list: type.list, row: index + 1 }
-    const row = reader.read(value, report, range)
+    if (problems.total >= SHOWN_PROBLEMS) break
+    problems.place = { list: type.list, row: index + 1 }
+    const row = reader.read(value, problems, range)
     if (row === undefined) continue
     const id = String(row[type.key.index]).toLowerCase()
     const first = numbers.get(id)
-    if (first !== undefined) report.add(`duplicate of row ${first}`, type.key.field)
+    if (first !== undefined) problems.add(`duplicate of row ${first}`, type.key.field)
     else numbers.set(id, index + 1)
     valid.push(row)
   }
-  report.place = {}
+  problems.place = {}
   return valid
 }
 
-function readReplace(range: unknown, report: Report): Replacement | undefined {
+function readReplace(range: unknown, problems: Problems): Replacement | undefined {
   if (range === null) return undefined
   if (!isObject(range)) {
-    report.add(`an object is expected, not ${describe(range)}`, 'replace')
+    problems.add(`an object is expected, not ${describe(range)}`, 'replace')
     return undefined
   }
   const replace: Replacement = {}
   for (const [name, value] of Object.entries(range)) {
     const field = `replace.${name.slice(0, 60)}`
     if (name === 'yes' && typeof value === 'boolean') replace.yes = value
-    else if (name !== 'from' && name !== 'to') report.add('from, to or yes is expected', field)
+    else if (name !== 'from' && name !== 'to') problems.add('from, to or yes is expected', field)
     else if (isDay(value)) replace[name] = value
-    else if (value !== null) report.add('an existing day is expected, as YYYY-MM-DD', field)
+    else if (value !== null) problems.add('an existing day is expected, as YYYY-MM-DD', field)
   }
   if (replace.from && replace.to && replace.from > replace.to)
-    report.add('from must not be after to', 'replace')
+    problems.add('from must not be after to', 'replace')
   return replace
 }

@@ -1,7 +1,7 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
 import type { DateRange } from './merge.ts'
 import { type Field, type Fields, type List, type RowType, rowTypes } from './row-types.ts'
-import { Digits, suggestion, visible } from './rules.ts'
+import { type Detail, Digits, suggestion, visible } from './rules.ts'
 
 /** Values of the columns of a row, as PostgreSQL reads them. */
 export type Row = (string | null)[]
@@ -20,45 +20,33 @@ export interface Problem extends Place {
   detail: string
 }
 
-/** Receives the problems of an input. */
-export interface Report {
-  /** Place of the next problems. */
-  place: Place
-  total: number
-  /** True if further problems are only counted, so that nobody reads their explanation. */
-  readonly isFull: boolean
-  add(detail: string, field?: string): void
-}
-
 /** Counts the problems of an input, and keeps the first ones. */
-export class Problems implements Report {
+export class Problems {
   readonly shown: Problem[] = []
   total = 0
+  /** Place of the next problems. */
   place: Place = {}
+  readonly #limit: number
 
-  get isFull(): boolean {
-    return this.shown.length >= SHOWN_PROBLEMS
+  constructor(limit = SHOWN_PROBLEMS) {
+    this.#limit = limit
   }
 
-  add(detail: string, field?: string): void {
+  add(detail: Detail, field?: string): void {
     this.total += 1
-    if (!this.isFull) this.shown.push({ ...this.place, ...(field && { field }), detail })
+    if (this.shown.length >= this.#limit) return
+    const text = typeof detail === 'string' ? detail : detail()
+    this.shown.push({ ...this.place, ...(field && { field }), detail: text })
   }
 }
 
-/** Decimals of all types have the same names, so that one expression finds them in a line. */
-const decimals = namesOf((sqlType) => sqlType === 'numeric')
-const others = namesOf((sqlType) => sqlType !== 'numeric')
+const columns = Object.values(rowTypes).flatMap((type) => type.columns)
+const [decimals, others] = [true, false].map((isDecimal) => {
+  const some = columns.filter(({ sqlType }) => (sqlType === 'numeric') === isDecimal)
+  return new Set(some.map(({ member }) => member))
+}) as [Set<string>, Set<string>]
+// One expression finds the decimals of all types in a line.
 if (!decimals.isDisjointFrom(others)) throw new Error('a field is a decimal in one list only')
-
-function namesOf(has: (sqlType: string) => boolean): Set<string> {
-  const scalars = Object.values(rowTypes).flatMap(({ fields, columns }) =>
-    fields.inOrder
-      .flatMap((field) => field.members?.inOrder ?? field)
-      .filter(({ index }) => has(columns[index]?.sqlType ?? '')),
-  )
-  return new Set(scalars.map(({ name }) => name))
-}
 
 /**
  * A decimal without an exponent, and its name. A name in a text has a backslash before its quote. The end must be a
@@ -69,16 +57,6 @@ const DECIMAL = new RegExp(
   'g',
 )
 
-const AGAIN = new Error('the line is read again')
-const STRICT: Report = {
-  place: {},
-  total: 0,
-  isFull: true,
-  add() {
-    throw AGAIN
-  },
-}
-
 /**
  * Reads a line of JSON with all digits of its numbers. First puts its decimals in quotes, which JSON.parse then keeps:
  * a third of the time of a reviver. A line with a problem, or with a number in another notation, is read again.
@@ -86,25 +64,31 @@ const STRICT: Report = {
  */
 export function readJson<T>(
   line: string,
-  report: Report,
-  read: (value: unknown, report: Report) => T,
+  problems: Problems,
+  read: (value: unknown, problems: Problems) => T,
 ): T | undefined {
   try {
-    return read(JSON.parse(line.replace(DECIMAL, '$1"$2"')), STRICT)
+    const found = new Problems(0)
+    const result = read(JSON.parse(line.replace(DECIMAL, '$1"$2"')), found)
+    if (found.total === 0) return result
   } catch (error) {
-    if (error !== AGAIN && !(error instanceof SyntaxError)) throw error
+    if (!isOfParse(error)) throw error
   }
-  let value: unknown
   try {
-    value = JSON.parse(line, (_name, value, { source = '' }) =>
+    const value = JSON.parse(line, (_name, value, { source = '' }) =>
       typeof value === 'number' ? new Digits(source) : value,
     )
+    return read(value, problems)
   } catch (error) {
-    report.add(`not valid JSON: ${jsonProblem(line, error as Error)}`)
+    if (!isOfParse(error)) throw error
+    problems.add(`not valid JSON: ${jsonProblem(line, error)}`)
     return undefined
   }
-  return read(value, report)
 }
+
+/** True for invalid JSON, and for values that are nested too deeply. */
+const isOfParse = (error: unknown): error is Error =>
+  error instanceof SyntaxError || error instanceof RangeError
 
 /** Problem of a line that ends as in files of old Macintosh systems. */
 export const CR_ALONE = 'a line must end with LF or CRLF, not with CR alone'
@@ -116,26 +100,22 @@ export function jsonProblem(line: string, { name, message }: Error): string {
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    !(value instanceof Digits)
-  )
+  const isOther = value === null || Array.isArray(value) || value instanceof Digits
+  return typeof value === 'object' && !isOther
 }
 
 /** Reports the members of an object that have other names. */
 export function reportUnknown(
   object: object,
-  known: { has(name: string): boolean; keys(): Iterable<string> },
-  report: Report,
+  known: ReadonlySet<string> | ReadonlyMap<string, unknown>,
+  problems: Problems,
   prefix = '',
 ): void {
   for (const name of Object.keys(object)) {
     if (known.has(name)) continue
     const shown = /^\w{1,60}$/.test(name) ? name : visible(JSON.stringify(name.slice(0, 60)))
-    const similar = report.isFull ? '' : suggestion(name, known.keys())
-    report.add(`there is no such field${similar}`, prefix + shown)
+    const detail = () => `there is no such field${suggestion(name, known.keys())}`
+    problems.add(detail, prefix + shown)
   }
 }
 
@@ -154,72 +134,65 @@ export class RowReader {
    * @param range effective dates that the row may have
    * @returns undefined if it has a problem
    */
-  read(value: unknown, report: Report, range: DateRange): Row | undefined {
-    const { fields, columns, noun, oneOf } = this.#type
+  read(value: unknown, problems: Problems, range: DateRange): Row | undefined {
+    const { fields, columns, noun, dates } = this.#type
     if (!isObject(value)) {
-      report.add(`a JSON object is expected: one ${noun}`)
+      problems.add(`a JSON object is expected: one ${noun}`)
       return undefined
     }
-    const before = report.total
+    const before = problems.total
     const row = new Array<string | null>(columns.length).fill(null)
-    this.#readMembers(fields, value, row, report)
-    if (oneOf.length > 0 && oneOf.every(({ index }) => row[index] === null))
-      report.add(`${oneOf.map(({ path }) => path).join(' or ')} must have a value`)
-    if (report.total > before) return undefined
-    const problem = outsideOf(range, this.#dayOf(row))
-    if (problem === undefined) return row
-    report.add(problem)
+    this.#readMembers(fields, value, row, problems)
+    const date = dates.find(({ index }) => row[index] !== null)
+    if (dates.length > 0 && date === undefined)
+      problems.add(`${dates.map(({ path }) => path).join(' or ')} must have a value`)
+    if (problems.total > before) return undefined
+    const { from, to } = range
+    const day = (date && row[date.index]) ?? undefined
+    if (day === undefined || ((!from || day >= from) && (!to || day <= to))) return row
+    problems.add(
+      `the effective date ${day} is outside of the replaced range, ${from ?? '…'} to ${to ?? '…'}`,
+    )
     return undefined
   }
 
   /** Fields that no row had so far. They are null in all rows. */
   leftOut(): string[] {
-    return this.#type.fields.inOrder
+    return [...this.#type.fields.values()]
       .filter(({ absent, index }) => absent === null && !this.#present[index])
       .map(({ path }) => path)
   }
 
-  #readMembers(fields: Fields, object: Record<string, unknown>, row: Row, report: Report): void {
+  #readMembers(
+    fields: Fields,
+    object: Record<string, unknown>,
+    row: Row,
+    problems: Problems,
+    prefix = '',
+  ): void {
     let found = 0
-    for (const field of fields.inOrder) {
-      const value = object[field.name]
+    for (const [name, field] of fields) {
+      const value = object[name]
       if (value !== undefined) {
         found += 1
         this.#present[field.index] = true
-        this.#readValue(field, value, row, report)
-      } else if (field.absent === undefined) report.add('the field is missing', field.path)
+        this.#readValue(field, value, row, problems)
+      } else if (field.absent === undefined) problems.add('the field is missing', field.path)
       else if (!field.members) row[field.index] = field.absent
     }
-    if (Object.keys(object).length > found)
-      reportUnknown(object, fields.byName, report, fields.prefix)
+    if (Object.keys(object).length > found) reportUnknown(object, fields, problems, prefix)
   }
 
-  #readValue(field: Field, value: unknown, row: Row, report: Report): void {
-    const { path, index, rule, values, members, nullable } = field
+  #readValue(field: Field, value: unknown, row: Row, problems: Problems): void {
+    const { path, index, rule, members, nullable } = field
     if (value === null) {
-      if (!nullable) report.add('null is not allowed here', path)
-    } else if (members && isObject(value)) this.#readMembers(members, value, row, report)
+      if (!nullable) problems.add('null is not allowed here', path)
+    } else if (members && isObject(value))
+      this.#readMembers(members, value, row, problems, `${path}.`)
     else {
       const problem = rule(value)
-      if (problem !== undefined) {
-        const similar =
-          values && typeof value === 'string' && !report.isFull ? suggestion(value, values) : ''
-        report.add(problem + similar, path)
-      }
+      if (problem !== undefined) problems.add(problem, path)
       row[index] = value instanceof Digits ? value.text : String(value)
     }
   }
-
-  /** Returns the effective date; empty for an order. */
-  #dayOf(row: Row): string {
-    const field = this.#type.oneOf.find(({ index }) => row[index] !== null)
-    return (field && row[field.index]) ?? ''
-  }
-}
-
-/** Returns the problem of an effective date outside of the range that the input replaces. */
-function outsideOf({ from = '', to = '' }: DateRange, day: string): string | undefined {
-  if (day === '' || (day >= from && (to === '' || day <= to))) return undefined
-  const range = `${from || '…'} to ${to || '…'}`
-  return `the effective date ${day} is outside of the replaced range, ${range}`
 }

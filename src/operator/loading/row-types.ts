@@ -8,28 +8,23 @@ import { groupOf, type Rule, ruleOf } from './rules.ts'
 
 /** A member of a JSON object: a scalar, or an object with members. */
 export interface Field {
-  name: string
   path: string
   /** Index of its column, or of the first column of its members. */
   index: number
   rule: Rule
-  /** Values of a closed list. */
-  values: string[] | undefined
   members: Fields | undefined
   nullable: boolean
   /** Value of the column if the field is left out; undefined: the field is required. */
   absent: string | null | undefined
 }
 
-export interface Fields {
-  /** Start of the members' paths: `retentionDetail.`, or empty. */
-  prefix: string
-  inOrder: readonly Field[]
-  byName: ReadonlyMap<string, Field>
-}
+/** The members of an object by their names, in order. */
+export type Fields = ReadonlyMap<string, Field>
 
 interface Column {
   name: string
+  /** Name of its member in JSON. */
+  member: string
   sqlType: string
 }
 
@@ -44,19 +39,20 @@ const SQL_TYPES: Record<string, string> = {
 
 /** Describes the members of an object schema. Appends their columns to `columns`. */
 function fieldsOf(schema: TSchema, columns: Column[], prefix = ''): Fields {
-  const inOrder = Object.entries<TSchema>(schema.properties).map(([name, property]): Field => {
-    const path = `${prefix}${name}`
+  const fields = new Map<string, Field>()
+  for (const [name, property] of Object.entries<TSchema>(schema.properties)) {
+    const path = prefix + name
     const index = columns.length
     const members = property.properties && fieldsOf(property, columns, `${path}.`)
     const types = [property.type].flat()
     const sqlType = SQL_TYPES[property.format ?? types[0]] ?? 'text'
-    if (!members) columns.push({ name: columnOf(path), sqlType })
+    if (!members) columns.push({ name: columnOf(path), member: name, sqlType })
     const nullable = types.includes('null')
-    const rule = members ? groupOf([...members.byName.keys()]) : ruleOf(property)
+    const rule = members ? groupOf([...members.keys()]) : ruleOf(property)
     const absent = property.default ?? (nullable ? null : undefined)
-    return { name, path, index, rule, values: property.enum, members, nullable, absent }
-  })
-  return { prefix, inOrder, byName: new Map(inOrder.map((field) => [field.name, field])) }
+    fields.set(name, { path, index, rule, members, nullable, absent })
+  }
+  return fields
 }
 
 export type List = 'portfolioTransactions' | 'accountTransactions' | 'transferOrders'
@@ -72,17 +68,14 @@ export interface RowType {
   hasChangeNumbers: boolean
   /** Identifies a row within its connection. */
   key: { field: string; column: string; index: number }
-  /** At least one of these fields must have a value, unless the list is empty. The first one is the effective date. */
-  oneOf: Field[]
+  /** Dates of which one must have a value; the first one with a value is the effective date. Empty: no dates. */
+  dates: Field[]
 }
 
-/** @param dates fields of which one must have a value */
-function define(list: ListDefinition, item: TObject, dates: string[] = []): RowType {
-  const { name, table, id, paged } = list
+function define({ name, table, id, paged, item }: ListDefinition, ...dates: string[]): RowType {
   const columns: Column[] = []
   const fields = fieldsOf(item, columns)
-  const column = columnOf(id)
-  const index = columns.findIndex(({ name }) => name === column)
+  const fieldOf = (name: string) => fields.get(name) as Field
   return {
     noun: name.replaceAll('-', ' ').replace(/s$/, ''),
     list: name.replaceAll(/-(.)/g, (_, letter) => letter.toUpperCase()) as List,
@@ -90,8 +83,8 @@ function define(list: ListDefinition, item: TObject, dates: string[] = []): RowT
     fields,
     columns,
     hasChangeNumbers: paged,
-    key: { field: id, column, index },
-    oneOf: fields.inOrder.filter(({ path }) => dates.includes(path)),
+    key: { field: id, column: columnOf(id), index: fieldOf(id).index },
+    dates: dates.map(fieldOf),
   }
 }
 
@@ -99,23 +92,21 @@ function define(list: ListDefinition, item: TObject, dates: string[] = []): RowT
 export const COMPLETION_ABSENT = 'infinity'
 
 /** Adds the time of completion, which the API does not show. Null: not completed yet. */
-function withCompletion(schema: TObject): TObject {
+function withCompletion({ item, ...list }: typeof TransferOrders): ListDefinition {
   const completedAt = Type.Unsafe<string | null>({
     type: ['string', 'null'],
     format: 'date-time',
     default: COMPLETION_ABSENT,
   })
-  return Type.Object({ ...schema.properties, completedAt })
+  const all: TObject = Type.Object({ ...item.properties, completedAt })
+  return { ...list, item: all }
 }
-
-/** The first one is the effective date, unless it is null. */
-const DATES = ['operationDateDay', 'valueDateDay']
 
 export type RowTypeName = 'portfolio-transactions' | 'account-transactions' | 'transfer-orders'
 
 /** Import types (sections 2.2, 2.3 and 2.7) by their name on the command line. */
 export const rowTypes: Readonly<Record<RowTypeName, RowType>> = {
-  'portfolio-transactions': define(PortfolioTransactions, PortfolioTransactions.item, DATES),
-  'account-transactions': define(AccountTransactions, AccountTransactions.item, DATES),
-  'transfer-orders': define(TransferOrders, withCompletion(TransferOrders.item)),
+  'portfolio-transactions': define(PortfolioTransactions, 'operationDateDay', 'valueDateDay'),
+  'account-transactions': define(AccountTransactions, 'operationDateDay', 'valueDateDay'),
+  'transfer-orders': define(withCompletion(TransferOrders)),
 }

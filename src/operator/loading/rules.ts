@@ -12,8 +12,11 @@ export class Digits {
   }
 }
 
+/** Sentence about a problem. A function writes it only if it is shown: a file may have millions of them. */
+export type Detail = string | (() => string)
+
 /** Returns the problem of a value; undefined: it is right. */
-export type Rule = (value: unknown) => string | undefined
+export type Rule = (value: unknown) => Detail | undefined
 
 /** Rule of a scalar in a response schema. */
 export function ruleOf(schema: TSchema): Rule {
@@ -132,7 +135,7 @@ function closedList(values: string[]): Rule {
   return (value) => {
     if (known.has(value)) return undefined
     return typeof value === 'string'
-      ? `${describe(value)} is not in the list`
+      ? () => `${describe(value)} is not in the list${suggestion(value, values)}`
       : `a value of the list is expected, not ${describe(value)}`
   }
 }

@@ -16,47 +16,36 @@ export interface Source {
   chunks: AsyncIterable<Buffer>
 }
 
-/** Passes on the bytes of a source, decompressed. @throws OperatorError when it is damaged */
-export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buffer> {
-  const all = await withStart(chunks)
-  if (!isGzip(all.start)) return yield* all.chunks
-  const text = await withStart(decompress(name, all.chunks))
-  if (isGzip(text.start)) throw new OperatorError(`${escaped(name)} is compressed twice.`)
-  yield* text.chunks
-}
-
-const isGzip = (start: Buffer) => start[0] === 0x1f && start[1] === 0x8b
-
-/** Returns the first two bytes or more, and all chunks. */
-async function withStart(chunks: AsyncIterable<Buffer>) {
-  const iterator = chunks[Symbol.asyncIterator]()
-  let start: Buffer = Buffer.alloc(0)
-  for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
-    start = Buffer.concat([start, next.value])
-    if (start.length > 1) break
-  }
-  async function* all() {
-    try {
-      yield start
-      yield* { [Symbol.asyncIterator]: () => iterator }
-    } finally {
-      await iterator.return?.()
-    }
-  }
-  return { start, chunks: all() }
-}
-
 /** Rows have random ids, so gzip makes them at most 25 times smaller. Blank lines expand 1,000 times. */
 const MAXIMUM_EXPANSION = 200
 /** A small file may be of any kind. */
 const EXPANDED_BYTES = 4 * 1024 * 1024
 
-/** @throws OperatorError if the bytes are damaged, or expand without end */
-async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let expanded = 0
+const isGzip = (start: Buffer) => start[0] === 0x1f && start[1] === 0x8b
+
+/**
+ * Passes on the bytes of a source, decompressed.
+ * @throws OperatorError if they are damaged, compressed twice, or expand without end
+ */
+export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buffer> {
+  const iterator = chunks[Symbol.asyncIterator]()
+  let start: Buffer = Buffer.alloc(0)
+  // A pipe may pass on a single byte.
+  for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+    start = Buffer.concat([start, next.value])
+    if (start.length > 1) break
+  }
+  async function* all() {
+    yield start
+    yield* { [Symbol.asyncIterator]: () => iterator }
+  }
+  if (!isGzip(start)) return yield* all()
   const gunzip = createGunzip()
+  let expanded = 0
   try {
-    for await (const chunk of pipeline(Readable.from(chunks), gunzip, () => {})) {
+    for await (const chunk of pipeline(Readable.from(all()), gunzip, () => {})) {
+      if (expanded === 0 && isGzip(chunk))
+        throw new OperatorError(`${escaped(name)} is compressed twice.`)
       expanded += chunk.length
       if (expanded > EXPANDED_BYTES && expanded > MAXIMUM_EXPANSION * gunzip.bytesWritten)
         throw new OperatorError(
@@ -66,9 +55,8 @@ async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGe
     }
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException
-    throw code.startsWith('Z_')
-      ? new OperatorError(`${escaped(name)} is damaged: ${message}.`)
-      : error
+    if (!code.startsWith('Z_')) throw error
+    throw new OperatorError(`${escaped(name)} is damaged: ${message}.`)
   }
 }
 
@@ -80,36 +68,6 @@ export const NOT_UTF8 =
 export const MAXIMUM_LINE_BYTES = 1024 * 1024
 
 const LINE_BREAK = Buffer.from('\n')
-const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
-
-/**
- * Cuts chunks into blocks of whole lines, without a byte order mark. Every line ends with a line break, the last one
- * too. Buffers at most one line; of a line that is too long, little over the limit.
- */
-async function* wholeLines(chunks: AsyncIterable<Buffer>, maximum: number): AsyncGenerator<Buffer> {
-  let rest: Buffer[] = []
-  let restBytes = 0
-  let isFirst = true
-  const keep = (bytes: Buffer) => {
-    if (bytes.length === 0 || restBytes > maximum) return
-    rest.push(bytes.subarray(0, maximum + 1 - restBytes))
-    restBytes += rest.at(-1)?.length ?? 0
-  }
-  const block = (bytes: Buffer) => {
-    const isMarked = isFirst && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK)
-    isFirst = false
-    return isMarked ? bytes.subarray(3) : bytes
-  }
-  for await (const chunk of chunks) {
-    const end = chunk.lastIndexOf(LINE_BREAK) + 1
-    const restEnd = end > 0 && restBytes > 0 ? chunk.indexOf(LINE_BREAK) + 1 : 0
-    if (restEnd > 0) yield block(Buffer.concat([...rest, chunk.subarray(0, restEnd)]))
-    if (end > restEnd) yield block(chunk.subarray(restEnd, end))
-    if (end > 0) [rest, restBytes] = [[], 0]
-    keep(chunk.subarray(end))
-  }
-  if (restBytes > 0) yield block(Buffer.concat([...rest, LINE_BREAK]))
-}
 
 /** A line that is not blank, without its line break. */
 export interface Line {
@@ -119,27 +77,47 @@ export interface Line {
   problem: string | undefined
 }
 
+/**
+ * Cuts chunks into blocks of whole lines. Every line ends with a line break, the last one too. Buffers at most one line;
+ * of a line that is too long, little over the limit.
+ */
+async function* wholeLines(chunks: AsyncIterable<Buffer>, maximum: number): AsyncGenerator<Buffer> {
+  let rest: Buffer[] = []
+  let restBytes = 0
+  for await (const chunk of chunks) {
+    const end = chunk.lastIndexOf(LINE_BREAK) + 1
+    if (end > 0) {
+      yield Buffer.concat([...rest, chunk.subarray(0, end)])
+      rest = []
+      restBytes = 0
+    }
+    const kept = chunk.subarray(end, end + Math.max(maximum + 1 - restBytes, 0))
+    rest.push(kept)
+    restBytes += kept.length
+  }
+  if (restBytes > 0) yield Buffer.concat([...rest, LINE_BREAK])
+}
+
 /** Reads the lines of a source, block by block. @param maximum limit of a line, in bytes */
 export async function* readLines(
   source: Source,
   maximum = MAXIMUM_LINE_BYTES,
-): AsyncGenerator<Iterable<Line>> {
-  const last = { line: 0 }
-  for await (const block of wholeLines(plainBytes(source), maximum))
-    yield linesOf(block, maximum, last)
-}
-
-/** Counts each line in `last`. */
-function* linesOf(block: Buffer, maximum: number, last: { line: number }): Generator<Line> {
-  // Checking a block at once is many times faster than checking each line.
-  const isValid = block.length <= maximum && isUtf8(block)
-  for (let start = 0; start < block.length; ) {
-    const end = block.indexOf(LINE_BREAK, start)
-    last.line += 1
-    const text = block.toString('utf8', start, end)
-    const problem = isValid ? undefined : lineProblem(block.subarray(start, end), maximum)
-    if (problem || /[^ \t\r]/.test(text)) yield { line: last.line, text, problem }
-    start = end + 1
+): AsyncGenerator<Line[]> {
+  let number = 0
+  for await (const block of wholeLines(plainBytes(source), maximum)) {
+    const lines: Line[] = []
+    // Checking a block at once is many times faster than checking each line.
+    const isValid = block.length <= maximum && isUtf8(block)
+    for (let start = 0, end = 0; start < block.length; start = end + 1) {
+      end = block.indexOf(LINE_BREAK, start)
+      number += 1
+      const problem = isValid ? undefined : lineProblem(block.subarray(start, end), maximum)
+      const text = block.toString('utf8', start, end)
+      // A byte order mark.
+      const line = number === 1 ? text.replace(/^\ufeff/, '') : text
+      if (problem || /[^ \t\r]/.test(line)) lines.push({ line: number, text: line, problem })
+    }
+    yield lines
   }
 }
 
@@ -160,17 +138,13 @@ const OTHER_FORMS: [RegExp, string][] = [
 ]
 
 /** Reads lines of JSON, as readLines(). @throws OperatorError when the first lines show another form */
-export async function* readJsonLines(
-  source: Source,
-  maximum?: number,
-): AsyncGenerator<Iterable<Line>> {
+export async function* readJsonLines(source: Source, maximum?: number): AsyncGenerator<Line[]> {
   let isStart = true
-  for await (const block of readLines(source, maximum)) {
-    const lines = isStart ? [...block] : block
-    if (Array.isArray(lines) && lines.length > 0) {
+  for await (const lines of readLines(source, maximum)) {
+    if (isStart && lines.length > 0) {
       isStart = false
-      const start = lines.slice(0, 2).map(({ text }) => text)
-      const other = OTHER_FORMS.find(([pattern]) => pattern.test(start.join('\n')))
+      const start = `${lines[0]?.text}\n${lines[1]?.text}`
+      const other = OTHER_FORMS.find(([pattern]) => pattern.test(start))
       if (other) throw new OperatorError(`${escaped(source.name)} is ${other[1]}.`)
     }
     yield lines
@@ -180,22 +154,15 @@ export async function* readJsonLines(
 /** Ends at an abort, also while a source sends nothing: Node.js cannot interrupt a read of a FIFO. */
 export async function* untilAbort<T>(
   items: AsyncGenerator<T>,
-  signal: AbortSignal | undefined,
+  signal = new AbortController().signal,
 ): AsyncGenerator<T> {
-  let interrupt = () => {}
-  const onAbort = () => interrupt()
-  signal?.addEventListener('abort', onAbort)
-  try {
-    for (;;) {
-      const next = await new Promise<IteratorResult<T, unknown> | undefined>((resolve, reject) => {
-        interrupt = () => resolve(undefined)
-        items.next().then(resolve, reject)
-      })
-      if (next === undefined || next.done || signal?.aborted) return
-      yield next.value
-    }
-  } finally {
-    signal?.removeEventListener('abort', onAbort)
+  while (!signal.aborted) {
+    const next = await new Promise<IteratorResult<T, unknown> | undefined>((resolve, reject) => {
+      signal.onabort = () => resolve(undefined)
+      items.next().then(resolve, reject)
+    })
+    if (next === undefined || next.done) return
+    yield next.value
   }
 }
 
