@@ -1,6 +1,7 @@
 import fastify, { type FastifyInstance, LogController } from 'fastify'
 import { type Config, isTracing } from './config.ts'
 import { authentication } from './http/authentication.ts'
+import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
@@ -8,19 +9,20 @@ import { httpLimits, proxyWarning, requestLimit } from './http/limits.ts'
 import { rejectConnection, rejectPath, unusualRequests } from './http/malformed-requests.ts'
 import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi, openapiRoute } from './http/openapi/openapi.ts'
-import { compression } from './http/representation.ts'
+import { resetOnExit } from './http/representation.ts'
 import { requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, redactedLogger } from './http/request-log.ts'
 import { Limits } from './limits/context.ts'
 import { watchEventLoop } from './limits/event-loop.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
-import { accountTransactionRoute } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
-import { portfolioTransactionRoute } from './routes/portfolio-transactions.ts'
-import type { RouteOptions } from './routes/request.ts'
-import { resetOnExit } from './routes/response.ts'
-import { transferOrders } from './routes/transfer-orders.ts'
+import { list, type RouteOptions } from './routes/list.ts'
+import { AccountTransactions } from './schemas/account-transaction.ts'
 import { components } from './schemas/lists.ts'
+import { PortfolioTransactions } from './schemas/portfolio-transaction.ts'
+import { TransferOrders } from './schemas/transfer-order.ts'
+
+const routes = [list(PortfolioTransactions), list(AccountTransactions), list(TransferOrders)]
 
 export interface AppOptions {
   config: Config
@@ -57,6 +59,8 @@ export async function buildApp({
         allErrors: true,
         coerceTypes: false,
         removeAdditional: false,
+        // The routes apply them. A default would look like a parameter of the request.
+        useDefaults: false,
         allowUnionTypes: true,
         formats: { decimal: true },
         // Each app would compile the schema of schemas. The types of TypeBox allow no wrong schema.
@@ -125,11 +129,9 @@ async function api(app: FastifyInstance, { db, config, limits }: ApiOptions) {
   if (quotas === undefined) app.log.info('no app has a quota: RATE_LIMIT_PER_MINUTE is 0')
   const quota = await quotas?.openQuota(app, config)
   const maximumLimit = config.MAX_LIMIT
-  const unfinished = resetOnExit(app)
-  const options: RouteOptions = { db, maximumLimit, quota, unfinished }
-  await app.register(portfolioTransactionRoute, options)
-  await app.register(accountTransactionRoute, options)
-  await app.register(transferOrders, options)
+  await app.register(resetOnExit)
+  const options: RouteOptions = { db, maximumLimit, quota }
+  for (const route of routes) await app.register(route, options)
 }
 
 export function databaseOptions(config: Config, url: string): DatabaseOptions {

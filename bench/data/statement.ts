@@ -4,9 +4,10 @@ import type { Parameter, Statement } from '../../src/postgres/statements.ts'
 import { PLANNER_SETTINGS } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { callerOfToken } from '../../src/queries/caller.ts'
-import { portfolioTransactions } from '../../src/routes/portfolio-transactions.ts'
+import { pagedList } from '../../src/queries/pages.ts'
+import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
 import type { PageQuery } from '../servers/targets.ts'
-import { appToken, connectionToken, keyOf } from './data-set.ts'
+import { appToken, connectionToken } from './data-set.ts'
 
 /** The settings of the service's connections (src/postgres/connect.ts), as startup options. */
 export const SESSION = Object.entries({ default_transaction_read_only: 'on', ...PLANNER_SETTINGS })
@@ -25,17 +26,12 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
       context: new ReadContext(new Limits(1, 0)),
       caller: callerOfToken(appToken(query.connection)),
       tokenHash: tokenHash(connectionToken(query.connection)),
-      connectionKey: keyOf(query.connection),
-      representation: '',
-      mediaType: 'application/json',
-      exact: false,
+      format: 'json' as const,
       knownVersions: [],
       from: query.from,
-      to: undefined,
-      since: undefined,
       limit: query.limit,
       page: query.page,
     }
-    portfolioTransactions.list(db, request).catch(reject)
+    pagedList(PortfolioTransactions).read(db, request).catch(reject)
   })
 }

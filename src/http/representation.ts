@@ -1,78 +1,59 @@
 import { hash } from 'node:crypto'
+import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import { promisify } from 'node:util'
-import * as zlib from 'node:zlib'
-import { Negotiator } from '@fastify/accept-negotiator'
-import compress from '@fastify/compress'
-import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
-import type { ConnectionRequest, ReadResponse } from '../queries/read-response.ts'
+import type { Body, ReadResponse } from '../queries/read.ts'
+import { type Format, MEDIA_TYPES } from '../schemas/list.ts'
+import { sendBuffer } from './compression.ts'
 
-/** OData's parameter for decimals as strings. */
-const EXACT_PARAMETER = 'IEEE754Compatible=true'
+/** Formats by media range, in lower case. A range without a name selects the default. */
+const RANGES = new Map<string, Format>([
+  ['*/*', 'json'],
+  ['application/*', 'json'],
+  ...Object.entries(MEDIA_TYPES).map(
+    ([format, type]) => [type.toLowerCase(), format as Format] as const,
+  ),
+])
 
-export const JSON_TYPE = 'application/json'
-export const EXACT_JSON = `${JSON_TYPE};${EXACT_PARAMETER}` as const
-export const JSON_TYPES = [JSON_TYPE, EXACT_JSON] as const
-
-export const NDJSON = 'application/x-ndjson'
-export const EXACT_NDJSON = `${NDJSON};${EXACT_PARAMETER}` as const
-export const CSV = 'text/csv'
-export const LIST_TYPES = [...JSON_TYPES, NDJSON, EXACT_NDJSON, CSV] as const
-
-export const isExact = (mediaType: string): boolean => mediaType.endsWith(EXACT_PARAMETER)
-
-export type MediaTypes<Type> = readonly [byDefault: Type, ...others: Type[]]
-
-/**
- * Selects the media type of a response (RFC 9110, section 12.5.1). Only a media range without wildcards
- * selects another type than the default. A header that accepts none of the types has no effect.
- */
-export function negotiate<Type extends string>(
-  accept: string | undefined,
-  offered: MediaTypes<Type>,
-): Type {
-  const [byDefault] = offered
-  if (accept === undefined || !OTHER_TYPE.test(accept)) return byDefault
-  const ranges = accept.toLowerCase().match(RANGE) ?? []
-  const choices = ranges.flatMap((range) => choiceOf(range, offered))
-  // At the same weight and precision, the first range wins.
-  choices.sort((a, b) => b.weight - a.weight || b.precision - a.precision)
-  return choices[0]?.type ?? byDefault
-}
-
-/** Matches each header that can select another type than the default. Most match nothing. */
-const OTHER_TYPE = /ieee754compatible|ndjson|csv/i
+/** Matches each header that can select another format than the default. Most match nothing. */
+const OTHER_FORMAT = /ieee754compatible|ndjson|csv/i
 const RANGE = /(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g
 const WEIGHT = /;[ \t]*q=([^; \t]*)/
 const EXACT = /;[ \t]*ieee754compatible=(?:true|"true")[ \t]*(?:;|$)/
 
-/** Finds the type that a media range in lower case accepts: none for an unknown type or a weight of 0. */
-function choiceOf<Type extends string>(range: string, offered: MediaTypes<Type>) {
-  const weight = Number(WEIGHT.exec(range)?.[1] ?? 1)
-  if (!(weight > 0 && weight <= 1)) return []
-  const name = range.replace(/;.*/, '').trim()
-  if (name === '*/*') return [{ type: offered[0], weight, precision: 0 }]
-  if (name === 'application/*') return [{ type: offered[0], weight, precision: 1 }]
-  const exact = EXACT.test(range) && offered.find((type) => type === `${name};${EXACT_PARAMETER}`)
-  if (exact) return [{ type: exact, weight, precision: 3 }]
-  const named = offered.find((type) => type === name)
-  return named === undefined ? [] : [{ type: named, weight, precision: 2 }]
+/**
+ * Selects the format of a response (RFC 9110, section 12.5.1). A header that accepts none of the formats has no effect.
+ * Unlike the package negotiator, it gives no CSV to a browser that accepts `text/*`, and ignores parameters such as
+ * `charset`.
+ */
+export function negotiate(accept: string | undefined, formats: readonly Format[]): Format {
+  if (accept === undefined || !OTHER_FORMAT.test(accept)) return 'json'
+  const choices = (accept.toLowerCase().match(RANGE) ?? []).flatMap((range) => {
+    const weight = Number(WEIGHT.exec(range)?.[1] ?? 1)
+    const name = range.replace(/;.*/, '').trim()
+    const names = EXACT.test(range) ? [`${name};ieee754compatible=true`, name] : [name]
+    const found = names.map((each) => RANGES.get(each)).filter((format) => format !== undefined)
+    const format = found.find((each) => formats.includes(each))
+    if (format === undefined || !(weight > 0 && weight <= 1)) return []
+    const precision = Number(format.startsWith('exact')) - name.split('*').length
+    return [{ format, weight, precision }]
+  })
+  // At the same weight and precision, the first range wins.
+  choices.sort((a, b) => b.weight - a.weight || b.precision - a.precision)
+  return choices[0]?.format ?? 'json'
 }
 
-/** Digest of response schemas. It changes with every field, name and description. */
-export function schemaFingerprint(...schemas: TSchema[]): string {
-  return hash('sha256', JSON.stringify(schemas), 'base64url').slice(0, 8)
-}
+/** Part of every ETag. A release that changes the bytes of a response increments it. */
+export const RESPONSE_REVISION = 1
 
 /**
- * Digest of a representation: the route's fields and the query. An ETag is `W/"<data
- * version>-<digest>"`, so it matches no other route, query or release (contract 24). The digest does
- * not contain the connection token: otherwise, an ETag would allow offline guesses.
+ * Names a response without its version: by the list, the format and the query. An ETag is `W/"<data version>-<this
+ * digest>"`, so it matches no other list, query or revision (contract 24). The digest does not contain the connection
+ * token: otherwise, an ETag would allow offline guesses.
  */
-export function representationOf(fingerprint: string, ...query: unknown[]): string {
-  return hash('sha256', `${fingerprint} ${query.join(' ')}`, 'base64url').slice(0, 22)
+export function representationOf(...parts: unknown[]): string {
+  return hash('sha256', `${RESPONSE_REVISION} ${parts.join(' ')}`, 'base64url').slice(0, 22)
 }
 
 const TAG = /"([0-9]{1,19}\.[0-9]{1,19})-([A-Za-z0-9_-]{22})"/
@@ -89,85 +70,67 @@ export function knownVersions(header: string | undefined, representation: string
 /** Sends 200 with the body, or 304 if the client has it, with the headers of contract 24. */
 export function sendResponse(
   reply: FastifyReply,
-  { representation, mediaType }: ConnectionRequest,
-  { meta, body }: ReadResponse,
+  representation: string,
+  format: Format,
+  { lookup, items, body }: ReadResponse,
 ): FastifyReply | Promise<FastifyReply> {
   const { context } = reply.request
-  context.items = meta.items
-  context.mediaType = mediaType
+  const { version, refreshed } = lookup
+  context.items = items
+  context.mediaType = MEDIA_TYPES[format]
   context.writingAt = performance.now()
   reply.headers({
-    etag: `W/"${meta.version}-${representation}"`,
-    'data-version': meta.version,
-    'last-modified': lastModified(meta.version),
+    etag: `W/"${version}-${representation}"`,
+    'data-version': version,
+    // The version ends in the microseconds since 1970.
+    'last-modified': new Date(Number(version.replace(/.*\./, '')) / 1000).toUTCString(),
     'cache-control': 'private, no-cache',
     // The default needs no `accept`: a cache revalidates each response, and the tags differ (contract 25).
-    vary: mediaType === JSON_TYPE ? 'accept-encoding' : 'accept, accept-encoding',
+    vary: format === 'json' ? 'accept-encoding' : 'accept, accept-encoding',
   })
-  if (meta.refreshed !== null) {
-    const time = new Date(Number(meta.refreshed) * 1000).toISOString()
+  if (refreshed !== null) {
+    const time = new Date(Number(refreshed) * 1000).toISOString()
     reply.header('data-refreshed', time.replace('.000', ''))
   }
   if (body === undefined) return reply.code(304).send()
-  reply.type(`${mediaType}; charset=utf-8`)
-  if (reply.request.method === 'HEAD' && body instanceof Readable) {
-    // The client has the whole response before Fastify has read the body, and may send its next request.
-    body.destroy()
-    return reply.send(Readable.from([]))
+  reply.type(`${MEDIA_TYPES[format]}; charset=utf-8`)
+  return Buffer.isBuffer(body) ? sendBuffer(reply, body) : sendChunks(reply, body)
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Sockets of responses that are sent in chunks. */
+    streaming: Set<Socket>
   }
-  const isLarge = Buffer.isBuffer(body) && body.length > MAX_SYNC_BYTES
-  return isLarge ? sendCompressed(reply, body) : reply.send(body)
 }
 
-/** HTTP date of the last change: the version ends in its microseconds since 1970. */
-function lastModified(version: string): string {
-  const microseconds = Number(version.slice(version.indexOf('.') + 1))
-  return new Date(microseconds / 1000).toUTCString()
-}
-
-/**
- * Compresses responses at the lowest levels. Higher ones cost several times the CPU for a few per cent
- * (docs/performance.md). The thread pool of Node.js compresses large responses.
- */
-export const compression = fp(async (app: FastifyInstance) => {
-  await app.register(compress, {
-    globalDecompression: false,
-    encodings: [...ENCODINGS],
-    threshold: MIN_BYTES,
-    syncThreshold: MAX_SYNC_BYTES,
-    zlibOptions: levels,
-    brotliOptions: brotli,
-    // The plugin does not know NDJSON.
-    customTypes: /json|csv/,
-  })
+/** Resets the connections of cut responses when the process exits before their end. */
+export const resetOnExit = fp(async (app: FastifyInstance) => {
+  app.decorate('streaming', new Set<Socket>())
+  const reset = () => {
+    for (const socket of app.streaming) socket.resetAndDestroy()
+  }
+  process.on('exit', reset)
+  app.addHook('onClose', async () => process.off('exit', reset))
 })
 
-/** Sends a large buffer, compressed in one call. The stream of @fastify/compress costs more CPU than the compression. */
-async function sendCompressed(reply: FastifyReply, body: Buffer): Promise<FastifyReply> {
-  const accepted = reply.request.headers['accept-encoding'] ?? 'identity'
-  const encoding = encodings.negotiate(accepted.toLowerCase())
-  if (encoding === null || encoding === 'identity') return reply.send(body)
-  const compressed = await compressors[encoding](body)
-  return reply.header('content-encoding', encoding).send(compressed)
+/**
+ * Sends chunks. A reset shows that a response is cut, by an error or because the client reads nothing. Over HTTP/1.0,
+ * the end of the connection would be the end of the body.
+ */
+function sendChunks(reply: FastifyReply, chunks: Exclude<Body, Buffer>): FastifyReply {
+  const { raw, request, server } = reply
+  const { socket } = request.raw
+  // A compression stream may keep chunks of any total size.
+  const isCompressed = request.headers['accept-encoding'] !== undefined
+  const isSent = () => !isCompressed && stream.readableLength === 0 && raw.writableLength === 0
+  // The client has the whole response to HEAD before the body could be made, and may send its next request.
+  const body = request.method === 'HEAD' ? [] : chunks(isSent)
+  const stream = Readable.from(body, { objectMode: false })
+  const reset = () => socket.resetAndDestroy()
+  stream.once('error', reset)
+  raw.once('timeout', reset)
+  server.streaming.add(socket)
+  raw.once('close', () => server.streaming.delete(socket))
+  return reply.send(stream)
 }
-
-const ENCODINGS = ['zstd', 'br', 'gzip'] as const
-const encodings = new Negotiator({ supportedValues: [...ENCODINGS, 'identity'] })
-
-/** The plugin passes one object to gzip, which reads `level`, and to zstd, which reads `params`. */
-const levels: zlib.ZlibOptions & zlib.ZstdOptions = {
-  level: 1,
-  params: { [zlib.constants.ZSTD_c_compressionLevel]: 1 },
-}
-const brotli: zlib.BrotliOptions = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }
-
-const compressors = {
-  zstd: (body: Buffer) => promisify(zlib.zstdCompress)(body, levels),
-  br: (body: Buffer) => promisify(zlib.brotliCompress)(body, brotli),
-  gzip: (body: Buffer) => promisify(zlib.gzip)(body, levels),
-}
-
-/** A smaller response fits in one packet anyway. */
-const MIN_BYTES = 1_400
-/** Up to this size, a synchronous call costs less than a call in the thread pool. */
-const MAX_SYNC_BYTES = 16_384

@@ -1,110 +1,66 @@
-import { Readable } from 'node:stream'
 import type { ReadContext } from '../limits/context.ts'
 import type { RawRows } from '../postgres/wire/raw-rows.ts'
 import type { RowWriter } from './row-writer.ts'
 
+/**
+ * A response: one buffer, or chunks that are made on demand. `isSent` is true if no byte of the chunks before is in
+ * this process any more. The next chunk then uses their memory.
+ */
+export type Body = Buffer | ((isSent: () => boolean) => AsyncIterable<Buffer>)
+
 export interface Frame {
   opening: string
   closing: string
-  /** True if the writer ends each row: no commas between them. */
-  lines?: boolean
 }
 
 /** Largest chunk of a streamed response, in bytes, unless one row is longer. */
 const CHUNK = 65_536
-/**
- * Size of the ring buffer of chunks, in bytes. At most half of it is unsent. The stream buffers less
- * than two chunks (it stops at 64 KiB). One chunk is requested ahead, and one is being written.
- */
-const RING = 8 * CHUNK
 /** Largest rows that are written at once, in bytes. A full page takes one to two milliseconds. */
 const AT_ONCE = 1_048_576
 
-/**
- * Writes rows as a JSON array within its frame. Above AT_ONCE bytes of rows, it returns a stream that
- * makes chunks on demand: the JSON takes two to three times the memory of the rows.
- */
-export function jsonArray(
-  rows: RawRows,
-  writer: RowWriter,
-  frame: Frame,
-  context: ReadContext,
-): Buffer | Readable {
-  if (rows.byteLength > AT_ONCE) {
-    const chunks = writeChunks(rows, writer, frame, chunkAllocator(context))
-    return Readable.from(scheduled(chunks, context), { objectMode: false })
-  }
+/** Writes rows within their frame: above AT_ONCE bytes in chunks, because the JSON takes two to three times the memory. */
+export function bodyOf(rows: RawRows, writer: RowWriter, frame: Frame, context: ReadContext): Body {
+  if (rows.byteLength > AT_ONCE) return chunksOf([rows], writer, frame, context)
   const size = frame.opening.length + frame.closing.length + writer.estimate(rows)
-  const block = context.memory.takeForJson(size)
-  const allocate: Allocate = (atLeast, before) => (before === 0 ? block : fresh(atLeast))
-  const [first, ...others] = writeChunks(rows, writer, frame, allocate)
+  const blocks = [context.memory.takeForJson(size)]
+  const [first, ...others] = writeChunks(rows, writer, frame, (n) => blocks.pop() ?? newChunk(n))
   if (others.length === 0) return first as Buffer
   const whole = Buffer.concat([first as Buffer, ...others])
   context.memory.replaceJson(whole.length)
   return whole
 }
 
-/** Streams the rows of several reads after `opening`. Reads the next rows when most of the last ones are sent. */
-export function rowStream(
-  reads: AsyncIterable<RawRows>,
+/**
+ * Writes the rows of one or more reads in chunks: one a turn of the event loop, so that large responses leave time for
+ * small ones. Reads the next rows when the last ones are sent.
+ */
+export function chunksOf(
+  reads: Iterable<RawRows> | AsyncIterable<RawRows>,
   writer: RowWriter,
-  opening: string,
+  { opening, closing }: Frame,
   context: ReadContext,
-): Readable {
-  const allocate = chunkAllocator(context)
-  /** Length of the last chunk of a read, which the ring must not overwrite. */
-  let last = 0
-  const next: Allocate = (atLeast, before) => {
-    const length = before + last
-    last = 0
-    return allocate(atLeast, length)
-  }
-  async function* chunks() {
-    let frame = { opening, closing: '', lines: true }
+): Exclude<Body, Buffer> {
+  return async function* (isSent) {
+    // New memory for each chunk would cost others 0.1 s: the kernel clears it (docs/experiments.md).
+    const block = context.memory.takeForJson(CHUNK)
+    const allocate = (atLeast: number) => (atLeast <= CHUNK && isSent() ? block : newChunk(atLeast))
+    let frame = { opening, closing }
     for await (const rows of reads) {
-      let length = 0
-      for await (const chunk of scheduled(writeChunks(rows, writer, frame, next), context)) {
-        length = chunk.length
-        if (length > 0) yield chunk
+      const chunks = writeChunks(rows, writer, frame, allocate)
+      for (;;) {
+        // Node.js writes the last chunk to the socket after this turn.
+        await context.limits.scheduler.nextTurn()
+        if (context.ended) return
+        const { value, done } = chunks.next()
+        if (done) break
+        if (value.length > 0) yield value
       }
-      last = length
       frame = { ...frame, opening: '' }
     }
   }
-  return Readable.from(chunks(), { objectMode: false })
 }
 
-/** Yields chunks in turns. Stops when the response has ended: another one then uses its memory. */
-async function* scheduled<T>(
-  chunks: Iterator<T>,
-  context: ReadContext,
-): AsyncGenerator<T, void, undefined> {
-  for (;;) {
-    await context.limits.scheduler.nextTurn()
-    if (context.ended) return
-    const { value, done } = chunks.next()
-    if (done) return
-    yield value
-  }
-}
-
-type Allocate = (atLeast: number, before: number) => Buffer
-
-/** A compression stream may keep chunks of any total size, so it gets no ring. */
-const chunkAllocator = ({ keepsChunks, memory }: ReadContext): Allocate =>
-  keepsChunks ? fresh : ring(memory.takeForJson(RING))
-
-const fresh = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))
-
-function ring(block: Buffer): Allocate {
-  let start = 0
-  return (atLeast, before) => {
-    // A chunk outside of the ring counts, too: as many bytes are then between two uses of a place.
-    start += before
-    if (start + CHUNK > block.length) start = 0
-    return atLeast <= CHUNK ? block.subarray(start, start + CHUNK) : Buffer.allocUnsafe(atLeast)
-  }
-}
+const newChunk = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))
 
 const viewOf = ({ buffer, byteOffset, length }: Buffer) => new DataView(buffer, byteOffset, length)
 
@@ -112,11 +68,11 @@ function* writeChunks(
   rows: RawRows,
   writer: RowWriter,
   frame: Frame,
-  allocate: Allocate,
+  allocate: (atLeast: number) => Buffer,
 ): Generator<Buffer, void, undefined> {
   const opening = Buffer.from(frame.opening)
   const closing = Buffer.from(frame.closing)
-  let chunk = allocate(opening.length + closing.length, 0)
+  let chunk = allocate(opening.length + closing.length)
   let target = viewOf(chunk)
   let at = opening.copy(chunk)
   let comma = false
@@ -128,7 +84,7 @@ function* writeChunks(
       const longest = writer.longest(length) + 1 + closing.length
       if (at + longest > chunk.length) {
         yield chunk.subarray(0, at)
-        chunk = allocate(longest, at)
+        chunk = allocate(longest)
         target = viewOf(chunk)
         at = 0
       }
@@ -136,7 +92,7 @@ function* writeChunks(
         chunk[at] = 0x2c
         at += 1
       }
-      comma = !frame.lines
+      comma = writer.commas
       at = writer.write(source, row, target, at)
       row += length
     }

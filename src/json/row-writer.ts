@@ -1,4 +1,6 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
+import { exactDecimals } from '../schemas/fields.ts'
+import type { Format } from '../schemas/list.ts'
 
 interface Column {
   name: string
@@ -18,8 +20,12 @@ export function columnsOf(item: TObject): Column[] {
   })
 }
 
-/** Writes a row of RawRows in one format, such as a JSON object. */
+/** Writes rows of RawRows in one format, such as JSON objects. */
 export interface RowWriter {
+  /** Output before the first row: the names of the fields in CSV. */
+  header: string
+  /** True if a comma separates the rows. */
+  commas: boolean
   /** Returns the position after the row in `target`. */
   write(block: DataView, start: number, target: DataView, at: number): number
   /** Upper bound for the bytes of `target` that a row of `length` bytes needs. */
@@ -31,15 +37,26 @@ export interface RowWriter {
 /** Maximum number of templates. Each set of null columns has one; real data has a few dozen. */
 const MAX_TEMPLATES = 1_000
 
+/** Compiles a writer for each format. */
+export function rowWriters(item: TObject): Record<Format, RowWriter> {
+  const exact = exactDecimals(item)
+  return {
+    json: compileRowWriter(item, jsonTemplate('}'), { commas: true }),
+    exactJson: compileRowWriter(exact, jsonTemplate('}'), { commas: true }),
+    ndjson: compileRowWriter(item, jsonTemplate('}\n')),
+    exactNdjson: compileRowWriter(exact, jsonTemplate('}\n')),
+    csv: compileRowWriter(item, csvTemplate, { header: csvHeader(item) }),
+  }
+}
+
 /**
  * Compiles the writer of an item from its response schema. The digits of decimals are the bytes from PostgreSQL
  * (contract 11). Copying is most of the cost, so constant parts around nulls are merged, and bytes are copied as words.
- * @param skipped columns of the row before those of the item
  */
-export function compileRowWriter(
+function compileRowWriter(
   item: TObject,
-  skipped: number,
-  templateOf: TemplateOf = jsonTemplate('}'),
+  templateOf: TemplateOf,
+  { header = '', commas = false } = {},
 ): RowWriter {
   const columns = columnsOf(item)
   if (columns.length > 31) throw new Error('the null columns of a row no longer fit in an integer')
@@ -63,8 +80,10 @@ export function compileRowWriter(
 
   const overhead = constantLength(last) + 8 * columns.length
   return {
+    header,
+    commas,
     write: (block, start, target, at) => {
-      const nulls = locate(block, start, skipped, starts, ends)
+      const nulls = locate(block, start, starts, ends)
       return fill(templateFor(nulls), block, starts, ends, target, at)
     },
     // A control character of one byte becomes an escape of six. The lengths of the values in the row leave
@@ -130,11 +149,8 @@ const jsonTemplate =
     return template
   }
 
-/** One JSON object a line (NDJSON). */
-export const lineTemplate = jsonTemplate('}\n')
-
 /** RFC 4180. Null is an empty field. Text is in quotes, so an empty text is not null. */
-export const csvTemplate: TemplateOf = (columns, isNull) => {
+const csvTemplate: TemplateOf = (columns, isNull) => {
   const template: Template = { before: [], columns: [], conversions: [], after: constant('') }
   let text = ''
   for (const [column, { schema }] of columns.entries()) {
@@ -151,7 +167,7 @@ export const csvTemplate: TemplateOf = (columns, isNull) => {
   return template
 }
 
-export function csvHeader(item: TObject): string {
+function csvHeader(item: TObject): string {
   const names = columnsOf(item).map(({ name }) => name.replace('retentionDetail.', ''))
   return `${names.join(',')}\r\n`
 }
@@ -173,16 +189,11 @@ function constantLength({ before, after }: Template): number {
   return before.reduce((sum, part) => sum + part.length, after.length)
 }
 
-/** Finds each value. Returns the null columns, one bit for each. */
-function locate(
-  block: DataView,
-  start: number,
-  skipped: number,
-  starts: Int32Array,
-  ends: Int32Array,
-): number {
+/** Finds the values of the item, which are the last ones of the row. Returns the null columns, one bit for each. */
+function locate(block: DataView, start: number, starts: Int32Array, ends: Int32Array): number {
   // Skips the length of the row (4 bytes) and its field count (2 bytes).
   let at = start + 6
+  const skipped = block.getInt16(start + 4) - starts.length
   for (let left = skipped; left > 0; left -= 1) at += 4 + Math.max(0, block.getInt32(at))
   let nulls = 0
   for (let column = 0; column < starts.length; column += 1) {

@@ -27,8 +27,6 @@ export class ReadContext {
   appId: string | undefined
   /** True if no client waits for the response any more. */
   ended = false
-  /** True if a compression stream keeps chunks of the response. Their memory is then not reused. */
-  keepsChunks = false
   /** Time at which its last read was sent to PostgreSQL, on the same clock. */
   sentAt = 0
   /** Times of its reads, in ms: until they were sent, and in PostgreSQL. Two servers may work at once. */

@@ -7,30 +7,23 @@ import { keyParameter } from './connection.ts'
  * index of the list. `c` is the connection of queries/connection.ts. Without it, they read nothing.
  */
 
-export type TransactionTable = 'portfolio_transaction' | 'account_transaction'
-
-export const ROW_ID = {
-  portfolio_transaction: 'transaction_id',
-  account_transaction: 'movement_id',
-}
-
 export const from = parameter<string>(4, 'date')
 export const to = parameter<string>(5, 'date')
 export const limit = parameter<number>(6, 'bigint')
 const offset = parameter<number>(7, 'bigint')
 
-export function totalOfAll(table: TransactionTable): RawBuilder<string> {
+export function totalOfAll(table: string): RawBuilder<string> {
   return sql.ref(`c.${table}s`)
 }
 
 /** Total of a short range: counts its rows. */
-export function totalOfRows(table: TransactionTable): RawBuilder<string> {
+export function totalOfRows(table: string): RawBuilder<string> {
   const range = sql`d.effective_day >= ${from} and d.effective_day <= ${to}`
   return sql`case when c.id is not null then ${countRows(table, range)} end`
 }
 
 /** Total of a range of any length: the rows of all its months, minus the rows outside of the range. */
-export function totalOfMonths(table: TransactionTable): RawBuilder<string> {
+export function totalOfMonths(table: string): RawBuilder<string> {
   const before = sql`d.effective_day >= ${firstOfMonth(from)} and d.effective_day < ${from}`
   const months = monthsOfRange(table).select(sql`coalesce(sum(m.row_count), 0)`.as('rows'))
   return sql`
@@ -43,7 +36,7 @@ export function totalOfMonths(table: TransactionTable): RawBuilder<string> {
  * Selects the day of the page's first row, and the number of rows of that day before the page. It finds
  * the month first, then the day. Both count from the end of the range's last month.
  */
-export function pageStart(table: TransactionTable) {
+export function pageStart(table: string) {
   const months = monthsOfRange(table).select([
     'm.first_day',
     monthAfter(sql`m.first_day`).as('next'),
@@ -87,7 +80,7 @@ function rowsBefore(alias: string, period: string): RawBuilder<number> {
 }
 
 /** Number of rows in the range's last month after the range. */
-function rowsAfter(table: TransactionTable) {
+function rowsAfter(table: string) {
   return countRows(
     table,
     sql`d.effective_day > ${to} and d.effective_day < ${monthAfter(firstOfMonth(to))}`,
@@ -95,7 +88,7 @@ function rowsAfter(table: TransactionTable) {
 }
 
 /** The order leaves PostgreSQL one index, also when it plans the statement on an empty table. */
-function countRows(table: TransactionTable, range: RawBuilder<unknown>) {
+function countRows(table: string, range: RawBuilder<unknown>) {
   const rows = rowsOf(table)
     .where(sql<boolean>`${range}`)
     .select('d.effective_day')
@@ -103,14 +96,14 @@ function countRows(table: TransactionTable, range: RawBuilder<unknown>) {
   return build.selectFrom(rows.as('rows')).select(sql<number>`count(*)`.as('rows'))
 }
 
-// Both tables have the columns of these conditions, so one type fits both.
-function rowsOf(table: TransactionTable) {
+// All paged lists have the columns of these conditions, so the type of one fits.
+function rowsOf(table: string) {
   return build
     .selectFrom(`${table} as d` as 'portfolio_transaction as d')
     .where(sql<boolean>`d.connection_id = ${keyParameter} and c.id is not null`)
 }
 
-function monthsOfRange(table: TransactionTable) {
+function monthsOfRange(table: string) {
   return build
     .selectFrom(`${table}_month as m` as 'portfolio_transaction_month as m')
     .where(sql<boolean>`

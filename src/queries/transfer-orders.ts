@@ -1,50 +1,42 @@
 import { sql } from 'kysely'
-import { jsonArray } from '../json/response-body.ts'
+import { bodyOf } from '../json/response-body.ts'
+import { rowWriters } from '../json/row-writer.ts'
 import { SMALL_ROWS } from '../limits/response-memory.ts'
-import type { Database } from '../postgres/database.ts'
 import { parameter } from '../postgres/statements.ts'
-import { AssetsTransferOrder } from '../schemas/transfer-order.ts'
+import type { ListDefinition } from '../schemas/list.ts'
 import { connectionOfApp, lookupColumns } from './connection.ts'
-import {
-  type ConnectionRequest,
-  notModified,
-  type ReadResponse,
-  readRows,
-  responseQuery,
-} from './read-response.ts'
+import { type ListReader, readRows, responseOf, responseQuery } from './read.ts'
 
-const limit = parameter<number>(4, 'bigint')
-
-export const transferOrderQuery = responseQuery({
-  name: 'assets_transfer_order',
-  purpose: 'Reads all completed orders, newest first.',
-  table: 'assets_transfer_order',
-  item: AssetsTransferOrder,
-  lookup: (method) => connectionOfApp(method).select(lookupColumns(sql`null`)),
-  // Newest first by completion, then by id. Only completed orders (contract 8, 15).
-  rows: sql`t.completed_at is not null order by t.completed_at desc, t.id desc limit ${limit}`,
-})
+const ARRAY = { opening: '[', closing: ']' }
 
 /**
- * Lists all transfer orders of a connection that the user completed (section 4.3). Their number is unknown before the
+ * Reads all transfer orders of a connection that the user completed (section 4.3). Their number is unknown before the
  * read. A second read, with the large ones, follows if there are more than a small read may have.
  */
-export async function listTransferOrders(
-  db: Database,
-  request: ConnectionRequest,
-): Promise<ReadResponse> {
-  const { context } = request
-  const first = await readRows(db, transferOrderQuery, request, [String(SMALL_ROWS + 1)])
-  let { lookup, rows } = first
-  if (rows && rows.count > SMALL_ROWS && !request.knownVersions.includes('*')) {
-    rows.discard()
-    context.memory.expect(Number.POSITIVE_INFINITY)
-    const all = { ...request, knownVersions: [] }
-    ;({ lookup, rows } = await readRows(db, transferOrderQuery, all, [null]))
+export function completedOrders(list: ListDefinition): ListReader {
+  const query = responseQuery({
+    name: list.table,
+    purpose: 'Reads all completed orders, newest first.',
+    list,
+    lookup: (method) => connectionOfApp(method).select(lookupColumns(sql`null`)),
+    // Newest first by completion, then by id. Only completed orders (contract 8, 15).
+    rows: sql`
+      t.completed_at is not null order by t.completed_at desc, t.id desc
+      limit ${parameter<number>(4, 'bigint')}`,
+  })
+  const writers = rowWriters(list.item)
+  return {
+    queries: { all: query },
+    read: async (db, request) => {
+      const { context, format } = request
+      let found = await readRows(db, query, request, [String(SMALL_ROWS + 1)])
+      const isWanted = !request.knownVersions.includes('*')
+      if (found.rows && found.rows.count > SMALL_ROWS && isWanted) {
+        found.rows.discard()
+        context.memory.expect(Number.POSITIVE_INFINITY)
+        found = await readRows(db, query, { ...request, knownVersions: [] }, [null])
+      }
+      return responseOf(found, request, (rows) => bodyOf(rows, writers[format], ARRAY, context))
+    },
   }
-  if (rows === undefined || request.knownVersions.includes('*')) return notModified(lookup, rows)
-  const writer = request.exact ? transferOrderQuery.exactWriter : transferOrderQuery.writer
-  const items = rows.count
-  const body = jsonArray(rows, writer, { opening: '[', closing: ']' }, context)
-  return { meta: { ...lookup, items }, body }
 }

@@ -86,7 +86,7 @@ export const AccountTransaction = Type.Object(
 export type AccountTransaction = Static<typeof AccountTransaction>
 
 /** A page of account transactions (sections 2.1 and 4.2). */
-export const AccountTransactionList = ListEnvelope(AccountTransaction, {
+const AccountTransactionList = ListEnvelope(AccountTransaction, {
   $id: 'AccountTransactionList',
   title: 'Account transactions',
   description: 'One page of the account transactions of a connection.',

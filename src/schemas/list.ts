@@ -19,6 +19,19 @@ export interface ListDefinition {
   paged: boolean
 }
 
+/** Formats of a response, and their media types. `IEEE754Compatible` is OData's name for decimals as strings. */
+export const MEDIA_TYPES = {
+  json: 'application/json',
+  exactJson: 'application/json;IEEE754Compatible=true',
+  ndjson: 'application/x-ndjson',
+  exactNdjson: 'application/x-ndjson;IEEE754Compatible=true',
+  csv: 'text/csv',
+} as const
+export type Format = keyof typeof MEDIA_TYPES
+
+/** True for an export: all rows of the list, without parameters of pages. */
+export const isExport = (format: Format): boolean => format !== 'json' && format !== 'exactJson'
+
 /** Selects the connection (sections 4 and 5). Any string is valid: a malformed token gets 404, too (contract 18). */
 export const ConnectionParams = Type.Object(
   {
@@ -43,30 +56,46 @@ export const LARGEST_LIMIT = 100_000
 export const DEFAULT_PAGE = 0
 
 /** Largest `page` (contract 2). */
-export const MAXIMUM_PAGE = 2_147_483_647
+const MAXIMUM_PAGE = 2_147_483_647
 
-/** Digits only: no sign, blank, point or exponent. The route checks the range of the number. */
+/** A parameter of a list: its schema, and the rule that an error of its value quotes. */
+interface ListParameter {
+  schema: TSchema
+  rule: string
+  /** Smallest and largest number. The schema allows any digits. */
+  range?: readonly [number, number]
+}
+
+/** Digits only: no sign, blank, point or exponent. */
 const DIGITS = '^[0-9]+$'
 
-/** Query of both paged lists (sections 4.1 and 4.2). Rejects unknown names: a misspelt filter would return all rows. */
-export function ListQuery(maximumLimit: number) {
-  return Type.Partial(
-    Type.Object({
-      from: Described(CalendarDate, {
+/** The parameters of both paged lists (sections 4.1 and 4.2). */
+export function listParameters(maximumLimit: number) {
+  return {
+    from: {
+      rule: 'from must be a day that exists, as YYYY-MM-DD.',
+      schema: Described(CalendarDate, {
         title: 'From',
         description:
           `First day of the result, inclusive, as YYYY-MM-DD. It is compared with ` +
           `${EFFECTIVE_DATE}. Without it, the result starts with the oldest row.`,
         examples: ['2025-01-01'],
       }),
-      to: Described(CalendarDate, {
+    },
+    to: {
+      rule: 'to must be a day that exists, as YYYY-MM-DD.',
+      schema: Described(CalendarDate, {
         title: 'To',
         description:
           'Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared ' +
           'with the same date as `from`. Without it, the result ends with the newest row.',
         examples: ['2025-03-31'],
       }),
-      limit: Type.String({
+    },
+    limit: {
+      range: [1, maximumLimit],
+      rule: `limit must be a whole number from 1 to ${maximumLimit}, in digits.`,
+      schema: Type.String({
         pattern: DIGITS,
         default: String(DEFAULT_LIMIT),
         title: 'Limit',
@@ -75,7 +104,11 @@ export function ListQuery(maximumLimit: number) {
           '400, because a smaller page would lose rows.',
         examples: ['100'],
       }),
-      page: Type.String({
+    },
+    page: {
+      range: [0, MAXIMUM_PAGE],
+      rule: `page must be a whole number from 0 to ${MAXIMUM_PAGE}, in digits.`,
+      schema: Type.String({
         pattern: DIGITS,
         default: String(DEFAULT_PAGE),
         title: 'Page',
@@ -84,14 +117,20 @@ export function ListQuery(maximumLimit: number) {
           'past the last one has no items, and has `totalItems`.',
         examples: ['0'],
       }),
-      since: Type.String({
+    },
+    since: {
+      rule: 'since must be start, or a nextCursor of this list and connection.',
+      schema: Type.String({
         title: 'Since',
         description:
           'Returns the changes instead of a page. `start` returns all rows. Later requests send ' +
           'the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.',
         examples: ['start'],
       }),
-      version: Type.String({
+    },
+    version: {
+      rule: 'version must be the Data-Version of an earlier response.',
+      schema: Type.String({
         pattern: '^[0-9]{1,19}\\.[0-9]{1,19}$',
         title: 'Version',
         description:
@@ -99,11 +138,21 @@ export function ListQuery(maximumLimit: number) {
           'data has changed since, the response is 412. Not together with `since`.',
         examples: ['184.1741966927042118'],
       }),
-    }),
-    { additionalProperties: false, title: 'List query' },
-  )
+    },
+  } as const satisfies Record<string, ListParameter>
 }
-export type ListQuery = Static<ReturnType<typeof ListQuery>>
+export type ListParameters = Record<string, ListParameter>
+export type ListQuery = { [Name in keyof ReturnType<typeof listParameters>]?: string | undefined }
+
+/** Query of a list. Rejects unknown names: a misspelt filter would return all rows. */
+export function querySchema(parameters: ListParameters): TObject {
+  const schemas = Object.entries(parameters).map(([name, { schema }]) => [name, schema] as const)
+  const title = schemas.length > 0 ? { title: 'List query' } : {}
+  return Type.Partial(Type.Object(Object.fromEntries(schemas)), {
+    additionalProperties: false,
+    ...title,
+  })
+}
 
 /** One page of a list (section 2.1, contract 9). */
 export function ListEnvelope<Item extends TSchema>(

@@ -176,7 +176,7 @@ export const PortfolioTransaction = Type.Object(
 export type PortfolioTransaction = Static<typeof PortfolioTransaction>
 
 /** A page of portfolio transactions (sections 2.1 and 4.1). */
-export const PortfolioTransactionList = ListEnvelope(PortfolioTransaction, {
+const PortfolioTransactionList = ListEnvelope(PortfolioTransaction, {
   $id: 'PortfolioTransactionList',
   title: 'Portfolio transactions',
   description: 'One page of the portfolio transactions of a connection.',

@@ -112,7 +112,7 @@ export const AssetsTransferOrder = Type.Object(
 export type AssetsTransferOrder = Static<typeof AssetsTransferOrder>
 
 /** Every completed order of a connection, newest first (section 4.3, contract 8 and 15). */
-export const AssetsTransferOrderList = Type.Array(Reference(AssetsTransferOrder), {
+const AssetsTransferOrderList = Type.Array(Reference(AssetsTransferOrder), {
   $id: 'AssetsTransferOrderList',
   title: 'Assets transfer orders',
   description:

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import t from 'tap'
-import { BLOCK_ROWS } from '../../src/queries/transactions.ts'
+import { EXPORT_PAGE } from '../../src/queries/pages.ts'
 import { addAwkwardRows } from '../support/awkward-rows.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { addCaller, addConnection, lists } from '../support/rows.ts'
@@ -37,7 +37,7 @@ async function addBlocks(table: string, columns: readonly string[]): Promise<voi
   await sql`insert into ${sql.table(table)} (connection_id, ${sql.join(names.map(sql.ref))})
     select ${caller.connection.id}, gen_random_uuid(), gen_random_uuid(), 'UNKNOWN',
       date '2020-01-01' + n / 100, sqrt(n::numeric), (n * 1000000007::numeric) ^ -1, 'row ' || n
-    from generate_series(1, ${BLOCK_ROWS}::integer) as n`.execute(db)
+    from generate_series(1, ${EXPORT_PAGE}::integer) as n`.execute(db)
 }
 
 for (const list of ['portfolio', 'account'] as const) {
@@ -57,7 +57,7 @@ for (const list of ['portfolio', 'account'] as const) {
 
       const other = await addConnection(db, caller.appId)
       const rows = await rowsOf(table, connection)
-      t.ok(rows.length > BLOCK_ROWS)
+      t.ok(rows.length > EXPORT_PAGE)
       const importInto = async (id: string) => {
         const options = ['--connection', id, '--format', format, '--json', file]
         const settings = { DATABASE_URL: service.databaseUrl }

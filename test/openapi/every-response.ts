@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { CSV, EXACT_JSON } from '../../src/http/representation.ts'
+import { MEDIA_TYPES } from '../../src/schemas/list.ts'
 import { INVALID_QUERY } from '../../src/schemas/problem.ts'
 import { addConnection, addresses, addToken } from '../support/rows.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN } from '../support/seeded-service.ts'
@@ -81,8 +81,8 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
   return [
     whole,
     await request({ token }, everything),
-    await request({ token, headers: { accept: EXACT_JSON } }),
-    await request({ token, headers: { accept: CSV } }),
+    await request({ token, headers: { accept: MEDIA_TYPES.exactJson } }),
+    await request({ token, headers: { accept: MEDIA_TYPES.csv } }),
     await request({ token, headers: { 'if-none-match': String(whole.headers.get('etag')) } }),
     await request({ token }, `${address}?${INVALID_QUERY}`),
     await request(compressed, `${address}?${MANY_ERRORS}`),

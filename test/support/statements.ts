@@ -8,19 +8,16 @@ import {
 } from '../../src/postgres/readiness.ts'
 import { walPositionStatement } from '../../src/postgres/replicas.ts'
 import type { Statement } from '../../src/postgres/statements.ts'
-import type { ResponseQuery } from '../../src/queries/read-response.ts'
-import { transferOrderQuery } from '../../src/queries/transfer-orders.ts'
-import { accountTransactions } from '../../src/routes/account-transactions.ts'
-import { portfolioTransactions } from '../../src/routes/portfolio-transactions.ts'
-
-const lists: ResponseQuery[] = [portfolioTransactions, accountTransactions].flatMap(({ queries }) =>
-  Object.values(queries),
-)
+import { pagedList } from '../../src/queries/pages.ts'
+import { completedOrders } from '../../src/queries/transfer-orders.ts'
+import { pagedLists } from '../../src/schemas/lists.ts'
+import { TransferOrders } from '../../src/schemas/transfer-order.ts'
 
 /** Every statement that a request runs, by its title. */
 export const statements: ReadonlyMap<string, Statement> = new Map(
-  [transferOrderQuery, ...lists]
-    .flatMap((query) => [query.statements, query.lookups])
+  [completedOrders(TransferOrders), ...pagedLists.map(pagedList)]
+    .flatMap(({ queries }) => Object.values(queries))
+    .flatMap(({ statements, lookups }) => [statements, lookups])
     .flatMap((each) => Object.values(each))
     .map((statement) => [statement.title, statement]),
 )

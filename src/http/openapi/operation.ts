@@ -1,9 +1,8 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { OPTIONAL_HEADERS, RequestHeaders, ResponseHeaders } from '../../schemas/headers.ts'
-import { ConnectionParams, Exports, ListQuery } from '../../schemas/list.ts'
+import { ConnectionParams, Exports, listParameters, MEDIA_TYPES, querySchema } from '../../schemas/list.ts'
 import type { lists } from '../../schemas/lists.ts'
 import { problemExamples } from '../../schemas/problem.ts'
-import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../representation.ts'
 
 type HeaderName = keyof typeof ResponseHeaders
 
@@ -28,7 +27,7 @@ function problem(status: number, description: string, ...names: HeaderName[]) {
   return {
     description,
     headers: headers('Cache-Control', ...names),
-    content: { [JSON_TYPE]: json },
+    content: { [MEDIA_TYPES.json]: json },
   }
 }
 
@@ -76,7 +75,7 @@ function parametersOf(place: string, { properties, required: names = [] }: TObje
 export function sharedParts(maximumLimit: number) {
   const parameters = [
     ...parametersOf('path', ConnectionParams),
-    ...parametersOf('query', ListQuery(maximumLimit)),
+    ...parametersOf('query', querySchema(listParameters(maximumLimit))),
     ...parametersOf('header', RequestHeaders),
   ]
   return {
@@ -98,9 +97,9 @@ export function describeList(
 ) {
   const shown = Object.values(parameters).filter((parameter) => paged || parameter.in !== 'query')
   const types: Record<string, object> = {
-    [JSON_TYPE]: reference('schemas', $id),
-    [EXACT_JSON]: reference('schemas', `Exact${$id}`),
-    ...(paged ? { [NDJSON]: Exports.ndjson, [CSV]: Exports.csv } : {}),
+    [MEDIA_TYPES.json]: reference('schemas', $id),
+    [MEDIA_TYPES.exactJson]: reference('schemas', `Exact${$id}`),
+    ...(paged ? { [MEDIA_TYPES.ndjson]: Exports.ndjson, [MEDIA_TYPES.csv]: Exports.csv } : {}),
   }
   const content = Object.entries(types).map(([type, schema]) => [
     type,

@@ -2,7 +2,7 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { DEMO } from '../../../seeds/sample-data.ts'
-import { CSV } from '../../../src/http/representation.ts'
+import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
 import { parseExact } from '../../support/exact-json.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN, startSeededService } from '../../support/seeded-service.ts'
 import { startService } from '../../support/service.ts'
@@ -82,7 +82,7 @@ t.test('request: since with decimals as strings, version with 200 and 412, CSV',
     t.match(shown.body, status === 200 ? /406\.20,/ : '"data_changed"')
   }
   await field(id, 'version').fill('')
-  await field(id, 'Accept').selectOption(CSV)
+  await field(id, 'Accept').selectOption(MEDIA_TYPES.csv)
   t.match((await send(id)).body, /^"?transactionId/)
   const download = page.waitForEvent('download')
   await operationOf(id).getByRole('link', { name: 'Download' }).click()

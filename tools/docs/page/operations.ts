@@ -1,5 +1,5 @@
 import type { TSchema } from '@sinclair/typebox'
-import { CSV, EXACT_JSON, JSON_TYPE, NDJSON } from '../../../src/http/representation.ts'
+import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
 import { breakable, codeBlock, escapeHtml, markdown, pre } from './markdown.ts'
 
 type Parts<Part> = Record<string, Part>
@@ -38,11 +38,11 @@ export interface PageDocument {
   }
 }
 
-const MEDIA_TYPES: Parts<string> = {
-  [JSON_TYPE]: 'JSON',
-  [EXACT_JSON]: 'JSON, decimals as strings',
-  [NDJSON]: 'NDJSON: all rows, one a line',
-  [CSV]: 'CSV: all rows, as a table',
+const TYPE_TEXTS: Parts<string> = {
+  [MEDIA_TYPES.json]: 'JSON',
+  [MEDIA_TYPES.exactJson]: 'JSON, decimals as strings',
+  [MEDIA_TYPES.ndjson]: 'NDJSON: all rows, one a line',
+  [MEDIA_TYPES.csv]: 'CSV: all rows, as a table',
 }
 
 /** Renders each operation as a closed section with a form, code samples and a response. */
@@ -124,7 +124,7 @@ function field(operationId: string, parameter: Parameter) {
 }
 
 function accept(id: string, mediaTypes: string[]) {
-  const options = mediaTypes.map((type) => `<option value="${type}">${MEDIA_TYPES[type]}</option>`)
+  const options = mediaTypes.map((type) => `<option value="${type}">${TYPE_TEXTS[type]}</option>`)
   const control = `<select name="Accept" data-in="header">${options.join('')}</select>`
   return row(`${id}.Accept`, 'Accept', 'header', 'Format of the response.', control)
 }
@@ -150,14 +150,15 @@ function responseTable(responses: Operation['responses'], components: PageDocume
   const rows = Object.entries(responses).map(([status, part]) => {
     const { description, content, headers } =
       '$ref' in part ? (components.responses[lastPart(part.$ref)] as Response) : part
-    const problems = Object.entries(content?.[JSON_TYPE]?.examples ?? {}).map(
+    const problems = Object.entries(content?.[MEDIA_TYPES.json]?.examples ?? {}).map(
       ([code, { value }]) =>
         `<a href="#${code}"><code>${code}</code></a>
 <details><summary>Example</summary>${codeBlock(JSON.stringify(value, null, 2), 'json')}</details>`,
     )
     const links =
       status === '200'
-        ? typeOf(content?.[JSON_TYPE]?.schema as TSchema) + headerList(headers, components.headers)
+        ? typeOf(content?.[MEDIA_TYPES.json]?.schema as TSchema) +
+          headerList(headers, components.headers)
         : problems.join('\n')
     return `<tr><td><code>${status}</code></td><td>${markdown.parseInline(description)} ${links}</td></tr>`
   })

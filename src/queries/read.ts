@@ -1,12 +1,12 @@
-import type { Readable } from 'node:stream'
-import type { TObject } from '@sinclair/typebox'
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import { type Frame, jsonArray } from '../json/response-body.ts'
-import { columnsOf, compileRowWriter, type RowWriter } from '../json/row-writer.ts'
+import type { Body } from '../json/response-body.ts'
+import { columnsOf } from '../json/row-writer.ts'
 import type { ReadContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
-import { columnOf, exactDecimals } from '../schemas/fields.ts'
+import { connectionKey } from '../postgres/tokens.ts'
+import { columnOf } from '../schemas/fields.ts'
+import type { Format, ListDefinition } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
 import { type AuthMethod, type Caller, forEachAuthMethod } from './caller.ts'
 import {
@@ -18,37 +18,57 @@ import {
   takeLookup,
 } from './connection.ts'
 
-/** Request for data of one connection. The route makes it, and passes it down to the SQL. */
-export interface ConnectionRequest {
+export type { Body }
+
+/** Request for rows of one connection. The route makes it, and passes it down to the SQL. */
+export interface ListRequest {
   context: ReadContext
   caller: Caller
+  /** SHA-256 of the connection token. */
   tokenHash: Buffer
-  connectionKey: string
-  mediaType: string
-  /** True if decimals are JSON strings in the response. */
-  exact: boolean
-  /** Digest of the route's fields, the query and the media type. The ETag consists of it and the data version. */
-  representation: string
+  format: Format
+  from?: string | undefined
+  to?: string | undefined
+  since?: Cursor | undefined
+  /** Rows of a page. */
+  limit: number
+  page: number
   /** Data version that the response must have; undefined: any. */
   version?: string | undefined
   /** Data versions that the client has of this representation; `*` matches any. */
   knownVersions: string[]
-  /** Version of which the client has all rows. With the same version, there are no rows. */
-  copied?: string | undefined
+}
+
+/** Position of a client in the changes of a list. */
+export interface Cursor {
+  /** Change number of the last change that the client has; 0: none. */
+  number: bigint
+  /** Version at the start of the copy, without its time. Earlier removals do not concern the client. */
+  start: number
+  /** Newest version that the client has seen. A connection that lost this version never has it again. */
+  version: string
 }
 
 export interface ReadResponse {
-  meta: Lookup & { items: number }
+  lookup: Lookup
+  /** Number of rows. */
+  items: number
+  /** Cursor of the next page of changes, if there is one. */
   nextCursor?: string | undefined
   /** Undefined if the client has this version. */
-  body: Buffer | Readable | undefined
+  body: Body | undefined
+}
+
+/** Reads a list. */
+export interface ListReader {
+  queries: Record<string, ResponseQuery>
+  /** @throws Unavailable, or ProblemError 401, 404, 410, 412 */
+  read(db: Database, request: ListRequest): Promise<ReadResponse>
 }
 
 export interface ResponseQuery {
   statements: Record<AuthMethod, Statement>
   lookups: Record<AuthMethod, Statement>
-  writer: RowWriter
-  exactWriter: RowWriter
   extraColumns: number
 }
 
@@ -59,8 +79,7 @@ export interface ResponseQuery {
 export function responseQuery(query: {
   name: string
   purpose: string
-  table: string
-  item: TObject
+  list: ListDefinition
   /** Columns of the lookup after LOOKUP_COLUMNS. */
   columns?: readonly string[]
   lookup: (method: AuthMethod) => Expression<LookupColumns>
@@ -69,7 +88,8 @@ export function responseQuery(query: {
   /** Conditions on the rows `t` of the connection, their order and limit. It may use `lookup`. */
   rows: RawBuilder<unknown>
 }): ResponseQuery {
-  const fields = columnsOf(query.item).map(({ name }) => sql.ref(`t.${columnOf(name)}`))
+  const { item, table } = query.list
+  const fields = columnsOf(item).map(({ name }) => sql.ref(`t.${columnOf(name)}`))
   const nulls = (columns: readonly unknown[]) => sql.join(columns.map(() => sql`null`))
   const columns = [...LOOKUP_COLUMNS, ...(query.columns ?? [])]
   const lookup = sql.join(columns.map((column) => sql.ref(`lookup.${column}`)))
@@ -78,7 +98,7 @@ export function responseQuery(query: {
     select ${lookup}, ${nulls(fields)} from lookup
     union all
     select ${nulls(columns)}, rows.* from lookup cross join lateral (
-      select ${sql.join(fields)} from ${sql.table(query.table)} t
+      select ${sql.join(fields)} from ${sql.table(table)} t
       where t.connection_id = ${keyParameter} and lookup.connection_id is not null
         and ${query.rows}) as rows`
   return {
@@ -86,41 +106,11 @@ export function responseQuery(query: {
       compile(`${query.name} by ${method}`, query.purpose, statement(method)),
     ),
     lookups: query.lookups ?? lookupStatements,
-    writer: compileRowWriter(query.item, columns.length),
-    exactWriter: compileRowWriter(exactDecimals(query.item), columns.length),
     extraColumns: columns.length - LOOKUP_COLUMNS.length,
   }
 }
 
-type Rows = Awaited<ReturnType<Database['read']>>
-
-/**
- * Reads the data in one snapshot and writes it as JSON, unless the client has this version.
- * @param values parameters from $4 on
- * @param frame checks the lookup, and returns the JSON around the rows
- * @throws Unavailable, or ProblemError 401, 404, 412
- */
-export async function readResponse(
-  db: Database,
-  query: ResponseQuery,
-  request: ConnectionRequest,
-  values: Parameter[],
-  frame: (lookup: Lookup) => Frame,
-): Promise<ReadResponse> {
-  const { lookup, rows } = await readRows(db, query, request, values)
-  if (rows === undefined) return notModified(lookup)
-  const framed = frame(lookup)
-  // `*` does not show that the cursor is valid. An error would come first (RFC 9110, section 13.2.1).
-  if (request.knownVersions.includes('*')) return notModified(lookup, rows)
-  const items = rows.count
-  const writer = request.exact ? query.exactWriter : query.writer
-  return { meta: { ...lookup, items }, body: jsonArray(rows, writer, framed, request.context) }
-}
-
-export function notModified(lookup: Lookup, rows?: Rows): ReadResponse {
-  rows?.discard()
-  return { meta: { ...lookup, items: 0 }, body: undefined }
-}
+export type Rows = Awaited<ReturnType<Database['read']>>
 
 interface ReadRows {
   lookup: Lookup
@@ -128,15 +118,31 @@ interface ReadRows {
   rows: Rows | undefined
 }
 
-/** Reads the rows in one snapshot, unless the client has this version. See readResponse(). */
+/** @param write makes the body of the rows, unless the client has any version */
+export function responseOf(
+  { lookup, rows }: ReadRows,
+  { knownVersions }: ListRequest,
+  write: (rows: Rows) => Body,
+): ReadResponse {
+  if (rows && !knownVersions.includes('*')) return { lookup, items: rows.count, body: write(rows) }
+  rows?.discard()
+  return { lookup, items: 0, body: undefined }
+}
+
+/**
+ * Reads the rows in one snapshot, unless the client has this version.
+ * @param values parameters from $4 on
+ * @param copied version of which the client has all rows. With the same version, there are no rows
+ */
 export async function readRows(
   db: Database,
   query: ResponseQuery,
-  request: ConnectionRequest,
+  request: ListRequest,
   values: Parameter[],
+  copied?: string,
 ): Promise<ReadRows> {
-  const { context, caller, knownVersions, copied } = request
-  const keys = [caller.credential, request.tokenHash, request.connectionKey]
+  const { context, caller, tokenHash, knownVersions } = request
+  const keys = [caller.credential, tokenHash, connectionKey(tokenHash)]
   const statement = query.statements[caller.method]
   context.statement = statement.title
   context.server = 'primary'
@@ -146,7 +152,7 @@ export async function readRows(
     if (knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
     if (known.lookup.version === copied) return known
   }
-  const replica = db.replica?.(request.tokenHash)
+  const replica = db.replica?.(tokenHash)
   if (replica) {
     const reading = replica.read(statement, [...keys, ...values], context)
     const primary = known ?? readLookup(db, query, request, keys)
@@ -165,7 +171,7 @@ export async function readRows(
 async function readLookup(
   db: Database,
   { lookups }: ResponseQuery,
-  request: ConnectionRequest,
+  request: ListRequest,
   keys: Parameter[],
 ) {
   const { caller, context } = request
@@ -175,7 +181,7 @@ async function readLookup(
   return { lookup, rows }
 }
 
-function expectVersion(lookup: Lookup, { version }: ConnectionRequest): void {
+function expectVersion(lookup: Lookup, { version }: ListRequest): void {
   if (version !== undefined && version !== lookup.version) throw problem('data_changed')
 }
 

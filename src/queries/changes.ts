@@ -1,9 +1,12 @@
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import type { TObject } from '@sinclair/typebox'
 import { sql } from 'kysely'
+import { bodyOf } from '../json/response-body.ts'
+import type { RowWriter } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { build, parameter } from '../postgres/statements.ts'
+import { columnOf } from '../schemas/fields.ts'
+import type { Format, ListDefinition } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
 import {
   changesOf,
@@ -11,29 +14,18 @@ import {
   connectionOfApp,
   dataVersionOf,
   keyParameter,
+  type Lookup,
   lookupColumns,
 } from './connection.ts'
 import {
-  type ConnectionRequest,
+  type Cursor,
+  type ListRequest,
   type ReadResponse,
-  readResponse,
+  readRows,
+  responseOf,
   responseQuery,
-} from './read-response.ts'
-import { ROW_ID, type TransactionTable, totalOfAll } from './row-counts.ts'
-
-export interface ChangesRequest extends ConnectionRequest {
-  since: Cursor
-  limit: number
-}
-
-export interface Cursor {
-  /** Change number of the last change that the client has; 0: none. */
-  number: bigint
-  /** Version at the start of the copy, without its time. Earlier removals do not concern the client. */
-  start: number
-  /** Newest version that the client has seen. A connection that lost this version never has it again. */
-  version: string
-}
+} from './read.ts'
+import { totalOfAll } from './row-counts.ts'
 
 /** Value of `since` without an earlier cursor. */
 const START = 'start'
@@ -51,13 +43,13 @@ const NUMBERS_BYTES = 26
  * Binds the numbers of a cursor to its list and connection. A CRC finds every single wrong bit. It starts with
  * a digest of 32 bits, which is too short to verify a guessed token, even with many cursors.
  */
-function checksumOf(numbers: Buffer, table: TransactionTable, tokenHash: Buffer): number {
+function checksumOf(numbers: Buffer, table: string, tokenHash: Buffer): number {
   const binding = hash('sha256', Buffer.concat([Buffer.from(table), tokenHash]), 'buffer')
   return crc32(numbers, binding.readUInt32BE())
 }
 
 /** Writes an opaque cursor: 26 bytes of numbers and 4 of the checksum, as base64url without unused bits. */
-function formatCursor(cursor: Cursor, table: TransactionTable, tokenHash: Buffer): string {
+function formatCursor(cursor: Cursor, table: string, tokenHash: Buffer): string {
   const [changes = '', time = ''] = cursor.version.split('.')
   const bytes = Buffer.alloc(NUMBERS_BYTES + 4)
   bytes.writeBigInt64BE(cursor.number)
@@ -70,11 +62,7 @@ function formatCursor(cursor: Cursor, table: TransactionTable, tokenHash: Buffer
 }
 
 /** @returns undefined for a cursor of another list or connection, or none at all */
-export function parseCursor(
-  text: string,
-  table: TransactionTable,
-  tokenHash: Buffer,
-): Cursor | undefined {
+export function parseCursor(text: string, table: string, tokenHash: Buffer): Cursor | undefined {
   if (text === START) return EMPTY
   // A cursor of release 1.0.0 has no version, so it expires.
   if (/^[\w-]{27}$/.test(text)) return { ...EMPTY, number: 1n }
@@ -104,65 +92,73 @@ const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
  * Compiles the statement for the changes of a list since a change number: rows in their latest state, and
  * ids of removed rows. All are of one snapshot, in the order in which they became visible.
  */
-export function changeFeed(table: TransactionTable, item: TObject) {
+export function changeFeed(list: ListDefinition, writers: Record<Format, RowWriter>) {
+  const { table } = list
+  const total = totalOfAll(table)
   const query = responseQuery({
     name: `${table} changes`,
     purpose: 'Reads the rows that changed since a cursor, and the ids of removed rows.',
-    table,
-    item,
+    list,
     columns: COLUMNS,
-    lookups: compileLookups(`${table} lookup`, 'Reads version and total.', totalOfAll(table)),
+    lookups: compileLookups(`${table} lookup`, 'Reads version and total.', total),
     lookup: (method) =>
       connectionOfApp(method)
         .leftJoinLateral(nextPage(table).as('next'), (join) => join.onTrue())
         .select([
-          ...lookupColumns(totalOfAll(table)),
+          ...lookupColumns(total),
           'c.change_horizon as horizon',
           sql<string>`(
             select ${dataVersionOf('v')} from connection_version v
             where v.connection_id = ${keyParameter} and c.id is not null
               and ${since} > 0 and v.data_version = ${version})`.as('known'),
           'next.change_number as next_page',
-          sql<string>`case when c.id is not null then ${removed(table)} end`.as('removed'),
+          sql<string>`case when c.id is not null then ${removed(list)} end`.as('removed'),
         ]),
     rows: sql`
       t.change_number > ${since} and ${isBefore('t', 'lookup.next_page')}
       order by t.change_number limit ${limit}`,
   })
-  const list = async (db: Database, request: ChangesRequest): Promise<ReadResponse> => {
-    let nextCursor: string | undefined
-    const { number: position, start, version } = request.since
-    const changes = version.slice(0, version.indexOf('.'))
-    const values = [String(position), String(request.limit), changes]
+  const read = async (
+    db: Database,
+    request: ListRequest & { since: Cursor },
+  ): Promise<ReadResponse> => {
+    const { context, since, limit, format } = request
+    const changes = since.version.slice(0, since.version.indexOf('.'))
+    const values = [String(since.number), String(limit), changes]
     // Most polls of a complete copy find no changes. A lookup is then enough (docs/performance.md).
-    const copied = position === lastOf(changes) ? version : undefined
-    const read = { ...request, copied }
-    const response = await readResponse(db, query, read, values, (lookup) => {
-      const [horizon, known, nextPage, removedIds] = lookup.extra
-      const isKnown = version === lookup.version || version === known
-      const startNumber = lastOf(start)
-      const latest = position > startNumber ? position : startNumber
-      if (position > 0n && !(isKnown && latest >= BigInt(horizon ?? 0)))
-        throw problem('cursor_expired')
-      const hasMore = typeof nextPage === 'string'
-      const newest = changesOf(lookup)
-      const next = {
-        number: hasMore ? BigInt(nextPage) - 1n : lastOf(newest),
-        start: position > 0n ? start : Number(newest),
-        version: lookup.version,
-      }
-      const cursor = formatCursor(next, table, request.tokenHash)
-      if (hasMore) nextCursor = cursor
-      return {
-        opening: '{"items":[',
-        closing:
-          `],"limit":${request.limit},"page":0,"totalItems":${lookup.totalItems},` +
-          `"removed":[${removedIds ?? ''}],"nextCursor":"${cursor}","hasMore":${hasMore}}`,
-      }
-    })
-    return { ...response, nextCursor }
+    const copied = since.number === lastOf(changes) ? since.version : undefined
+    const found = await readRows(db, query, request, values, copied)
+    if (found.rows === undefined) return responseOf(found, request, () => Buffer.alloc(0))
+    const { lookup } = found
+    const { next, hasMore, removed } = nextCursor(since, lookup)
+    const cursor = formatCursor(next, table, request.tokenHash)
+    const closing =
+      `],"limit":${limit},"page":0,"totalItems":${lookup.totalItems},` +
+      `"removed":[${removed}],"nextCursor":"${cursor}","hasMore":${hasMore}}`
+    const response = responseOf(found, request, (rows) =>
+      bodyOf(rows, writers[format], { opening: '{"items":[', closing }, context),
+    )
+    return hasMore ? { ...response, nextCursor: cursor } : response
   }
-  return { list, query }
+  return { read, query }
+}
+
+/** @throws ProblemError 410 if the changes since the cursor are not known */
+function nextCursor(since: Cursor, lookup: Lookup) {
+  const [horizon, known, nextPage, removed] = lookup.extra
+  const isKnown = since.version === lookup.version || since.version === known
+  const startNumber = lastOf(since.start)
+  const latest = since.number > startNumber ? since.number : startNumber
+  const isStarted = since.number > 0n
+  if (isStarted && !(isKnown && latest >= BigInt(horizon ?? 0))) throw problem('cursor_expired')
+  const hasMore = typeof nextPage === 'string'
+  const newest = changesOf(lookup)
+  const next = {
+    number: hasMore ? BigInt(nextPage) - 1n : lastOf(newest),
+    start: isStarted ? since.start : Number(newest),
+    version: lookup.version,
+  }
+  return { next, hasMore, removed: removed ?? '' }
 }
 
 /** Compares with the next page, if there is one, in a form that limits the range of the index. */
@@ -172,7 +168,7 @@ function isBefore(table: string, nextPage: string) {
 }
 
 /** Selects the change number after the page: that of the first change beyond `limit`. */
-function nextPage(table: TransactionTable) {
+function nextPage(table: string) {
   const first = (name: string) => sql`
     (select t.change_number from ${sql.table(name)} t
       where t.connection_id = ${keyParameter} and c.id is not null and t.change_number > ${since}
@@ -195,8 +191,9 @@ function nextPage(table: TransactionTable) {
  * exists again is not removed: the next id in the order of the primary key is the same. PostgreSQL would
  * plan a comparison with `=` on empty tables as a scan of all rows.
  */
-function removed(table: TransactionTable) {
-  const id = sql.ref(ROW_ID[table])
+function removed(list: ListDefinition) {
+  const { table } = list
+  const id = sql.ref(columnOf(list.id))
   return sql`(
     select string_agg(distinct '"' || r.${id} || '"', ',') from ${sql.table(`${table}_removal`)} r
     where r.connection_id = ${keyParameter} and c.id is not null
