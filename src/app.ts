@@ -1,5 +1,5 @@
 import fastify, { type FastifyInstance, LogController } from 'fastify'
-import { type Config, isTracing } from './config.ts'
+import type { Config } from './config.ts'
 import { authentication } from './http/authentication.ts'
 import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
@@ -77,7 +77,10 @@ export async function buildApp({
     config.METRICS_PORT === undefined ? undefined : await import('./telemetry/metrics.ts')
   const metrics = telemetry?.createMetrics(config)
   app.decorate('metrics', metrics?.registry)
-  const tracing = isTracing(config) ? await import('./telemetry/tracing.ts') : undefined
+  const tracing =
+    config.OTEL_EXPORTER_OTLP_ENDPOINT === undefined
+      ? undefined
+      : await import('./telemetry/tracing.ts')
   const traces = tracing?.startTracing(app, config)
   const db = instrumentReads(database, [
     ...(metrics ? [metrics.recordRead] : []),

@@ -38,8 +38,9 @@ const Settings = Type.Object({
     'URL of the service for clients, in /openapi.json. If unset: a relative URL.',
   ),
   CONTACT_URL: optional('Page of the contact for clients, in /openapi.json. If unset: none.'),
-  DEMO_APP_TOKEN: optional('Public app token that the page /docs fills in. If unset: none.'),
-  DEMO_CONNECTION_TOKEN: optional('Public connection token that the page fills in.'),
+  DEMO_TOKENS: optional(
+    'Public tokens that the page /docs fills in: APP_TOKEN,CONNECTION_TOKEN. If unset: none.',
+  ),
   SHUTDOWN_DELAY_MS: integer(
     3_000,
     [0, 600_000],
@@ -120,7 +121,7 @@ const Settings = Type.Object({
   ),
   REDIS_URL: optional('Redis that counts these requests. If unset: each instance counts its own.'),
 
-  // Log, metrics and traces. OpenTelemetry's SDK reads these and all other OTEL_ variables itself.
+  // Log, metrics and traces. OpenTelemetry's SDK reads all OTEL_ variables itself.
   METRICS_PORT: Type.Optional(
     Type.Integer({
       minimum: 0,
@@ -139,12 +140,7 @@ const Settings = Type.Object({
   ),
   APP_NAMES: optional('Names of apps for log and metrics: the output of `app list --json`.'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional('Collector of the traces. If unset: no traces.'),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(
-    'Its full URL instead, such as http://collector:4318/v1/traces.',
-  ),
-  OTEL_TRACES_EXPORTER: optional('`otlp`, `zipkin`, `console`, or `none` for no traces.'),
   OTEL_SERVICE_NAME: text('investment-data-query-service', 'Name of the service in traces.'),
-  OTEL_SDK_DISABLED: flag(false, 'Turn off traces.'),
 })
 
 export type Config = Static<typeof Settings>
@@ -170,8 +166,7 @@ export function readConfig<Schema extends TObject = typeof Settings>(
   const isConfig = validators.get(schema) ?? ajv.compile(schema)
   validators.set(schema, isConfig)
   // Compose files and shells pass an unset variable as an empty string.
-  // Rules of the service also read variables of OpenTelemetry.
-  const isRead = (name: string) => schema.properties === settings || name in schema.properties
+  const isRead = (name: string) => name in schema.properties
   const given = Object.entries(environment).filter(([name, value]) => value !== '' && isRead(name))
   const data: NodeJS.ProcessEnv = Object.fromEntries(given)
   const config: unknown = { ...data }
@@ -215,14 +210,17 @@ function pairErrors(data: NodeJS.ProcessEnv): string[] {
   const isShared = [HOST, METRICS_HOST].some((host) => host === '0.0.0.0' || host === '::')
   if (METRICS_PORT === PORT && PORT !== '0' && (isShared || HOST === METRICS_HOST))
     errors.push('METRICS_PORT must be another port than PORT')
-  if ((data.DEMO_APP_TOKEN === undefined) !== (data.DEMO_CONNECTION_TOKEN === undefined))
-    errors.push('DEMO_APP_TOKEN and DEMO_CONNECTION_TOKEN must be set together')
   return errors
 }
+
+/** Turns traces on. */
+const TRACES = 'OTEL_EXPORTER_OTLP_ENDPOINT'
 
 /** Settings of earlier releases, which have no effect. */
 const REMOVED = [
   'CLIENT_STALL_MS',
+  'DEMO_APP_TOKEN',
+  'DEMO_CONNECTION_TOKEN',
   'MAX_SOCKETS',
   'REQUEST_TIMEOUT_MS',
   'SHUTDOWN_GRACE_MS',
@@ -232,9 +230,10 @@ const REMOVED = [
 /** Returns warnings about variables that have no effect: removed settings, and names that differ by two letters at most. */
 export function settingWarnings(environment: NodeJS.ProcessEnv): string[] {
   const names = Object.keys(settings)
-  const isKnown = (name: string) => names.includes(name) || name.startsWith('OTEL_')
   return Object.keys(environment).flatMap((name) => {
-    if (isKnown(name) || isKnown(name.replace(/_FILE$/, ''))) return []
+    if (names.includes(name.replace(/_FILE$/, ''))) return []
+    if (name.startsWith('OTEL_'))
+      return environment[TRACES] ? [] : [`${name} has no effect without ${TRACES}`]
     if (REMOVED.includes(name)) return [`${name} has no effect any more: see CHANGELOG.md`]
     const meant = name.length > 6 ? closestMatch(name, names, { maxDistance: 2 }) : undefined
     return meant ? [`${name} is no setting: did you mean ${meant}?`] : []
@@ -242,22 +241,12 @@ export function settingWarnings(environment: NodeJS.ProcessEnv): string[] {
 }
 
 /** Returns the problem of a value, in words that follow the name of its setting. */
-type Rule = (value: string, data: NodeJS.ProcessEnv) => string | undefined
+type Rule = (value: string) => string | undefined
 
 const urlLike =
   (pattern: RegExp, example: string): Rule =>
   (url) =>
     pattern.test(url) && URL.canParse(url) ? undefined : `must be a URL like ${example}`
-
-const collectorLike =
-  (example: string): Rule =>
-  (url, data) => {
-    const protocol = data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL
-    // The exporter for gRPC also accepts HOST:4317.
-    return urlLike(protocol === 'grpc' ? /./ : /^https?:/i, example)(url, data)
-  }
-
-const TRACE_EXPORTERS = ['otlp', 'zipkin', 'console', 'none']
 
 /** Rules by setting. No message contains a URL, because URLs may contain passwords. */
 const rules: Record<string, Rule> = {
@@ -272,6 +261,8 @@ const rules: Record<string, Rule> = {
     list.split(',').every((network) => isNetwork(network.trim()))
       ? undefined
       : 'must be addresses or networks like 10.0.0.1, 10.1.0.0/16',
+  DEMO_TOKENS: (tokens) =>
+    /^[^\s,]+,[^\s,]+$/.test(tokens) ? undefined : 'must be APP_TOKEN,CONNECTION_TOKEN',
   REDIS_URL: urlLike(/^rediss?:/i, 'redis://HOST:6379'),
   APP_NAMES: (text) => {
     try {
@@ -287,18 +278,13 @@ const rules: Record<string, Rule> = {
     if (!url.username && !url.password) return undefined
     return 'must have no user and no password: fetch() rejects them'
   },
-  OTEL_EXPORTER_OTLP_ENDPOINT: collectorLike('http://HOST:4318'),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collectorLike('http://HOST:4318/v1/traces'),
-  OTEL_TRACES_EXPORTER: (list) =>
-    list.split(',').every((name) => TRACE_EXPORTERS.includes(name.trim()))
-      ? undefined
-      : `must be one of ${TRACE_EXPORTERS.join(', ')}`,
+  OTEL_EXPORTER_OTLP_ENDPOINT: urlLike(/^https?:/i, 'http://HOST:4318'),
 }
 
 function ruleErrors(data: NodeJS.ProcessEnv): string[] {
   return Object.entries(rules).flatMap(([name, rule]) => {
     const { [name]: value } = data
-    const problem = value === undefined ? undefined : rule(value, data)
+    const problem = value === undefined ? undefined : rule(value)
     return problem === undefined ? [] : [`${name} ${problem}`]
   })
 }
@@ -318,11 +304,4 @@ function isNetwork(text: string): boolean {
 function isTrustworthy({ protocol, hostname }: URL): boolean {
   if (protocol === 'https:') return true
   return protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
-}
-
-export function isTracing(config: Config): boolean {
-  const exporter = config.OTEL_TRACES_EXPORTER
-  if (config.OTEL_SDK_DISABLED || exporter === 'none') return false
-  const endpoint = config.OTEL_EXPORTER_OTLP_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
-  return (exporter ?? endpoint) !== undefined
 }

@@ -29,7 +29,7 @@ async function start(config: Config, readSecrets: () => void): Promise<void> {
   })
   const stream = logDestination(await terminalFormat())
   const located = {
-    ...development?.DEMO_TOKENS,
+    ...development?.DEMO_SETTINGS,
     ...config,
     DATABASE_URL: config.DATABASE_URL ?? demo?.url ?? '',
   }

@@ -3,7 +3,6 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { isTracing, readConfig } from '../../src/config.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -192,16 +191,3 @@ t.test(
     t.notMatch(second.log.join(''), /cannot be exported/)
   },
 )
-
-t.test('settings: an endpoint or an exporter turns traces on', async (t) => {
-  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint }
-  const isOn = (environment: Record<string, string>) =>
-    isTracing(readConfig({ DATABASE_URL: 'postgres://localhost/db', ...environment }))
-  t.equal(isOn({}), false)
-  t.equal(isOn(endpoint), true)
-  t.equal(isOn({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.endpoint }), true)
-  t.equal(isOn({ OTEL_TRACES_EXPORTER: 'console' }), true)
-  t.equal(isOn({ OTEL_TRACES_EXPORTER: 'none', ...endpoint }), false)
-  t.equal(isOn({ OTEL_SDK_DISABLED: 'true', ...endpoint }), false)
-  t.equal(isOn({ OTEL_SDK_DISABLED: 'false', ...endpoint }), true)
-})

@@ -46,10 +46,9 @@ async function prepare(url: string): Promise<string> {
   }
 }
 
-/** Settings that fill the tokens of the sample data in on the page /docs. */
-export const DEMO_TOKENS = {
-  DEMO_APP_TOKEN: DEMO.wealth.token,
-  DEMO_CONNECTION_TOKEN: DEMO.wealth.connections.small.token,
+/** Setting that fills the tokens of the sample data in on the page /docs. */
+export const DEMO_SETTINGS = {
+  DEMO_TOKENS: `${DEMO.wealth.token},${DEMO.wealth.connections.small.token}`,
 }
 
 /** Message of `npm start` on standard error: the address, and example requests. */

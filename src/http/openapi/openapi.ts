@@ -17,7 +17,7 @@ const GUIDE = new URL('guide.md', import.meta.url)
 /** Generates the OpenAPI document from the schemas that validate the requests. */
 export const openapi = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
   const { CONTACT_URL, PUBLIC_URL } = config
-  const { DEMO_APP_TOKEN: appToken, DEMO_CONNECTION_TOKEN: connectionToken } = config
+  const [appToken, connectionToken] = config.DEMO_TOKENS?.split(',') ?? []
   const address = PUBLIC_URL?.replace(/\/+$/, '')
   const shown = address ?? PLACEHOLDER
   const guide = (await readFile(GUIDE, 'utf8')).replaceAll(PLACEHOLDER, shown)
@@ -49,7 +49,7 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
       ],
       security: [{ appToken: [] }],
       // The page /docs fills them in.
-      ...(appToken && connectionToken ? { 'x-demo-tokens': { appToken, connectionToken } } : {}),
+      ...(appToken ? { 'x-demo-tokens': { appToken, connectionToken } } : {}),
       components: {
         ...(shared as object),
         securitySchemes: {

@@ -11,7 +11,7 @@ import { DESK, newDocsPage } from './docs-page.ts'
 
 const browser = await launchChromium(t)
 const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
-const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
+const environment = { DEMO_TOKENS: `${DEMO_TOKEN},${DEMO_CONNECTION_TOKEN}` }
 const service = await startSeededService(t, { environment })
 /** Without demo tokens, as in production. */
 const production = await startService(t)

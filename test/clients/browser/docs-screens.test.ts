@@ -7,7 +7,7 @@ import { DESK, newDocsPage, PHONE } from './docs-page.ts'
 
 const browser = await launchChromium(t)
 const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
-const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
+const environment = { DEMO_TOKENS: `${DEMO_TOKEN},${DEMO_CONNECTION_TOKEN}` }
 const service = await startSeededService(t, { environment })
 
 /** Address at this time. Then waits for two frames, because the browser moves the focus in the next one. */

@@ -11,7 +11,7 @@ const PICTURE = new URL('../../../docs/images/docs-page.png', import.meta.url)
 t.test('docs:picture: an operation and its response at 1280 pixels', async (t) => {
   const browser = await launchChromium(t)
   const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
-  const environment = { DEMO_APP_TOKEN: DEMO_TOKEN, DEMO_CONNECTION_TOKEN }
+  const environment = { DEMO_TOKENS: `${DEMO_TOKEN},${DEMO_CONNECTION_TOKEN}` }
   const service = await startSeededService(t, { environment })
   const { page, open } = await newDocsPage(t, browser, DESK)
   await open(`${service.url}/docs#listPortfolioTransactions`)
