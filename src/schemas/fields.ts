@@ -108,35 +108,21 @@ export const Decimal = Type.Unsafe<string>({
 
 const EXACT_DECIMAL = `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`
 
-/** Returns the schema of a response with decimals as JSON strings, and the prefix `Exact` of its names. */
+/** Returns a schema with decimals as JSON strings, and with `Exact` before its names and those of its parts. */
 export function exactDecimals<T extends TSchema>(schema: T): T {
-  const { $id, $ref, [PART]: part, items, properties, examples = [], description } = schema
-  const exact: TSchema = { ...schema }
-  if (description) exact.description = description.replace(DECIMAL_ADVICE, 'It is a JSON string.')
-  if ($id) exact.$id = `Exact${$id}`
-  if ($ref) exact.$ref = `Exact${$ref}`
-  if (items) exact.items = exactDecimals(items)
-  if (properties) {
-    exact.properties = mapValues<TSchema, TSchema>(properties, exactDecimals)
-    const isDecimal = (name: string) => properties[name].format === 'decimal'
-    if (part && Object.keys(properties).some(isDecimal)) {
-      exact[PART] = `Exact${part}`
-      exact.examples = examples.map((example: Record<string, unknown>) =>
-        mapValues(example, String),
-      )
-    }
+  const exact = (key: string, value: unknown): unknown => {
+    if (key === '$id' || key === '$ref') return `Exact${value}`
+    if (typeof value === 'string') return value.replace(DECIMAL_ADVICE, 'It is a JSON string.')
+    const part = value as TSchema | null
+    if (!part?.[PART] || !JSON.stringify(part).includes('"decimal"')) return value
+    const examples = JSON.stringify(part.examples ?? []).replace(/(?<=[[:])-?[0-9.]+/g, '"$&"')
+    const names = { [PART]: `Exact${part[PART]}`, examples: JSON.parse(examples) }
+    if (part.format !== 'decimal') return { ...part, ...names }
+    const type = part.type === 'number' ? 'string' : ['string', 'null']
+    const title = part.title === Decimal.title ? 'Exact decimal' : part.title
+    return { ...part, ...names, pattern: EXACT_DECIMAL, type, title }
   }
-  if (schema.format === 'decimal') {
-    const type = Array.isArray(schema.type) ? ['string', 'null'] : 'string'
-    const names = { [PART]: `Exact${part}`, pattern: EXACT_DECIMAL }
-    Object.assign(exact, names, { type, examples: examples.map(String) })
-    if (schema.title === Decimal.title) exact.title = 'Exact decimal'
-  }
-  return exact as T
-}
-
-function mapValues<From, To>(object: Record<string, From>, map: (value: From) => To) {
-  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, map(value)]))
+  return JSON.parse(JSON.stringify(schema), exact) as T
 }
 
 export const Currency = Described(ShortText, {
