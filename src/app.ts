@@ -92,7 +92,7 @@ export async function buildApp({
   await app.register(errorHandler)
   await app.register(requestContext, { limits })
   if (config.TRUSTED_PROXIES === undefined) await app.register(proxyWarning)
-  await app.register(accessLog, { config })
+  await app.register(accessLog)
   if (metrics) await app.register(metrics.plugin, { db, limits, droppedLogLines, healthChecks })
   if (traces) await app.register(traces.plugin)
   await app.register(compression)

@@ -138,7 +138,6 @@ const Settings = Type.Object({
         'Number of instances that should run, for an alert. If unset: as many as before.',
     }),
   ),
-  APP_NAMES: optional('Names of apps for log and metrics: the output of `app list --json`.'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional('Collector of the traces. If unset: no traces.'),
   OTEL_SERVICE_NAME: text('investment-data-query-service', 'Name of the service in traces.'),
 })
@@ -264,14 +263,6 @@ const rules: Record<string, Rule> = {
   DEMO_TOKENS: (tokens) =>
     /^[^\s,]+,[^\s,]+$/.test(tokens) ? undefined : 'must be APP_TOKEN,CONNECTION_TOKEN',
   REDIS_URL: urlLike(/^rediss?:/i, 'redis://HOST:6379'),
-  APP_NAMES: (text) => {
-    try {
-      readAppNames(text)
-      return undefined
-    } catch {
-      return 'must be the output of `npm run --silent operator -- app list --json`'
-    }
-  },
   AUTH_JWKS_URL: (text) => {
     const url = URL.parse(text)
     if (!url || !isTrustworthy(url)) return 'must be an https URL, or a URL of this machine'
@@ -287,12 +278,6 @@ function ruleErrors(data: NodeJS.ProcessEnv): string[] {
     const problem = value === undefined ? undefined : rule(value)
     return problem === undefined ? [] : [`${name} ${problem}`]
   })
-}
-
-/** Reads APP_NAMES. @returns the names by the ids of the apps */
-export function readAppNames(text = '{"items":[]}'): Map<string, string> {
-  const { items } = JSON.parse(text) as { items: { id: string; name: string }[] }
-  return new Map(items.map(({ id, name }) => [id, name]))
 }
 
 function isNetwork(text: string): boolean {

@@ -23,12 +23,11 @@ export function readEnvFile(environment: NodeJS.ProcessEnv): void {
   for (const [name, value] of Object.entries(parseEnv(text))) environment[name] ??= value
 }
 
-/** Variables that may contain a secret, or a long text. NAME_FILE names a file that has the value of NAME. */
+/** Variables that may contain a secret. NAME_FILE names a file that has the value of NAME. */
 const SECRETS = [
   'DATABASE_URL',
   'DATABASE_REPLICA_URL',
   'REDIS_URL',
-  'APP_NAMES',
   'OTEL_EXPORTER_OTLP_HEADERS',
   'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
   'SERVICE_DATABASE_PASSWORD',

@@ -79,6 +79,7 @@ const SUITES: Record<string, Suite> = {
       ...LINUX,
       ...[
         'curl',
+        'jq',
         'openssl',
         'python3',
         'postgres',

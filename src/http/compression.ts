@@ -47,7 +47,10 @@ export const compression = fp(async (app: FastifyInstance) => {
  * Sends a buffer. A large one is compressed in one call: the stream of @fastify/compress costs more CPU than the
  * compression.
  */
-export function sendBuffer(reply: FastifyReply, body: Buffer): FastifyReply | Promise<FastifyReply> {
+export function sendBuffer(
+  reply: FastifyReply,
+  body: Buffer,
+): FastifyReply | Promise<FastifyReply> {
   const accepted = reply.request.headers['accept-encoding']
   if (accepted === undefined || body.length <= MAX_SYNC_BYTES) return reply.send(body)
   const encoding = encodings.negotiate(accepted.toLowerCase())

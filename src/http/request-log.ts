@@ -7,14 +7,12 @@ import type {
 } from 'fastify'
 import fp from 'fastify-plugin'
 import type { DestinationStream } from 'pino'
-import { type Config, readAppNames } from '../config.ts'
 
 /** Time between two lines of repeated rejections of an app or a client address, in ms. */
 const SAMPLE_MS = 1_000
 
 /** Logs a line per request, without the path: it has the token (contract 21). Samples repeated rejections. */
-export const accessLog = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
-  const nameOf = config.APP_NAMES === undefined ? undefined : appNames(config)
+export const accessLog = fp(async (app: FastifyInstance) => {
   app.onRequestEnd(({ request, reply, aborted, bytes }) => {
     const { context } = request
     const { appId, repeatedBy, statement, writingAt } = context
@@ -33,7 +31,6 @@ export const accessLog = fp(async (app: FastifyInstance, { config }: { config: C
       databaseMs: statement && Math.round(context.databaseMs * 1000) / 1000,
       writeMs: writingAt && Math.round((performance.now() - writingAt) * 1000) / 1000,
       app: appId,
-      appName: appId && nameOf?.(appId),
       items: context.items,
       bytes,
       mediaType: context.mediaType,
@@ -50,17 +47,6 @@ export const accessLog = fp(async (app: FastifyInstance, { config }: { config: C
     request.log.info(aborted ? { ...line, aborted } : line, 'request')
   })
 })
-
-/** Returns a function that finds the name of an app in APP_NAMES, which SIGHUP may renew. */
-export function appNames(config: Config): (appId: string) => string | undefined {
-  let text: string | undefined
-  let names = new Map<string, string>()
-  return (appId) => {
-    if (text !== config.APP_NAMES) names = readAppNames(config.APP_NAMES)
-    text = config.APP_NAMES
-    return names.get(appId)
-  }
-}
 
 export type LoggerOptions = Exclude<NonNullable<FastifyServerOptions['logger']>, boolean>
 

@@ -9,12 +9,11 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { ConfigurationError } from '../env-file.ts'
 import { sendError } from '../http/http-error.ts'
-import { appNames } from '../http/request-log.ts'
 import type { Limits } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { ProblemError } from '../schemas/problem.ts'
 import { databaseMetrics, readDurations } from './database-metrics.ts'
-import { appMetrics, httpMetrics } from './http-metrics.ts'
+import { httpMetrics } from './http-metrics.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -36,7 +35,6 @@ export function createMetrics(config: Config) {
   const plugin = async (app: FastifyInstance, sources: MetricSources) => {
     collectDefaultMetrics({ register: registry })
     httpMetrics(app, registry, sources.droppedLogLines)
-    appMetrics(app, registry, appNames(config))
     if (config.INSTANCES !== undefined) {
       const help = 'Number of instances that should run (INSTANCES).'
       new Gauge({ name: 'instances_expected', help, registers: [registry] }).set(config.INSTANCES)

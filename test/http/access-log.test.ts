@@ -134,21 +134,6 @@ t.test('slow request: its line has the cause', async (t) => {
     t.ok(each.waitMs + each.databaseMs + each.writeMs <= each.durationMs + 1)
 })
 
-t.test('APP_NAMES: each line has the name of the app', async (t) => {
-  const names = (name: string) => JSON.stringify({ items: [{ id: appId, name }] })
-  const environment = { APP_NAMES: names('Wealth') }
-  const { url: databaseUrl } = { url: service.databaseUrl }
-  const named = await startService(t, { environment, databaseUrl })
-  const found = async (name: string) => {
-    await named.get(connection.portfolio, { token })
-    const text = `"app":"${appId}","appName":"${name}"`
-    await until(`the log has ${name}`, () => named.log.some((line) => line.includes(text)))
-  }
-  await found('Wealth')
-  named.config.APP_NAMES = names('Renamed')
-  await found('Renamed')
-})
-
 t.test('malformed request: one line', async (t) => {
   const before = service.log.length
   await sendRaw({ port: service.port, bytes: `GET ${connection.portfolio} HTTP/9.9\r\n\r\n` })

@@ -158,13 +158,6 @@ t.test('TRUSTED_PROXIES: addresses and networks only', async (t) => {
     ])
 })
 
-t.test('APP_NAMES: the output of a command', async (t) => {
-  const sentence = 'APP_NAMES must be the output of `npm run --silent operator -- app list --json`'
-  for (const text of ['x', '{}', '[]', '{"items":{}}'])
-    t.same(errorsOf(t, { APP_NAMES: text }), [sentence], text)
-  t.same(errorsOf(t, { APP_NAMES: '{"items":[]}' }), [])
-})
-
 t.test('a value outside of a list: one sentence with the allowed values', async (t) => {
   t.same(errorsOf(t, { LOG_LEVEL: 'loud' }), [
     'LOG_LEVEL must be one of fatal, error, warn, info, debug, silent',
@@ -235,12 +228,7 @@ t.test('variables without an effect: a warning for a removed or misspelt setting
     'OTEL_TRACES_EXPORTER has no effect without OTEL_EXPORTER_OTLP_ENDPOINT',
   ])
   const known = Object.keys(settings).map((name) => [name, 'x'])
-  const others = [
-    'DATABASE_URL_FILE',
-    'APP_NAMES_FILE',
-    'OTEL_EXPORTER_OTLP_HEADERS',
-    'SERVICE_MEMORY',
-  ]
+  const others = ['DATABASE_URL_FILE', 'OTEL_EXPORTER_OTLP_HEADERS', 'SERVICE_MEMORY']
   const all = [...known, ...others.map((name) => [name, 'x'])]
   t.same(settingWarnings(Object.fromEntries(all)), [])
 })

@@ -82,35 +82,6 @@ t.test('requests: counted by route, method and status, with rows and bytes', asy
   t.equal(found.get(series('http_errors_total', notFound)), 1)
 })
 
-t.test('heaviest apps: ten series and the others together, for the last full minute', async (t) => {
-  const names: { id: string; name: string }[] = []
-  const environment = { APP_NAMES: JSON.stringify({ items: names }) }
-  const { service, token, connection, appId } = await start(t, environment)
-  service.config.APP_NAMES = JSON.stringify({ items: [{ id: appId, name: 'Wealth' }] })
-  await addPortfolioTransactions(service.db, connection, {}, {}, {})
-  for (let i = 0; i < 20; i += 1) await service.get(connection.portfolio, { token })
-  for (let i = 0; i < 11; i += 1) {
-    const other = await addCaller(service.db)
-    await service.get(other.connection.portfolio, { token: other.token })
-  }
-  await settled(service)
-  t.notOk([...(await scrape(service)).keys()].some((key) => key.startsWith('app_')))
-  const { now } = performance
-  t.teardown(() => {
-    performance.now = now
-  })
-  performance.now = () => now.call(performance) + 61_000
-  const found = await scrape(service)
-  const own = { app: appId, name: 'Wealth' }
-  t.equal(found.get(series('app_requests', own)), 20)
-  t.equal(found.get(series('app_items', own)), 60)
-  t.ok(Number(found.get(series('app_database_seconds', own))) > 0)
-  t.equal(found.get(series('app_requests', { app: 'other', name: '' })), 2)
-  t.equal([...found.keys()].filter((key) => key.startsWith('app_requests{')).length, 11)
-  performance.now = () => now.call(performance) + 190_000
-  t.notOk([...(await scrape(service)).keys()].some((key) => key.startsWith('app_')))
-})
-
 t.test('unknown paths, tokens and methods: no label value contains them', async (t) => {
   const { service, token, connection } = await start(t)
   for (let i = 0; i < 3; i += 1) {

@@ -1,6 +1,12 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { OPTIONAL_HEADERS, RequestHeaders, ResponseHeaders } from '../../schemas/headers.ts'
-import { ConnectionParams, Exports, listParameters, MEDIA_TYPES, querySchema } from '../../schemas/list.ts'
+import {
+  ConnectionParams,
+  Exports,
+  listParameters,
+  MEDIA_TYPES,
+  querySchema,
+} from '../../schemas/list.ts'
 import type { lists } from '../../schemas/lists.ts'
 import { problemExamples } from '../../schemas/problem.ts'
 
