@@ -114,9 +114,6 @@ async function refreshAll(db: Kysely<Tables>, pool: pg.Pool, lines: Buffer[]) {
     sources: [{ name: 'sample data', chunks: Readable.from(lines) }],
     jobs: 1,
     appId: undefined,
-    // Citus must know the connection to plan a statement.
-    genericPlans: false,
-    prepare: false,
     // biome-ignore lint/suspicious/noExplicitAny: the result is that of the command refresh.
     onResult: async (result: any) => {
       if (result.errors) throw new OperatorError(JSON.stringify(result.errors))

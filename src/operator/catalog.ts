@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../postgres/tables.ts'
+import { isCitus } from './database.ts'
 
 /** The file with the schema that the migrations make, as statements. */
 export const SCHEMA_FILE = 'docs/reference/schema.sql'
@@ -29,8 +30,6 @@ const GUARDED = /^(create policy|create trigger|grant|alter table \S+ disable tr
 /** Compares the catalog with SCHEMA_FILE. @param db a transaction */
 export async function compareSchema(db: Kysely<Tables>): Promise<SchemaDifferences> {
   await sql`set local timezone = 'UTC'`.execute(db)
-  const { rows } = await sql`select from pg_extension where extname = 'citus'`.execute(db)
-  const isCitus = rows.length > 0
   const text = await readFile(new URL(`../../${SCHEMA_FILE}`, import.meta.url), 'utf8')
   const wanted = text.slice(text.indexOf('\n\n') + 2).split(/;\n(?:\n|$)/)
   const found = await catalogOf(db)
@@ -39,7 +38,7 @@ export async function compareSchema(db: Kysely<Tables>): Promise<SchemaDifferenc
   return {
     missing: wanted.filter((statement) => statement !== '' && !foundBare.has(bare(statement))),
     // Citus adds triggers and rights of its own.
-    unexpected: isCitus
+    unexpected: (await isCitus(db))
       ? []
       : found.filter((one) => GUARDED.test(one) && !wantedBare.has(bare(one))),
   }

@@ -1,4 +1,4 @@
-import { Kysely, PostgresDialect } from 'kysely'
+import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
 import { findServers, historyOf } from '../postgres/connect.ts'
@@ -152,16 +152,9 @@ const BLOCKERS = `
   where own.pid = any($1) and own.wait_event_type = 'Lock'
     and own.query_start < now() - interval '1 second'`
 
-/** The same for a lock on a worker of Citus. The coordinator then waits for the worker, not for a lock. */
-const BLOCKERS_ON_WORKERS = `
-  select blocker.pid, blocker.application_name as name, blocker.xact_start as since
-  from pg_stat_activity own
-  join citus_lock_waits on waiting_gpid = citus_calculate_gpid(citus_coordinator_nodeid(), own.pid)
-  join citus_stat_activity blocker on global_pid = blocking_gpid and not is_worker_query
-  where own.pid = any($1) and own.query_start < now() - interval '1 second'`
-
-export async function isCitus(pool: pg.Pool): Promise<boolean> {
-  return (await pool.query(`select from pg_extension where extname = 'citus'`)).rowCount !== 0
+export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
+  const { rows } = await sql`select from pg_extension where extname = 'citus'`.execute(db)
+  return rows.length > 0
 }
 
 interface Blocker {
@@ -173,14 +166,9 @@ interface Blocker {
 /** Returns a function that reports each session that the pool's sessions wait for, once. */
 function waitReporter({ pool, clients }: OpenedPool, notice: (sentence: string) => void) {
   const reported = new Set<number>()
-  const blockers = async () => {
-    const own = [[...clients.values()]]
-    const { rows } = await pool.query<Blocker>(BLOCKERS, own)
-    if (rows.length > 0) return rows
-    return (await isCitus(pool)) ? (await pool.query<Blocker>(BLOCKERS_ON_WORKERS, own)).rows : []
-  }
   return async () => {
-    for (const { pid, name, since } of await blockers().catch(() => [])) {
+    const found = await pool.query<Blocker>(BLOCKERS, [[...clients.values()]]).catch(() => {})
+    for (const { pid, name, since } of found?.rows ?? []) {
       if (reported.has(pid)) continue
       reported.add(pid)
       const session =

@@ -7,6 +7,7 @@ import { OperatorError } from '../operator-error.ts'
 import { lockMigrations, migrateOnce } from '../postgres/migrations.ts'
 import { plannerSettings } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
+import { isCitus } from './database.ts'
 import { isViolation } from './errors.ts'
 import { type Progress, pluralize } from './output.ts'
 
@@ -52,12 +53,6 @@ async function attempt(db: Kysely<Tables>, statements: string[]): Promise<void> 
       .execute(db)
 }
 
-export interface ServiceRole {
-  password: string | undefined
-  /** False on Citus, see plannerSettings(). */
-  genericPlans: boolean
-}
-
 /**
  * Gives the role of the service its settings and rights in this database. Revokes rights of PUBLIC that the
  * service does not need.
@@ -66,10 +61,10 @@ export interface ServiceRole {
  */
 export async function configureServiceRole(
   db: Kysely<Tables>,
-  { password, genericPlans }: ServiceRole,
+  password: string | undefined,
   onNotice: (sentence: string) => void,
 ): Promise<void> {
-  const settings = { ...SETTINGS, ...plannerSettings(genericPlans) }
+  const settings = { ...SETTINGS, ...plannerSettings(!(await isCitus(db))) }
   if (password !== undefined && !/^[ -~]+$/.test(password)) {
     throw new OperatorError('SERVICE_DATABASE_PASSWORD must be printable ASCII.')
   }

@@ -59,8 +59,6 @@ t.test('lines that are read ahead: 64, or 16 MiB', async (t) => {
           sources: [{ name: 'lines', chunks: chunks() }],
           jobs: 2,
           appId: undefined,
-          genericPlans: true,
-          prepare: true,
           onResult: async () => true,
           notice: () => {},
         }),

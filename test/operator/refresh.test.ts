@@ -264,14 +264,6 @@ t.test('a line that PostgreSQL rejects: its error, and the other lines are writt
   })
 })
 
-t.test('DATABASE_GENERIC_PLANS=false: a refresh writes the same', async (t) => {
-  const connection = await newConnection()
-  const path = await fileOf(line(connection, { account: [accountLine(1)] }))
-  const environment = { DATABASE_URL: url, DATABASE_GENERIC_PLANS: 'false' }
-  const { stdout } = await operatorHere(['refresh', path], environment)
-  t.match(parse(stdout), [{ accountTransactions: counts(1) }])
-})
-
 t.test('a line: its statements take few round trips', async (t) => {
   let roundTrips = 0
   let sender = 'server'

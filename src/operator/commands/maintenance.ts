@@ -14,10 +14,10 @@ import { repairRowCounts, type Verification, verifyRowCounts } from '../verify.t
 export function defineMigrate(command: Command, run: Run, { environment }: Io): void {
   command.addHelpText('after', examples('migrate')).action(() =>
     run(
-      async ({ db, notice, show, config: { DATABASE_GENERIC_PLANS: genericPlans } }) => {
+      async ({ db, notice, show }) => {
         const applied = await migrate(db, notice, show)
         const password = environment.SERVICE_DATABASE_PASSWORD || undefined
-        await configureServiceRole(db, { password, genericPlans }, notice)
+        await configureServiceRole(db, password, notice)
         const done = `Applied ${applied.join(', ')}.`
         return { json: { applied }, text: applied.length > 0 ? done : 'The schema is up to date.' }
       },

@@ -1,7 +1,7 @@
 import { constants, setPriority } from 'node:os'
 import type { Command } from 'commander'
 import { examples, nonEmpty, type Run, wholeNumber } from '../command.ts'
-import { findApp, isCitus } from '../database.ts'
+import { findApp } from '../database.ts'
 import { refresh } from '../loading/refresh.ts'
 import { openInputs, shareOf } from '../loading/source.ts'
 import { pluralize, toJson } from '../output.ts'
@@ -30,7 +30,7 @@ export function defineRefresh(command: Command, run: Run): void {
       const sources = await openInputs(files.length > 0 ? files : ['-'])
       await run(
         async (context) => {
-          const { config, notice, show, stdout } = context
+          const { notice, show, stdout } = context
           const appId = app === undefined ? undefined : (await findApp(context.db, app)).id
           let lines = 0
           show(() => {
@@ -40,12 +40,8 @@ export function defineRefresh(command: Command, run: Run): void {
             lines += 1
             return stdout(`${toJson(result)}\n`)
           }
-          const genericPlans = !(await isCitus(context.pool))
-          const options = { sources, jobs, appId, genericPlans, onResult, notice }
-          const { refreshed, failed } = await refresh(context, {
-            ...options,
-            prepare: config.DATABASE_PREPARE,
-          })
+          const options = { sources, jobs, appId, onResult, notice }
+          const { refreshed, failed } = await refresh(context, options)
           const done = `${pluralize(refreshed, 'connection')} refreshed`
           notice(failed > 0 ? `${done}, ${pluralize(failed, 'line')} failed.` : `${done}.`)
           return { failed: failed > 0 }

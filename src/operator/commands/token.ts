@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { type Command, InvalidArgumentError } from 'commander'
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../../operator-error.ts'
+import type { Tables } from '../../postgres/tables.ts'
 import { tokenHash } from '../../postgres/tokens.ts'
 import { Uuid } from '../../schemas/fields.ts'
 import { examples, nonEmpty, type Run, secondsOf } from '../command.ts'
-import { findApp, isCitus, type OperatorDatabase } from '../database.ts'
+import { findApp, isCitus } from '../database.ts'
 import { table } from '../output.ts'
 
 /** Identifies a token for secret scanners. */
@@ -72,8 +73,8 @@ export function defineToken(token: Command, run: Run): void {
     .argument('<id>', 'id of the token, from `token list`', uuid)
     .addHelpText('after', examples('token revoke 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863'))
     .action((id: string) =>
-      run(async (database) => {
-        const json = await revokeToken(database, id)
+      run(async ({ db }) => {
+        const json = await revokeToken(db, id)
         const text = `Token ${id} is revoked since ${json.revokedAt?.toISOString()}`
         if (json.failed.length === 0) return { json, text: `${text}.` }
         const reasons = json.failed.map(({ server, reason }) => `${server} (${reason})`).join(', ')
@@ -99,9 +100,8 @@ function uuid(value: string): string {
  * @returns `failed`: servers of Citus whose copy of the token is not written
  * @throws OperatorError when the token does not exist
  */
-async function revokeToken(database: OperatorDatabase, id: string) {
-  const { db } = database
-  const copies = await revokeCopies(database, id)
+async function revokeToken(db: Kysely<Tables>, id: string) {
+  const copies = await revokeCopies(db, id)
   if (copies.length === 0)
     await db
       .updateTable('app_token')
@@ -121,8 +121,8 @@ async function revokeToken(database: OperatorDatabase, id: string) {
 }
 
 /** Writes each copy of a token on Citus by itself: a statement for all fails while a server is down. */
-async function revokeCopies({ db, pool }: OperatorDatabase, id: string) {
-  if (!(await isCitus(pool))) return []
+async function revokeCopies(db: Kysely<Tables>, id: string) {
+  if (!(await isCitus(db))) return []
   const update = sql<string>`
     format('update %%s set revoked_at = %L where id = %L', coalesce(revoked_at, now()), id)`
   const query = db.selectFrom('app_token').select(update.as('update')).where('id', '=', id)

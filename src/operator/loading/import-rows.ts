@@ -6,12 +6,11 @@ import { missingConnection } from '../connections.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { type CsvRow, readCsv } from './csv.ts'
 import {
-  LOAD_SETTINGS,
+  beginLoad,
   mayRepeat,
   merge,
   mergeSql,
   type Query,
-  REPLACE_SETTINGS,
   type Replacement,
   type RowCounts,
   type RowSource,
@@ -36,19 +35,11 @@ export interface ImportOptions {
   onProgress?: (progress: { step: 'Reading' | 'Writing'; rows: number }) => void
 }
 
-export interface ImportCounts extends RowCounts {
-  read: number
-}
-
 export interface Imported {
-  counts: ImportCounts
+  counts: RowCounts & { read: number }
   /** Fields that no row of the input had. They are null in all rows. */
   leftOut: string[]
 }
-
-const UNKNOWN =
-  'The connection to PostgreSQL broke during the commit: the rows may be imported or not. Import them ' +
-  'again: rows that are imported already do not change.'
 
 /**
  * Imports all rows into a connection, or none if anything fails. Updates existing rows (by their id) that differ.
@@ -57,13 +48,13 @@ const UNKNOWN =
  */
 export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<Imported> {
   const client = await pool.connect()
-  let broken = false
+  let isBroken = false
   let isCommitting = false
   // The statement in progress reports the error.
   const ignore = () => {}
   client.on('error', ignore)
   try {
-    await client.query('begin isolation level read committed')
+    await client.query(beginLoad(options.replace))
     const imported = await importInTransaction(client, options)
     options.signal?.throwIfAborted()
     isCommitting = !options.dryRun
@@ -71,14 +62,18 @@ export async function importRows(pool: pg.Pool, options: ImportOptions): Promise
     return imported
   } catch (error) {
     await client.query('rollback').catch(() => {
-      broken = true
+      isBroken = true
     })
-    if (isCommitting && broken) throw new OperatorError(UNKNOWN)
+    if (isCommitting && isBroken)
+      throw new OperatorError(
+        'The connection to PostgreSQL broke during the commit: the rows may be imported or not. Import them ' +
+          'again: rows that are imported already do not change.',
+      )
     if (options.signal?.aborted) throw new OperatorError('Interrupted; nothing was imported.')
     throw error
   } finally {
     client.off('error', ignore)
-    client.release(broken)
+    client.release(isBroken)
   }
 }
 
@@ -87,17 +82,16 @@ async function importInTransaction(
   options: ImportOptions,
 ): Promise<Imported> {
   const input = new Input(options)
-  const { type } = input
-  const columns = type.columns.map(({ name }) => name).join(', ')
-  await client.query(LOAD_SETTINGS)
+  const { table, key, columns } = input.type
+  const names = columns.map(({ name }) => name).join(', ')
   // The columns have the domains of the table, so PostgreSQL validates every value again.
   await client.query(`
     create temporary table import_row on commit drop
-    as select ${columns}, 0::bigint as line from ${type.table} with no data`)
-  const copy = client.query(copyFrom(`copy import_row (${columns}, line) from stdin`))
+    as select ${names}, 0::bigint as line from ${table} with no data`)
+  const copy = client.query(copyFrom(`copy import_row (${names}, line) from stdin`))
   await pipeline(input.copyText(), copy)
   options.signal?.throwIfAborted()
-  await client.query(`analyze import_row (${type.key.column})`)
+  await client.query(`analyze import_row (${key.column})`)
   options.onProgress?.({ step: 'Writing', rows: input.rows })
   input.requireValid(await findDuplicates(client, input))
   // The input can be read only once, so a deadlock repeats the statements after it.
@@ -130,20 +124,20 @@ class Input {
 
   /** Omits rows with problems, and reads on to find others. Each row has its line number as its last column. */
   async *copyText(): AsyncGenerator<Buffer> {
-    const { sources, format, replace = {}, signal, onProgress } = this.#options
+    const { sources, format, signal, onProgress } = this.#options
     const isText = this.type.columns.map(({ sqlType }) => sqlType === 'text')
     let last = 0
     for (const source of sources) {
       const before = last
       this.#starts.push({ file: source.name, before })
-      const batches: AsyncGenerator<Iterable<Line | CsvRow>> =
+      const batches: AsyncGenerator<(Line | CsvRow)[]> =
         format === 'csv' ? readCsv(source, this.type.fields) : readJsonLines(source)
       for await (const batch of untilAbort(batches, signal)) {
         let text = ''
         for (const item of batch) {
           last = before + item.line
           this.#problems.place = { line: last }
-          const row = this.#read(item, replace)
+          const row = this.#read(item)
           if (row === undefined) continue
           text += copyLine(row, last, isText)
           this.rows += 1
@@ -171,20 +165,19 @@ class Input {
     const first = [...this.#problems.shown, ...duplicates.first]
       .sort((a, b) => Number(a.line) - Number(b.line))
       .slice(0, SHOWN_PROBLEMS)
-      .map(({ line = 0, detail, ...field }) => ({
+      .map(({ line = 0, detail, field }) => ({
         ...this.locate(line),
-        ...field,
+        ...(field && { field }),
         reason: detail,
       }))
     throw new ImportRejected(first, total)
   }
 
-  #read(item: Line | CsvRow, range: Replacement): Row | undefined {
-    if ('row' in item) return this.#reader.read(item.row, this.#problems, range)
-    if (item.problem === undefined)
-      return readJson(item.text, this.#problems, (value, report) =>
-        this.#reader.read(value, report, range),
-      )
+  #read(item: Line | CsvRow): Row | undefined {
+    const check = (value: unknown, problems: Problems) =>
+      this.#reader.read(value, problems, this.#options.replace ?? {})
+    if ('row' in item) return check(item.row, this.#problems)
+    if (item.problem === undefined) return readJson(item.text, this.#problems, check)
     this.#problems.add(item.problem)
     return undefined
   }
@@ -244,7 +237,6 @@ async function write(
     const added = present > 0 ? source(NEW) : all
     return { present, updated, added, changed: source(CHANGED) }
   }
-  if (replace) await client.query(REPLACE_SETTINGS)
   const merged = await merge(query, [{ type, count, all, compare }], { dryRun, replace })
   await merged?.written
   const [counts] = merged?.counts ?? []

@@ -24,51 +24,35 @@ export interface Replacement extends DateRange {
   yes?: boolean | undefined
 }
 
-/** Statements that merge rows of a source. $1 is the id of the connection, and the values of the source follow. */
-export interface MergeSql {
-  /** Selects { line, is_changed } of each row that the connection has already. */
-  present: string
-  /** The parameter after those of the source is the data version after the statement. */
-  insert: string
-  update: string
-  /** Counts the rows of the connection in a range as `present`, and those that the source lacks as `removed`. */
-  countRemovals: string
-  /** Deletes the rows of the connection in a range that the source lacks. */
-  removeOthers: string
-}
+/**
+ * Begins the transaction of a load. The planner must find each row by its index, whatever the statistics. A replacement
+ * needs memory for the hash table of all ids of the source: without it, NOT IN compares each row with each other.
+ */
+export const beginLoad = (replace: Replacement | undefined) => `
+  begin isolation level read committed;
+  set local statement_timeout = 0;
+  set local work_mem = '${replace ? '1GB' : '64MB'}';
+  set local jit = off;
+  set local enable_seqscan = off;
+  set local enable_bitmapscan = off;
+  set local enable_sort = off`
 
+/** Rows of an input for the statements of mergeSql(). Their $1 is the id of the connection, and these values follow. */
 export interface RowSource {
-  sql: MergeSql
+  sql: ReturnType<typeof mergeSql>
   values: string[]
 }
-
-/** FROM of rows as one parameter: a JSON array with an array of the columns for each row. */
-export function jsonRows({ columns }: RowType): string {
-  const selected = columns.map(
-    ({ name, sqlType }, index) => `(r ->> ${index})::${sqlType} as ${name}`,
-  )
-  return `(
-    select line, ${selected.join(', ')}
-    from jsonb_array_elements($2::jsonb) with ordinality rows (r, line)) i`
-}
-
-/**
- * Selects the rows of the connection that the source has too, each by the primary key: only this index has the
- * order. With old statistics, PostgreSQL would compare each row with each other.
- */
-const present = ({ table, key }: RowType, from: string) => `
-  from ${from} cross join lateral (
-    select * from ${table} t where t.connection_id = $1 and t.${key.column} >= i.${key.column}
-    order by t.${key.column} limit 1) t
-  where t.${key.column} = i.${key.column}`
 
 /**
  * Compiles the statements of a type.
  * @param from item `i` of FROM with the columns of the type and `line`
  * @param parameters number of values of the source
  */
-export function mergeSql(type: RowType, from: string, parameters: number): MergeSql {
-  const { table, key, columns, hasChangeNumbers } = type
+export function mergeSql(
+  { table, key, columns, hasChangeNumbers }: RowType,
+  from: string,
+  parameters: number,
+) {
   const next = parameters + 2
   const names = columns.map(({ name }) => name)
   // The change number of a row: the version after the statement, and its line (migration 0002).
@@ -77,21 +61,37 @@ export function mergeSql(type: RowType, from: string, parameters: number): Merge
   const insert = (known: string, rows: string) => `
     insert into ${table} (connection_id, ${all.join(', ')})
     select ${['$1::bigint', ...names.map((name) => columnValue(name, known)), ...Object.values(number)]} ${rows}`
+  // Rows of the connection that the source has too, each by the primary key: only this index has the order. With old
+  // statistics, PostgreSQL would compare each row with each other.
+  const presentRows = `
+    from ${from} cross join lateral (
+      select * from ${table} t where t.connection_id = $1 and t.${key.column} >= i.${key.column}
+      order by t.${key.column} limit 1) t
+    where t.${key.column} = i.${key.column}`
+  // Compares every digit: 1.0 equals 1.00 with `=`, but has another scale.
+  const differs = columns.flatMap(({ name, sqlType }) => {
+    const [old, value] = [`t.${name}`, columnValue(name, 't.completed_at')]
+    const scales = sqlType === 'numeric' ? [`scale(${old}) is distinct from scale(${value})`] : []
+    return [`${old} is distinct from ${value}`, ...scales]
+  })
   // NOT IN is a lookup in a hash table. NOT EXISTS can be a loop over both tables, with old statistics.
   const isOther = `t.${key.column} not in (select i.${key.column} from ${from})`
   const range = `and t.effective_day between $${next}::date and $${next + 1}::date`
   const inRange = `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
-  const known = names.includes('completed_at') ? present(type, from) : `from ${from}`
   return {
-    present: `select i.line, ${differs(type)} as is_changed ${present(type, from)}`,
+    /** Selects { line, is_changed } of each row that the connection has already. */
+    present: `select i.line, (${differs.join(' or ')}) as is_changed ${presentRows}`,
+    /** The parameter after those of the source is the data version after the statement. */
     insert: insert('null', `from ${from}`),
     // Citus supports neither MERGE nor UPDATE from a temporary table.
     update: `
-      ${insert('t.completed_at', known)}
+      ${insert('t.completed_at', names.includes('completed_at') ? presentRows : `from ${from}`)}
       on conflict (connection_id, ${key.column}) do update
       set ${all.map((column) => `${column} = excluded.${column}`).join(', ')}`,
+    /** Counts the rows of the connection in a range as `present`, and those that the source lacks as `removed`. */
     countRemovals: `
       select count(*)::integer as present, (count(*) filter (where ${isOther}))::integer as removed ${inRange}`,
+    /** Deletes the rows of the connection in a range that the source lacks. */
     removeOthers: `delete ${inRange} and ${isOther}`,
   }
 }
@@ -105,28 +105,8 @@ function columnValue(column: string, known: string): string {
   return `case when i.completed_at = '${COMPLETION_ABSENT}' then coalesce(${known}, now()) else i.completed_at end`
 }
 
-/** Compares every digit: 1.0 equals 1.00 with `=`, but has another scale. */
-function differs({ columns }: RowType): string {
-  const pairs = columns.flatMap(({ name, sqlType }) => {
-    const [old, value] = [`t.${name}`, columnValue(name, 't.completed_at')]
-    return [[old, value], ...(sqlType === 'numeric' ? [[`scale(${old})`, `scale(${value})`]] : [])]
-  })
-  return `(${pairs.map((pair) => pair.join(' is distinct from ')).join(' or ')})`
-}
-
-const DATA_VERSION = `
-  select data_version as version,
-    data_version || '.' || (extract(epoch from changed_at) * 1000000)::bigint as "dataVersion"
-  from connection where id = $1`
-
-/**
- * Notes the time of a refresh, and takes the lock of the triggers: loads into one connection wait for each other
- * from here on. Citus accepts neither clock_timestamp() nor the data version in RETURNING.
- */
-const REFRESHED = 'update connection set refreshed_at = statement_timestamp() where id = $1'
-
 /** Runs a statement, named or not. */
-export type Run = <Row extends object>(query: pg.QueryConfig) => Promise<Row[]>
+type Run = <Row extends object>(query: pg.QueryConfig) => Promise<Row[]>
 
 /** Returns a function that runs statements in order. Only the pipeline of pg sends them without waiting. */
 export function runInOrder(client: pg.ClientBase & { pipeline?: boolean }): Run {
@@ -137,6 +117,16 @@ export function runInOrder(client: pg.ClientBase & { pipeline?: boolean }): Run 
     last = result.catch(() => {})
     return (await result).rows
   }
+}
+
+/**
+ * Waits for all statements of a transaction, in their order. None may be sent after its rollback.
+ * @throws the error of the first one that failed: the others follow from it
+ */
+export async function settled<T extends readonly unknown[] | []>(statements: T) {
+  const failed = (await Promise.allSettled(statements)).find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
+  return await Promise.all(statements)
 }
 
 /** Runs a statement. $1 is the id of the connection, and the values follow. */
@@ -165,45 +155,60 @@ export class MergeRejected extends OperatorError {
   }
 }
 
-interface Merged {
-  counts: RowCounts[]
-  /** Data version after all statements, which PostgreSQL may still run. */
-  written: Promise<string>
-}
+/**
+ * Notes the time of a refresh, and takes the lock of the triggers: loads into one connection wait for each other
+ * from here on. Citus accepts neither clock_timestamp() nor the data version in RETURNING.
+ */
+const REFRESHED = 'update connection set refreshed_at = statement_timestamp() where id = $1'
+
+const DATA_VERSION = `
+  select data_version as version,
+    data_version || '.' || (extract(epoch from changed_at) * 1000000)::bigint as "dataVersion"
+  from connection where id = $1`
 
 /**
  * Writes the rows of lists into a connection, in the transaction of the caller. A pipeline sends the statements in
  * two round trips.
- * @returns undefined if the connection does not exist
+ * @returns undefined if the connection does not exist; `written`: the data version after all statements, which
+ *   PostgreSQL may still run
  * @throws MergeRejected if a replacement without `yes` would remove more than half of the rows in its range
  */
 export async function merge(
   query: Query,
   lists: ListRows[],
   { replace, dryRun = false }: { replace: Replacement | undefined; dryRun?: boolean | undefined },
-): Promise<Merged | undefined> {
+): Promise<{ counts: RowCounts[]; written: Promise<string> } | undefined> {
   const { from = '-infinity', to = 'infinity', yes = false } = replace ?? {}
   const rangeOf = ({ hasChangeNumbers }: RowType) => (hasChangeNumbers ? [from, to] : [])
-  const [, [connection], ...compared] = await settled([
+  const [, [connection], compared] = await settled([
     query(REFRESHED),
     query<{ version: string; dataVersion: string }>(DATA_VERSION),
-    ...lists.map(async ({ type, count, all, compare }) => {
-      const removals = { present: 0, removed: 0 }
-      const values = [...all.values, ...rangeOf(type)]
-      const [found, [removal = removals]] = await settled([
-        compare(query),
-        replace ? query<typeof removals>(all.sql.countRemovals, values) : [],
-      ])
-      const { present, updated } = found
-      const { removed } = removal
-      const counts = { inserted: count - present, updated, unchanged: present - updated, removed }
-      return { type, all, ...found, removal, counts }
-    }),
+    settled(
+      lists.map(async ({ type, count, all, compare }) => {
+        const none = { present: 0, removed: 0 }
+        const values = [...all.values, ...rangeOf(type)]
+        const [found, [removal = none]] = await settled([
+          compare(query),
+          replace ? query<typeof none>(all.sql.countRemovals, values) : [],
+        ])
+        const { present, updated } = found
+        const { removed } = removal
+        const counts = { inserted: count - present, updated, unchanged: present - updated, removed }
+        return { type, all, ...found, removal, counts }
+      }),
+    ),
   ])
   if (connection === undefined) return undefined
   const counts = compared.map((list) => list.counts)
   if (dryRun) return { counts, written: Promise.resolve(connection.dataVersion) }
-  for (const { type, removal } of compared) if (!yes) requireMost(type, removal)
+  // The input may be truncated.
+  for (const { type, removal } of compared)
+    if (!yes && 2 * removal.removed > removal.present)
+      throw new MergeRejected(
+        `The input lacks ${removal.removed} of the ${pluralize(removal.present, 'row')} that it replaces; nothing was ` +
+          'imported. --yes removes them, or "yes": true in a refresh.',
+        { list: type.list },
+      )
   let version = BigInt(connection.version)
   const writes: Promise<unknown>[] = []
   const write = (text: string, values: string[]) => {
@@ -218,47 +223,9 @@ export async function merge(
     if (counts.removed > 0) write(all.sql.removeOthers, [...all.values, ...rangeOf(type)])
   }
   const newest = writes.length > 0 ? query<typeof connection>(DATA_VERSION) : [connection]
-  const written = settled([newest, ...writes]).then(([[after]]) => after?.dataVersion ?? '')
+  const written = settled([settled(writes), newest]).then(([, [after]]) => after?.dataVersion ?? '')
   return { counts, written }
 }
-
-/** The input may be truncated. */
-function requireMost(
-  { list }: RowType,
-  { present, removed }: { present: number; removed: number },
-) {
-  if (2 * removed <= present) return
-  throw new MergeRejected(
-    `The input lacks ${removed} of the ${pluralize(present, 'row')} that it replaces; nothing was ` +
-      'imported. --yes removes them, or "yes": true in a refresh.',
-    { list },
-  )
-}
-
-/** Waits for all statements, and throws the error of the one that failed first: the others follow from it. */
-export async function settled<T extends unknown[]>(
-  statements: [...{ [K in keyof T]: Promise<T[K]> | T[K] }],
-): Promise<T> {
-  const errors: unknown[] = []
-  const fail = (error: unknown) => void errors.push(error)
-  const results = await Promise.all(
-    statements.map((statement) => Promise.resolve(statement).catch(fail)),
-  )
-  if (errors.length > 0) throw errors[0]
-  return results as T
-}
-
-/** Settings to load rows. The planner must find each row by its index, whatever the statistics. */
-export const LOAD_SETTINGS = `
-  set local statement_timeout = 0;
-  set local work_mem = '64MB';
-  set local jit = off;
-  set local enable_seqscan = off;
-  set local enable_bitmapscan = off;
-  set local enable_sort = off`
-
-/** Memory for the hash table of all ids of the source: without it, NOT IN compares each row with each other. */
-export const REPLACE_SETTINGS = `set local work_mem = '1GB'`
 
 const ATTEMPTS = 20
 const PAUSE_MS = 50
@@ -268,9 +235,8 @@ const PAUSE_MS = 50
  * @returns false if another attempt would not help: another error, or too many attempts
  */
 export async function mayRepeat(error: unknown, attempt: number): Promise<boolean> {
-  const isRepeated =
-    error instanceof pg.DatabaseError && ['40001', '40P01'].includes(error.code ?? '')
-  if (!isRepeated || attempt >= ATTEMPTS) return false
+  const { code = '' } = error instanceof pg.DatabaseError ? error : {}
+  if (!['40001', '40P01'].includes(code) || attempt >= ATTEMPTS) return false
   await sleep(Math.random() * attempt * PAUSE_MS)
   return true
 }

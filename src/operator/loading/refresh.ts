@@ -2,19 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { connectionId } from '../connections.ts'
-import type { OperatorDatabase } from '../database.ts'
+import { isCitus, type OperatorDatabase } from '../database.ts'
 import { explainDatabaseError } from '../errors.ts'
 import {
-  jsonRows,
+  beginLoad,
   type ListRows,
-  LOAD_SETTINGS,
   MergeRejected,
-  type MergeSql,
   mayRepeat,
   merge,
   mergeSql,
   type Query,
-  REPLACE_SETTINGS,
   type RowSource,
   runInOrder,
   settled,
@@ -48,14 +45,16 @@ export interface RefreshOptions {
   jobs: number
   /** App whose connections the lines name, also by their external ids; undefined: ids of any app. */
   appId: string | undefined
-  /** False on Citus, which must know the connection to plan a statement. */
-  genericPlans: boolean
-  /** False: without names, for PgBouncer before 1.21. */
-  prepare: boolean
   /** Resolves when the reader of the results has taken it; false: it has closed its input. */
   onResult(result: object): Promise<boolean>
   notice(sentence: string): void
 }
+
+interface Settings extends RefreshOptions {
+  /** Citus must know the connection to plan a statement. */
+  plans: 'auto' | 'force_generic_plan'
+}
+
 /**
  * Refreshes a connection for each line: all its lists in one transaction. Lines of one connection keep their order.
  * After an abort, it finishes the lines that sessions have begun.
@@ -63,10 +62,11 @@ export interface RefreshOptions {
  */
 export async function refresh(database: OperatorDatabase, options: RefreshOptions) {
   const total = { refreshed: 0, failed: 0 }
+  const plans = (await isCitus(database.db)) ? 'auto' : 'force_generic_plan'
   const stop = new AbortController()
   const signal = AbortSignal.any([database.signal, stop.signal])
   const refreshLine = limited(options.jobs, async (line: Line) =>
-    signal.aborted ? undefined : await attempts(line, database, options),
+    signal.aborted ? undefined : await attempts(line, database, { ...options, plans }),
   )
   const process = async (line: Line, before: Promise<void> | undefined) => {
     await before
@@ -141,7 +141,7 @@ async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerato
  * already, nothing changes.
  * @returns the counts or errors of the line; undefined if an abort has interrupted it
  */
-async function attempts(line: Line, database: OperatorDatabase, options: RefreshOptions) {
+async function attempts(line: Line, database: OperatorDatabase, options: Settings) {
   let noticed = ''
   let rejections = 0
   for (let attempt = 1; ; attempt += 1) {
@@ -166,7 +166,7 @@ async function attempts(line: Line, database: OperatorDatabase, options: Refresh
 }
 
 /** Sends a line once, and returns its session to the pool. */
-async function send(client: pg.PoolClient, line: Line, options: RefreshOptions) {
+async function send(client: pg.PoolClient, line: Line, options: Settings) {
   const { promise: ended, reject } = Promise.withResolvers<never>()
   const onEnd = () => reject(new Error('Connection terminated'))
   client.once('end', onEnd)
@@ -190,21 +190,21 @@ async function send(client: pg.PoolClient, line: Line, options: RefreshOptions) 
 async function write(
   client: pg.PoolClient,
   { connection = '', lists, replace }: Line,
-  { appId, genericPlans, prepare }: RefreshOptions,
+  { appId, plans }: Settings,
 ) {
   const inOrder = runInOrder(client)
   const run = <Result extends object>(text: string, values: unknown[]) =>
-    inOrder<Result>({ ...(prepare && { name: nameOf(text) }), text, values })
-  const plans = genericPlans ? 'force_generic_plan' : 'auto'
-  const begin = `begin isolation level read committed;${LOAD_SETTINGS}; set local plan_cache_mode = ${plans}`
-  const begun = inOrder({ text: replace ? `${begin};${REPLACE_SETTINGS}` : begin })
+    inOrder<Result>({ name: nameOf(text), text, values })
   const load = async () => {
     const id = await connectionId(run, appId, connection)
     if (id === undefined) throw unknown(connection)
     const query: Query = (text, values = []) => run(text, [id, ...values])
     return await merge(query, lists.map(listRows), { replace })
   }
-  const [, merged] = await settled([begun, load()])
+  const [, merged] = await settled([
+    inOrder({ text: `${beginLoad(replace)}; set local plan_cache_mode = ${plans}` }),
+    load(),
+  ])
   if (merged === undefined) throw unknown(connection)
   const [dataVersion] = await settled([merged.written, inOrder({ text: 'commit' })])
   const counts = lists.map(({ type }, index) => [type.list, merged.counts[index]])
@@ -212,11 +212,20 @@ async function write(
 }
 
 const sqlOf = new Map(
-  Object.values(rowTypes).map((type) => [type, mergeSql(type, jsonRows(type), 1)]),
+  Object.values(rowTypes).map((type) => {
+    const columns = type.columns.map(
+      ({ name, sqlType }, index) => `(r ->> ${index})::${sqlType} as ${name}`,
+    )
+    // One parameter: a JSON array with an array of the columns for each row.
+    const rows = `(
+      select line, ${columns.join(', ')}
+      from jsonb_array_elements($2::jsonb) with ordinality rows (r, line)) i`
+    return [type, mergeSql(type, rows, 1)]
+  }),
 )
 
 function listRows({ type, rows }: ListOfRows): ListRows {
-  const sql = sqlOf.get(type) as MergeSql
+  const sql = sqlOf.get(type) as RowSource['sql']
   const source = (some: Row[]): RowSource => ({ sql, values: [JSON.stringify(some)] })
   const all = source(rows)
   return {
