@@ -25,7 +25,7 @@ const variables = (connection: string) => ({
 t.test('beancount_file.py: bean-check accepts it; every row with its digits', async (t) => {
   const folder = t.testdir({})
   const program = join(clients, 'python/examples/beancount_file.py')
-  for (const { token } of [connections.small, connections.large]) {
+  for (const { token } of Object.values(connections)) {
     const env = { ...pythonEnvironment, ...variables(token) }
     const text = await run('python3', [program], { env })
     const file = join(folder, `${token}.beancount`)

@@ -12,6 +12,7 @@ import type { components } from '../../docs/reference/openapi.ts'
 import { pythonEnvironment } from '../support/clients/drivers.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { startSeededService } from '../support/seeded-service.ts'
+import { expireCursors } from '../support/state.ts'
 import { readmeExamples } from './readme-examples.ts'
 
 await needsProgram(t, 'python3', 'python3')
@@ -247,13 +248,16 @@ t.test(
       const args = ['--disable-warning=ExperimentalWarning', file]
       t.equal(await run(process.execPath, args, { cwd: folder }), output, file)
     }
-    for (const [file, output] of [
-      ['daily-copy.ts', examples.typescript[1]?.output.replaceAll(/(\d+) \d+ 0 0$/gm, '$1 0 0 0')],
-      ['own-tables.ts', examples.typescript[5]?.output],
-    ] as const) {
-      const args = ['--disable-warning=ExperimentalWarning', file]
-      t.equal(await run(process.execPath, args, { cwd: folder }), output, `${file}: a refresh`)
-    }
+    const [, copy, , , , own] = examples.typescript
+    const unchanged = copy?.output.replaceAll(/(\d+) \d+ 0 0$/gm, '$1 0 0 0')
+    const print = (file: string) =>
+      run(process.execPath, ['--disable-warning=ExperimentalWarning', file], { cwd: folder })
+    t.equal(await print('daily-copy.ts'), unchanged, 'a refresh')
+    t.equal(await print('own-tables.ts'), own?.output, 'a refresh')
+    await expireCursors(service.db)
+    t.equal(await print('daily-copy.ts'), unchanged, 'a 410')
+    t.equal(await print('own-tables.ts'), 'cursor_expired 0\n', 'a 410')
+    t.equal(await print('own-tables.ts'), own?.output, 'a new copy')
   },
 )
 
@@ -288,11 +292,15 @@ t.test('Python: mypy --strict accepts it; README.md prints what it says', async 
   for (const { file, output } of examples.python) {
     t.equal(await run('python3', [file], options), output, file)
   }
-  for (const [file, output] of [
-    ['daily_copy.py', examples.python[1]?.output.replaceAll(/(\d+) \d+ 0 0$/gm, '$1 0 0 0')],
-    ['own_tables.py', examples.python[5]?.output],
-  ] as const)
-    t.equal(await run('python3', [file], options), output, `${file}: a refresh`)
+  const [, copy, , , , own] = examples.python
+  const unchanged = copy?.output.replaceAll(/(\d+) \d+ 0 0$/gm, '$1 0 0 0')
+  const print = (file: string) => run('python3', [file], options)
+  t.equal(await print('daily_copy.py'), unchanged, 'a refresh')
+  t.equal(await print('own_tables.py'), own?.output, 'a refresh')
+  await expireCursors(service.db)
+  t.equal(await print('daily_copy.py'), unchanged, 'a 410')
+  t.equal(await print('own_tables.py'), 'CursorExpired 0\n', 'a 410')
+  t.equal(await print('own_tables.py'), own?.output, 'a new copy')
 })
 
 t.test('both packages: one version, no dependencies, the license of the project', async (t) => {

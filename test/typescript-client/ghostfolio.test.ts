@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
@@ -20,6 +21,12 @@ const variables = (connection: string) => ({
   APP_TOKEN: DEMO_TOKEN,
   CONNECTION_TOKEN: connection,
 })
+
+interface State {
+  positions: { investment: string; titles: Record<string, string> }[]
+}
+/** Ghostfolio reads floats. */
+const ROUNDING = 1e-9
 
 const text = { type: 'string', minLength: 1, maxLength: 255 }
 const positive = { type: 'number', minimum: 0 }
@@ -83,6 +90,31 @@ t.test('an import file with each buy, sell and payment', async (t) => {
     t.ok(file.activities.every(({ symbol }: { symbol: string }) => symbols.includes(symbol)))
   }
 })
+
+t.test(
+  'the stories of the sample data: possible positions, and those of expected.json',
+  async (t) => {
+    const path = new URL('../../seeds/expected.json', import.meta.url)
+    const expected: Record<string, State[]> = JSON.parse(await readFile(path, 'utf8'))
+    for (const [token, [state]] of Object.entries(expected)) {
+      const args = ['--disable-warning=ExperimentalWarning', program]
+      const file = JSON.parse(await run(process.execPath, args, { env: variables(token) }))
+      const shares = new Map<string, number>()
+      for (const { type, symbol, quantity } of file.activities) {
+        if (type !== 'BUY' && type !== 'SELL') continue
+        const size = (shares.get(symbol) ?? 0) + (type === 'BUY' ? quantity : -quantity)
+        t.ok(size > -ROUNDING, `${token}: ${type} ${quantity}`)
+        shares.set(symbol, size)
+      }
+      // Ghostfolio has one position of an investment, for all portfolios.
+      for (const { investment, titles } of state?.positions ?? []) {
+        const last = Number(Object.values(titles).at(-1) ?? 0)
+        shares.set(investment, (shares.get(investment) ?? 0) - last)
+      }
+      for (const rest of shares.values()) t.ok(Math.abs(rest) < ROUNDING, `${token}: ${rest}`)
+    }
+  },
+)
 
 t.test('writes pence as GBp, and counts what it omits', async (t) => {
   const caller = await addCaller(db)

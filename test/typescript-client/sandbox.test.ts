@@ -6,6 +6,7 @@ import { operatorHere } from '../support/operator-process.ts'
 import { run } from '../support/programs.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+import { expireCursors } from '../support/state.ts'
 
 /** The stories of the sample data, as the clients and the tax reports see them. */
 interface State {
@@ -186,6 +187,20 @@ const CHANGES: Record<string, string[]> = {
     'account: 0 new, 1 corrected, 0 removed',
     UNCHANGED,
   ],
+}
+
+for (const [language, report] of Object.entries(reports)) {
+  if (!clients.some(([name]) => name === language)) continue
+  t.test(`${language}: a tax report after a 410: a new copy, and no changes`, async (t) => {
+    const COPY = join(folder, `${language} expired.db`)
+    const env = { BASE_URL: service.url, COPY, CONNECTION_TOKEN: 'DEMOMERGER1' }
+    const before = await report(env)
+    await expireCursors(service.db)
+    const after = await report(env)
+    t.match(after, /^ {2}portfolio: 0 new, 0 corrected, 0 removed$/m)
+    const [, figures] = before.split(/^Data of/m)
+    t.equal(after.split(/^Data of/m)[1], figures)
+  })
 }
 
 function afterDaysOf({ afterDays }: State): number {
