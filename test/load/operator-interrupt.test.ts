@@ -163,6 +163,35 @@ t.test(
   },
 )
 
+t.test('Long commands in a terminal: each shows what it does, and for how long', async (t) => {
+  const connection = await newConnection()
+  const folder = t.testdir({ ids: connection.id, lines: `{"connection":"${connection.id}"}` })
+  const cases: [string[], string, RegExp][] = [
+    [['refresh', join(folder, 'lines')], 'connection', /Refreshing =+ 100 %, 0 lines, 1 s/],
+    [
+      ['connection', 'delete', '--file', join(folder, 'ids')],
+      'connection',
+      /Deleting 0 connections, 1 s/,
+    ],
+    [['verify'], 'portfolio_transaction', /Verifying -+ 0 %, 0 of 6 comparisons, 1 s/],
+    [['migrate'], 'kysely_migration', /Migrating 0 migrations applied, 1 s/],
+  ]
+  const holder = await pool.connect()
+  t.teardown(() => holder.release(true))
+  for (const [args, table, shown] of cases) {
+    await holder.query(`begin; lock table ${table}`)
+    const command = [...importInto(connection, rows).slice(0, 3), ...args]
+    const child =
+      process.platform === 'darwin'
+        ? start(['script', '-q', '/dev/null', ...command])
+        : start(['script', '-qec', command.join(' '), '/dev/null'])
+    const exit = once(child, 'exit')
+    t.match(await outputOf(child, shown), shown, args.join(' '))
+    await holder.query('rollback')
+    await exit
+  }
+})
+
 t.test('Import in a terminal: the share of the files that is read', async (t) => {
   const many = join(t.testdir(), 'many.ndjson')
   await writeFile(many, Array.from({ length: 200_000 }, (_, id) => portfolioLine(id)).join('\n'))
