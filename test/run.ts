@@ -47,6 +47,17 @@ const LONGEST = [
   'test/typescript-client/sync.test.ts',
   'test/http/quota.test.ts',
   'test/lists/history-model.test.ts',
+  'test/load/network.test.ts',
+  'test/load/lost-history.test.ts',
+  'test/load/blocked-event-loop.test.ts',
+  'test/load/locks.test.ts',
+  'test/load/sandbox-days.test.ts',
+  'test/servers/silence.test.ts',
+  'test/servers/rolling-restart.test.ts',
+  'test/servers/restart.test.ts',
+  'test/servers/attacks.test.ts',
+  'test/servers/pgbouncer.test.ts',
+  'test/servers/moved-history.test.ts',
 ]
 const durationsFile = join(import.meta.dirname, '../node_modules/.cache/test-durations.json')
 
