@@ -158,7 +158,7 @@ t.test('connection delete --file: those that exist, with their rows', async (t) 
   const [gone, stays] = [await addConnection(db, appId), await addConnection(db, appId)]
   await sql`update connection set external_id = 'leaver' where id = ${gone.id}`.execute(db)
   await addTransferOrders(db, gone, {})
-  const path = fileOf('leaver\r\nun,kno;wn\n5\n')
+  const path = fileOf('un,kno;wn\r\nleaver\n5\n')
   const args = ['connection', 'delete', '--app', 'leaving', '--file', path]
   t.match(await call(...args), {
     code: 0,
