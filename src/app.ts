@@ -126,7 +126,7 @@ async function api(app: FastifyInstance, { db, config, limits }: ApiOptions) {
   }
   const identity =
     config.AUTH_ISSUER === undefined ? undefined : await import('./http/identity-provider.ts')
-  const verify = identity?.configuredProvider(config, app)
+  const verify = identity?.identityProvider(config, app)
   await app.register(authentication, { verify })
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   if (quotas === undefined) app.log.info('no app has a quota: RATE_LIMIT_PER_MINUTE is 0')
