@@ -13,7 +13,6 @@ import { resetOnExit } from './http/representation.ts'
 import { requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, redactedLogger } from './http/request-log.ts'
 import { Limits } from './limits/context.ts'
-import { watchEventLoop } from './limits/event-loop.ts'
 import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
 import { health } from './routes/health.ts'
 import { list, type RouteOptions } from './routes/list.ts'
@@ -119,11 +118,7 @@ interface ApiOptions extends Pick<AppOptions, 'db' | 'config'> {
   limits: Limits
 }
 
-async function api(app: FastifyInstance, { db, config, limits }: ApiOptions) {
-  if (config.MAX_EVENT_LOOP_DELAY_MS > 0) {
-    const stop = watchEventLoop(limits.requests, config.MAX_EVENT_LOOP_DELAY_MS)
-    app.addHook('onClose', async () => stop())
-  }
+async function api(app: FastifyInstance, { db, config }: ApiOptions) {
   const identity =
     config.AUTH_ISSUER === undefined ? undefined : await import('./http/identity-provider.ts')
   const verify = identity?.identityProvider(config, app)
@@ -141,13 +136,10 @@ export function databaseOptions(config: Config, url: string): DatabaseOptions {
   return {
     url,
     size: config.DATABASE_POOL_SIZE,
-    waitMs: config.DATABASE_WAIT_MS,
+    waitMs: config.STATEMENT_TIMEOUT_MS,
     statementTimeoutMs: config.STATEMENT_TIMEOUT_MS,
     pooler: config.DATABASE_POOLER,
-    prepare: config.DATABASE_PREPARE,
     genericPlans: config.DATABASE_GENERIC_PLANS,
-    queue: config.DATABASE_QUEUE,
     replicaUrl: config.DATABASE_REPLICA_URL,
-    replicaMaxLagMs: config.REPLICA_MAX_LAG_MS,
   }
 }

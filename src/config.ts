@@ -55,53 +55,29 @@ const Settings = Type.Object({
   DATABASE_POOL_SIZE: integer(
     10,
     [1, 1000],
-    'Maximum connections for requests. Health checks use one more.',
+    'Maximum connections. One in ten is for large reads; 1 means one of each.',
   ),
   DATABASE_POOLER: flag(false, 'The service connects through PgBouncer in transaction mode.'),
-  DATABASE_PREPARE: flag(
-    true,
-    'Use named prepared statements. Set false for PgBouncer before 1.21.',
-  ),
   DATABASE_GENERIC_PLANS: flag(
     true,
     'Plan a statement once per connection. Set false for Citus, also for `migrate`.',
   ),
-  DATABASE_WAIT_MS: integer(
-    5_000,
-    [10, 60_000],
-    'Maximum wait of a request for a connection, in ms.',
-  ),
   STATEMENT_TIMEOUT_MS: integer(
     5_000,
     [100, 600_000],
-    'Maximum execution time of a statement, in ms.',
+    'Maximum execution time of a statement, in ms. A request waits for a connection as long.',
   ),
   DATABASE_REPLICA_URL: optional(
     'Standbys to read from: URLs, or hosts within one URL, separated by commas.',
   ),
-  REPLICA_MAX_LAG_MS: integer(
-    5_000,
-    [1_000, 3_600_000],
-    'Replication lag above which a standby is not used, in ms.',
-  ),
 
   // Load shedding
-  DATABASE_QUEUE: integer(
-    200,
-    [0, 100_000],
-    'Maximum requests that wait for a connection. Further ones get 503.',
-  ),
   ANSWER_MEMORY_MB: integer(
     288,
     [16, 65_536],
     'Maximum memory of unsent responses, in MiB. Further requests get 503.',
   ),
   MAX_REQUESTS: integer(1_000, [1, 1_000_000], 'Maximum requests in flight. Further ones get 503.'),
-  MAX_EVENT_LOOP_DELAY_MS: integer(
-    1_000,
-    [0, 60_000],
-    'Mean event loop delay above which requests get 503, in ms. 0: no limit.',
-  ),
 
   TRUSTED_PROXIES: optional(
     'Addresses of proxies that send X-Forwarded-For, such as 10.0.0.1, 10.1.0.0/16.',
@@ -151,7 +127,6 @@ export const operatorSettings = Type.Pick(Settings, [
   'DATA_DIR',
   'DATABASE_GENERIC_PLANS',
   'DATABASE_POOLER',
-  'DATABASE_PREPARE',
 ])
 export type OperatorConfig = Static<typeof operatorSettings>
 
@@ -220,7 +195,12 @@ const REMOVED = [
   'CLIENT_STALL_MS',
   'DEMO_APP_TOKEN',
   'DEMO_CONNECTION_TOKEN',
+  'DATABASE_PREPARE',
+  'DATABASE_QUEUE',
+  'DATABASE_WAIT_MS',
+  'MAX_EVENT_LOOP_DELAY_MS',
   'MAX_SOCKETS',
+  'REPLICA_MAX_LAG_MS',
   'REQUEST_TIMEOUT_MS',
   'SHUTDOWN_GRACE_MS',
   'WORKERS',

@@ -110,9 +110,9 @@ async function serve(
 
 function logServers(app: FastifyInstance, db: Database): void {
   db.onFailover((server) => app.log.warn({ server }, 'the primary has changed'))
-  db.onReplicaChange(({ name, unusableReason: reason, lagMs }) => {
-    if (reason === undefined) app.log.info({ replica: name, lagMs }, 'replica is used')
-    else app.log.warn({ replica: name, lagMs, reason }, 'replica is excluded')
+  db.onReplicaChange(({ name, unusableReason: reason }) => {
+    if (reason === undefined) app.log.info({ replica: name }, 'replica is used')
+    else app.log.warn({ replica: name, reason }, 'replica is excluded')
   })
 }
 

@@ -33,7 +33,7 @@ export function closeOnSignal(
 
 /** Longest time of a shutdown, in ms: the delay, then two seconds more than the database limits a request to. */
 export function shutdownMs(config: Config): number {
-  return config.SHUTDOWN_DELAY_MS + config.DATABASE_WAIT_MS + config.STATEMENT_TIMEOUT_MS + 2_000
+  return config.SHUTDOWN_DELAY_MS + 2 * config.STATEMENT_TIMEOUT_MS + 2_000
 }
 
 /** Time that a new connection has for its first request, in ms, before a shutdown closes it. */

@@ -27,14 +27,12 @@ export async function measureSessions(server: PostgresServer, options: MeasureOp
         }
       }
       await add('prepared, row-level security', database.serviceUrl)
-      await add('unnamed, row-level security', database.serviceUrl, { DATABASE_PREPARE: 'false' })
       await add('prepared, no row-level security', database.ownerUrl)
       const pooler = await start(startPgBouncer(database.serviceUrl))
       if (pooler) {
         const through = `through PgBouncer ${pooler.version}`
-        const settings = { DATABASE_POOLER: 'true' }
-        if (pooler.supportsPrepared) await add(`prepared, ${through}`, pooler.url, settings)
-        await add(`unnamed, ${through}`, pooler.url, { ...settings, DATABASE_PREPARE: 'false' })
+        const form = pooler.supportsPrepared ? 'prepared' : 'unnamed'
+        await add(`${form}, ${through}`, pooler.url, { DATABASE_POOLER: 'true' })
       }
       const services = loadTable(await measure(runners, options), 'first')
       return `${services}\n\n${await rowSecurityTable(database, options)}`

@@ -12,8 +12,6 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 // Compact serialization of a signed token (RFC 7519). App tokens contain no dot.
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
-const OVERLOADED = 'The service is overloaded. Try again soon.'
-
 /**
  * Reads the credentials of a caller (section 5). The statement that reads data authenticates it: it looks up the app
  * token, or the client id that the identity provider has signed.
@@ -24,7 +22,6 @@ export const authentication = fp(
     app.addHook('onRequest', (request, _reply, done) => {
       const { context, ip } = request
       const { requests, callers } = context.limits
-      if (requests.delayed) throw problem('service_unavailable', { detail: OVERLOADED })
       if (requests.full) throw tooManyRequests()
       const enter = (caller: Caller) => {
         context.caller = caller

@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { ResponseTooLarge, TableLocked, Unavailable } from '../limits/errors.ts'
-import { ServerFailed } from '../postgres/errors.ts'
+import { ResponseTooLarge, Unavailable } from '../limits/unavailable.ts'
+import { ServerFailed } from '../postgres/failures.ts'
 import { ProblemCodes, ProblemError, problem } from '../schemas/problem.ts'
 import { sendError } from './http-error.ts'
 import type { RequestContext } from './request-context.ts'
@@ -49,18 +49,13 @@ function canRepeat({ code }: ProblemError, { context }: FastifyRequest): boolean
 /** A Unavailable without a cause comes from a limit of this service, not from the database. */
 function unavailableReason(error: Error): RequestContext['unavailableReason'] {
   if (error instanceof IdentityProviderUnavailable) return 'identity_provider'
-  if (error instanceof ServerFailed || error instanceof TableLocked) return 'database'
+  if (error instanceof ServerFailed) return 'database'
   return error instanceof Unavailable && error.cause ? 'database' : 'overload'
 }
 
 function toProblem(error: FastifyError): ProblemError {
   if (error instanceof ProblemError) return error
-  if (error instanceof ResponseTooLarge) {
-    if (error.always) return problem('response_too_large')
-    const detail =
-      'The response is too large for the free memory. Request it with a smaller `limit`.'
-    return problem('service_unavailable', { detail })
-  }
+  if (error instanceof ResponseTooLarge) return problem('response_too_large')
   if (error instanceof Unavailable || error instanceof IdentityProviderUnavailable) {
     return problem('service_unavailable')
   }

@@ -4,6 +4,8 @@ export class Tenant {
   readonly appId: string | undefined
   requests = 0
   bytes = 0
+  /** Mean size of the rows of its last page, as PostgreSQL sends them, in bytes. At first, the usual one. */
+  rowBytes = 512
   /** Rejections that wait, and the time of the last one, on performance.now()'s clock. */
   rejections = 0
   rejectionAt = 0
@@ -29,8 +31,6 @@ export function mayTake(more: number, has: number, free: number): boolean {
 
 /** Limits the requests in flight of an instance, and the share of each tenant. */
 export class RequestLimit {
-  /** True while the event loop is delayed, see limits/event-loop.ts. */
-  delayed = false
   readonly #maximum: number
   #requests = 0
 

@@ -48,14 +48,11 @@ export class ResponseMemory {
   }
 }
 
-/** Requests for more rows are large. It is the default `limit`. */
+/** Requests for more rows, or for more bytes, are large. 1,000 is the default `limit`. */
 export const SMALL_ROWS = 1_000
+const SMALL_BYTES = 1_048_576
 /** Requests that may skip more rows are large: within one day, each skipped row is read. */
 const SMALL_SKIPPED = 10_000
-/** Size of a row as PostgreSQL sends it, rounded up, in bytes. */
-const USUAL_ROW = 512
-/** Part of the memory that large requests may use. The rest is for small ones. */
-const LARGE_PART = 0.75
 
 interface Owner {
   tenant: Tenant
@@ -65,68 +62,41 @@ interface Owner {
 /** Memory of one request, until the response is sent or the client has disconnected. */
 export class MemoryReservation {
   large = false
-  /** Set when the rows did not fit in the memory: `never` if they exceed it, `now` if fewer rows may fit. */
-  tooLarge: 'never' | 'now' | undefined
+  /** True if the rows did not fit, and would not fit if no other request used memory. */
+  tooLarge = false
   readonly #memory: ResponseMemory
   readonly #owner: Owner
-  #rows = 0
-  #room: number
+  #expected = 1
   #bytes = 0
-  #setAside = 0
   #json: Buffer | undefined
 
   constructor(memory: ResponseMemory, owner: Owner) {
     this.#memory = memory
     this.#owner = owner
-    this.#room = memory.limit
-  }
-
-  get ended(): boolean {
-    return this.#owner.ended
   }
 
   /** @param skipped rows that PostgreSQL may have to skip before these */
   expect(rows: number, skipped = 0): void {
-    this.#rows = Number.isFinite(rows) ? rows : 0
-    this.large = rows > SMALL_ROWS || skipped > SMALL_SKIPPED
-    this.#room = this.large ? LARGE_PART * this.#memory.limit : this.#memory.limit
+    const bytes = rows * this.#owner.tenant.rowBytes
+    this.large = rows > SMALL_ROWS || bytes > SMALL_BYTES || skipped > SMALL_SKIPPED
+    // Most small responses have few rows. The number of transfer orders is unknown.
+    if (this.large && rows < Number.POSITIVE_INFINITY)
+      this.#expected = Math.min(bytes, this.#memory.limit / 4)
   }
 
-  /**
-   * Checks for room before a read, because rejecting mid-read wastes the read. A large request sets
-   * aside the expected size of its rows.
-   * @returns false if there is no room
-   */
-  setAside(): boolean {
-    if (!this.large) return this.#fits(1)
-    const expected = Math.min(this.#rows * USUAL_ROW, this.#room / 4)
-    const missing = Math.max(0, expected - this.#bytes)
-    if (!this.#fits(missing)) return false
-    this.#add(missing)
-    this.#setAside += missing
-    return true
-  }
-
-  /** Releases the memory that was set aside and not taken. */
-  releaseSetAside(): void {
-    this.#add(-this.#setAside)
-    this.#setAside = 0
+  /** False if the expected rows do not fit. A rejection after the read would waste it. */
+  hasRoom(): boolean {
+    return this.#fits(this.#expected)
   }
 
   /** Takes memory for rows. @returns undefined above the limits, and then takes nothing */
   take(bytes: number): Buffer | undefined {
-    const fromSetAside = Math.min(bytes, this.#setAside)
-    if (this.#owner.ended || !this.#fits(bytes - fromSetAside)) {
-      const taken = this.#bytes - this.#setAside
-      const everFits = mayTake(bytes, taken, this.#room - taken)
-      const isLong = taken + bytes > this.#rows * USUAL_ROW
-      const fewerMayFit = this.#rows > 1 && isLong
-      this.tooLarge = everFits ? (fewerMayFit ? 'now' : undefined) : 'never'
+    if (this.#owner.ended || !this.#fits(bytes)) {
+      this.tooLarge = !mayTake(bytes, this.#bytes, this.#memory.limit - this.#bytes)
       return undefined
     }
-    this.#setAside -= fromSetAside
     const block = this.#memory.buffers.take(bytes)
-    this.#add(block.length - fromSetAside)
+    this.#add(block.length)
     return block
   }
 
@@ -152,7 +122,7 @@ export class MemoryReservation {
 
   /** Subtracts bytes that are not in use any more, without reusing them. */
   release(bytes: number): void {
-    this.#add(-Math.min(bytes, this.#bytes - this.#setAside))
+    this.#add(-Math.min(bytes, this.#bytes))
   }
 
   /**
@@ -162,14 +132,13 @@ export class MemoryReservation {
    */
   end(sent: boolean): void {
     this.#add(-this.#bytes)
-    this.#setAside = 0
     if (sent && this.#json) this.#memory.buffers.giveBack(this.#json)
     this.#json = undefined
   }
 
   /** True if the app may take more memory: what the others need stays free. */
   #fits(more: number): boolean {
-    return mayTake(more, this.#owner.tenant.bytes, this.#room - this.#memory.used)
+    return mayTake(more, this.#owner.tenant.bytes, this.#memory.limit - this.#memory.used)
   }
 
   #add(bytes: number): void {

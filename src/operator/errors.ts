@@ -2,7 +2,7 @@ import os from 'node:os'
 import { CommanderError } from 'commander'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { ServerFailed } from '../postgres/errors.ts'
+import { ServerFailed } from '../postgres/failures.ts'
 import { escaped, pluralize } from './output.ts'
 
 export class UsageError extends OperatorError {

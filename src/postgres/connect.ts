@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type pg from 'pg'
 import { withDeadline } from '../limits/deadline.ts'
-import { isDenied, isLoginRejected, ServerIsStandby } from './errors.ts'
+import { isDenied, isLoginRejected, ServerIsStandby } from './failures.ts'
 import type { FoundServer } from './history.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings } from './statements.ts'

@@ -1,4 +1,4 @@
-import { ServerFailed } from './errors.ts'
+import { ServerFailed } from './failures.ts'
 import { serverName } from './server-urls.ts'
 
 /** A server that accepts connections, with the history of its data. */

@@ -1,8 +1,8 @@
 import { type Kysely, type QueryExecutorProvider, sql } from 'kysely'
 import { migrations } from '../../migrations/index.ts'
-import { Unavailable } from '../limits/errors.ts'
+import { Unavailable } from '../limits/unavailable.ts'
 import type { Database } from './database.ts'
-import { isDenied, isSchemaBehind, ServerIsStandby } from './errors.ts'
+import { isDenied, isSchemaBehind, ServerIsStandby } from './failures.ts'
 import { compile } from './statements.ts'
 
 /**

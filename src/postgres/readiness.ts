@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { withDeadline } from '../limits/deadline.ts'
 import type { Database } from './database.ts'
-import { isLocked, isPoolerTimeout, isStandby } from './errors.ts'
+import { isLocked, isPoolerTimeout, isStandby } from './failures.ts'
 import { missingMigrations, RightDenied } from './migrations.ts'
 import { build, compile } from './statements.ts'
 

@@ -3,6 +3,7 @@ import type { Body } from '../json/response-body.ts'
 import { columnsOf } from '../json/row-writer.ts'
 import type { ReadContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
+import type { Replica } from '../postgres/replicas.ts'
 import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
 import { columnOf } from '../schemas/fields.ts'
@@ -152,11 +153,11 @@ export async function readRows(
     if (knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
     if (known.lookup.version === copied) return known
   }
-  const replica = db.replica?.(tokenHash)
+  const replica = db.replica?.()
   if (replica) {
     const reading = replica.read(statement, [...keys, ...values], context)
     const primary = known ?? readLookup(db, query, request, keys)
-    const replicated = await readReplica(reading, primary, query.extraColumns)
+    const replicated = await readReplica(reading, primary, query.extraColumns, replica)
     if (replicated) {
       context.server = replica.name
       return replicated
@@ -194,6 +195,7 @@ async function readReplica(
   reading: Promise<Rows | undefined>,
   primary: ReadRows | Promise<ReadRows>,
   extraColumns: number,
+  replica: Replica,
 ) {
   // Prevents an unhandled rejection if the primary rejects the request first.
   reading.catch(() => {})
@@ -202,11 +204,14 @@ async function readReplica(
   if (rows === undefined) return undefined
   try {
     const lookup = takeLookup(rows, { confirm: () => {} }, extraColumns)
-    if (lookup.appId === current.appId && lookup.version === current.version)
+    if (lookup.appId === current.appId && lookup.version === current.version) {
+      replica.compared(true)
       return { lookup: { ...lookup, refreshed: current.refreshed }, rows }
+    }
   } catch {
     // A lagging replica may reject a request that the primary accepts.
   }
+  replica.compared(false)
   rows.discard()
   return undefined
 }

@@ -170,7 +170,7 @@ export const ProblemCodes = {
     status: 503,
     title: 'Service Unavailable',
     meaning: 'The service is overloaded or has no database',
-    action: 'Retry after `Retry-After` seconds. If `detail` asks for a smaller `limit`, use one.',
+    action: 'Retry after `Retry-After` seconds.',
     detail: 'The service is unavailable. Try again soon.',
     headers: { 'retry-after': '1' },
   },

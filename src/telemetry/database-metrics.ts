@@ -1,9 +1,9 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Limits } from '../limits/context.ts'
 import type { Database, Instrumentation } from '../postgres/database.ts'
-import { isStandby } from '../postgres/errors.ts'
+import { isStandby } from '../postgres/failures.ts'
+import type { ServerState } from '../postgres/postgres-server.ts'
 import { refreshesStatement, type ServerInfo, serverInfo } from '../postgres/readiness.ts'
-import type { ServerState } from '../postgres/server.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 
 /** Maximum age of the state of the primary, in ms. */
@@ -91,17 +91,9 @@ function serverMetrics(gauge: AddGauge, db: Database): void {
   gauge('database_waiting_requests', 'Requests that wait for the database.', ['server'], (set) => {
     for (const { server, waiting } of servers(db)) set({ server }, waiting)
   })
-  gauge('database_failing', '1 while almost all reads fail.', ['server'], (set) => {
-    for (const { server, failing } of servers(db)) set({ server }, Number(failing))
-  })
   gauge('database_replica_used', '1 while the replica is in use.', ['server'], (set) => {
     for (const { name, unusableReason } of db.state().replicas)
       set({ server: name }, unusableReason ? 0 : 1)
-  })
-  gauge('database_replica_lag_seconds', 'Lag at the last check.', ['server'], (set) => {
-    for (const { name, lagMs } of db.state().replicas) {
-      if (lagMs !== undefined) set({ server: name }, lagMs / 1000)
-    }
   })
 }
 

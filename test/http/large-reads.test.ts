@@ -1,17 +1,18 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
 import { addCaller, addPortfolioTransactions, addTransferOrders } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const ORDERS = 1_500
 const ROWS = 12_000
 
 const { db, get, port } = await startService(t, { environment: { STATEMENT_TIMEOUT_MS: '60000' } })
-const [busy, other] = [await addCaller(db), await addCaller(db)]
+const [busy, long, other] = [await addCaller(db), await addCaller(db), await addCaller(db)]
 const day = (n: number) => new Date(Date.UTC(2025, 0, 1) + n * 3_600_000)
 const orders = Array.from({ length: ORDERS }, (_, n) => ({
   completed_at: day(n),
@@ -22,6 +23,9 @@ await sql`insert into portfolio_transaction
     (connection_id, transaction_id, portfolio_id, type, operation_date_day)
   select ${busy.connection.id}, gen_random_uuid(), gen_random_uuid(), 'BUY', '2025-01-01'
   from generate_series(1, ${ROWS})`.execute(db)
+const description = 'x'.repeat(10_000)
+const longRows = Array.from({ length: 100 }, () => ({ description }))
+await addPortfolioTransactions(db, long.connection, ...longRows)
 await addTransferOrders(db, other.connection, {})
 await addPortfolioTransactions(db, other.connection, {}, {})
 
@@ -63,25 +67,44 @@ const LARGE = {
     rows: sql`connection_id = ${sql.lit(busy.connection.id)}`,
     accept: 'text/csv',
   },
+  'a page of long rows, after another one': {
+    token: long.token,
+    path: long.connection.portfolio,
+    table: 'portfolio_transaction',
+    rows: sql`connection_id = ${sql.lit(long.connection.id)}`,
+  },
 } as const
+
+/** Number of statements of the service that PostgreSQL runs. */
+async function running(): Promise<number> {
+  const { rows } = await sql`select from pg_stat_activity where datname = current_database()
+    and application_name = 'investment-data-query-service' and state = 'active'`.execute(db)
+  return rows.length
+}
 
 for (const [name, { path, table, rows, ...more }] of Object.entries(LARGE)) {
   t.test(`200: another app while all reads of this kind wait: ${name}`, async (t) => {
-    const accept = 'accept' in more ? more.accept : 'application/json'
+    const { accept, token } = { accept: 'application/json', token: busy.token, ...more }
+    const started = { token, headers: { accept } }
+    // The first one finds the app of the token.
+    for (let n = 0; n < 2; n += 1) t.equal((await get(path, started)).status, 200)
     await withBlockedStatements(
       t,
       db,
       async () => {
-        const sockets = Array.from({ length: 60 }, () => {
+        const sockets: Socket[] = []
+        // Not all at once: each finds an idle connection to PostgreSQL if there is one.
+        for (let n = 0; n < 60; n += 1) {
           const socket = connect(port, '127.0.0.1')
             .on('error', () => {})
             .resume()
+          sockets.push(socket)
           socket.write(
-            `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${busy.token}\r\nAccept: ${accept}\r\n\r\n`,
+            `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nAccept: ${accept}\r\n\r\n`,
           )
-          return socket
-        })
-        await sleep(1_000)
+          await sleep(15)
+        }
+        t.equal(await running(), 1, 'one in ten connections')
         for (const list of [other.connection.orders, other.connection.portfolio])
           t.equal((await get(list, { token: other.token })).status, 200)
         for (const socket of sockets) {
@@ -92,7 +115,21 @@ for (const [name, { path, table, rows, ...more }] of Object.entries(LARGE)) {
       table,
       rows,
     )
-    const started = { token: busy.token, headers: { accept } }
     t.equal((await get(path, started)).status, 200)
   })
 }
+
+t.test(
+  'client of a large read leaves: PostgreSQL ends the read, and the next one runs',
+  async (t) => {
+    const path = `${busy.connection.portfolio}?limit=10000`
+    await withBlockedStatements(t, db, async () => {
+      const socket = connect(port, '127.0.0.1').on('error', () => {})
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${busy.token}\r\n\r\n`)
+      await until('PostgreSQL runs the read', async () => (await running()) === 1)
+      socket.destroy()
+      await until('PostgreSQL has ended it', async () => (await running()) === 0)
+    })
+    t.equal((await get(path, { token: busy.token })).status, 200)
+  },
+)

@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { RequestContext } from '../../src/http/request-context.ts'
-import { ConcurrencyLimit } from '../../src/limits/concurrency.ts'
 import { Limits } from '../../src/limits/context.ts'
-import { Unavailable } from '../../src/limits/errors.ts'
+import { FairQueue } from '../../src/limits/fair-queue.ts'
 import { FairScheduler } from '../../src/limits/fair-scheduler.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
 import { mayTake, RequestLimit, Tenant } from '../../src/limits/requests.ts'
@@ -95,28 +94,43 @@ t.test('tenantOfAddress: one tenant for an IPv4 address, and for a /64 network o
   t.end()
 })
 
-t.test('memory: large requests have three quarters of it, small ones all', (t) => {
-  const fits = (rows: number, bytes: number) => {
-    const context = contextOf({ rows, limits: new Limits(1, 400_000) })
-    return context.memory.take(bytes) !== undefined
+t.test('memory: one app has three quarters of it', (t) => {
+  const fits = (bytes: number) => {
+    const { memory } = contextOf({ limits: new Limits(1, 400_000) })
+    return memory.take(1) !== undefined && memory.take(bytes - 1) !== undefined
   }
-  t.ok(fits(1_001, 300_000))
-  t.notOk(fits(1_001, 300_001))
-  t.ok(fits(1_000, 400_000))
-  t.notOk(fits(1_000, 400_001))
+  t.ok(fits(300_000))
+  t.notOk(fits(300_004))
   t.end()
 })
 
-t.test('memory: a large request sets aside 512 bytes a row, at most a quarter of its part', (t) => {
-  const setAside = (rows: number) => {
+t.test('memory: a large request needs room for 512 bytes a row, at most for a quarter', (t) => {
+  const room = (rows: number, used: number) => {
     const limits = new Limits(1, 4_000_000)
-    const { memory } = contextOf({ rows, limits })
-    t.ok(memory.setAside())
-    return limits.memory.used
+    limits.memory.used = used
+    return contextOf({ rows, limits }).memory.hasRoom()
   }
-  t.equal(setAside(1_000), 0)
-  t.equal(setAside(1_001), 1_001 * 512)
-  t.equal(setAside(10_000), (0.75 * 4_000_000) / 4)
+  t.ok(room(1_000, 3_999_999))
+  t.ok(room(1_001, 4_000_000 - 1_001 * 512))
+  t.notOk(room(1_001, 4_000_001 - 1_001 * 512))
+  t.ok(room(10_000, 3_000_000))
+  t.notOk(room(10_000, 3_000_001))
+  t.end()
+})
+
+t.test('large: more than 1,000 rows, 10,000 skipped ones, or 1 MiB by the last page', (t) => {
+  const tenant = new Tenant('app')
+  const isLarge = (rows: number, skipped = 0) => {
+    const { memory } = contextOf({ tenant })
+    memory.expect(rows, skipped)
+    return memory.large
+  }
+  t.same(
+    [isLarge(1_000), isLarge(1_001), isLarge(20, 10_000), isLarge(20, 10_001)],
+    [false, true, false, true],
+  )
+  tenant.rowBytes = 10_000
+  t.same([isLarge(104), isLarge(105)], [false, true])
   t.end()
 })
 
@@ -131,73 +145,52 @@ t.test('memory: a request whose client is gone takes nothing', (t) => {
   t.end()
 })
 
-const tenant = new Tenant('app')
-
-t.test('ConcurrencyLimit: exactly its places, and those of large reads', async (t) => {
-  const limit = new ConcurrencyLimit({ places: 5, largePlaces: 2, queue: 10 })
-  const enter = (large: boolean) => limit.enter(contextOf({ tenant }), large, 1_000)
-  for (let n = 0; n < 2; n += 1) t.equal(enter(true), undefined, 'at once')
-  const large = enter(true)
-  for (let n = 0; n < 3; n += 1) t.equal(enter(false), undefined, 'at once')
-  const small = enter(false)
-  t.equal(limit.waiting, 2)
-  limit.leave(contextOf({ tenant }), false)
-  await small
-  t.equal(limit.waiting, 1, 'the large read waits for a large one to end')
-  limit.leave(contextOf({ tenant }), true)
-  await large
-  t.equal(limit.waiting, 0)
-  limit.leave(contextOf({ tenant }), false)
-  const next = enter(true)
-  t.equal(limit.waiting, 1, 'two large reads are in flight, one of them after a wait')
-  limit.leave(contextOf({ tenant }), true)
-  await next
-  t.equal(limit.waiting, 0)
-})
-
-t.test('ConcurrencyLimit: tenants take turns', async (t) => {
-  const limit = new ConcurrencyLimit({ places: 1, largePlaces: 1, queue: 10 })
+t.test('FairQueue: tenants take turns', (t) => {
+  const queue = new FairQueue<{ tenant: Tenant; name: string }>()
   const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-  limit.enter(contextOf({ tenant }), false, 1_000)
-  const order: string[] = []
-  const all = [busy, busy, busy, other].map(async (tenant) => {
-    await limit.enter(contextOf({ tenant }), false, 1_000)
-    order.push(String(tenant.appId))
-    limit.leave(contextOf({ tenant }), false)
-  })
-  limit.leave(contextOf({ tenant }), false)
-  await Promise.all(all)
-  t.same(order, ['busy', 'other', 'busy', 'busy'])
+  for (const name of ['a', 'b', 'c']) queue.add({ tenant: busy, name })
+  queue.add({ tenant: other, name: 'd' })
+  t.equal(queue.length, 4)
+  t.same(namesOf(queue), ['a', 'd', 'b', 'c'])
+  t.equal(queue.length, 0)
+  t.end()
 })
 
-t.test(
-  'ConcurrencyLimit: a full queue rejects the newest read of the busiest tenant',
-  async (t) => {
-    const limit = new ConcurrencyLimit({ places: 1, largePlaces: 1, queue: 3 })
-    const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-    limit.enter(contextOf({ tenant }), false, 1_000)
-    const enter = (tenant: Tenant) => limit.enter(contextOf({ tenant }), false, 1_000)
-    const results = [enter(busy), enter(busy), enter(busy), enter(other)]
-    t.throws(() => enter(busy), Unavailable)
-    for (let n = 0; n < 3; n += 1) limit.leave(contextOf({ tenant }), false)
-    const statuses = (await Promise.allSettled(results)).map(({ status }) => status)
-    t.same(statuses, ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
-  },
-)
-
-t.test('ConcurrencyLimit: skips reads whose client is gone, and those without time', async (t) => {
-  const limit = new ConcurrencyLimit({ places: 1, largePlaces: 1, queue: 3 })
-  t.throws(() => limit.enter(contextOf({ tenant }), false, 0), Unavailable)
-  limit.enter(contextOf({ tenant }), false, 1_000)
-  const gone = contextOf({ tenant })
-  const rejected = t.rejects(limit.enter(gone, false, 1_000) ?? Promise.resolve(), Unavailable)
-  const next = limit.enter(contextOf({ tenant }), false, 1_000)
-  gone.end(false)
-  limit.leave(contextOf({ tenant }), false)
-  await rejected
-  await next
-  await t.rejects(limit.enter(contextOf({ tenant }), false, 1) ?? Promise.resolve(), Unavailable)
+t.test('FairQueue: skips tenants that may not have more', (t) => {
+  const queue = new FairQueue<{ tenant: Tenant; name: string }>()
+  const [full, other] = [new Tenant('full'), new Tenant()]
+  for (const name of ['a', 'b']) queue.add({ tenant: full, name })
+  for (const name of ['c', 'd']) queue.add({ tenant: other, name })
+  t.same(
+    namesOf(queue, (tenant) => tenant !== full),
+    ['c', 'd'],
+  )
+  t.same(namesOf(queue), ['a', 'b'])
+  t.end()
 })
+
+t.test('FairQueue: takeIf takes some, and the others keep their turns', (t) => {
+  const queue = new FairQueue<{ tenant: Tenant; name: string }>()
+  const tenants = [new Tenant('app'), new Tenant('other')]
+  for (const name of ['a', 'b', 'c'])
+    for (const [n, tenant] of tenants.entries()) queue.add({ tenant, name: `${name}${n}` })
+  const taken = queue.takeIf(({ name }) => name === 'a0' || name === 'b1')
+  t.same(taken.map(({ name }) => name).sort(), ['a0', 'b1'])
+  t.equal(queue.length, 4)
+  t.same(namesOf(queue), ['b0', 'a1', 'c0', 'c1'])
+  t.end()
+})
+
+/** Takes all items of the tenants that may have more. */
+function namesOf(
+  queue: FairQueue<{ tenant: Tenant; name: string }>,
+  mayHaveMore: (tenant: Tenant) => boolean = () => true,
+) {
+  const names: string[] = []
+  for (let item = queue.take(mayHaveMore); item; item = queue.take(mayHaveMore))
+    names.push(item.name)
+  return names
+}
 
 t.test('FairScheduler: three chunks a turn, in the order of the calls', async (t) => {
   const scheduler = new FairScheduler()

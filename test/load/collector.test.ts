@@ -129,7 +129,6 @@ function medianOf(times: number[]): string {
 async function startTraced(t: Test, collector?: Collector): Promise<TracedService> {
   const service = await startServiceProcess(t, {
     DATABASE_URL,
-    MAX_EVENT_LOOP_DELAY_MS: '0',
     SHUTDOWN_DELAY_MS: '1000',
     // Exports as often as a much higher request rate would.
     ...(collector && {

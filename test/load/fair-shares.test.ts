@@ -156,7 +156,6 @@ t.test('200: a token that is renewed during the read of another request', async 
 t.test('503: unknown callers of one address have three quarters of MAX_REQUESTS', async (t) => {
   const environment = {
     STATEMENT_TIMEOUT_MS: '60000',
-    DATABASE_WAIT_MS: '60000',
     MAX_REQUESTS: '20',
   }
   const service = await startService(t, { environment, logLevel: 'info' })
@@ -206,7 +205,7 @@ t.test('200: clients that disconnect before their token is verified take no shar
 })
 
 t.test('200: a known app is served during a flood of unknown tokens', async (t) => {
-  const environment = { DATABASE_POOL_SIZE: '1', DATABASE_QUEUE: '1' }
+  const environment = { DATABASE_POOL_SIZE: '1' }
   const service = await startService(t, { environment, logLevel: 'silent' })
   const known = await addCaller(service.db)
   t.equal(countOf(await statusesOf(service, known), 200), MEASURED)
@@ -221,7 +220,7 @@ t.test('200: a known app is served during a flood of unknown tokens', async (t) 
 t.test(
   '200: new callers of another address are served during a flood of one address',
   async (t) => {
-    const environment = { DATABASE_POOL_SIZE: '1', DATABASE_QUEUE: '10' }
+    const environment = { DATABASE_POOL_SIZE: '1' }
     const service = await startService(t, { environment, logLevel: 'silent' })
     const callers = await Promise.all(Array.from({ length: MEASURED }, () => addCaller(service.db)))
     const path = String(callers[0]?.connection.portfolio)
@@ -244,7 +243,6 @@ t.test('200: an app is served while another one is over its quota', async (t) =>
   const service = await startService(t, {
     environment: {
       DATABASE_POOL_SIZE: '1',
-      DATABASE_QUEUE: '1',
       RATE_LIMIT_PER_MINUTE: String(3 * MEASURED),
     },
     logLevel: 'silent',

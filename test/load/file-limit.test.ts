@@ -29,7 +29,6 @@ async function startLimited(t: Test, files: number, more: Record<string, string>
       METRICS_PORT: '0',
       LOG_LEVEL: 'warn',
       // The clients keep this machine busy.
-      MAX_EVENT_LOOP_DELAY_MS: '0',
       ...more,
     },
   })

@@ -17,7 +17,6 @@ async function start(t: Test, stdout?: number) {
     DATABASE_URL: login,
     LOG_LEVEL: 'info',
     METRICS_PORT: String(metricsPort),
-    MAX_EVENT_LOOP_DELAY_MS: '0',
     SHUTDOWN_DELAY_MS: '0',
   }
   const service = await startServiceProcess(t, environment, undefined, stdout)

@@ -38,7 +38,7 @@ const untilDisconnected = () =>
   until('no connection to PostgreSQL is left', async () => (await connections()) === 0)
 
 async function start(t: Test, environment: Record<string, string>): Promise<ServiceProcess> {
-  const settings = { DATABASE_URL: login, MAX_EVENT_LOOP_DELAY_MS: '0', ...environment }
+  const settings = { DATABASE_URL: login, ...environment }
   const service = await startServiceProcess(t, settings)
   await untilReadyIs(service, 200)
   return service
@@ -95,7 +95,7 @@ t.test('SIGTERM without a request: idle connections do not delay the exit', asyn
   const service = await start(t, {
     SHUTDOWN_DELAY_MS: '0',
     // Less than the time of a request: waiting for the unfinished one would give exit code 1.
-    ...{ STATEMENT_TIMEOUT_MS: '2000', DATABASE_WAIT_MS: '2000' },
+    STATEMENT_TIMEOUT_MS: '2000',
   })
   const idle = connect(service.port, '127.0.0.1')
   const unfinished = connect(service.port, '127.0.0.1')

@@ -30,7 +30,6 @@ for (const { path, connections, pipelined } of CASES) {
     async (t) => {
       const service = await startServiceProcess(t, {
         DATABASE_URL: login,
-        MAX_EVENT_LOOP_DELAY_MS: '0',
         LOG_LEVEL: 'error',
       })
       const golden = await recordOk(service.url, requests)

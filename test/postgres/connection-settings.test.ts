@@ -1,10 +1,10 @@
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { serverName } from '../../src/postgres/server-urls.ts'
-import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
+import { contextOf, createDatabase, openClient } from '../support/database.ts'
 
 const { url } = await createDatabase(t)
-const options = { size: 1, waitMs: 3_000, pooler: false, prepare: true }
+const options = { size: 1, waitMs: 3_000, pooler: false }
 
 const settings = {
   name: 'settings',
@@ -14,7 +14,7 @@ const settings = {
 }
 
 t.test('connection: read-only, with timeouts, and with plans of index lookups', async (t) => {
-  const db = openDatabase({ ...ampleLimits, url, ...options, statementTimeoutMs: 4_000 })
+  const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())
   const expected = {
     default_transaction_read_only: 'on',
@@ -35,7 +35,6 @@ t.test('connection: read-only, with timeouts, and with plans of index lookups', 
 
 t.test('DATABASE_GENERIC_PLANS=false: PostgreSQL chooses the type of plan', async (t) => {
   const db = openDatabase({
-    ...ampleLimits,
     url,
     ...options,
     statementTimeoutMs: 4_000,
@@ -47,14 +46,14 @@ t.test('DATABASE_GENERIC_PLANS=false: PostgreSQL chooses the type of plan', asyn
 })
 
 t.test('25006: a write of the owner through a connection of the service', async (t) => {
-  const db = openDatabase({ ...ampleLimits, url, ...options, statementTimeoutMs: 4_000 })
+  const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())
   const text = `insert into app (name) values ('written') returning 1`
   await t.rejects(db.read({ name: '', title: 'write', text }, [], contextOf()), { code: '25006' })
 })
 
 t.test('locked table: a read fails long before its statement timeout', async (t) => {
-  const db = openDatabase({ ...ampleLimits, url, ...options, statementTimeoutMs: 10_000 })
+  const db = openDatabase({ url, ...options, statementTimeoutMs: 10_000 })
   t.teardown(() => db.close())
   const holder = await openClient(t, url)
   await holder.query('begin; lock table app in access exclusive mode')

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import t, { type Test } from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { ampleLimits, contextOf, createDatabase } from '../support/database.ts'
+import { contextOf, createDatabase } from '../support/database.ts'
 import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -24,11 +24,9 @@ async function openThrough(t: Test, bytes: Buffer, replacement: Buffer) {
   )
   const options = { size: 2, waitMs: 1_000, statementTimeoutMs: 1_000 }
   const db = openDatabase({
-    ...ampleLimits,
     ...options,
     url: through.href,
     pooler: false,
-    prepare: true,
   })
   t.teardown(() => db.close())
   const read = async (values: string[]) => {

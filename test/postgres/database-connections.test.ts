@@ -2,10 +2,12 @@ import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { Connections } from '../../src/postgres/connections.ts'
+import { Tenant } from '../../src/limits/requests.ts'
+import { connect as connectTo } from '../../src/postgres/connect.ts'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
+import { Pool } from '../../src/postgres/pool.ts'
 import { compile, type Parameter } from '../../src/postgres/statements.ts'
-import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
+import { contextOf, createDatabase, openClient } from '../support/database.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -46,7 +48,7 @@ t.test('200 concurrent reads: each gets its own rows, in order', async (t) => {
   t.same(await Promise.all(reads), expected)
 })
 
-t.test('40 concurrent reads: at most the connections of the pool', async (t) => {
+t.test('40 concurrent reads: at most the connections for small reads', async (t) => {
   const { read, db } = await open(t)
   const reads = Array.from({ length: 40 }, () => read(sleep, ['0.02']))
   await until('both connections are in use', () => db.state().primary.inUse === 2)
@@ -94,34 +96,29 @@ t.test('read that is too slow: later reads get their rows', async (t) => {
   for (const n of [0, 2, 3]) t.equal(results[n]?.status, 'fulfilled')
 })
 
-t.test('read whose deadline is too near: it fails, and its connection stays', async (t) => {
-  const { read } = await openConnections(t, { size: 1 })
-  const before = await read(pid, [])
-  await t.rejects(read(pid, [], 50), { name: 'ServerFailed', message: /in time/ })
-  t.same(await read(pid, []), before)
-})
-
 t.test('overdue read: only this read fails; the others on its connection continue', async (t) => {
-  const { read } = await openConnections(t, { size: 1 })
+  const { read } = await openPool(t, { size: 1, silentMs: 2_000 })
   const before = await read(pid, [])
-  const slow = read(sleep, ['1'])
-  await t.rejects(read(echo, ['a', '1'], 500), { message: /stopped responding/ })
-  t.same(await slow, ['1'])
+  const slow = read(sleep, ['1.5'])
+  // It may wait for 100 ms more, and fails after the time of a silent server.
+  const overdue = read(sleep, ['1.2'], 2_900)
+  await t.rejects(overdue, { message: /stopped responding/ })
+  t.same(await slow, ['1.5'])
   t.same(await read(pid, []), before)
 })
 
 t.test('waiting read: it fails at its deadline, before a connection is free', async (t) => {
-  const { read } = await openConnections(t, { size: 1 })
+  const { read } = await openPool(t, { size: 1 })
   const order: string[] = []
-  const alone = read(sleep, ['2'], 5_000, true).then(() => order.push('alone'))
-  const waiting = read(echo, ['a', '1'], 500).finally(() => order.push('waiting'))
-  await t.rejects(waiting, { name: 'ServerFailed' })
-  await alone
-  t.same(order, ['waiting', 'alone'])
+  const slow = [1, 2].map(() => read(sleep, ['1']).then(() => order.push('slow')))
+  const waiting = read(echo, ['a', '1'], 2_500).finally(() => order.push('waiting'))
+  await t.rejects(waiting, { message: /no database connection became free/ })
+  await Promise.all(slow)
+  t.same(order, ['waiting', 'slow', 'slow'])
 })
 
 t.test('silent connection: the reads behind the first one are repeated on another', async (t) => {
-  const { read } = await openConnections(t, { size: 2, silentMs: 700 })
+  const { read } = await openPool(t, { size: 2, silentMs: 700 })
   const results = Promise.allSettled([
     read(sleep, ['3']),
     ...['a', 'b'].map((word) => read(echo, [word, '1'])),
@@ -137,19 +134,19 @@ t.test('silent connection: the reads behind the first one are repeated on anothe
 })
 
 t.test('connection that is never idle: it stays while its reads end', async (t) => {
-  const { read } = await openConnections(t, { size: 1, silentMs: 700 })
+  const { read } = await openPool(t, { size: 1, silentMs: 700 })
   const before = await read(pid, [])
   await Promise.all(Array.from({ length: 8 }, () => read(sleep, ['0.2'])))
   t.same(await read(pid, []), before)
 })
 
 t.test('slow reads on all connections: the next read waits for the first one to end', async (t) => {
-  const { read, connections } = await openConnections(t, { size: 2 })
+  const { read, pool } = await openPool(t, { size: 2 })
   const order: string[] = []
   const note = (name: string, reading: Promise<unknown>) => reading.then(() => order.push(name))
   await Promise.all([1, 2].map(hold))
   const slow = [note('slow', read(held, ['1']))]
-  await until('the read is in flight', () => connections.count().inUse === 1)
+  await until('the read is in flight', () => pool.inUse === 1)
   slow.push(note('slowest', read(held, ['2'])))
   // Both connections count as stalled after 250 ms.
   await setTimeout(400)
@@ -163,9 +160,26 @@ t.test('slow reads on all connections: the next read waits for the first one to 
   t.same(order, ['slow', 'next', 'slowest'])
 })
 
+t.test('slow reads of one app: they leave connections to the others', async (t) => {
+  const { read, pool } = await openPool(t, { size: 4 })
+  const tenant = new Tenant('busy')
+  await hold(5)
+  const slow = Promise.allSettled(
+    Array.from({ length: 6 }, async (_, n) => {
+      await setTimeout(270 * n)
+      await pool.read(held, ['5'], contextOf({ tenant }))
+    }),
+  )
+  await setTimeout(270 * 6)
+  t.equal(pool.inUse, 3)
+  t.same(await read(echo, ['a', '1']), ['a1'])
+  await release(5)
+  await slow
+})
+
 t.test('one connection breaks: the idle ones stay, and serve the next reads', async (t) => {
   const owner = await openClient(t, url)
-  const { read, db } = await open(t, { size: 3, url })
+  const { read, db } = await open(t, { size: 4, url })
   const reads: Promise<unknown>[] = []
   for (let n = 0; n < 3; n += 1) {
     reads.push(read(sleep, ['1.5']))
@@ -184,7 +198,7 @@ t.test('one connection breaks: the idle ones stay, and serve the next reads', as
 })
 
 t.test('two connections break while the server responds: the idle one stays', async (t) => {
-  const { read, db } = await open(t, { size: 3 })
+  const { read, db } = await open(t, { size: 4 })
   const reads: Promise<unknown>[] = []
   for (let n = 0; n < 3; n += 1) {
     reads.push(read(sleep, ['1']))
@@ -221,7 +235,7 @@ t.test('server that forgot its connections: one read notices, and uses a new one
       else client.resetAndDestroy()
     })
   })
-  const { read, db } = await open(t, { size: 3, url: through.href })
+  const { read, db } = await open(t, { size: 4, url: through.href })
   const reads: Promise<unknown>[] = []
   for (let n = 0; n < 3; n += 1) {
     reads.push(read(sleep, ['0.5']))
@@ -234,12 +248,15 @@ t.test('server that forgot its connections: one read notices, and uses a new one
   t.equal(db.state().primary.connections, 1)
 })
 
-t.test('health checks at once: one connection more than the pool has', async (t) => {
-  const { db } = await open(t, { size: 2 })
-  const pids = await Promise.all(Array.from({ length: 40 }, () => db.probe(pid, [])))
-  t.equal(new Set(pids.map((rows) => String(rows.shift()))).size, 1)
-  t.equal(db.state().primary.connections, 1)
-  await db.close()
+t.test('health check: it does not wait behind reads that wait for a connection', async (t) => {
+  const { db, read } = await open(t)
+  const reads = Array.from({ length: 40 }, () => read(sleep, ['0.05']))
+  const order: string[] = []
+  const last = Promise.all(reads).then(() => order.push('reads'))
+  t.same((await db.probe(echo, ['a', '1'])).shift(), ['a1'])
+  order.push('health check')
+  await last
+  t.same(order, ['health check', 'reads'])
 })
 
 t.test('connection limit of the role: open connections serve all reads', async (t) => {
@@ -271,7 +288,7 @@ t.test('reads on one connection: each is a separate transaction', async (t) => {
   t.same(await Promise.all(reads), [['>first'], ['>second'], ['>third']])
 })
 
-t.test('large read: uses a connection alone; small reads continue', async (t) => {
+t.test('large read: small reads continue', async (t) => {
   const { read, db } = await open(t)
   await hold(3)
   const large = db.read(held, ['3'], contextOf({ rows: 5_000 }))
@@ -299,20 +316,14 @@ t.test('large reads: together they use one in ten connections', async (t) => {
 t.test('connection that lost its plan: it does not return to the pool', async (t) => {
   const owner = await openClient(t, url)
   await owner.query('create table changed as select 1 as value')
-  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-  const connections = new Connections({ url, size: 1, ...options }, 6_000)
-  t.teardown(() => connections.close())
-  const read = async (text: string) => {
-    const due = performance.now() + 5_000
-    return (await connections.read({ name: text, title: text, text }, [], { due })).shift()?.[0]
-  }
-  const pid = 'select pg_backend_pid()'
-  const before = await read(pid)
-  t.equal(await read('select * from changed'), '1')
-  t.equal(await read(pid), before)
+  const { read } = await openPool(t, { size: 1 })
+  const changed = { name: 'changed', title: 'changed', text: 'select * from changed' }
+  const before = await read(pid, [])
+  t.same(await read(changed, []), ['1'])
+  t.same(await read(pid, []), before)
   await owner.query('alter table changed alter value type text')
-  t.equal(await read('select * from changed'), '1', 'repeated without a plan')
-  t.not(await read(pid), before)
+  t.same(await read(changed, []), ['1'], 'repeated without a plan')
+  t.notSame(await read(pid, []), before)
 })
 
 t.test('statements of two releases with the same title: each runs its own text', async (t) => {
@@ -337,22 +348,23 @@ t.test('pool of one connection: large reads run between small ones', async (t) =
   await Promise.all(small)
 })
 
-async function openConnections(
-  t: Test,
-  { size, silentMs = 6_000 }: { size: number; silentMs?: number },
-) {
-  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-  const connections = new Connections({ url, size, ...options }, silentMs)
-  t.teardown(() => connections.close())
-  /** @param ms until its deadline */
-  const read = async (statement: typeof echo, values: Parameter[], ms = 5_000, alone = false) =>
-    (await connections.read(statement, values, { due: performance.now() + ms, alone })).shift()
-  return { read, connections }
+/** Opens a pool whose reads may wait for three seconds. */
+async function openPool(t: Test, options: { size: number; silentMs?: number }) {
+  const connecting = { url, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
+  const pool = new Pool({ silentMs: 6_000, ...connecting, ...options, large: false }, () =>
+    connectTo(connecting),
+  )
+  t.teardown(() => pool.close())
+  /** @param msAgo time since the start of its request, which may take 3 s and silentMs */
+  const read = async (statement: typeof echo, values: Parameter[], msAgo = 0) =>
+    (await pool.read(statement, values, contextOf({ msAgo }))).shift()
+  return { read, pool }
 }
 
 async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
-  const usual = { size: 2, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-  const db = openDatabase({ ...ampleLimits, url, ...usual, ...options })
+  // One of them is for large reads.
+  const usual = { size: 3, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
+  const db = openDatabase({ url, ...usual, ...options })
   t.teardown(() => db.close())
   const read = async (statement: typeof echo, values: Parameter[]) => {
     const rows = await db.read(statement, values, contextOf())

@@ -109,7 +109,7 @@ t.test('statements over many connections: no deadlock', async (t) => {
 })
 
 t.test('200: pages and totals match while a table is truncated', async (t) => {
-  const patient = { DATABASE_WAIT_MS: '20000', STATEMENT_TIMEOUT_MS: '20000' }
+  const patient = { STATEMENT_TIMEOUT_MS: '20000' }
   const { get, db } = await startService(t, { environment: patient })
   const { token, connection } = await addCaller(db)
   if (isCitus) {

@@ -3,13 +3,13 @@ import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { connect as connectWire } from '../../src/postgres/connect.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { isLostPlan } from '../../src/postgres/errors.ts'
+import { isLostPlan } from '../../src/postgres/failures.ts'
 import type { Parameter } from '../../src/postgres/statements.ts'
 import type { WireClient } from '../../src/postgres/wire/client.ts'
 import { sendQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
 import { anyText } from '../support/awkward-rows.ts'
-import { ampleLimits, contextOf, createDatabase, openClient } from '../support/database.ts'
+import { contextOf, createDatabase, openClient } from '../support/database.ts'
 import { fc, runs } from '../support/random.ts'
 import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 
@@ -242,8 +242,8 @@ t.test('a lost prepared statement: sendQuery reports it, and runs it unnamed', a
 t.test('a lost prepared statement: the pipeline repeats it unnamed, then reconnects', async (t) => {
   await plain.query(`create function lose_statements() returns void language plpgsql as
     $$ begin execute 'deallocate all'; end $$`)
-  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false, prepare: true }
-  const db = openDatabase({ ...ampleLimits, url, size: 1, ...options })
+  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
+  const db = openDatabase({ url, size: 1, ...options })
   t.teardown(() => db.close())
   const ownProcess = async () => (await db.read(OWN_PROCESS, [], contextOf())).shift()
   const first = await ownProcess()

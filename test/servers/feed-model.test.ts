@@ -6,7 +6,7 @@ import { openAsOwner } from '../support/logins.ts'
 import { followChanges } from '../support/model/changes.ts'
 import { openTestDatabase } from '../support/new-database.ts'
 import { firstValue, migrate } from '../support/servers/debian-postgres.ts'
-import { startPgBouncer, supportsPrepared } from '../support/servers/pgbouncer.ts'
+import { startPgBouncer } from '../support/servers/pgbouncer.ts'
 import { IN_USE, startServers, untilStandbyIs } from '../support/servers/standbys.ts'
 import { type Service, startService } from '../support/service.ts'
 import { databaseUrl, onServer } from '../support/template.ts'
@@ -30,7 +30,7 @@ t.test('PostgreSQL 15: copies equal the lists', async (t) => {
 })
 
 t.test('Standbys that lag: no cursor skips a change, and no valid one returns 410', async (t) => {
-  const service = await servers.serve(t, { REPLICA_MAX_LAG_MS: '600000' })
+  const service = await servers.serve(t)
   await untilCaughtUp()
   for (const standby of standbys) await untilStandbyIs(service, standby, IN_USE)
   let following = true
@@ -59,7 +59,6 @@ t.test('PgBouncer in transaction mode: copies equal the lists', async (t) => {
     environment: {
       DATABASE_URL: bouncer.through(login),
       DATABASE_POOLER: 'true',
-      DATABASE_PREPARE: String(supportsPrepared),
     },
   })
   await follow(t, primary.url, service.get)

@@ -18,7 +18,7 @@ import { untilReadyIs } from '../support/processes/service-process.ts'
 import { randomOf } from '../support/random.ts'
 import { addAccountTransactions, addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { firstValue, migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
-import { startPgBouncer, supportsPrepared } from '../support/servers/pgbouncer.ts'
+import { startPgBouncer } from '../support/servers/pgbouncer.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -36,7 +36,6 @@ const serve = (t: Test, environment: Record<string, string> = {}) =>
     environment: {
       DATABASE_URL: bouncer.through(login),
       DATABASE_POOLER: 'true',
-      DATABASE_PREPARE: String(supportsPrepared),
       ...environment,
     },
   })
@@ -67,9 +66,6 @@ t.test('Transaction mode: each response is the same as without PgBouncer', async
   isProblem(t, await service.get(String(demoRequests[0]?.path), { token: 'x' }), 'invalid_token')
   t.equal((await service.get('/health/ready')).status, 200)
   t.equal(await firstValue(bouncer.through(login), 'show statement_timeout'), '5s')
-  // With the wrong setting, the service is slower but correct.
-  const prepared = await serve(t, { DATABASE_PREPARE: 'true' })
-  t.same(await record(prepared.url, demoRequests), expected)
 })
 
 t.test('404: connection of another app, while all apps share server connections', async (t) => {

@@ -13,7 +13,7 @@ for (const mode of ['session', 'transaction'] as const)
       return bouncer.through(url)
     }
     // Debian 12 has PgBouncer 1.18, which supports no prepared statements.
-    const pooled = { DATABASE_POOLER: 'true', DATABASE_PREPARE: 'false' }
+    const pooled = { DATABASE_POOLER: 'true' }
     const environment = mode === 'transaction' ? pooled : {}
     await checkRefreshes(t, { processes: 2, lines: 150, faults: 15, through, environment })
   })

@@ -95,7 +95,7 @@ t.test('systemd: the limits of the unit fit the settings', (t) => {
 })
 
 /** Settings that are limits of one instance, and are divided on one machine. */
-const SHARED = ['DATABASE_POOL_SIZE', 'DATABASE_QUEUE', 'ANSWER_MEMORY_MB', 'MAX_REQUESTS'] as const
+const SHARED = ['DATABASE_POOL_SIZE', 'ANSWER_MEMORY_MB', 'MAX_REQUESTS'] as const
 
 t.test('The table of shares divides the defaults, and HAProxy sends fewer requests', (t) => {
   const [, table = ''] = /^\| Limit of each instance .*\n.*\n((?:\|.*\n)+)/m.exec(scale) ?? []

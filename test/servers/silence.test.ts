@@ -6,12 +6,12 @@ import { openAsOwner } from '../support/logins.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
 import { firstValue, migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
 import { startNetwork } from '../support/servers/network.ts'
-import { startPgBouncer, supportsPrepared } from '../support/servers/pgbouncer.ts'
+import { startPgBouncer } from '../support/servers/pgbouncer.ts'
 import { until } from '../support/until.ts'
 
 /** Each request ends in time, whatever its statements are and wherever they wait. The silence is longer than LIMIT_MS. */
 const SILENCE_MS = 16_000
-/** DATABASE_WAIT_MS, STATEMENT_TIMEOUT_MS, a second of grace, and two for a busy machine. */
+/** Twice STATEMENT_TIMEOUT_MS, a second of grace, and two for a busy machine. */
 const LIMIT_MS = 5_000 + 5_000 + 1_000 + 2_000
 
 const server = await startDebianPostgres(t)
@@ -22,7 +22,6 @@ const direct = { DATABASE_URL: login }
 const pooled = {
   DATABASE_URL: bouncer.through(login),
   DATABASE_POOLER: 'true',
-  DATABASE_PREPARE: String(supportsPrepared),
 }
 
 const requests = callers.flatMap((caller) => {

@@ -32,7 +32,7 @@ async function whileReplayIsPaused(use: () => Promise<void>): Promise<void> {
 }
 
 t.test('Changes before their replay on standbys: they apply to the next request', async (t) => {
-  const service = await servers.serve(t, { REPLICA_MAX_LAG_MS: '600000' })
+  const service = await servers.serve(t)
   const { appId, token, connection } = await addCaller(db)
   const revoked = await addToken(db, appId)
   const expiring = await addToken(db, appId)
@@ -108,7 +108,6 @@ t.test('200: the schema of the standbys is behind', async (t) => {
     environment: {
       DATABASE_URL: String(login),
       DATABASE_REPLICA_URL: replicas.join(),
-      REPLICA_MAX_LAG_MS: '600000',
     },
   })
   for (const standby of standbys) await untilStandbyIs(service, standby, IN_USE)

@@ -60,9 +60,6 @@ export function openPool(t: Test, url: string, options: pg.PoolConfig = {}): pg.
   return pool
 }
 
-/** Limits of a database that most tests do not reach. */
-export const ampleLimits = { queue: 200, replicaMaxLagMs: 5_000 }
-
 interface ContextOptions {
   /** Maximum number of rows in the response. */
   rows?: number

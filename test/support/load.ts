@@ -145,7 +145,7 @@ export interface ServiceUnderLoadOptions {
   environment?: Record<string, string>
 }
 
-/** DATABASE_WAIT_MS, STATEMENT_TIMEOUT_MS, a second of grace, and three for a busy machine. */
+/** Twice STATEMENT_TIMEOUT_MS, a second of grace, and three for a busy machine. */
 const LIMIT_MS = 5_000 + 5_000 + 1_000 + 3_000
 
 export async function startServiceUnderLoad(

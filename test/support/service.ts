@@ -66,8 +66,6 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   const db = openAsOwner(t, databaseUrl)
   const config = readConfig({
     DATABASE_URL: await loginOfService(t, db, databaseUrl),
-    // The client runs in the same process, so its work delays the event loop.
-    MAX_EVENT_LOOP_DELAY_MS: '0',
     DATABASE_GENERIC_PLANS: String(!isCitus),
     ...options.environment,
   })

@@ -6,7 +6,6 @@ import {
   serverInfoStatement,
   unrestrictedRole,
 } from '../../src/postgres/readiness.ts'
-import { walPositionStatement } from '../../src/postgres/replicas.ts'
 import type { Statement } from '../../src/postgres/statements.ts'
 import { pagedList } from '../../src/queries/pages.ts'
 import { completedOrders } from '../../src/queries/transfer-orders.ts'
@@ -30,5 +29,4 @@ export const serverStatements: readonly Statement[] = [
   refreshesStatement,
   serverInfoStatement,
   unrestrictedRole,
-  walPositionStatement,
 ]

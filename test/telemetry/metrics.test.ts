@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { createDatabase } from '../support/database.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { metricsUrl, scrape } from '../support/metrics.ts'
 import {
@@ -203,22 +202,6 @@ t.test(
     for (const reason of ['database', 'overload']) t.equal(counted('/health/ready', reason), 0)
   },
 )
-
-t.test('replica that is not a standby: not used, without lag; its connections', async (t) => {
-  const { url } = await createDatabase(t)
-  const { service } = await start(t, { DATABASE_REPLICA_URL: url })
-  const { host } = new URL(url)
-  let found = new Map<string, number>()
-  await until('both servers have a connection', async () => {
-    found = await settled(service)
-    const idle = ['primary', host].map((server) =>
-      found.get(series('database_connections', { server, state: 'idle' })),
-    )
-    return idle.every((connections = 0) => connections > 0)
-  })
-  t.equal(found.get(series('database_replica_used', { server: host })), 0)
-  t.equal(found.get(series('database_replica_lag_seconds', { server: host })), undefined)
-})
 
 t.test('429 responses and the age of the identity provider keys: counted', async (t) => {
   const issuer = await startIssuer(t)

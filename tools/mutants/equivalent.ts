@@ -54,19 +54,6 @@ export const equivalent: Record<string, Record<string, string>> = {
     "const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== 'CONNECT') -> const REJECTED = METHODS.filter((method) => !ALLOWED.includes(method) && method !== '')":
       'CONNECT never reaches a route.',
   },
-  'src/limits/event-loop.ts': {
-    'const RESOLUTION = 10 -> const RESOLUTION = 11':
-      'The mean delay is the same: the code subtracts the interval of the measurement.',
-    'const SAMPLE = 500 -> const SAMPLE = 501': 'No promise depends on 1 ms of a sample.',
-    'const delays = monitorEventLoopDelay({ resolution: RESOLUTION }) -> const delays = monitorEventLoopDelay({ ...{} })':
-      'It is the default of Node.js.',
-    'delayedSamples = delays.mean / 1e6 - RESOLUTION > maximum ? delayedSamples + 1 : 0 -> delayedSamples = delays.mean / 1e6 - RESOLUTION >= maximum ? delayedSamples + 1 : 0':
-      'The mean has fractions of a nanosecond, and never equals the limit.',
-    'delays.disable() -> ;':
-      'The process ends when the service closes. This timer does not keep it running.',
-    'clearInterval(timer) -> ;':
-      'The process ends when the service closes. This timer does not keep it running.',
-  },
   'src/queries/pages.ts': {
     "return last - first <= 1 ? 'first page of days' : 'first page of months' -> return true ? 'first page of days' : 'first page of months'":
       'Both statements give the same total. The months only select the faster one.',
@@ -81,19 +68,9 @@ export const equivalent: Record<string, Record<string, string>> = {
     ".where(sql<boolean>`skipped < row_count`) .orderBy(sql.ref(period), 'desc') -> .where(sql<boolean>`skipped < row_count`)":
       'PostgreSQL returns the rows of the window function in this order. SQL does not guarantee it.',
   },
-  'src/postgres/connections.ts': {
+  'src/postgres/hosts.ts': {
     "const [url = ''] = this.#urls -> const [url = 'x'] = this.#urls":
       'The settings have at least one URL. Only the type needs the default.',
-  },
-  'src/postgres/errors.ts': {
-    "return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)$/.test(error.code ?? '') -> return error instanceof pg.DatabaseError && /^(0A000|26000|42P05)/.test(error.code ?? '')":
-      'An SQLSTATE has five characters.',
-  },
-  'src/postgres/server.ts': {
-    'if (now - this.#since >= HALF_MS) this.#rotate() -> if (true) this.#rotate()':
-      'rotate() makes the same comparison: it returns without a change.',
-    '#streak = { failures: 0, first: 0, last: 0 } -> #streak = { failures: 0, first: 1, last: 0 }':
-      'The first failure of a streak sets it.',
   },
   'migrations/0005-versions.ts': {
     'ordinal := ordinal + 1; -> ordinal := ordinal - 1;':

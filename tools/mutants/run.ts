@@ -34,7 +34,7 @@ const wanted = new RegExp(process.env.MUTANT_TESTS ?? '')
 
 /** These tests take long. They test code outside of the three folders. */
 const slow =
-  /^test\/(import|operator|settings|seeds|repository|clients|load(?!\/(blocked-event-loop|file-limit|fair-shares|log-output))|servers(?!\/(replica-reads|quota-redis)))\/|row-writer|row-counts|partitions|database-connections|wire/
+  /^test\/(import|operator|settings|seeds|repository|clients|load(?!\/(file-limit|fair-shares|log-output))|servers(?!\/(replica-reads|quota-redis)))\/|row-writer|row-counts|partitions|database-connections|wire/
 
 interface Task extends Mutant {
   file: string

@@ -19,9 +19,7 @@ export interface InstanceOptions {
 
 // The limits are high because a busy machine would make the remaining instance shed load.
 const HIGH_LIMITS = {
-  DATABASE_WAIT_MS: '10000',
   STATEMENT_TIMEOUT_MS: '10000',
-  MAX_EVENT_LOOP_DELAY_MS: '0',
 }
 
 /** Starts an instance and waits until it is ready. */

@@ -11,7 +11,7 @@ import { firstValue, onPort } from './debian-postgres.ts'
 /** Path of a newer PgBouncer than Debian's. */
 const newer = process.env.TEST_PGBOUNCER
 /** PgBouncer supports prepared statements since 1.21. Debian's is older. */
-export const supportsPrepared = newer !== undefined
+const supportsPrepared = newer !== undefined
 
 /** PgBouncer of Debian's package pgbouncer. */
 export interface PgBouncer {

@@ -1,0 +1,20 @@
+/**
+ * The service cannot respond now, because a limit is reached or a server failed. A later request may succeed. Without a
+ * cause, it comes from a limit of this service.
+ */
+export class Unavailable extends Error {
+  override name = 'Unavailable'
+
+  /** Has no stack: during an outage, every request creates one of these errors. */
+  constructor(message: string, options?: ErrorOptions) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    super(message, options)
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+/** The response does not fit in the memory of one app, even if no other uses any. */
+export class ResponseTooLarge extends Error {
+  override name = 'ResponseTooLarge'
+}

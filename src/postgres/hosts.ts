@@ -1,0 +1,73 @@
+import { type ConnectOptions, connect, findServers } from './connect.ts'
+import { NewestPrimary } from './history.ts'
+import { serverName, serverUrls } from './server-urls.ts'
+import { createSockets, type WireClient } from './wire/client.ts'
+
+/** Time that other hosts get to respond, after the first one did, in ms. */
+const COMPARE_MS = 500
+
+/** The hosts of a URL, of which one is in use: the newest primary. */
+export class Hosts {
+  readonly #options: ConnectOptions
+  readonly #onMove: (server: string) => void
+  readonly #createSocket = createSockets()
+  readonly #primary = new NewestPrimary()
+  /** The first one is in use. */
+  #urls: string[]
+  #search: Promise<void> | undefined
+  #test: Promise<void> | undefined
+
+  /** @param onMove called with `host:port` when another host is used from now on */
+  constructor(options: ConnectOptions, onMove: (server: string) => void) {
+    this.#options = options
+    this.#onMove = onMove
+    this.#urls = serverUrls(options.url)
+  }
+
+  /** Connects to the host in use. If it accepts no connection, connects to another one. */
+  async connect(): Promise<WireClient> {
+    const isOne = this.#urls.length === 1
+    if (!isOne && this.#primary.server === undefined) await this.#find(this.#urls)
+    for (let attempt = 1; ; attempt += 1) {
+      const [url = ''] = this.#urls
+      try {
+        const client = await connect({ ...this.#options, url }, this.#createSocket)
+        if (url === this.#urls[0]) return client
+        client.end()
+      } catch (error) {
+        if (isOne || attempt === 2) throw error
+        if (url === this.#urls[0]) await this.#find(this.#urls.slice(1))
+        if (url === this.#urls[0]) throw error
+      }
+    }
+  }
+
+  /** Moves to another host if the one in use accepts no connection. */
+  test(): void {
+    if (this.#urls.length === 1) return
+    this.#test ??= this.connect()
+      .then((client) => client.end())
+      .catch(() => {})
+      .finally(() => {
+        this.#test = undefined
+      })
+  }
+
+  #find(urls: string[]): Promise<void> {
+    this.#search ??= this.#useNewest(urls).finally(() => {
+      this.#search = undefined
+    })
+    return this.#search
+  }
+
+  /** Uses the newest primary of these, if one responds. @throws ServerFailed if a newer one has superseded it */
+  async #useNewest(urls: string[]): Promise<void> {
+    const [newest] = await findServers(this.#options, urls, COMPARE_MS).catch(() => [])
+    if (newest === undefined) return
+    const { url } = newest
+    this.#primary.use(newest)
+    if (url === this.#urls[0]) return
+    this.#urls = [url, ...this.#urls.filter((each) => each !== url)]
+    this.#onMove(serverName(url))
+  }
+}

@@ -1,0 +1,425 @@
+import type { ReadContext } from '../limits/context.ts'
+import { FairQueue } from '../limits/fair-queue.ts'
+import { mayTake, Tenant } from '../limits/requests.ts'
+import type { MemoryReservation } from '../limits/response-memory.ts'
+import { ResponseTooLarge, Unavailable } from '../limits/unavailable.ts'
+import {
+  asUnavailable,
+  isBroken,
+  isConnectionFailure,
+  isCut,
+  isLocked,
+  isLostPlan,
+  isReset,
+  ServerFailed,
+  ServerSilent,
+} from './failures.ts'
+import { type Parameter, type Statement, unnamed } from './statements.ts'
+import type { WireClient } from './wire/client.ts'
+import { sendQuery } from './wire/query.ts'
+import { RawRows } from './wire/raw-rows.ts'
+
+export interface PoolOptions {
+  /** Maximum number of sessions. */
+  size: number
+  /** True for reads of much data: each has a session alone, which is closed if its client leaves. */
+  large: boolean
+  /** Maximum wait for a session, counted from the start of the request, in ms. */
+  waitMs: number
+  /** Time without a completed read after which a session is closed, in ms. */
+  silentMs: number
+  /** True behind PgBouncer in transaction mode. */
+  pooler: boolean
+}
+
+/** Maximum number of reads in flight on a session: PostgreSQL runs them one after the other. */
+const DEPTH = 8
+/** Average number of reads in flight on a session. More would only wait in PostgreSQL's sockets, out of turn. */
+const READS_PER_SESSION = 2
+/** Most reads in flight of callers whose app is unknown. A flood of unknown tokens uses no other places. */
+const UNKNOWN_READS = 4
+/** Time without a completed read after which a session gets no further reads, in ms. */
+const STALLED_MS = 250
+/** Rows from which on a response shows how long the rows of a tenant are. */
+const MEASURED_ROWS = 100
+/** Interval of the checks of sessions and of waiting reads, in ms. */
+const CHECK_MS = 100
+/** Time after a refused connection before the next attempt, while other sessions are open, in ms. */
+const REOPEN_MS = 1_000
+/** Idle time before a session is closed, in ms. A new one plans each statement, which slows the first requests. */
+const IDLE_MS = 600_000
+
+interface Read {
+  statement: Statement
+  values: Parameter[]
+  /** Undefined for a probe. */
+  context: ReadContext | undefined
+  tenant: Tenant
+  memory: MemoryReservation | undefined
+  due: number
+  /** True if no other read may share the session. */
+  exclusive: boolean
+  repeated: boolean
+  sentAt: number
+  resolve(rows: RawRows): void
+  reject(error: unknown): void
+}
+
+interface Session {
+  client: WireClient
+  /** `exclusive`: reserved for one read. `closing`: takes no read, and closes after its last one. */
+  state: 'ready' | 'exclusive' | 'closing'
+  /** Reads in flight, in the order in which PostgreSQL runs them. */
+  reads: Set<Read>
+  /** Time of the end of the last read, or of the start of the first one. */
+  progressAt: number
+}
+
+/** Sessions of one server for one class of reads, and the reads that wait for them in turns of their tenants. */
+export class Pool {
+  /** Time of the last response of the server to a read, also of an error. */
+  respondedAt = Number.NEGATIVE_INFINITY
+  readonly #options: PoolOptions
+  readonly #connect: () => Promise<WireClient>
+  readonly #depth: number
+  readonly #timer: NodeJS.Timeout
+  readonly #sessions = new Set<Session>()
+  readonly #waiting = new FairQueue<Read>()
+  /** Reads that wait for no turn: probes, and those that are repeated or try a locked table. */
+  readonly #urgent: Read[] = []
+  /** Errors of the statements whose tables were locked at their last read. */
+  readonly #locked = new Map<string, unknown>()
+  #triedAt = Number.NEGATIVE_INFINITY
+  #opening = 0
+  /** Time before which no session opens while others serve the reads. */
+  #reopenAt = 0
+  #isScheduled = false
+  /** False behind a pooler that does not keep prepared statements. */
+  #prepares = true
+
+  constructor(options: PoolOptions, connect: () => Promise<WireClient>) {
+    this.#options = options
+    this.#connect = connect
+    // PgBouncer 1.18 mixes up the messages of pipelined reads.
+    this.#depth = options.large || options.pooler ? 1 : DEPTH
+    this.#timer = setInterval(this.#check, CHECK_MS).unref()
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  get sessions(): number {
+    return this.#sessions.size
+  }
+
+  get inUse(): number {
+    return [...this.#sessions].filter(({ reads }) => reads.size > 0).length
+  }
+
+  /**
+   * Runs a SELECT in its turn. All reads of a request share a deadline.
+   * @throws Unavailable if no response arrives in time
+   */
+  read(statement: Statement, values: Parameter[], context: ReadContext): Promise<RawRows> {
+    const { waitMs, silentMs } = this.#options
+    const memory = statement.singleRow ? undefined : context.memory
+    const due = context.startedAt + waitMs + silentMs
+    const { tenant } = context
+    return new Promise((resolve, reject) => {
+      const read = { ...NEW, statement, values, context, tenant, memory, due, resolve, reject }
+      if (this.#isOver(read) || this.#isFull(read)) return
+      this.#waiting.add(read)
+      this.#schedule()
+    })
+  }
+
+  /** Runs a statement of a health check or metric at once. @param ms until its deadline */
+  probe(statement: Statement, values: Parameter[], ms: number): Promise<RawRows> {
+    return new Promise((resolve, reject) => {
+      const due = performance.now() + ms
+      const probe = { context: undefined, memory: undefined, tenant: NOBODY }
+      this.#urgent.push({ ...NEW, ...probe, statement, values, due, resolve, reject })
+      this.#schedule()
+    })
+  }
+
+  /** Replaces all sessions. Their reads may end. */
+  renew(): void {
+    for (const session of this.#sessions) this.#retire(session)
+  }
+
+  /** Replaces all sessions at once, because another server is used from now on. */
+  abandon(): void {
+    for (const session of this.#sessions) this.#abandon(session)
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.renew()
+  }
+
+  /** Rejects a read that nobody waits for, or that has waited too long. @returns true then */
+  #isOver({ context, reject }: Read): boolean {
+    if (context?.ended) reject(new Unavailable('the client is gone'))
+    else if (context && performance.now() >= context.startedAt + this.#options.waitMs)
+      reject(new Unavailable('no database connection became free in time'))
+    else return false
+    return true
+  }
+
+  /** Rejects a read without room for its rows. @returns true then */
+  #isFull({ memory, reject }: Read): boolean {
+    if (memory?.hasRoom() !== false) return false
+    reject(new Unavailable('responses fill the memory'))
+    return true
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting.length + this.#urgent.length === 0) return
+    this.#isScheduled = true
+    setImmediate(this.#dispatch)
+  }
+
+  /** Sends waiting reads on an idle session, a new one, or the least busy one. */
+  readonly #dispatch = (): void => {
+    this.#isScheduled = false
+    for (;;) {
+      const waiting = this.#waiting.length + this.#urgent.length
+      if (waiting === 0) return
+      const session = this.#leastBusy()
+      if (session === undefined || session.reads.size > 0) {
+        // Sessions that are opening serve the reads that wait.
+        if (this.#opening * this.#depth >= waiting) return
+        if (this.#mayOpen()) {
+          void this.#open()
+          continue
+        }
+      }
+      const packet = session ? this.#takePacket(session) : []
+      if (session === undefined || packet.length === 0) return
+      session.client.sendTogether(() => {
+        for (const read of packet) this.#start(session, read, read.statement)
+      })
+    }
+  }
+
+  /** Takes the reads for a session: all in one packet save a third of the processor time of PostgreSQL. */
+  #takePacket(session: Session): Read[] {
+    const packet: Read[] = []
+    const others = [...this.#sessions].flatMap(({ reads }) => [...reads])
+    const mayHaveMore = (tenant: Tenant) => this.#mayHaveMore(tenant, [...others, ...packet])
+    while (packet.length + session.reads.size < this.#depth) {
+      const [urgent] = this.#urgent
+      if (urgent?.exclusive && packet.length + session.reads.size > 0) return packet
+      const read = this.#urgent.shift() ?? this.#waiting.take(mayHaveMore)
+      if (read === undefined) return packet
+      if (
+        urgent === undefined &&
+        (this.#isOver(read) || this.#isFull(read) || this.#isLocked(read))
+      )
+        continue
+      packet.push(read)
+      if (read.exclusive) return packet
+    }
+    return packet
+  }
+
+  #mayHaveMore(tenant: Tenant, inFlight: Read[]): boolean {
+    const { size } = this.#options
+    const free = Math.min(this.#depth, READS_PER_SESSION) * size - inFlight.length
+    if (free <= 0) return false
+    if (tenant.appId !== undefined) {
+      const own = inFlight.filter((read) => read.tenant === tenant)
+      // Slow reads of one app leave half of the sessions to the others.
+      const stalled = performance.now() - STALLED_MS
+      const slow = own.filter(({ sentAt }) => sentAt > 0 && sentAt < stalled)
+      return slow.length <= size / 2 && mayTake(1, own.length, free)
+    }
+    const unknown = inFlight.filter((read) => read.context && read.tenant.appId === undefined)
+    return unknown.length < Math.min(UNKNOWN_READS, size)
+  }
+
+  /**
+   * Rejects reads of locked tables at once, so that they do not occupy all sessions. One read at a time waits for the
+   * lock, on a session without other reads. If it succeeds, the rejection ends. @returns true if the read must not run
+   * with others
+   */
+  #isLocked(read: Read): boolean {
+    const { name } = read.statement
+    if (!this.#locked.has(name)) return false
+    const now = performance.now()
+    if (now - this.#triedAt < this.#options.silentMs) {
+      const cause = this.#locked.get(name)
+      read.reject(new Unavailable('a table of the statement is locked', { cause }))
+      return true
+    }
+    this.#triedAt = now
+    read.exclusive = true
+    this.#urgent.push(read)
+    return true
+  }
+
+  #mayOpen(): boolean {
+    if (this.#sessions.size + this.#opening >= this.#options.size) return false
+    return performance.now() >= this.#reopenAt || (this.#opening === 0 && !this.#isUsable())
+  }
+
+  #isUsable(): boolean {
+    return [...this.#sessions].some(({ state }) => state !== 'closing')
+  }
+
+  #leastBusy(): Session | undefined {
+    let best: Session | undefined
+    const stalled = performance.now() - STALLED_MS
+    for (const session of this.#sessions) {
+      const { size } = session.reads
+      if (session.state !== 'ready' || size >= this.#depth) continue
+      if (size === 0) return session
+      if (session.progressAt < stalled) continue
+      if (best === undefined || size < best.reads.size) best = session
+    }
+    return best
+  }
+
+  async #open(): Promise<void> {
+    this.#opening += 1
+    try {
+      const client = await this.#connect()
+      const progressAt = performance.now()
+      const session: Session = { client, state: 'ready', reads: new Set(), progressAt }
+      this.#sessions.add(session)
+      this.#reopenAt = 0
+      client.on('end', () => this.#retire(session))
+    } catch (error) {
+      this.#reopenAt = performance.now() + REOPEN_MS
+      // Open sessions serve the reads that wait. Without one, the reads fail.
+      if (this.#opening === 1 && !this.#isUsable())
+        for (const read of [...this.#urgent.splice(0), ...this.#waiting.takeIf(() => true)])
+          this.#fail(read, notConnected(error), isReset(error))
+    }
+    this.#opening -= 1
+    this.#dispatch()
+  }
+
+  #start(session: Session, read: Read, statement: Statement): void {
+    const { client, reads } = session
+    const { context, values } = read
+    read.sentAt = performance.now()
+    if (context) context.sentAt = read.sentAt
+    if (reads.size === 0) session.progressAt = read.sentAt
+    reads.add(read)
+    if (read.exclusive && session.state === 'ready') session.state = 'exclusive'
+    const sent = this.#prepares ? statement : unnamed(statement)
+    sendQuery(client, sent, values, new RawRows(read.memory), (error, rows) => {
+      // The reads of an abandoned session have failed or moved to another one.
+      if (!reads.delete(read)) return
+      session.progressAt = performance.now()
+      if (!isBroken(error)) this.respondedAt = session.progressAt
+      if (session.state === 'exclusive') session.state = 'ready'
+      if (rows) this.#succeed(read, rows)
+      else if (error) this.#lose(session, read, sent, error)
+      if (session.state === 'closing') this.#retire(session)
+      this.#schedule()
+    })
+  }
+
+  #succeed(read: Read, rows: RawRows): void {
+    if (read.memory && read.tenant.appId && rows.count >= MEASURED_ROWS)
+      read.tenant.rowBytes = rows.byteLength / rows.count
+    if (this.#locked.delete(read.statement.name)) this.#triedAt = Number.NEGATIVE_INFINITY
+    if (!rows.overLimit) read.resolve(rows)
+    else if (read.memory?.tooLarge) read.reject(new ResponseTooLarge())
+    else read.reject(new Unavailable('responses fill the memory'))
+  }
+
+  /** Repeats a failed read, and closes its session if that is unusable. */
+  #lose(session: Session, read: Read, statement: Statement, error: Error): void {
+    const isLost = isLostPlan(error) && statement.name !== ''
+    if (isLost || isBroken(error)) session.state = 'closing'
+    if (isCut(error)) this.#retireIdle()
+    if (!isLost) {
+      this.#fail(read, error)
+      return
+    }
+    if (this.#options.pooler) this.#prepares = false
+    this.#start(session, read, unnamed(statement))
+  }
+
+  #retire(session: Session): void {
+    session.state = 'closing'
+    if (session.reads.size > 0) return
+    this.#sessions.delete(session)
+    session.client.end()
+  }
+
+  /** What cut or silenced one session may have cut the idle ones, too. Those in use report it themselves. */
+  #retireIdle(): void {
+    for (const session of this.#sessions) if (session.reads.size === 0) this.#retire(session)
+  }
+
+  /** Closes a session at once. PostgreSQL runs its reads in order: those behind a late one have not begun. */
+  #abandon(session: Session, late?: Read): void {
+    const error = new ServerSilent('the database stopped responding')
+    const reads = [...session.reads]
+    session.reads.clear()
+    session.client.destroy(error)
+    this.#retire(session)
+    for (const read of reads) this.#fail(read, error, read !== late)
+  }
+
+  /** Repeats a read once after a failure of its session. Repeating a read is safe. */
+  #fail(read: Read, error: Error, again = isConnectionFailure(error)): void {
+    if (isLocked(error)) this.#locked.set(read.statement.name, error)
+    if (read.exclusive) this.#triedAt = Number.NEGATIVE_INFINITY
+    if (read.repeated || !again || read.context?.ended || performance.now() >= read.due) {
+      read.reject(asUnavailable(error))
+      return
+    }
+    read.repeated = true
+    // A read that was sent may have broken its session.
+    read.exclusive ||= read.sentAt > 0
+    this.#urgent.push(read)
+    this.#schedule()
+  }
+
+  readonly #check = (): void => {
+    const now = performance.now()
+    for (const session of this.#sessions) this.#checkSession(session, now)
+    if (this.#waiting.length > 0) this.#waiting.takeIf((read) => this.#isOver(read))
+    for (const read of this.#urgent.filter(({ due }) => due <= now)) {
+      this.#urgent.splice(this.#urgent.indexOf(read), 1)
+      this.#fail(read, notConnected(undefined))
+    }
+    this.#schedule()
+  }
+
+  /** Rejects overdue reads. Closes a session that is silent or idle, or whose only read nobody waits for. */
+  #checkSession(session: Session, now: number): void {
+    const { reads, progressAt } = session
+    const { silentMs, large } = this.#options
+    const [oldest] = reads
+    if (oldest === undefined) {
+      if (now - progressAt >= IDLE_MS) this.#retire(session)
+      return
+    }
+    if (large && oldest.context?.ended) {
+      this.#abandon(session)
+      return
+    }
+    // A server that responded after the oldest read was sent is slow, not down.
+    const Failure = progressAt > oldest.sentAt ? Unavailable : ServerSilent
+    for (const read of reads)
+      if (read.due <= now) read.reject(new Failure('the database stopped responding'))
+    if (now - progressAt < silentMs) return
+    this.#abandon(session, oldest)
+    this.#retireIdle()
+  }
+}
+
+const NOBODY = new Tenant()
+
+const NEW = { exclusive: false, repeated: false, sentAt: 0 }
+
+const notConnected = (cause: unknown) =>
+  new ServerFailed('no connection to the database', { cause })
