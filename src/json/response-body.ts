@@ -21,7 +21,8 @@ const AT_ONCE = 1_048_576
 /** Writes rows within their frame: above AT_ONCE bytes in chunks, because the JSON takes two to three times the memory. */
 export function bodyOf(rows: RawRows, writer: RowWriter, frame: Frame, context: ReadContext): Body {
   if (rows.byteLength > AT_ONCE) return chunksOf([rows], writer, frame, context)
-  const size = frame.opening.length + frame.closing.length + writer.estimate(rows)
+  const size =
+    frame.opening.length + frame.closing.length + rows.count * writer.overhead + rows.byteLength
   const blocks = [context.memory.takeForJson(size)]
   const [first, ...others] = writeChunks(rows, writer, frame, (n) => blocks.pop() ?? newChunk(n))
   if (others.length === 0) return first as Buffer
@@ -81,7 +82,7 @@ function* writeChunks(
     for (let row = 0; row < block.length; ) {
       const length = source.getInt32(row)
       // The closing part always has room after the row.
-      const longest = writer.longest(length) + 1 + closing.length
+      const longest = writer.overhead + 6 * length + 1 + closing.length
       if (at + longest > chunk.length) {
         yield chunk.subarray(0, at)
         chunk = allocate(longest)

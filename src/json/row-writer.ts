@@ -28,10 +28,8 @@ export interface RowWriter {
   commas: boolean
   /** Returns the position after the row in `target`. */
   write(block: DataView, start: number, target: DataView, at: number): number
-  /** Upper bound for the bytes of `target` that a row of `length` bytes needs. */
-  longest(length: number): number
-  /** Estimates the output of these rows, in bytes. Text with many escapes needs more. */
-  estimate(rows: { count: number; byteLength: number }): number
+  /** Bytes of `target` that a row needs besides its values. A value needs up to six times its bytes, if all are escaped. */
+  overhead: number
 }
 
 /** Maximum number of templates. Each set of null columns has one; real data has a few dozen. */
@@ -63,48 +61,69 @@ function compileRowWriter(
   const templates = new Map<number, Template>()
   const starts = new Int32Array(columns.length)
   const ends = new Int32Array(columns.length)
+  // Most rows have the same nulls as the row before.
   let lastNulls = 0
-  let last = templateOf(columns, () => false)
+  let template = templateOf(columns, () => false)
+  const constants = [...template.before, template.after].reduce(
+    (sum, { length }) => sum + length,
+    0,
+  )
 
-  function templateFor(nulls: number): Template {
-    // Most rows have the same nulls as the row before.
-    if (nulls === lastNulls) return last
-    const template =
+  function selectTemplate(nulls: number): void {
+    template =
       templates.get(nulls) ?? templateOf(columns, (column) => (nulls & (1 << column)) !== 0)
     if (templates.size >= MAX_TEMPLATES) templates.clear()
     templates.set(nulls, template)
     lastNulls = nulls
-    last = template
-    return template
   }
 
-  const overhead = constantLength(last) + 8 * columns.length
+  /** Finds the values of the item, which are the last ones of the row. Returns the null columns, one bit for each. */
+  function locate(block: DataView, start: number): number {
+    // Skips the length of the row (4 bytes) and its field count (2 bytes).
+    let at = start + 6
+    for (let left = block.getInt16(start + 4) - columns.length; left > 0; left -= 1)
+      at += 4 + Math.max(0, block.getInt32(at))
+    let nulls = 0
+    for (let column = 0; column < starts.length; column += 1) {
+      const length = block.getInt32(at)
+      at += 4
+      starts[column] = at
+      if (length < 0) nulls |= 1 << column
+      else at += length
+      ends[column] = at
+    }
+    return nulls
+  }
+
   return {
     header,
     commas,
-    write: (block, start, target, at) => {
-      const nulls = locate(block, start, starts, ends)
-      return fill(templateFor(nulls), block, starts, ends, target, at)
+    overhead: constants + WORD * columns.length,
+    write: (block, start, target, begin) => {
+      const nulls = locate(block, start)
+      if (nulls !== lastNulls) selectTemplate(nulls)
+      const { before, columns, writers, after } = template
+      let at = begin
+      for (let value = 0; value < columns.length; value += 1) {
+        at = writeConstant(before[value] as Constant, target, at)
+        const column = columns[value] as number
+        const write = writers[value] as WriteBytes
+        const [from, end] = [starts[column] as number, ends[column] as number]
+        // V8 compiles a call of a known function into the loop.
+        at =
+          write === copy ? copy(block, from, end, target, at) : write(block, from, end, target, at)
+      }
+      return writeConstant(after, target, at)
     },
-    // A control character of one byte becomes an escape of six. The lengths of the values in the row leave
-    // room for the padding of the last word.
-    longest: (length) => overhead + 6 * length,
-    estimate: ({ count, byteLength }) => count * overhead + byteLength,
   }
 }
-
-/** Conversions of a value: copied, escaped for JSON, `t` and `f` as a boolean, or quotes doubled for CSV. */
-const COPIED = 0
-const ESCAPED = 1
-const BOOLEAN = 2
-const DOUBLED = 3
 
 /** Constant output of all rows with nulls in the same columns, split at the values. */
 interface Template {
   /** Output before each value, such as `","amount":`, with the nulls in between. */
   before: Constant[]
   columns: number[]
-  conversions: number[]
+  writers: WriteBytes[]
   after: Constant
 }
 
@@ -127,7 +146,7 @@ type TemplateOf = (columns: Column[], isNull: (column: number) => boolean) => Te
 const jsonTemplate =
   (end: string): TemplateOf =>
   (columns, isNull) => {
-    const template: Template = { before: [], columns: [], conversions: [], after: constant('') }
+    const template: Template = { before: [], columns: [], writers: [], after: constant('') }
     let text = ''
     for (const [column, { name, schema, group }] of columns.entries()) {
       const comma = column === 0 ? '{' : ','
@@ -142,7 +161,7 @@ const jsonTemplate =
       const quote = isText(schema) ? '"' : ''
       template.before.push(constant(`${text}${comma}${opening}${member}:${quote}`))
       template.columns.push(column)
-      template.conversions.push(conversionOf(schema))
+      template.writers.push(writerOf(schema))
       text = `${quote}${group?.last ? '}' : ''}`
     }
     template.after = constant(`${text}${end}`)
@@ -151,16 +170,16 @@ const jsonTemplate =
 
 /** RFC 4180. Null is an empty field. Text is in quotes, so an empty text is not null. */
 const csvTemplate: TemplateOf = (columns, isNull) => {
-  const template: Template = { before: [], columns: [], conversions: [], after: constant('') }
+  const template: Template = { before: [], columns: [], writers: [], after: constant('') }
   let text = ''
   for (const [column, { schema }] of columns.entries()) {
     if (column > 0) text += ','
     if (isNull(column)) continue
-    const conversion = conversionOf(schema)
-    const quote = conversion === ESCAPED ? '"' : ''
+    const write = writerOf(schema)
+    const quote = write === writeEscaped ? '"' : ''
     template.before.push(constant(text + quote))
     template.columns.push(column)
-    template.conversions.push(conversion === ESCAPED ? DOUBLED : conversion)
+    template.writers.push(write === writeEscaped ? writeDoubled : write)
     text = quote
   }
   template.after = constant(`${text}\r\n`)
@@ -178,57 +197,11 @@ const isText = (schema: TSchema): boolean => typesOf(schema).includes('string')
 
 const PLAIN_FORMATS = ['uuid', 'date', 'decimal']
 
-function conversionOf(schema: TSchema): number {
-  if (typesOf(schema).includes('boolean')) return BOOLEAN
+function writerOf(schema: TSchema): WriteBytes {
+  if (typesOf(schema).includes('boolean')) return writeBoolean
   // These formats and the values of closed lists need no escapes.
   const plain = PLAIN_FORMATS.includes(schema.format) || schema.enum !== undefined
-  return isText(schema) && !plain ? ESCAPED : COPIED
-}
-
-function constantLength({ before, after }: Template): number {
-  return before.reduce((sum, part) => sum + part.length, after.length)
-}
-
-/** Finds the values of the item, which are the last ones of the row. Returns the null columns, one bit for each. */
-function locate(block: DataView, start: number, starts: Int32Array, ends: Int32Array): number {
-  // Skips the length of the row (4 bytes) and its field count (2 bytes).
-  let at = start + 6
-  const skipped = block.getInt16(start + 4) - starts.length
-  for (let left = skipped; left > 0; left -= 1) at += 4 + Math.max(0, block.getInt32(at))
-  let nulls = 0
-  for (let column = 0; column < starts.length; column += 1) {
-    const length = block.getInt32(at)
-    at += 4
-    starts[column] = at
-    if (length < 0) nulls |= 1 << column
-    else at += length
-    ends[column] = at
-  }
-  return nulls
-}
-
-function fill(
-  { before, columns, conversions, after }: Template,
-  block: DataView,
-  starts: Int32Array,
-  ends: Int32Array,
-  target: DataView,
-  begin: number,
-): number {
-  let at = begin
-  for (let value = 0; value < columns.length; value += 1) {
-    at = writeConstant(before[value] as Constant, target, at)
-    const column = columns[value] as number
-    const from = starts[column] as number
-    const end = ends[column] as number
-    const conversion = conversions[value] as number
-    if (conversion === COPIED) at = copy(block, from, end, target, at)
-    else if (conversion === ESCAPED) at = writeEscaped(block, from, end, target, at)
-    else if (conversion === BOOLEAN) {
-      at = writeConstant(block.getUint8(from) === LETTER_T ? TRUE : FALSE, target, at)
-    } else at = writeDoubled(block, from, end, target, at)
-  }
-  return writeConstant(after, target, at)
+  return isText(schema) && !plain ? writeEscaped : copy
 }
 
 const LETTER_T = 0x74
@@ -272,38 +245,30 @@ const copy: WriteBytes = (source, from, end, target, begin) => {
   return end + shift
 }
 
+/**
+ * Escapes text for JSON. Copies four bytes at once if none of them needs an escape. For bytes below n, `(bytes - n) &
+ * ~bytes` has the highest bit. An exclusive or turns the byte that is searched for into 0.
+ */
 const writeEscaped: WriteBytes = (source, from, end, target, begin) => {
   let at = begin
-  let i = from
-  for (; i + 4 <= end; i += 4) {
-    const bytes = source.getInt32(i, true)
-    if (hasEscape(bytes)) at = escapeBytes(source, i, i + 4, target, at)
-    else {
-      target.setInt32(at, bytes, true)
-      at += 4
+  for (let i = from; i < end; ) {
+    if (i + 4 <= end) {
+      const bytes = source.getInt32(i, true)
+      const quote = bytes ^ 0x22222222
+      const backslash = bytes ^ 0x5c5c5c5c
+      const found =
+        ((bytes - 0x20202020) & ~bytes) |
+        ((quote - 0x01010101) & ~quote) |
+        ((backslash - 0x01010101) & ~backslash)
+      if ((found & 0x80808080) === 0) {
+        target.setInt32(at, bytes, true)
+        i += 4
+        at += 4
+        continue
+      }
     }
-  }
-  return escapeBytes(source, i, end, target, at)
-}
-
-/**
- * True if one of four bytes needs an escape. For bytes below n, `(bytes - n) & ~bytes` has the highest
- * bit. An exclusive or turns the byte that is searched for into 0. A borrow can also mark the byte after it.
- */
-function hasEscape(bytes: number): boolean {
-  const quote = bytes ^ 0x22222222
-  const backslash = bytes ^ 0x5c5c5c5c
-  const found =
-    ((bytes - 0x20202020) & ~bytes) |
-    ((quote - 0x01010101) & ~quote) |
-    ((backslash - 0x01010101) & ~backslash)
-  return (found & 0x80808080) !== 0
-}
-
-const escapeBytes: WriteBytes = (source, from, end, target, begin) => {
-  let at = begin
-  for (let i = from; i < end; i += 1) {
     const byte = source.getUint8(i)
+    i += 1
     if (byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH) {
       target.setUint8(at, byte)
       at += 1
@@ -311,6 +276,10 @@ const escapeBytes: WriteBytes = (source, from, end, target, begin) => {
   }
   return at
 }
+
+/** PostgreSQL sends `t` and `f`. */
+const writeBoolean: WriteBytes = (source, from, _end, target, begin) =>
+  writeConstant(source.getUint8(from) === LETTER_T ? TRUE : FALSE, target, begin)
 
 const writeDoubled: WriteBytes = (source, from, end, target, begin) => {
   let at = begin

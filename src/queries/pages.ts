@@ -3,7 +3,7 @@ import { bodyOf, chunksOf } from '../json/response-body.ts'
 import { type RowWriter, rowWriters } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { columnOf } from '../schemas/fields.ts'
-import { isExport, type ListDefinition } from '../schemas/list.ts'
+import { EXPORTS, type ListDefinition } from '../schemas/list.ts'
 import type { AuthMethod } from './caller.ts'
 import { changeFeed } from './changes.ts'
 import { connectionOfApp, type LookupColumns, lookupColumns } from './connection.ts'
@@ -32,7 +32,7 @@ export function pagedList(list: ListDefinition): ListReader {
       const { context, format, since, limit, page } = request
       if (since !== undefined) return feed.read(db, { ...request, since })
       const writer = writers[format]
-      if (isExport(format)) return exportRows(db, queries, writer, request)
+      if (EXPORTS.has(format)) return exportRows(db, queries, writer, request)
       const found = await readPage(db, queries, request)
       const closing = `],"limit":${limit},"page":${page},"totalItems":${found.lookup.totalItems}}`
       return responseOf(found, request, (rows) =>

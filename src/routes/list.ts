@@ -11,8 +11,8 @@ import type { ListRequest, ReadResponse } from '../queries/read.ts'
 import { completedOrders } from '../queries/transfer-orders.ts'
 import {
   type ConnectionParams,
+  EXPORTS,
   type Format,
-  isExport,
   type ListDefinition,
   listParameters,
   MEDIA_TYPES,
@@ -55,7 +55,7 @@ export function list(definition: ListDefinition) {
       await admit(options, reply, query.errors)
       // HEAD of an export needs its total only.
       const exported = method === 'HEAD' ? 0 : EXPORT_PAGE
-      const limit = isExport(format) ? exported : paged ? query.limit : 0
+      const limit = EXPORTS.has(format) ? exported : paged ? query.limit : 0
       context.memory.expect(limit, limit * query.page)
       if (!context.memory.large) context.limits.scheduler.smallRequestAt = performance.now()
       const { from, to, page, since, version } = query
@@ -82,7 +82,7 @@ function listHeaders(
   { lookup, nextCursor }: ReadResponse,
 ): Record<string, string | number> {
   const { format, from, to, limit, since } = request
-  if (isExport(format)) {
+  if (EXPORTS.has(format)) {
     const file = [name, from && `from-${from}`, to && `to-${to}`].filter(Boolean).join('-')
     return {
       'x-total-count': lookup.totalItems,

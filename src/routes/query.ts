@@ -3,8 +3,8 @@ import type { Cursor } from '../queries/read.ts'
 import {
   DEFAULT_LIMIT,
   DEFAULT_PAGE,
+  EXPORTS,
   type Format,
-  isExport,
   type ListParameters,
   type ListQuery,
 } from '../schemas/list.ts'
@@ -47,7 +47,7 @@ export function parseQuery(
     limit: Number(limit ?? DEFAULT_LIMIT),
     page: Number(page ?? DEFAULT_PAGE),
   }
-  if (isExport(format)) {
+  if (EXPORTS.has(format)) {
     const others = errors.filter(({ parameter }) => !NOT_IN_EXPORTS.names.includes(parameter))
     return { ...parsed, errors: [...excludedErrors(query, NOT_IN_EXPORTS), ...others] }
   }

@@ -29,8 +29,8 @@ export const MEDIA_TYPES = {
 } as const
 export type Format = keyof typeof MEDIA_TYPES
 
-/** True for an export: all rows of the list, without parameters of pages. */
-export const isExport = (format: Format): boolean => format !== 'json' && format !== 'exactJson'
+/** Formats of exports: all rows of the list, without parameters of pages. */
+export const EXPORTS: ReadonlySet<Format> = new Set(['ndjson', 'exactNdjson', 'csv'])
 
 /** Selects the connection (sections 4 and 5). Any string is valid: a malformed token gets 404, too (contract 18). */
 export const ConnectionParams = Type.Object(
