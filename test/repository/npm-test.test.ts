@@ -44,7 +44,7 @@ async function fileOf(name: string, code: string): Promise<string> {
 }
 
 t.test('run that cannot start: one sentence and exit code 1', async (t) => {
-  const links = ['test/lists/pages.test.ts']
+  const pages = ['test/lists/pages.test.ts']
   const client = await openClient(t, server)
   const role = `plain_${randomBytes(6).toString('hex')}`
   await client.query(`create role ${role} login password 'plain'`)
@@ -60,17 +60,17 @@ t.test('run that cannot start: one sentence and exit code 1', async (t) => {
     ],
   ]
   const cases: [string[], Record<string, string>, RegExp][] = [
-    [['test/lnks.test.ts'], {}, /^There is no test file test\/lnks.*closest is test\/lists\/links/],
-    [[...links, 'test/zzzzzz/'], {}, /^There is no test file test\/zzzzzz\/\.\n$/],
-    [links, { TEST_POSTGRES: 'contaner' }, /^TEST_POSTGRES must be embedded, container or citus/],
-    [links, { TEST_POSTGRES: 'citus', TEST_CITUS: '/none' }, /^TEST_CITUS must be the folder/],
+    [['test/paes.test.ts'], {}, /^There is no test file test\/paes.*closest is test\/lists\/pages/],
+    [[...pages, 'test/zzzzzz/'], {}, /^There is no test file test\/zzzzzz\/\.\n$/],
+    [pages, { TEST_POSTGRES: 'contaner' }, /^TEST_POSTGRES must be embedded, container or citus/],
+    [pages, { TEST_POSTGRES: 'citus', TEST_CITUS: '/none' }, /^TEST_CITUS must be the folder/],
     ...urls.map(([url, sentence]): [string[], Record<string, string>, RegExp] => [
-      links,
+      pages,
       { TEST_DATABASE_URL: url },
       sentence,
     ]),
     [
-      links,
+      pages,
       { TEST_POSTGRES: 'container', DOCKER_HOST: 'tcp://127.0.0.1:1', HOME: folder },
       /^TEST_POSTGRES=container needs Docker and postgres:\d+: Could not find/,
     ],

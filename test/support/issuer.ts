@@ -25,7 +25,7 @@ export interface Issuer {
   close(): Promise<void>
 }
 
-export const AUDIENCE = 'urn:test:service'
+const AUDIENCE = 'urn:test:service'
 
 export async function startIssuer(t: Test): Promise<Issuer> {
   let server: Server | undefined
