@@ -139,7 +139,6 @@ export function databaseOptions(config: Config, url: string): DatabaseOptions {
     waitMs: config.STATEMENT_TIMEOUT_MS,
     statementTimeoutMs: config.STATEMENT_TIMEOUT_MS,
     pooler: config.DATABASE_POOLER,
-    genericPlans: config.DATABASE_GENERIC_PLANS,
     replicaUrl: config.DATABASE_REPLICA_URL,
   }
 }

@@ -58,10 +58,6 @@ const Settings = Type.Object({
     'Maximum connections. One in ten is for large reads; 1 means one of each.',
   ),
   DATABASE_POOLER: flag(false, 'The service connects through PgBouncer in transaction mode.'),
-  DATABASE_GENERIC_PLANS: flag(
-    true,
-    'Plan a statement once per connection. Set false for Citus, also for `migrate`.',
-  ),
   STATEMENT_TIMEOUT_MS: integer(
     5_000,
     [100, 600_000],
@@ -122,12 +118,7 @@ export type Config = Static<typeof Settings>
 export const settings = Settings.properties
 
 /** Settings of the operator. Compiling all costs 80 ms at the start of each command. */
-export const operatorSettings = Type.Pick(Settings, [
-  'DATABASE_URL',
-  'DATA_DIR',
-  'DATABASE_GENERIC_PLANS',
-  'DATABASE_POOLER',
-])
+export const operatorSettings = Type.Pick(Settings, ['DATABASE_URL', 'DATA_DIR', 'DATABASE_POOLER'])
 export type OperatorConfig = Static<typeof operatorSettings>
 
 const validators = new Map<TObject, ValidateFunction>()
@@ -195,6 +186,7 @@ const REMOVED = [
   'CLIENT_STALL_MS',
   'DEMO_APP_TOKEN',
   'DEMO_CONNECTION_TOKEN',
+  'DATABASE_GENERIC_PLANS',
   'DATABASE_PREPARE',
   'DATABASE_QUEUE',
   'DATABASE_WAIT_MS',

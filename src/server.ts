@@ -7,7 +7,7 @@ import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { missingMigrations, RightDenied } from './postgres/migrations.ts'
-import { failsOnCitus, seesAllRows } from './postgres/readiness.ts'
+import { seesAllRows } from './postgres/readiness.ts'
 import { namesSameDatabases } from './postgres/server-urls.ts'
 import { closeOnSignal } from './shutdown.ts'
 
@@ -134,27 +134,20 @@ const UNRESTRICTED =
 /**
  * Checks the schema before the service listens. The operator must fix an outdated schema. If the
  * database is unreachable, the service starts and becomes ready when the database responds.
- * @throws OperatorError if the schema is outdated, PostgreSQL denies the service a right, or Citus would
- *   reject its statements
+ * @throws OperatorError if the schema is outdated, or PostgreSQL denies the service a right
  */
 async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
   const check = async () => {
     const missing = await missingMigrations(db)
     if (missing.length === 0 && (await seesAllRows(db))) app.log.warn(UNRESTRICTED)
-    return { missing, fails: missing.length === 0 && (await failsOnCitus(db)) }
+    return missing
   }
-  const { missing, fails } = await check().catch((error: Error) => {
+  const missing = await check().catch((error: Error) => {
     if (error instanceof RightDenied) throw new OperatorError(error.message)
     const cause = error.cause instanceof Error ? error.cause.message : undefined
     app.log.warn({ reason: error.message, cause }, 'started without the database: not ready yet')
-    return { missing: [], fails: false }
+    return []
   })
-  if (fails) {
-    throw new OperatorError(
-      'Citus distributes the tables and needs DATABASE_GENERIC_PLANS=false, for the service and for ' +
-        '`npm run operator -- migrate`.',
-    )
-  }
   if (missing.length === 0) return
   throw new OperatorError(
     `The database schema is outdated. It lacks ${missing.join(', ')}. ` +

@@ -54,7 +54,7 @@ export async function measureCitus(options: MeasureOptions): Promise<string> {
         ['Citus, two workers, two services on the coordinator', [citus.url, citus.url]],
         ['Citus, two workers, a service on each', citus.workers.map(({ url }) => url)],
       ] as const) {
-        const services = urls.map((url) => startOn(start, databaseUrl(url, 'bench_2'), true))
+        const services = urls.map((url) => startOn(start, databaseUrl(url, 'bench_2')))
         series.push(seriesOf(name, await Promise.all(services)))
       }
       return withDatabase({ url: citus.url, embedded: false }, async ({ ownerUrl }) => {
@@ -98,12 +98,12 @@ async function prepare(start: Start, name: string, ownerUrl: string): Promise<Se
   for (const [setting, value] of settings)
     await owner.query(`alter role investment_service set ${setting} = ${value}`)
   await owner.end()
-  return seriesOf(name, [await startOn(start, ownerUrl, name.startsWith('Citus'))], importRate)
+  return seriesOf(name, [await startOn(start, ownerUrl)], importRate)
 }
 
-function startOn(start: Start, ownerUrl: string, isCitus: boolean): Promise<Target> {
+function startOn(start: Start, ownerUrl: string): Promise<Target> {
   const url = Object.assign(new URL(ownerUrl), { username: 'investment_service' }).href
-  return start(startService(url, { DATABASE_GENERIC_PLANS: String(!isCitus) }))
+  return start(startService(url))
 }
 
 function seriesOf(name: string, services: Target[], importRate?: number): Series {

@@ -1,6 +1,6 @@
 -- Distributes the tables over the workers of a Citus cluster by connection, for a database that outgrows one
--- machine (docs/large-data.md, "Citus"). Run it on the coordinator, on a database without rows that was migrated with
--- DATABASE_GENERIC_PLANS=false, as the role that migrated it:
+-- machine (docs/large-data.md, "Citus"). Run it on the coordinator, on a database without rows, as the role that
+-- migrated it:
 --
 --   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/reference/citus.sql
 --

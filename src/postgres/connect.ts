@@ -15,8 +15,6 @@ export interface ConnectOptions {
   statementTimeoutMs: number
   /** True behind PgBouncer in transaction mode. It rejects startup options: the role has the settings (`migrate`). */
   pooler: boolean
-  /** False on Citus: statements are planned for each connection. True by default. */
-  genericPlans?: boolean
   /** Returns the URL with the newest user and password. @param rejected true if PostgreSQL has rejected the last one */
   newestUrl?: (url: string, rejected: boolean) => string
 }
@@ -31,7 +29,7 @@ export function clientConfig(options: ConnectOptions): pg.ClientConfig {
     statement_timeout: options.statementTimeoutMs,
     // Shorter than statement_timeout, because a query that waits for a lock occupies a connection.
     lock_timeout: Math.ceil(options.statementTimeoutMs / 5),
-    ...plannerSettings(options.genericPlans !== false),
+    ...plannerSettings(true),
   }
   const startup = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   return {

@@ -6,6 +6,8 @@ import { createSockets, type WireClient } from './wire/client.ts'
 /** Time that other hosts get to respond, after the first one did, in ms. */
 const COMPARE_MS = 500
 
+const CITUS = `select from pg_extension where extname = 'citus'`
+
 /** The hosts of a URL, of which one is in use: the newest primary. */
 export class Hosts {
   readonly #options: ConnectOptions
@@ -14,6 +16,7 @@ export class Hosts {
   readonly #primary = new NewestPrimary()
   /** The first one is in use. */
   #urls: string[]
+  #isCitus: boolean | undefined
   #search: Promise<void> | undefined
   #test: Promise<void> | undefined
 
@@ -32,7 +35,7 @@ export class Hosts {
       const [url = ''] = this.#urls
       try {
         const client = await connect({ ...this.#options, url }, this.#createSocket)
-        if (url === this.#urls[0]) return client
+        if (url === this.#urls[0]) return await this.#planned(client)
         client.end()
       } catch (error) {
         if (isOne || attempt === 2) throw error
@@ -40,6 +43,14 @@ export class Hosts {
         if (url === this.#urls[0]) throw error
       }
     }
+  }
+
+  /** On Citus, PostgreSQL must know the connection of a statement to plan it. A pooler has the settings of the role. */
+  async #planned(client: WireClient): Promise<WireClient> {
+    if (this.#options.pooler) return client
+    this.#isCitus ??= (await client.query(CITUS)).rowCount === 1
+    if (this.#isCitus) await client.query('set plan_cache_mode = auto')
+    return client
   }
 
   /** Moves to another host if the one in use accepts no connection. */

@@ -79,14 +79,6 @@ export const refreshesStatement = compile(
   sql`select refreshed, connections from sample_refreshes()`,
 )
 
-export const forcesGenericPlans = compile(
-  'generic plans on Citus',
-  'Checks if the connection forces generic plans on Citus.',
-  sql`
-    select current_setting('plan_cache_mode') = 'force_generic_plan'
-      and exists (select from pg_extension where extname = 'citus')`,
-)
-
 export const unrestrictedRole = compile(
   'unrestricted role',
   'Checks if row-level security does not apply to the role.',
@@ -100,21 +92,4 @@ export const unrestrictedRole = compile(
 export async function seesAllRows(db: Pick<Database, 'probe'>): Promise<boolean> {
   const [found] = (await db.probe(unrestrictedRole, [])).shift() ?? []
   return found === 't'
-}
-
-export const distributedTable = compile(
-  'distributed table',
-  'Checks if Citus distributes the tables.',
-  sql`select 1 from pg_dist_partition where logicalrelid = to_regclass('public.connection')`,
-)
-
-/**
- * True if Citus distributes the tables and the connection forces generic plans. Citus then rejects each
- * statement that reads rows. A role or a pooler may also force them.
- * @throws Unavailable
- */
-export async function failsOnCitus(db: Pick<Database, 'probe'>): Promise<boolean> {
-  const [forced] = (await db.probe(forcesGenericPlans, [])).shift() ?? []
-  if (forced !== 't') return false
-  return (await db.probe(distributedTable, [])).shift() !== undefined
 }

@@ -33,18 +33,6 @@ t.test('connection: read-only, with timeouts, and with plans of index lookups', 
   }
 })
 
-t.test('DATABASE_GENERIC_PLANS=false: PostgreSQL chooses the type of plan', async (t) => {
-  const db = openDatabase({
-    url,
-    ...options,
-    statementTimeoutMs: 4_000,
-    genericPlans: false,
-  })
-  t.teardown(() => db.close())
-  const [found] = (await db.read(settings, [], contextOf())).shift() ?? []
-  t.match(JSON.parse(String(found)), { plan_cache_mode: 'auto', jit: 'off', enable_sort: 'off' })
-})
-
 t.test('25006: a write of the owner through a connection of the service', async (t) => {
   const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())

@@ -16,13 +16,12 @@ import { chunksOf, portfolioLine } from '../support/importing.ts'
 import { assertAllAnswered, assertNoErrors, startGoldenLoad, startLoad } from '../support/load.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { operatorHere } from '../support/operator-process.ts'
-import { launchService, startServiceProcess } from '../support/processes/service-process.ts'
+import { startServiceProcess } from '../support/processes/service-process.ts'
 import { addCaller, addConnection, addToken, type TestConnection } from '../support/rows.ts'
 import { firstValue, onPort } from '../support/servers/debian-postgres.ts'
 import { statements } from '../support/statements.ts'
 import { databaseUrl } from '../support/template.ts'
 import { until } from '../support/until.ts'
-import { within } from '../support/within.ts'
 
 if (citusPrograms === undefined) {
   t.plan(0, 'NOT RUN: TEST_CITUS does not name the programs of a PostgreSQL with Citus')
@@ -36,7 +35,7 @@ const name = `test_${randomBytes(6).toString('hex')}`
 await createCitusDatabase(citus.url, name)
 const db = openAsOwner(t, databaseUrl(citus.url, name))
 const login = await loginOfService(t, db, databaseUrl(citus.url, name))
-const environment = { DATABASE_URL: login, DATABASE_GENERIC_PLANS: 'false' }
+const environment = { DATABASE_URL: login }
 const service = await startServiceProcess(t, environment)
 
 // One app with at least four connections on each worker: the tokens are random.
@@ -52,6 +51,7 @@ const changing = await Promise.all(
 t.test('each statement of the service is one task on one shard', async (t) => {
   const options = databaseOptions(readConfig(environment), login)
   const pool = openPool(t, login, clientConfig(options))
+  pool.on('connect', (client) => client.query('set plan_cache_mode = auto'))
   const hashes = [caller.token, caller.connection.token].map(tokenHash)
   const [app, hash] = hashes.map((each) => `'\\x${each.toString('hex')}'`)
   for (const { title, text } of statements.values()) {
@@ -75,12 +75,6 @@ t.test('each statement of the service is one task on one shard', async (t) => {
     client.release()
   }
   t.ok(statements.size >= 26)
-})
-
-t.test('without DATABASE_GENERIC_PLANS=false: one sentence and exit code 1', async (t) => {
-  const program = await launchService(t, { DATABASE_URL: login, PORT: '0', LOG_LEVEL: 'silent' })
-  t.equal(await within('the service has ended', program.ended()), 1)
-  t.match(program.output(), /^Citus [^\n]* needs DATABASE_GENERIC_PLANS=false[^\n]*\n$/)
 })
 
 t.test('import: the rows of the connection stay on their worker', async (t) => {
@@ -244,7 +238,7 @@ t.test('services on the workers, coordinator stopped: 200 for all connections', 
 
 t.test('later migration: it changes a distributed table, and each node has its name', async (t) => {
   const url = databaseUrl(citus.url, name)
-  const options = { DATABASE_URL: url, DATABASE_GENERIC_PLANS: 'false' }
+  const options = { DATABASE_URL: url }
   t.match(await operatorHere(['migrate'], options), { code: 0, stdout: /is up to date/ })
   await db.transaction().execute(async (transaction) => {
     await lockMigrations(transaction)

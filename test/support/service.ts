@@ -10,7 +10,6 @@ import type { Tables } from '../../src/postgres/tables.ts'
 import { createDatabase } from './database.ts'
 import { type ResponseHeaders, sendRequest } from './http-client.ts'
 import { loginOfService, openAsOwner } from './logins.ts'
-import { isCitus } from './template.ts'
 
 export interface ServiceOptions {
   /** Connection string of the owner; without it, the test gets a new database. */
@@ -66,7 +65,6 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   const db = openAsOwner(t, databaseUrl)
   const config = readConfig({
     DATABASE_URL: await loginOfService(t, db, databaseUrl),
-    DATABASE_GENERIC_PLANS: String(!isCitus),
     ...options.environment,
   })
   const log: string[] = []

@@ -1,7 +1,5 @@
 import { appliedStatement } from '../../src/postgres/migrations.ts'
 import {
-  distributedTable,
-  forcesGenericPlans,
   refreshesStatement,
   serverInfoStatement,
   unrestrictedRole,
@@ -24,8 +22,6 @@ export const statements: ReadonlyMap<string, Statement> = new Map(
 /** Statements about the server, which no request runs. */
 export const serverStatements: readonly Statement[] = [
   appliedStatement,
-  distributedTable,
-  forcesGenericPlans,
   refreshesStatement,
   serverInfoStatement,
   unrestrictedRole,
