@@ -67,6 +67,9 @@ def gains_by_fifo(
             cash_row, kept = cash_rows.get(row["transactionId"]), Fraction(1)
             if cash_row:
                 cash, value = euros(cash_row, "amount"), euros(other, "amount")
+                if not value + cash:
+                    day = f"{cash_row['type']} of {day_of(cash_row)}"
+                    raise ValueError(f"{day}: neither cash nor shares have an amount.")
                 kept = value / (value + cash)
                 yield cash_row, cash - cost * (1 - kept)
             lots.put(other, *(Lot(lot.day, swapped(lot, row, other), lot.cost * kept) for lot in taken))

@@ -124,6 +124,10 @@ export function* gainsByFifo(
       let kept = Fraction.ONE
       if (cashRow) {
         const [cash, value] = [euros(cashRow, 'amount'), euros(other, 'amount')]
+        if (value.plus(cash).over === 0n)
+          throw new Error(
+            `${cashRow.type} of ${dayOf(cashRow)}: neither cash nor shares have an amount.`,
+          )
         kept = value.by(value.plus(cash))
         yield [cashRow, cash.minus(cost.minus(cost.times(kept)))]
       }

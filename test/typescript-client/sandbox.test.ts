@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -229,21 +230,31 @@ for (const [language, report] of Object.entries(reports)) {
         currency: 'EUR',
       }
       const dollars = { currency: 'USD', exchange_rate: null }
-      const cases: [Parameters<typeof addPortfolioTransactions>[2], string][] = [
-        [{ ...trade, type: 'SELL', titles: '-10' }, 'SELL of 2025-02-03: titles is negative'],
+      const [out, shares] = [randomUUID(), randomUUID()]
+      const merger = { ...trade, portfolio_id: randomUUID(), amount: null }
+      const cases: [Parameters<typeof addPortfolioTransactions>[2][], string][] = [
+        [[{ ...trade, type: 'SELL', titles: '-10' }], 'SELL of 2025-02-03: titles is negative'],
         [
-          { ...trade, type: 'BUY', commission: '-0.50' },
+          [{ ...trade, type: 'BUY', commission: '-0.50' }],
           'BUY of 2025-02-03: commission is negative',
         ],
         [
-          { ...trade, type: 'DIVIDENDS', taxes: '-9' },
+          [{ ...trade, type: 'DIVIDENDS', taxes: '-9' }],
           'DIVIDENDS of 2025-02-03: taxes is negative',
         ],
-        [{ ...trade, ...dollars, type: 'BUY' }, 'BUY of 2025-02-03: no rate from USD to EUR'],
+        [[{ ...trade, ...dollars, type: 'BUY' }], 'BUY of 2025-02-03: no rate from USD to EUR'],
+        [
+          [
+            { ...merger, type: 'MERGER_SELL', transaction_id: out, related_transaction: shares },
+            { ...merger, type: 'MERGER_BUY', transaction_id: shares, related_transaction: out },
+            { ...merger, type: 'COMPENSATION', related_transaction: out },
+          ],
+          'COMPENSATION of 2025-02-03: neither cash nor shares have an amount',
+        ],
       ]
-      for (const [index, [row, sentence]] of cases.entries()) {
+      for (const [index, [rows, sentence]] of cases.entries()) {
         const { token, connection } = await addCaller(service.db)
-        await addPortfolioTransactions(service.db, connection, row ?? {})
+        await addPortfolioTransactions(service.db, connection, ...rows.map((row) => row ?? {}))
         const COPY = join(folder, `${language} refused ${index}.db`)
         const env = { BASE_URL: service.url, APP_TOKEN: token, CONNECTION_TOKEN: connection.token }
         // One sentence, and no stack.
