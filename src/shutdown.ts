@@ -31,7 +31,7 @@ export function closeOnSignal(
   })
 }
 
-/** Longest time of a shutdown, in ms: the delay, then two seconds more than the database limits a request to. */
+/** Longest time of a shutdown, in ms: the delay, then one second more than a request may wait for the database. */
 export function shutdownMs(config: Config): number {
   return config.SHUTDOWN_DELAY_MS + 2 * config.STATEMENT_TIMEOUT_MS + 2_000
 }

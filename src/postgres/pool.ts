@@ -36,7 +36,7 @@ export interface PoolOptions {
 const DEPTH = 8
 /** Average number of reads in flight on a session. More would only wait in PostgreSQL's sockets, out of turn. */
 const READS_PER_SESSION = 2
-/** Most reads in flight of callers whose app is unknown. A flood of unknown tokens uses no other places. */
+/** Most reads in flight of callers whose app is unknown. A flood of unknown tokens leaves the others to known apps. */
 const UNKNOWN_READS = 4
 /** Time without a completed read after which a session gets no further reads, in ms. */
 const STALLED_MS = 250
