@@ -120,7 +120,6 @@ for (const version of VERSIONS) {
       DATABASE_URL: databaseUrl,
       SHUTDOWN_DELAY_MS: '0',
       STATEMENT_TIMEOUT_MS: '500',
-      DATABASE_WAIT_MS: '500',
     })
     const socket = await startOnSocket(version, port)
     t.equal(await end('SIGTERM'), 1)
