@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
+import { isLostPlan } from '../../postgres/failures.ts'
 import { connectionId } from '../connections.ts'
 import { isCitus, type OperatorDatabase } from '../database.ts'
 import { explainDatabaseError } from '../errors.ts'
@@ -53,6 +54,8 @@ export interface RefreshOptions {
 interface Settings extends RefreshOptions {
   /** Citus must know the connection to plan a statement. */
   plans: 'auto' | 'force_generic_plan'
+  /** False behind a pooler that does not keep prepared statements. */
+  prepares: boolean
 }
 
 /**
@@ -63,10 +66,11 @@ interface Settings extends RefreshOptions {
 export async function refresh(database: OperatorDatabase, options: RefreshOptions) {
   const total = { refreshed: 0, failed: 0 }
   const plans = (await isCitus(database.db)) ? 'auto' : 'force_generic_plan'
+  const settings: Settings = { ...options, plans, prepares: true }
   const stop = new AbortController()
   const signal = AbortSignal.any([database.signal, stop.signal])
   const refreshLine = limited(options.jobs, async (line: Line) =>
-    signal.aborted ? undefined : await attempts(line, database, { ...options, plans }),
+    signal.aborted ? undefined : await attempts(line, database, settings),
   )
   const process = async (line: Line, before: Promise<void> | undefined) => {
     await before
@@ -141,24 +145,29 @@ async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerato
  * already, nothing changes.
  * @returns the counts or errors of the line; undefined if an abort has interrupted it
  */
-async function attempts(line: Line, database: OperatorDatabase, options: Settings) {
+async function attempts(line: Line, database: OperatorDatabase, settings: Settings) {
   let noticed = ''
   let rejections = 0
   for (let attempt = 1; ; attempt += 1) {
     const client = await database.pool.connect().catch((error: unknown) => ({ error }))
-    const result = 'error' in client ? client : await send(client, line, options)
+    const { prepares } = settings
+    const result = 'error' in client ? client : await send(client, line, settings)
     if (!('error' in result)) return result
     const { error } = result
     if (error instanceof MergeRejected)
       return { errors: [{ ...error.place, detail: error.message }] }
     if (database.signal.aborted) return undefined
     if (await mayRepeat(error, attempt)) continue
+    if (prepares && isLostPlan(error)) {
+      settings.prepares = false
+      continue
+    }
     const state = stateOf(error)
     const detail = explainDatabaseError(error) ?? String(error)
     if (!('error' in client) && !isLost(state)) return { errors: [{ detail }] }
     rejections = isRejected(state) ? rejections + 1 : 0
     if (rejections === MOST_REJECTIONS) throw error
-    if (detail !== noticed) options.notice(`${detail} Trying again until it responds.`)
+    if (detail !== noticed) settings.notice(`${detail} Trying again until it responds.`)
     noticed = detail
     await sleep(PAUSE_MS, undefined, { signal: database.signal }).catch(() => {})
     await database.findPrimary().catch(() => {})
@@ -166,14 +175,14 @@ async function attempts(line: Line, database: OperatorDatabase, options: Setting
 }
 
 /** Sends a line once, and returns its session to the pool. */
-async function send(client: pg.PoolClient, line: Line, options: Settings) {
+async function send(client: pg.PoolClient, line: Line, settings: Settings) {
   const { promise: ended, reject } = Promise.withResolvers<never>()
   const onEnd = () => reject(new Error('Connection terminated'))
   client.once('end', onEnd)
   let isBroken = false
   try {
     // pg keeps the statements of a connection that has ended.
-    return await Promise.race([write(client, line, options), ended])
+    return await Promise.race([write(client, line, settings), ended])
   } catch (error) {
     isBroken = isLost(stateOf(error))
     if (!isBroken)
@@ -190,11 +199,11 @@ async function send(client: pg.PoolClient, line: Line, options: Settings) {
 async function write(
   client: pg.PoolClient,
   { connection = '', lists, replace }: Line,
-  { appId, plans }: Settings,
+  { appId, plans, prepares }: Settings,
 ) {
   const inOrder = runInOrder(client)
   const run = <Result extends object>(text: string, values: unknown[]) =>
-    inOrder<Result>({ name: nameOf(text), text, values })
+    inOrder<Result>({ ...(prepares && { name: nameOf(text) }), text, values })
   const load = async () => {
     const id = await connectionId(run, appId, connection)
     if (id === undefined) throw unknown(connection)
@@ -254,7 +263,7 @@ function unknown(name: string): MergeRejected {
 
 const names = new Map<string, string>()
 
-/** Returns the name of a prepared statement. PgBouncer may share it with other processes. */
+/** Returns the name of a prepared statement. A pooler may share the session with other processes. */
 function nameOf(text: string): string {
   const name = names.get(text) ?? `refresh ${process.pid} ${names.size}`
   names.set(text, name)
