@@ -54,12 +54,12 @@ export async function withDatabase<T>(
     closing = setTimeout(close, sessions === undefined ? 0 : FINISH_MS)
   }
   signal.addEventListener('abort', onAbort)
-  const report = waitReporter(opened, notice)
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  const report = waitReporter(opened, db, notice)
   const checks = setInterval(() => {
     void report()
     void followPrimary(opened, newestUrl(url), primary, notice)
   }, 1_000)
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   try {
     signal.throwIfAborted()
     return await use({ db, pool, signal, findPrimary })
@@ -152,6 +152,14 @@ const BLOCKERS = `
   where own.pid = any($1) and own.wait_event_type = 'Lock'
     and own.query_start < now() - interval '1 second'`
 
+/** The same for a lock on a worker of Citus. The coordinator then waits for the worker, not for a lock. */
+const BLOCKERS_ON_WORKERS = `
+  select blocker.pid, blocker.application_name as name, blocker.xact_start as since
+  from pg_stat_activity own
+  join citus_lock_waits on waiting_gpid = citus_calculate_gpid(citus_coordinator_nodeid(), own.pid)
+  join citus_stat_activity blocker on global_pid = blocking_gpid and not is_worker_query
+  where own.pid = any($1) and own.query_start < now() - interval '1 second'`
+
 export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
   const { rows } = await sql`select from pg_extension where extname = 'citus'`.execute(db)
   return rows.length > 0
@@ -164,11 +172,20 @@ interface Blocker {
 }
 
 /** Returns a function that reports each session that the pool's sessions wait for, once. */
-function waitReporter({ pool, clients }: OpenedPool, notice: (sentence: string) => void) {
+function waitReporter(
+  { pool, clients }: OpenedPool,
+  db: Kysely<Tables>,
+  notice: (sentence: string) => void,
+) {
   const reported = new Set<number>()
+  const blockers = async () => {
+    const own = [[...clients.values()]]
+    const { rows } = await pool.query<Blocker>(BLOCKERS, own)
+    if (rows.length > 0 || !(await isCitus(db))) return rows
+    return (await pool.query<Blocker>(BLOCKERS_ON_WORKERS, own)).rows
+  }
   return async () => {
-    const found = await pool.query<Blocker>(BLOCKERS, [[...clients.values()]]).catch(() => {})
-    for (const { pid, name, since } of found?.rows ?? []) {
+    for (const { pid, name, since } of await blockers().catch(() => [])) {
       if (reported.has(pid)) continue
       reported.add(pid)
       const session =
