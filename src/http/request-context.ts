@@ -12,6 +12,8 @@ export interface RequestEnd {
   request: FastifyRequest
   reply: FastifyReply
   aborted: boolean
+  /** Time since its headers were read, in ms. */
+  durationMs: number
   /** Bytes sent, after compression, including headers. */
   bytes: number
 }
@@ -87,13 +89,15 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
     request.context = context
     setRequestIdentity(request, reply)
     reply.headers(SECURITY_HEADERS)
+    const receivedAt = context.startedAt
     reply.raw.once('close', () => {
       const { writableFinished } = reply.raw
       context.end(writableFinished)
       const { socket } = request.raw
       const bytes = socket.bytesWritten - (sent.get(socket) ?? 0)
       sent.set(socket, socket.bytesWritten)
-      const end = { request, reply, aborted: !writableFinished, bytes }
+      const durationMs = performance.now() - receivedAt
+      const end = { request, reply, aborted: !writableFinished, durationMs, bytes }
       for (const listener of listeners) listener(end)
     })
     rejectMalformed(request, reply)

@@ -36,13 +36,13 @@ export function httpMetrics(
     errors.inc({ route, code: 'internal_error' }, 0)
     for (const reason of ['database', 'overload']) unavailable.inc({ route, reason }, 0)
   })
-  app.onRequestEnd(({ request, reply, aborted, bytes: sent }) => {
+  app.onRequestEnd(({ request, reply, aborted, durationMs, bytes: sent }) => {
     const route = request.routeOptions.url ?? 'unknown'
     const method = METHODS.includes(request.method) ? request.method : 'other'
     const status = aborted ? 'aborted' : String(reply.statusCode)
     const statusClass = aborted ? 'aborted' : `${status[0]}xx`
     requests.inc({ route, method, status })
-    durations.observe({ route, method, status: statusClass }, reply.elapsedTime / 1000)
+    durations.observe({ route, method, status: statusClass }, durationMs / 1000)
     bytes.inc({ route }, sent)
     const { context } = request
     if (context.items) items.inc({ route }, context.items)
