@@ -90,6 +90,8 @@ t.test('slow request: its line has the cause', async (t) => {
     await until('the line is logged', () => service.log.some(isLine))
     return JSON.parse(String(service.log.find(isLine)))
   }
+  // Each cause takes at least this long. A busy machine adds to any of them.
+  const heldMs = 300
   const get = (query: string, headers = {}) =>
     service.get(`${caller.connection.portfolio}?${query}`, { token: caller.token, headers })
   await get('limit=1')
@@ -99,21 +101,20 @@ t.test('slow request: its line has the cause', async (t) => {
     await sql`lock table portfolio_transaction in access exclusive mode`.execute(db)
     const requests = [get('limit=1'), get('limit=1'), get('limit=1&page=1')]
     await until('a read waits', () => service.database.state().primary.waiting > 0)
-    await sleep(300)
+    await sleep(heldMs)
     return requests
   })
   const [database, , waited] = await Promise.all((await Promise.all(three)).map(lineOf))
   t.match(database, { statement: /first page by tokenHash/, server: 'primary', items: 1 })
-  t.ok(database.databaseMs > database.waitMs + database.writeMs, JSON.stringify(database))
+  t.ok(database.databaseMs > heldMs - 1, JSON.stringify(database))
   t.match(waited, { statement: /later page/ })
-  t.ok(waited.waitMs > waited.databaseMs + waited.writeMs, JSON.stringify(waited))
+  t.ok(waited.waitMs > heldMs - 1, JSON.stringify(waited))
 
   const socket = connect(service.port, '127.0.0.1').pause()
   const before = service.log.length
   const authorization = `Authorization: Bearer ${caller.token}`
   socket.write(`GET ${caller.connection.portfolio}?limit=1200 HTTP/1.0\r\n${authorization}\r\n\r\n`)
   await once(socket, 'readable')
-  const heldMs = 500
   await sleep(heldMs)
   socket.resume()
   await once(socket, 'close')

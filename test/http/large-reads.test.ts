@@ -104,6 +104,7 @@ for (const [name, { path, table, rows, ...more }] of Object.entries(LARGE)) {
           )
           await sleep(15)
         }
+        await until('a read waits', async () => (await running()) > 0)
         t.equal(await running(), 1, 'one in ten connections')
         for (const list of [other.connection.orders, other.connection.portfolio])
           t.equal((await get(list, { token: other.token })).status, 200)

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t from 'tap'
 import { openClient } from '../support/database.ts'
@@ -39,8 +38,7 @@ t.test('statement_timeout of the login: it does not end the count', async (t) =>
   const lock = await openClient(t, url)
   await lock.query('begin; lock portfolio_transaction')
   const verified = operatorHere(['verify'], { DATABASE_URL: login.href })
-  await operatorWaits(db)
-  await sleep(1_200)
+  await operatorWaits(db, 1.2)
   await lock.query('commit')
   const counted = 'The row counts and change numbers agree with 3 rows of 2 connections.\n'
   t.match(await verified, { code: 0, stdout: counted })

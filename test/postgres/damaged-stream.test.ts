@@ -22,12 +22,8 @@ async function openThrough(t: Test, bytes: Buffer, replacement: Buffer) {
       },
     }),
   )
-  const options = { size: 2, waitMs: 1_000, statementTimeoutMs: 1_000 }
-  const db = openDatabase({
-    ...options,
-    url: through.href,
-    pooler: false,
-  })
+  const limits = { size: 2, waitMs: 20_000, statementTimeoutMs: 20_000, pooler: false }
+  const db = openDatabase({ ...limits, url: through.href })
   t.teardown(() => db.close())
   const read = async (values: string[]) => {
     const rows = await db.read(echo, values, contextOf())

@@ -363,7 +363,7 @@ async function openPool(t: Test, options: { size: number; silentMs?: number }) {
 
 async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
   // One of them is for large reads.
-  const usual = { size: 3, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
+  const usual = { size: 3, waitMs: 20_000, statementTimeoutMs: 20_000, pooler: false }
   const db = openDatabase({ url, ...usual, ...options })
   t.teardown(() => db.close())
   const read = async (statement: typeof echo, values: Parameter[]) => {

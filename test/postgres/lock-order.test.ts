@@ -57,14 +57,13 @@ for (const [name, write] of Object.entries(writers)) {
     )
     written.catch(() => {})
     const truncating = await openClient(t, url)
-    for (let round = 0; round < 12; round += 1) {
+    for (let round = 0; round < 12 || writes <= 4; round += 1) {
       await sleep(20)
       await truncating.query(portfolio(other.id))
       await truncating.query('truncate portfolio_transaction')
     }
     writing = false
     await written
-    t.ok(writes > 4, `${writes} writes`)
     t.match(await verifyRowCounts(db), { differences: [], numbers: [] })
   })
 }

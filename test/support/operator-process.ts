@@ -109,9 +109,10 @@ function ended(code: number | null, stdout: string, stderr: string): Ended {
   return { code, stdout, stderr, json: () => JSON.parse(stdout) }
 }
 
-/** Waits until a session of the operator waits for a lock. */
-export async function operatorWaits(db: Kysely<Tables>): Promise<void> {
-  const own = sql`datname = current_database() and application_name = 'investment-data-operator'`
+/** Waits until a statement of the operator waits for a lock, and has run for some seconds. */
+export async function operatorWaits(db: Kysely<Tables>, seconds = 0): Promise<void> {
+  const own = sql`datname = current_database() and application_name = 'investment-data-operator'
+    and query_start <= clock_timestamp() - make_interval(secs => ${sql.lit(seconds)})`
   // On Citus, the session that waits is one of a worker, for the operator's session.
   const waits = isCitus
     ? sql`select from citus_stat_activity where wait_event_type = 'Lock'

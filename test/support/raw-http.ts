@@ -17,7 +17,7 @@ export interface Sent {
 }
 
 /** Time for the responses. */
-const TIMEOUT_MS = 20_000
+const TIMEOUT_MS = 60_000
 
 /**
  * Sends bytes that an HTTP client would not send.

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
+import { withBlockedStatements } from '../support/blocked-statements.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -146,19 +147,24 @@ t.test('503 and a client that is gone: both spans are marked as failed', async (
   t.equal(attributes(server)['http.response.status_code'], 503)
   t.same(errorOf(read), ['Unavailable', 2])
 
-  await sql`create or replace function fail() returns boolean language plpgsql as $$ begin
-    perform pg_sleep(3); return true; end $$`.execute(service.db)
+  await sql`drop function fail cascade`.execute(service.db)
   const traceId = 'd'.repeat(32)
   const headers = {
     authorization: `Bearer ${token}`,
     traceparent: `00-${traceId}-b7ad6b7169203331-01`,
   }
-  const signal = AbortSignal.timeout(1_000)
-  await t.rejects(fetch(service.url + connection.orders, { headers, signal }))
+  const leave = new AbortController()
+  const { signal } = leave
+  const blocked = async () => {
+    const response = fetch(service.url + connection.orders, { headers, signal })
+    await until('the read is in flight', () => service.database.state().primary.inUse > 0)
+    leave.abort()
+    await t.rejects(response)
+  }
+  await withBlockedStatements(t, service.db, blocked, 'app_token')
   const [aborted] = (await collector.trace(traceId, 2)).filter(({ kind }) => kind === 2)
   t.same(errorOf(aborted), ['aborted', 2])
   t.equal(attributes(aborted)['http.response.status_code'], undefined)
-  await sql`drop function fail cascade`.execute(service.db)
 })
 
 t.test('exported spans: no token, parameter or path', async (t) => {
