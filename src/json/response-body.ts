@@ -50,7 +50,7 @@ export function chunksOf(
       const chunks = writeChunks(rows, writer, frame, allocate)
       for (;;) {
         // Node.js writes the last chunk to the socket after this turn.
-        await context.limits.scheduler.nextTurn()
+        await nextTurn()
         if (context.ended) return
         const { value, done } = chunks.next()
         if (done) break
@@ -59,6 +59,21 @@ export function chunksOf(
       frame = { ...frame, opening: '' }
     }
   }
+}
+
+/** Responses that wait for their turn, in order of their calls. */
+const waiting: (() => void)[] = []
+
+/** Waits for a turn of the event loop. All responses share the turns, so that small ones need not wait for many. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(endTurn)
+  })
+}
+
+function endTurn(): void {
+  waiting.shift()?.()
+  if (waiting.length > 0) setImmediate(endTurn)
 }
 
 const newChunk = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))

@@ -1,5 +1,4 @@
 import { Callers } from './callers.ts'
-import { FairScheduler } from './fair-scheduler.ts'
 import { Rejections } from './rejections.ts'
 import { RequestLimit, Tenant } from './requests.ts'
 import { MemoryReservation, ResponseMemory } from './response-memory.ts'
@@ -7,7 +6,6 @@ import { MemoryReservation, ResponseMemory } from './response-memory.ts'
 export class Limits {
   readonly requests: RequestLimit
   readonly memory: ResponseMemory
-  readonly scheduler = new FairScheduler()
   readonly rejections = new Rejections()
   /** Tenant of requests that are not authenticated, which use no limited resource. */
   readonly nobody = new Tenant()

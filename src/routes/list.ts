@@ -57,7 +57,6 @@ export function list(definition: ListDefinition) {
       const exported = method === 'HEAD' ? 0 : EXPORT_PAGE
       const limit = EXPORTS.has(format) ? exported : paged ? query.limit : 0
       context.memory.expect(limit, limit * query.page)
-      if (!context.memory.large) context.limits.scheduler.smallRequestAt = performance.now()
       const { from, to, page, since, version } = query
       const representation = representationOf(name, format, from, to, query.limit, page, since)
       const listRequest: ListRequest = {

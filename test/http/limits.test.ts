@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { RequestContext } from '../../src/http/request-context.ts'
+import { nextTurn } from '../../src/json/response-body.ts'
 import { Limits } from '../../src/limits/context.ts'
 import { FairQueue } from '../../src/limits/fair-queue.ts'
-import { FairScheduler } from '../../src/limits/fair-scheduler.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
 import { mayTake, RequestLimit, Tenant } from '../../src/limits/requests.ts'
 import { contextOf } from '../support/database.ts'
@@ -192,35 +192,13 @@ function namesOf(
   return names
 }
 
-t.test('FairScheduler: three chunks a turn, in the order of the calls', async (t) => {
-  const scheduler = new FairScheduler()
+t.test('nextTurn: one response a turn of the event loop, in the order of the calls', async (t) => {
   const order: number[] = []
-  for (let n = 0; n < 7; n += 1) void scheduler.nextTurn().then(() => order.push(n))
-  for (const count of [3, 6, 7]) {
-    await nextTurn()
-    t.equal(order.length, count)
+  for (let n = 0; n < 3; n += 1) void nextTurn().then(() => order.push(n))
+  for (const expected of [[0], [0, 1], [0, 1, 2]]) {
+    await nextImmediate()
+    t.same(order, expected)
   }
-  t.same(order, [0, 1, 2, 3, 4, 5, 6])
-})
-
-t.test('FairScheduler: a pause of 1 ms, for 50 ms after a small request', async (t) => {
-  const { performance, setTimeout } = globalThis
-  const now = performance.now()
-  const pauses: unknown[] = []
-  t.intercept(performance, 'now', { value: () => now })
-  t.intercept(globalThis, 'setTimeout', {
-    value: (run: () => void, ms: number) => {
-      pauses.push(ms)
-      return setTimeout(run, ms)
-    },
-  })
-  const scheduler = new FairScheduler()
-  for (const ago of [50, 49.9, 0, 50.1]) {
-    scheduler.smallRequestAt = now - ago
-    await scheduler.nextTurn()
-    pauses.push(ago)
-  }
-  t.same(pauses, [50, 1, 49.9, 1, 0, 50.1])
 })
 
 t.test('Rejections: 100 of a tenant do not wait, further ones wait their turn', async (t) => {

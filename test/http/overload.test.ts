@@ -68,20 +68,6 @@ t.test('503: 50 requests for documents are in flight', async (t) => {
   await until('there is room again', async () => (await page()) === 200)
 })
 
-t.test('large responses pause for small requests, not for large ones', async (t) => {
-  const service = await startService(t)
-  const { token, connection } = await addCaller(service.db)
-  const { scheduler } = service.limits
-  const isNoticed = async (path: string) => {
-    const before = scheduler.smallRequestAt
-    t.equal((await service.get(path, { token })).status, 200)
-    return scheduler.smallRequestAt > before
-  }
-  t.ok(await isNoticed(connection.orders))
-  t.ok(await isNoticed(`${connection.portfolio}?limit=1000`))
-  t.notOk(await isNoticed(`${connection.portfolio}?limit=1001`))
-})
-
 const ROWS = 280
 /** The longest description: 40,000 bytes. */
 const description = '😀'.repeat(10_000)
