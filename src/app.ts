@@ -5,7 +5,7 @@ import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
-import { httpLimits, proxyWarning, requestLimit } from './http/limits.ts'
+import { httpLimits, proxyWarning } from './http/limits.ts'
 import { rejectConnection, rejectPath, unusualRequests } from './http/malformed-requests.ts'
 import { headRequests, methodNotAllowed } from './http/methods.ts'
 import { openapi, openapiRoute } from './http/openapi/openapi.ts'
@@ -105,11 +105,7 @@ export async function buildApp({
   return app
 }
 
-/** Requests in flight for the OpenAPI document and its page. MAX_REQUESTS does not count them. */
-const MAX_DOCUMENT_REQUESTS = 50
-
 async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 'config'>) {
-  await app.register(requestLimit, { maximum: MAX_DOCUMENT_REQUESTS })
   await app.register(openapiRoute)
   if (config.DOCS_PAGE) await app.register(docsPage)
 }

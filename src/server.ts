@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { buildApp, databaseOptions } from './app.ts'
 import { type Config, readConfig, settingWarnings } from './config.ts'
 import { ConfigurationError, readEnvFile, readSecretFiles, withoutEmbedded } from './env-file.ts'
-import { MAX_SOCKETS, type SocketLimit, socketLimit } from './http/limits.ts'
+import { MAX_SOCKETS, socketLimit } from './http/limits.ts'
 import { type LogDestination, logDestination } from './http/request-log.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
@@ -17,7 +17,6 @@ async function start(config: Config, readSecrets: () => void): Promise<void> {
     const reason = 'with NODE_ENV=production, no embedded PostgreSQL starts.'
     throw new ConfigurationError(`DATABASE_URL must be set: ${reason}`)
   }
-  const limit = socketLimit(config)
   const development =
     config.DATABASE_URL === undefined
       ? await import('../tools/embedded-postgres/demo.ts').catch(withoutEmbedded)
@@ -43,7 +42,7 @@ async function start(config: Config, readSecrets: () => void): Promise<void> {
     }
     Object.assign(located, newer)
   }
-  const address = await serve(located, renew, limit, stream, stop)
+  const address = await serve(located, renew, stream, stop)
   // Standard output has only the log.
   if (development) process.stderr.write(development.welcome(address))
 }
@@ -65,7 +64,6 @@ type LocatedConfig = Config & { DATABASE_URL: string }
 async function serve(
   config: LocatedConfig,
   renew: () => void,
-  { maxFiles, maxSockets }: SocketLimit,
   stream: LogDestination,
   stop: () => Promise<void>,
 ): Promise<string> {
@@ -84,9 +82,10 @@ async function serve(
     droppedLogLines: stream.dropped,
     logger: { level: config.LOG_LEVEL, stream },
   })
+  const maxSockets = socketLimit(config)
   app.server.maxConnections = maxSockets
   if (maxSockets < MAX_SOCKETS) {
-    app.log.warn({ maxFiles, maxSockets }, 'the limit of files allows fewer connections of clients')
+    app.log.warn({ maxSockets }, 'the limit of files allows fewer connections of clients')
   }
   for (const warning of settingWarnings(process.env)) app.log.warn(warning)
   stream.reportDrops(app.log)

@@ -1,9 +1,9 @@
-import { Limits, ReadContext } from '../../src/limits/context.ts'
+import { Limits, RequestContext } from '../../src/limits/context.ts'
 import type { Database } from '../../src/postgres/database.ts'
 import type { Parameter, Statement } from '../../src/postgres/statements.ts'
 import { PLANNER_SETTINGS } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
-import { callerOfToken } from '../../src/queries/caller.ts'
+import { callerOfToken } from '../../src/http/authentication.ts'
 import { pagedList } from '../../src/queries/pages.ts'
 import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
 import type { PageQuery } from '../servers/targets.ts'
@@ -23,7 +23,7 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
     }
     const db = { read, replica: () => undefined } as unknown as Database
     const request = {
-      context: new ReadContext(new Limits(1, 0)),
+      context: new RequestContext(new Limits(1, 0)),
       caller: callerOfToken(appToken(query.connection)),
       tokenHash: tokenHash(connectionToken(query.connection)),
       format: 'json' as const,

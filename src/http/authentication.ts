@@ -1,10 +1,10 @@
+import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { type Caller, callerOfClient, callerOfToken } from '../queries/caller.ts'
+import type { Caller } from '../limits/context.ts'
 import { ProblemCodes, ProblemError, problem } from '../schemas/problem.ts'
 import { headerCount } from './headers.ts'
 import type { IdentityProvider } from './identity-provider.ts'
-import { tooManyRequests } from './request-context.ts'
 
 // RFC 6750 and 7235: scheme in any case, one or more spaces, one token68.
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
@@ -21,11 +21,10 @@ export const authentication = fp(
   async (app: FastifyInstance, { verify }: { verify: IdentityProvider | undefined }) => {
     app.addHook('onRequest', (request, _reply, done) => {
       const { context, ip } = request
-      const { requests, callers } = context.limits
-      if (requests.full) throw tooManyRequests()
+      const { tenants } = context.limits
       const enter = (caller: Caller) => {
         context.caller = caller
-        context.enter(callers.tenantOf(caller.key, ip))
+        context.enter(tenants.ofCaller(caller.key, ip))
       }
       const token = bearerToken(request)
       if (verify === undefined || !JWT.test(token)) {
@@ -33,17 +32,26 @@ export const authentication = fp(
         done()
         return
       }
-      context.enter(callers.tenantOfAddress(ip))
+      context.enter(tenants.ofAddress(ip))
       verify(token)
         .then((clientId) => enter(callerOfClient(clientId)))
         .then(() => done(), done)
     })
     app.addHook('onError', async ({ context: { caller, limits } }, _reply, error) => {
       const isRejected = error instanceof ProblemError && ProblemCodes[error.code].status === 401
-      if (isRejected && caller) limits.callers.forget(caller.key)
+      if (isRejected && caller) limits.tenants.forget(caller.key)
     })
   },
 )
+
+export function callerOfToken(token: string): Caller {
+  const key = hash('sha256', token, 'hex')
+  return { method: 'tokenHash', credential: `\\x${key}`, key }
+}
+
+function callerOfClient(clientId: string): Caller {
+  return { method: 'clientId', credential: clientId, key: `client ${clientId}` }
+}
 
 function bearerToken(request: FastifyRequest): string {
   const { authorization } = request.headers

@@ -1,10 +1,10 @@
 import type { FastifyError, FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { ResponseTooLarge, Unavailable } from '../limits/unavailable.ts'
+import type { RequestContext } from '../limits/context.ts'
+import { Unavailable } from '../limits/unavailable.ts'
 import { ServerFailed } from '../postgres/failures.ts'
 import { ProblemCodes, ProblemError, problem } from '../schemas/problem.ts'
 import { sendError } from './http-error.ts'
-import type { RequestContext } from './request-context.ts'
 
 /** The identity provider's keys cannot be fetched or used. A later request may succeed. */
 export class IdentityProviderUnavailable extends Error {
@@ -55,7 +55,6 @@ function unavailableReason(error: Error): RequestContext['unavailableReason'] {
 
 function toProblem(error: FastifyError): ProblemError {
   if (error instanceof ProblemError) return error
-  if (error instanceof ResponseTooLarge) return problem('response_too_large')
   if (error instanceof Unavailable || error instanceof IdentityProviderUnavailable) {
     return problem('service_unavailable')
   }

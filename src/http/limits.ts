@@ -4,9 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
-import { ConfigurationError } from '../env-file.ts'
 import { serverUrls } from '../postgres/server-urls.ts'
-import { tooManyRequests } from './request-context.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -50,34 +48,18 @@ const MAX_HEADER_BYTES = 16_384
 /** Files of Node.js itself, log, metrics and Redis. */
 const RESERVED_FILES = 100
 
-export interface SocketLimit {
-  maxFiles: number
-  maxSockets: number
-}
-
 /**
  * Returns MAX_SOCKETS, or less if the process may not open as many files. If clients took all files, the
  * service could not connect to PostgreSQL.
- * @throws ConfigurationError if the limit of files leaves no client connection
  */
-export function socketLimit(config: Config): SocketLimit {
-  const servers = 1 + serverUrls(config.DATABASE_REPLICA_URL ?? '').length
-  const otherFiles = servers * (config.DATABASE_POOL_SIZE + 1) + RESERVED_FILES
-  const maxFiles = fileLimit()
-  if (maxFiles <= otherFiles) {
-    throw new ConfigurationError(
-      `The process may open ${maxFiles} files and needs more than ${otherFiles}: ` +
-        'raise the limit (ulimit -n, or LimitNOFILE of systemd).',
-    )
-  }
-  return { maxFiles, maxSockets: Math.min(MAX_SOCKETS, maxFiles - otherFiles) }
-}
-
-function fileLimit(): number {
-  const report: { userLimits?: { open_files?: { soft: number | 'unlimited' } } } =
+export function socketLimit({ DATABASE_POOL_SIZE, DATABASE_REPLICA_URL = '' }: Config): number {
+  const report: { userLimits?: { open_files: { soft: number | 'unlimited' } } } =
     process.report.getReport()
-  const limit = report.userLimits?.open_files?.soft
-  return typeof limit === 'number' ? limit : Number.POSITIVE_INFINITY
+  const files = report.userLimits?.open_files.soft
+  if (typeof files !== 'number') return MAX_SOCKETS
+  const servers = 1 + serverUrls(DATABASE_REPLICA_URL).length
+  const free = files - servers * (DATABASE_POOL_SIZE + 1) - RESERVED_FILES
+  return Math.min(MAX_SOCKETS, Math.max(1, free))
 }
 
 function createLimitedServer(handler: RequestListener, state: ServiceState): Server {
@@ -134,22 +116,6 @@ function serveOneByOne(server: Server, handler: RequestListener, state: ServiceS
     if (open.has(socket)) socket.destroy()
   })
 }
-
-/** Rejects requests to the routes of a scope, before any work, while `maximum` are in flight there. */
-export const requestLimit = fp(async (app: FastifyInstance, { maximum }: { maximum: number }) => {
-  let requests = 0
-  const leave = () => {
-    requests -= 1
-  }
-  app.addHook('onRequest', (_request, reply, next) => {
-    if (requests >= maximum) {
-      return next(tooManyRequests())
-    }
-    requests += 1
-    reply.raw.once('close', leave)
-    next()
-  })
-})
 
 /** Warns once that requests came through a proxy: without TRUSTED_PROXIES, all its clients have one address. */
 export const proxyWarning = fp(async (app: FastifyInstance) => {

@@ -1,11 +1,7 @@
 import type { Socket } from 'node:net'
-import type { Span } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { type Limits, ReadContext } from '../limits/context.ts'
-import type { Tenant } from '../limits/requests.ts'
-import type { Caller } from '../queries/caller.ts'
-import { type ProblemCode, problem } from '../schemas/problem.ts'
+import { type Limits, RequestContext } from '../limits/context.ts'
 import { rejectMalformed, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
 
 export interface RequestEnd {
@@ -25,55 +21,6 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     context: RequestContext
-  }
-}
-
-export const tooManyRequests = () =>
-  problem('service_unavailable', { detail: 'Too many requests are in flight. Try again soon.' })
-
-/** Facts of one request: for its reads, its log line, its metrics and its trace. */
-export class RequestContext extends ReadContext {
-  caller: Caller | undefined
-  errorCode: ProblemCode | undefined
-  unavailableReason: 'database' | 'identity_provider' | 'overload' | undefined
-  items: number | undefined
-  mediaType: string | undefined
-  /** Time at which the first rows were read, on performance.now()'s clock. */
-  writingAt: number | undefined
-  /** Tenant of a repeated rejection, whose log lines are sampled. */
-  repeatedBy: Tenant | undefined
-  span: Span | undefined
-  #entered = false
-
-  /** Takes a share of the requests in flight. @throws ProblemError 503 if the tenant has its share */
-  enter(tenant: Tenant): void {
-    if (this.ended) return
-    const { requests } = this.limits
-    if (this.#entered) requests.leave(this.tenant)
-    this.#entered = requests.enter(tenant)
-    this.tenant = tenant
-    if (!this.#entered) throw tooManyRequests()
-  }
-
-  /** Waits for the turn of a rejection, outside of the request limit. @returns false if too many wait */
-  waitToReject(ip: string): Promise<boolean> {
-    const { requests, rejections, nobody, callers } = this.limits
-    if (this.#entered) requests.leave(this.tenant)
-    this.#entered = false
-    const tenant = this.tenant === nobody ? callers.tenantOfAddress(ip) : this.tenant
-    const turn = rejections.turn(tenant, this.startedAt)
-    if (tenant.rejectionAt > performance.now()) this.repeatedBy = tenant
-    return turn
-  }
-
-  override confirm(appId: string): void {
-    super.confirm(appId)
-    if (this.caller) this.limits.callers.learn(this.caller.key, appId)
-  }
-
-  override end(sent: boolean): void {
-    super.end(sent)
-    if (this.#entered) this.limits.requests.leave(this.tenant)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ReadContext } from '../limits/context.ts'
+import type { RequestContext } from '../limits/context.ts'
 import type { RawRows } from '../postgres/wire/raw-rows.ts'
 import type { RowWriter } from './row-writer.ts'
 
@@ -19,7 +19,12 @@ const CHUNK = 65_536
 const AT_ONCE = 1_048_576
 
 /** Writes rows within their frame: above AT_ONCE bytes in chunks, because the JSON takes two to three times the memory. */
-export function bodyOf(rows: RawRows, writer: RowWriter, frame: Frame, context: ReadContext): Body {
+export function bodyOf(
+  rows: RawRows,
+  writer: RowWriter,
+  frame: Frame,
+  context: RequestContext,
+): Body {
   if (rows.byteLength > AT_ONCE) return chunksOf([rows], writer, frame, context)
   const size =
     frame.opening.length + frame.closing.length + rows.count * writer.overhead + rows.byteLength
@@ -27,7 +32,7 @@ export function bodyOf(rows: RawRows, writer: RowWriter, frame: Frame, context: 
   const [first, ...others] = writeChunks(rows, writer, frame, (n) => blocks.pop() ?? newChunk(n))
   if (others.length === 0) return first as Buffer
   const whole = Buffer.concat([first as Buffer, ...others])
-  context.memory.replaceJson(whole.length)
+  context.memory.count(whole.length)
   return whole
 }
 
@@ -39,7 +44,7 @@ export function chunksOf(
   reads: Iterable<RawRows> | AsyncIterable<RawRows>,
   writer: RowWriter,
   { opening, closing }: Frame,
-  context: ReadContext,
+  context: RequestContext,
 ): Exclude<Body, Buffer> {
   return async function* (isSent) {
     // New memory for each chunk would cost others 0.1 s: the kernel clears it (docs/experiments.md).

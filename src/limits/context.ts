@@ -1,27 +1,44 @@
-import { Callers } from './callers.ts'
+import type { Span } from '@opentelemetry/api'
+import { type ProblemCode, problem } from '../schemas/problem.ts'
 import { Rejections } from './rejections.ts'
-import { RequestLimit, Tenant } from './requests.ts'
 import { MemoryReservation, ResponseMemory } from './response-memory.ts'
+import { mayTake, Tenant, Tenants } from './tenants.ts'
 
+/** What the requests of an instance share. */
 export class Limits {
-  readonly requests: RequestLimit
+  /** Requests in flight. */
+  requests = 0
+  readonly maxRequests: number
   readonly memory: ResponseMemory
   readonly rejections = new Rejections()
-  /** Tenant of requests that are not authenticated, which use no limited resource. */
-  readonly nobody = new Tenant()
-  readonly callers = new Callers()
+  readonly tenants = new Tenants()
 
-  constructor(requests: number, responseBytes: number) {
-    this.requests = new RequestLimit(requests)
+  constructor(maxRequests: number, responseBytes: number) {
+    this.maxRequests = maxRequests
     this.memory = new ResponseMemory(responseBytes)
   }
 }
 
-/** Facts of one request that reads. The first hook makes it, and all layers receive it. */
-export class ReadContext {
+export interface Caller {
+  method: 'tokenHash' | 'clientId'
+  /** $1 of each statement: the SHA-256 of the app token as a bytea, or the verified client id. */
+  credential: string
+  /** Identity of the credentials. */
+  key: string
+}
+
+/** Tenant of requests that use no limited resource. */
+const NOBODY = new Tenant()
+
+export const tooManyRequests = () =>
+  problem('service_unavailable', { detail: 'Too many requests are in flight. Try again soon.' })
+
+/** Facts of one request: for its reads, its log line, its metrics and its trace. All layers receive it. */
+export class RequestContext {
   /** Start, on performance.now()'s clock. All reads share one deadline. An export sets it anew for each block. */
   startedAt = performance.now()
   tenant: Tenant
+  caller: Caller | undefined
   appId: string | undefined
   /** True if no client waits for the response any more. */
   ended = false
@@ -34,23 +51,66 @@ export class ReadContext {
   statement: string | undefined
   /** Server of the rows: `primary`, or the name of a replica. */
   server: string | undefined
+  errorCode: ProblemCode | undefined
+  unavailableReason: 'database' | 'identity_provider' | 'overload' | undefined
+  items: number | undefined
+  mediaType: string | undefined
+  /** Time at which the first rows were read, on performance.now()'s clock. */
+  writingAt: number | undefined
+  /** Tenant of a repeated rejection, whose log lines are sampled. */
+  repeatedBy: Tenant | undefined
+  span: Span | undefined
   readonly limits: Limits
   readonly memory: MemoryReservation
+  #entered = false
 
-  constructor(limits: Limits, tenant = limits.nobody) {
+  constructor(limits: Limits, tenant = NOBODY) {
     this.limits = limits
     this.tenant = tenant
     this.memory = new MemoryReservation(limits.memory, this)
   }
 
+  /** Takes a share of the requests in flight. @throws ProblemError 503 if the tenant has its share */
+  enter(tenant: Tenant): void {
+    if (this.ended) return
+    this.#leave()
+    this.tenant = tenant
+    const { limits } = this
+    if (!mayTake(1, tenant.requests, limits.maxRequests - limits.requests)) throw tooManyRequests()
+    this.#count(1)
+    this.#entered = true
+  }
+
   /** Records the app that a read has found for the caller. */
   confirm(appId: string): void {
     this.appId = appId
+    if (this.caller) this.limits.tenants.learn(this.caller.key, appId)
+  }
+
+  /** Waits for the turn of a rejection, outside of the request limit. @returns false if too many wait */
+  waitToReject(ip: string): Promise<boolean> {
+    const { rejections, tenants } = this.limits
+    this.#leave()
+    const tenant = this.tenant === NOBODY ? tenants.ofAddress(ip) : this.tenant
+    const turn = rejections.turn(tenant, this.startedAt)
+    if (tenant.rejectionAt > performance.now()) this.repeatedBy = tenant
+    return turn
   }
 
   /** Ends the request. @param sent true if the whole response has left the process */
   end(sent: boolean): void {
     this.ended = true
     this.memory.end(sent)
+    this.#leave()
+  }
+
+  #leave(): void {
+    if (this.#entered) this.#count(-1)
+    this.#entered = false
+  }
+
+  #count(requests: number): void {
+    this.limits.requests += requests
+    this.tenant.requests += requests
   }
 }

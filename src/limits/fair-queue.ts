@@ -1,4 +1,4 @@
-import type { Tenant } from './requests.ts'
+import type { Tenant } from './tenants.ts'
 
 /** Items that wait, in the order of their arrival for each tenant. Tenants take turns. */
 export class FairQueue<Item extends { tenant: Tenant }> {

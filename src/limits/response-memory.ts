@@ -1,41 +1,5 @@
-import { mayTake, type Tenant } from './requests.ts'
-
-// In bytes. Smaller buffers are cheap to allocate. Larger ones are rare.
-const SMALLEST_POOLED = 65_536
-const LARGEST_POOLED = 4_194_304
-/** Maximum size of idle buffers, in bytes: the pages of about twenty requests. */
-const MOST_IDLE = 33_554_432
-
-/**
- * Large buffers for reuse. Allocation and garbage collection of new memory took more than half of the time of a full
- * page (docs/experiments.md). The pool is a stack: the last returned buffer is probably still in the processor's cache.
- */
-class BufferPool {
-  readonly #idle: Buffer[] = []
-  #idleBytes = 0
-  /** Buffers in use. The pool accepts only these, and each only once. */
-  readonly #lent = new WeakSet<ArrayBufferLike>()
-
-  /** Returns a buffer of at least `size` bytes with arbitrary content. */
-  take(size: number): Buffer {
-    if (size < SMALLEST_POOLED || size > LARGEST_POOLED) return Buffer.allocUnsafe(size)
-    const rounded = 2 ** Math.ceil(Math.log2(size))
-    const index = this.#idle.findLastIndex(({ length }) => length === rounded)
-    const [idle] = index < 0 ? [] : this.#idle.splice(index, 1)
-    if (idle) this.#idleBytes -= rounded
-    const buffer = idle ?? Buffer.allocUnsafeSlow(rounded)
-    this.#lent.add(buffer.buffer)
-    return buffer
-  }
-
-  /** Returns a buffer to the pool. The caller must not use any part of it again. */
-  giveBack(buffer: Buffer): void {
-    if (!this.#lent.delete(buffer.buffer)) return
-    this.#idle.push(buffer)
-    this.#idleBytes += buffer.length
-    while (this.#idleBytes > MOST_IDLE) this.#idleBytes -= this.#idle.shift()?.length ?? 0
-  }
-}
+import { BufferPool } from '../json/buffer-pool.ts'
+import { mayTake, type Tenant } from './tenants.ts'
 
 /** Memory of responses in flight, in bytes: rows from the database, and JSON that is not sent yet. */
 export class ResponseMemory {
@@ -96,33 +60,27 @@ export class MemoryReservation {
       return undefined
     }
     const block = this.#memory.buffers.take(bytes)
-    this.#add(block.length)
+    this.count(block.length)
     return block
-  }
-
-  giveBack(block: Buffer): void {
-    this.release(block.length)
-    this.#memory.buffers.giveBack(block)
   }
 
   /** Takes memory for JSON without a check: rejecting the response now would waste the read. */
   takeForJson(bytes: number): Buffer {
     const block = this.#memory.buffers.take(bytes)
-    if (!this.#owner.ended) this.#add(block.length)
+    this.count(block.length)
     this.#json = block
     return block
   }
 
-  /** Replaces the JSON block by a response of this size that is stored elsewhere. */
-  replaceJson(bytes: number): void {
-    if (this.#json) this.giveBack(this.#json)
-    this.#json = undefined
-    if (!this.#owner.ended) this.#add(bytes)
+  /** Gives back rows that are written. */
+  giveBack(block: Buffer): void {
+    this.count(-block.length)
+    this.#memory.buffers.giveBack(block)
   }
 
-  /** Subtracts bytes that are not in use any more, without reusing them. */
-  release(bytes: number): void {
-    this.#add(-Math.min(bytes, this.#bytes))
+  /** Counts bytes that are stored elsewhere. A negative number releases memory without reusing it. */
+  count(bytes: number): void {
+    if (!this.#owner.ended) this.#add(bytes)
   }
 
   /**

@@ -13,8 +13,3 @@ export class Unavailable extends Error {
     Error.stackTraceLimit = stackTraceLimit
   }
 }
-
-/** The response does not fit in the memory of one app, even if no other uses any. */
-export class ResponseTooLarge extends Error {
-  override name = 'ResponseTooLarge'
-}

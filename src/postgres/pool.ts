@@ -1,8 +1,9 @@
-import type { ReadContext } from '../limits/context.ts'
+import type { RequestContext } from '../limits/context.ts'
 import { FairQueue } from '../limits/fair-queue.ts'
-import { mayTake, Tenant } from '../limits/requests.ts'
+import { mayTake, Tenant } from '../limits/tenants.ts'
 import type { MemoryReservation } from '../limits/response-memory.ts'
-import { ResponseTooLarge, Unavailable } from '../limits/unavailable.ts'
+import { Unavailable } from '../limits/unavailable.ts'
+import { problem } from '../schemas/problem.ts'
 import {
   asUnavailable,
   isBroken,
@@ -53,7 +54,7 @@ interface Read {
   statement: Statement
   values: Parameter[]
   /** Undefined for a probe. */
-  context: ReadContext | undefined
+  context: RequestContext | undefined
   tenant: Tenant
   memory: MemoryReservation | undefined
   due: number
@@ -121,7 +122,7 @@ export class Pool {
    * Runs a SELECT in its turn. All reads of a request share a deadline.
    * @throws Unavailable if no response arrives in time
    */
-  read(statement: Statement, values: Parameter[], context: ReadContext): Promise<RawRows> {
+  read(statement: Statement, values: Parameter[], context: RequestContext): Promise<RawRows> {
     const { waitMs, silentMs } = this.#options
     const memory = statement.singleRow ? undefined : context.memory
     const due = context.startedAt + waitMs + silentMs
@@ -329,7 +330,7 @@ export class Pool {
       read.tenant.rowBytes = rows.byteLength / rows.count
     if (this.#locked.delete(read.statement.name)) this.#triedAt = Number.NEGATIVE_INFINITY
     if (!rows.overLimit) read.resolve(rows)
-    else if (read.memory?.tooLarge) read.reject(new ResponseTooLarge())
+    else if (read.memory?.tooLarge) read.reject(problem('response_too_large'))
     else read.reject(new Unavailable('responses fill the memory'))
   }
 

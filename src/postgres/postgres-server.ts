@@ -1,4 +1,4 @@
-import type { ReadContext } from '../limits/context.ts'
+import type { RequestContext } from '../limits/context.ts'
 import type { ConnectOptions } from './connect.ts'
 import { ServerFailed } from './failures.ts'
 import { Hosts } from './hosts.ts'
@@ -26,7 +26,7 @@ export interface ServerState {
 
 export interface PostgresServer {
   /** Runs a SELECT of a request. @throws Unavailable if no response arrives in time */
-  read(statement: Statement, values: Parameter[], context: ReadContext): Promise<RawRows>
+  read(statement: Statement, values: Parameter[], context: RequestContext): Promise<RawRows>
   /** Runs a statement of a health check or metric, ahead of all requests. @throws Unavailable */
   probe(statement: Statement, values: Parameter[]): Promise<RawRows>
   state(): ServerState

@@ -1,25 +1,8 @@
-import { hash } from 'node:crypto'
 import { sql } from 'kysely'
+import type { Caller } from '../limits/context.ts'
 import { parameter } from '../postgres/statements.ts'
 
-export type AuthMethod = 'tokenHash' | 'clientId'
-
-export interface Caller {
-  method: AuthMethod
-  /** $1 of each statement: the SHA-256 of the app token as a bytea, or the verified client id. */
-  credential: string
-  /** Identity of the credentials. */
-  key: string
-}
-
-export function callerOfToken(token: string): Caller {
-  const key = hash('sha256', token, 'hex')
-  return { method: 'tokenHash', credential: `\\x${key}`, key }
-}
-
-export function callerOfClient(clientId: string): Caller {
-  return { method: 'clientId', credential: clientId, key: `client ${clientId}` }
-}
+export type AuthMethod = Caller['method']
 
 export function forEachAuthMethod<T>(make: (method: AuthMethod) => T): Record<AuthMethod, T> {
   return { tokenHash: make('tokenHash'), clientId: make('clientId') }

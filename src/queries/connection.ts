@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
-import { ReadContext } from '../limits/context.ts'
+import { type Caller, RequestContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { build, compile, parameter } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
 import { ProblemError, problem } from '../schemas/problem.ts'
-import { type AuthMethod, type Caller, callingApp, forEachAuthMethod } from './caller.ts'
+import { type AuthMethod, callingApp, forEachAuthMethod } from './caller.ts'
 
 /** $3 of every statement: the connection key. It restricts every table that has rows of connections. */
 export const keyParameter = parameter<string>(3, 'bigint')
@@ -111,7 +111,7 @@ export const lookupStatements = compileLookups('lookup', 'Reads the data version
  */
 export function takeLookup(
   rows: { shift(): (string | null)[] | undefined },
-  context: Pick<ReadContext, 'confirm'>,
+  context: Pick<RequestContext, 'confirm'>,
   extraColumns = 0,
 ): Lookup {
   const fields = rows.shift()
@@ -135,10 +135,10 @@ export async function authenticate(
   db: Pick<Database, 'read'>,
   { method, credential }: Caller,
   hash: Buffer,
-  context: ReadContext,
+  context: RequestContext,
 ): Promise<void> {
   const keys = [credential, hash, connectionKey(hash)]
-  const own = new ReadContext(context.limits, context.tenant)
+  const own = new RequestContext(context.limits, context.tenant)
   const rows = await db.read(lookupStatements[method], keys, own)
   try {
     takeLookup(rows, context)

@@ -1,7 +1,7 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { Body } from '../json/response-body.ts'
 import { columnsOf } from '../json/row-writer.ts'
-import type { ReadContext } from '../limits/context.ts'
+import type { Caller, RequestContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Replica } from '../postgres/replicas.ts'
 import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
@@ -9,7 +9,7 @@ import { connectionKey } from '../postgres/tokens.ts'
 import { columnOf } from '../schemas/fields.ts'
 import type { Format, ListDefinition } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
-import { type AuthMethod, type Caller, forEachAuthMethod } from './caller.ts'
+import { type AuthMethod, forEachAuthMethod } from './caller.ts'
 import {
   keyParameter,
   LOOKUP_COLUMNS,
@@ -23,7 +23,7 @@ export type { Body }
 
 /** Request for rows of one connection. The route makes it, and passes it down to the SQL. */
 export interface ListRequest {
-  context: ReadContext
+  context: RequestContext
   caller: Caller
   /** SHA-256 of the connection token. */
   tokenHash: Buffer

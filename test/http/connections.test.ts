@@ -79,28 +79,28 @@ t.test('200 with Connection: close: a request that ends during shutdown', async 
   await closed
 })
 
-/** Runs socketLimit() in a process that may open this number of files. @returns its result as JSON */
-async function limitOf(files: number, environment: Record<string, string>): Promise<string> {
+/** Runs socketLimit() in a process that may open this number of files. */
+async function limitOf(files: number, environment: Record<string, string>): Promise<number> {
   const script = `
     import { readConfig } from './src/config.ts'
     import { socketLimit } from './src/http/limits.ts'
-    console.log(JSON.stringify(socketLimit(readConfig(process.env))))`
+    console.log(socketLimit(readConfig(process.env)))`
   const node = [process.execPath, '--input-type=module', '--eval', script]
   const args = ['-c', `ulimit -n ${files} && exec "$@"`, 'sh', ...node]
   const env = { ...process.env, DATABASE_URL: 'postgres://127.0.0.1/x', ...environment }
-  return (await promisify(execFile)('sh', args, { env })).stdout
+  return Number((await promisify(execFile)('sh', args, { env })).stdout)
 }
 
 t.test('the limit of files: leaves files for PostgreSQL and 100 others', async (t) => {
   const DATABASE_REPLICA_URL = 'postgres://127.0.0.1/a,postgres://127.0.0.1/b'
   const cases: [number, Record<string, string>, number][] = [
+    [50, {}, 1],
     [1024, { DATABASE_REPLICA_URL, DATABASE_POOL_SIZE: '20' }, 1024 - 3 * 21 - 100],
     [9000, {}, 5_000],
   ]
   await Promise.all(
     cases.map(async ([maxFiles, environment, maxSockets]) =>
-      t.same(JSON.parse(await limitOf(maxFiles, environment)), { maxFiles, maxSockets }),
+      t.equal(await limitOf(maxFiles, environment), maxSockets),
     ),
   )
-  await t.rejects(limitOf(111, {}), { message: /may open 111 files and needs more than 111/ })
 })

@@ -1,11 +1,10 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { RequestContext } from '../../src/http/request-context.ts'
 import { nextTurn } from '../../src/json/response-body.ts'
-import { Limits } from '../../src/limits/context.ts'
+import { Limits, RequestContext } from '../../src/limits/context.ts'
 import { FairQueue } from '../../src/limits/fair-queue.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
-import { mayTake, RequestLimit, Tenant } from '../../src/limits/requests.ts'
+import { mayTake, Tenant } from '../../src/limits/tenants.ts'
 import { contextOf } from '../support/database.ts'
 
 /** Takes units for tenants in turn, until none gets more. @returns the units of each */
@@ -31,22 +30,31 @@ t.test('shares: three quarters for one tenant, three sevenths each for two', (t)
   t.end()
 })
 
-t.test('RequestLimit: exactly the maximum, and the share of each tenant', (t) => {
-  const limit = new RequestLimit(20)
+t.test('requests in flight: exactly the maximum, and the share of each tenant', (t) => {
+  const limits = new Limits(20, 1)
   const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+  const enter = (tenant: Tenant) => {
+    const context = new RequestContext(limits)
+    try {
+      context.enter(tenant)
+      return context
+    } catch {
+      return undefined
+    }
+  }
   const fill = (tenant: Tenant) => {
-    let entered = 0
-    while (limit.enter(tenant)) entered += 1
+    const entered: RequestContext[] = []
+    for (let next = enter(tenant); next; next = enter(tenant)) entered.push(next)
     return entered
   }
-  t.equal(fill(busy), 15)
-  t.equal(fill(other), 3)
-  for (let n = 18; n < 20; n += 1) t.ok(limit.enter(new Tenant()), 'a new tenant finds room')
-  t.ok(limit.full)
-  t.notOk(limit.enter(new Tenant()))
-  limit.leave(busy)
-  t.notOk(limit.full)
-  t.ok(limit.enter(new Tenant()))
+  const [first, ...others] = fill(busy)
+  t.equal(others.length, 14)
+  t.equal(fill(other).length, 3)
+  for (let n = 18; n < 20; n += 1) t.ok(enter(new Tenant()), 'a new tenant finds room')
+  t.notOk(enter(new Tenant()))
+  first?.end(true)
+  t.ok(enter(new Tenant()))
+  t.equal(limits.requests, 20)
   t.end()
 })
 
@@ -63,36 +71,39 @@ t.test('request of a departed client: it takes no share when its app is known', 
 })
 
 t.test(
-  'tenantOfAddress: forgets the client address that was unused for longest, above 10,000',
+  'tenants of addresses: forgets the client address that was unused for longest, above 10,000',
   (t) => {
     const limits = new Limits(100, 1)
     const address = (n: number) => `10.0.${n >> 8}.${n & 255}`
-    const first = limits.callers.tenantOfAddress(address(0))
-    for (let n = 1; n < 10_000; n += 1) limits.callers.tenantOfAddress(address(n))
-    t.equal(limits.callers.tenantOfAddress(address(0)), first)
-    const second = limits.callers.tenantOfAddress(address(1))
-    for (let n = 10_000; n < 20_000; n += 1) limits.callers.tenantOfAddress(address(n))
-    t.not(limits.callers.tenantOfAddress(address(1)), second)
+    const first = limits.tenants.ofAddress(address(0))
+    for (let n = 1; n < 10_000; n += 1) limits.tenants.ofAddress(address(n))
+    t.equal(limits.tenants.ofAddress(address(0)), first)
+    const second = limits.tenants.ofAddress(address(1))
+    for (let n = 10_000; n < 20_000; n += 1) limits.tenants.ofAddress(address(n))
+    t.not(limits.tenants.ofAddress(address(1)), second)
     t.end()
   },
 )
 
-t.test('tenantOfAddress: one tenant for an IPv4 address, and for a /64 network of IPv6', (t) => {
-  const limits = new Limits(1, 1)
-  const groups = [
-    ['10.0.0.1'],
-    ['10.0.0.2'],
-    ['::ffff:10.0.0.1'],
-    ['2001:db8:1:2::5', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2:3::'],
-    ['2001:db8:1:3::5'],
-    ['2001:db8::5', '2001:db8::a:b:c:d'],
-    ['::1'],
-  ]
-  const tenants = groups.map((ips) => new Set(ips.map((ip) => limits.callers.tenantOfAddress(ip))))
-  for (const each of tenants) t.equal(each.size, 1)
-  t.equal(new Set(tenants.flatMap((each) => [...each])).size, groups.length)
-  t.end()
-})
+t.test(
+  'tenants of addresses: one tenant for an IPv4 address, and for a /64 network of IPv6',
+  (t) => {
+    const limits = new Limits(1, 1)
+    const groups = [
+      ['10.0.0.1'],
+      ['10.0.0.2'],
+      ['::ffff:10.0.0.1'],
+      ['2001:db8:1:2::5', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2:3::'],
+      ['2001:db8:1:3::5'],
+      ['2001:db8::5', '2001:db8::a:b:c:d'],
+      ['::1'],
+    ]
+    const tenants = groups.map((ips) => new Set(ips.map((ip) => limits.tenants.ofAddress(ip))))
+    for (const each of tenants) t.equal(each.size, 1)
+    t.equal(new Set(tenants.flatMap((each) => [...each])).size, groups.length)
+    t.end()
+  },
+)
 
 t.test('memory: one app has three quarters of it', (t) => {
   const fits = (bytes: number) => {
@@ -140,7 +151,7 @@ t.test('memory: a request whose client is gone takes nothing', (t) => {
   context.end(false)
   t.equal(context.memory.take(1), undefined)
   t.ok(context.memory.takeForJson(100))
-  context.memory.replaceJson(100)
+  context.memory.count(100)
   t.equal(limits.memory.used, 0)
   t.end()
 })

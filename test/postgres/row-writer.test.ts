@@ -3,7 +3,7 @@ import type pg from 'pg'
 import t from 'tap'
 import { bodyOf } from '../../src/json/response-body.ts'
 import { rowWriters } from '../../src/json/row-writer.ts'
-import { Limits, type ReadContext } from '../../src/limits/context.ts'
+import { Limits, type RequestContext } from '../../src/limits/context.ts'
 import { connect } from '../../src/postgres/connect.ts'
 import { sendQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
@@ -110,7 +110,7 @@ function columnType(schema: TSchema): string {
   return typesOf(schema).includes('boolean') ? 'boolean' : 'text'
 }
 
-async function readRaw(item: TObject, rows: Row[], context?: ReadContext) {
+async function readRaw(item: TObject, rows: Row[], context?: RequestContext) {
   return new Promise<RawRows>((resolve, reject) =>
     sendQuery(
       client,
@@ -151,7 +151,7 @@ const limits = new Limits(1, 2 ** 26)
 const { memory } = limits
 
 interface WriteOptions {
-  context?: ReadContext
+  context?: RequestContext
   format?: Format
   /** True if the chunks so far leave the process before the next one is written. */
   leaves?: () => boolean

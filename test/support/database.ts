@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Test } from 'tap'
-import { Limits, ReadContext } from '../../src/limits/context.ts'
-import { Tenant } from '../../src/limits/requests.ts'
+import { Limits, RequestContext } from '../../src/limits/context.ts'
+import { Tenant } from '../../src/limits/tenants.ts'
 import { onEachNode } from './citus.ts'
 import { databaseUrl, isCitus } from './template.ts'
 
@@ -75,8 +75,11 @@ export function contextOf({
   msAgo = 0,
   tenant,
   limits,
-}: ContextOptions = {}): ReadContext {
-  const context = new ReadContext(limits ?? new Limits(1_000, 2 ** 28), tenant ?? new Tenant('app'))
+}: ContextOptions = {}): RequestContext {
+  const context = new RequestContext(
+    limits ?? new Limits(1_000, 2 ** 28),
+    tenant ?? new Tenant('app'),
+  )
   context.memory.expect(rows)
   context.startedAt -= msAgo
   return context

@@ -55,7 +55,7 @@ module.exports = {
     },
     layer('operator-error', operatorError),
     layer('config', config, config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
-    layer('limits', limits),
+    layer('limits', limits, schemas, '^src/json/buffer-pool[.]ts$'),
     layer('migrations', migrations),
     layer('postgres', postgres, limits, schemas, migrations),
     layer('json', json, wire, limits, schemas),

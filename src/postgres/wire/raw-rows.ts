@@ -62,7 +62,7 @@ export class RawRows {
 
   /** Drops all rows. The pool does not reuse their blocks, because a caller may still use one. */
   discard(): void {
-    for (const { length } of this.#blocks) this.#reservation?.release(length)
+    for (const { length } of this.#blocks) this.#reservation?.count(-length)
     this.#parts.length = 0
     this.#blocks.length = 0
     this.#end = 0

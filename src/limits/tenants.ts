@@ -1,0 +1,71 @@
+import { FifoMap, LruMap } from 'toad-cache'
+
+/** An app, or the network of callers whose app is unknown. Tenants share the service fairly. */
+export class Tenant {
+  /** Undefined for a network. */
+  readonly appId: string | undefined
+  requests = 0
+  bytes = 0
+  /** Mean size of the rows of its last page, as PostgreSQL sends them, in bytes. At first, the usual one. */
+  rowBytes = 512
+  /** Rejections that wait, and the time of the last one, on performance.now()'s clock. */
+  rejections = 0
+  rejectionAt = 0
+  /** Repeated rejections without a line in the log, and time of the last one with a line. */
+  unlogged = 0
+  loggedAt = Number.NEGATIVE_INFINITY
+
+  constructor(appId?: string) {
+    this.appId = appId
+  }
+}
+
+/**
+ * Returns true if a tenant may take more of a limited resource. A third of what it then has must stay free, so a new
+ * tenant always finds room (dynamic thresholds of Choudhury and Hahne, 1998). One tenant has at most three quarters;
+ * two have at most three sevenths each. A tenant that has nothing may take all that is free.
+ * @param has what the tenant has now
+ * @param free what no tenant has now
+ */
+export function mayTake(more: number, has: number, free: number): boolean {
+  return has === 0 ? more <= free : has + more <= 3 * (free - more)
+}
+
+/** Maximum of callers that an instance remembers, and of apps and networks. It drops the oldest. */
+const MAX_CALLERS = 50_000
+const MAX_TENANTS = 10_000
+
+/**
+ * Finds the tenant of a caller. It is the app that the caller's last statement found, or else the network of its
+ * address. This memory grants no access: each statement authenticates its caller.
+ */
+export class Tenants {
+  readonly #appOf = new FifoMap<Tenant>(MAX_CALLERS)
+  readonly #apps = new LruMap<Tenant>(MAX_TENANTS)
+  readonly #networks = new LruMap<Tenant>(MAX_TENANTS)
+
+  /** @param key identity of the credentials */
+  ofCaller(key: string, ip: string): Tenant {
+    return this.#appOf.get(key) ?? this.ofAddress(ip)
+  }
+
+  /** In IPv6, a client has a /64 network. */
+  ofAddress(ip: string): Tenant {
+    const network = ip.includes('.') ? ip : ip.split('::', 1).join().split(':', 4).join(':')
+    const tenant = this.#networks.get(network) ?? new Tenant()
+    this.#networks.set(network, tenant)
+    return tenant
+  }
+
+  /** Remembers the app of a caller. */
+  learn(key: string, appId: string): void {
+    if (this.#appOf.get(key)?.appId === appId) return
+    const tenant = this.#apps.get(appId) ?? new Tenant(appId)
+    this.#apps.set(appId, tenant)
+    this.#appOf.set(key, tenant)
+  }
+
+  forget(key: string): void {
+    this.#appOf.delete(key)
+  }
+}
