@@ -32,9 +32,18 @@ export class Problems {
     this.#limit = limit
   }
 
+  /** True if the next problems are only counted. */
+  get isFull(): boolean {
+    return this.shown.length >= this.#limit
+  }
+
+  count(problems: number): undefined {
+    this.total += problems
+  }
+
   add(detail: Detail, field?: string): void {
     this.total += 1
-    if (this.shown.length >= this.#limit) return
+    if (this.isFull) return
     const text = typeof detail === 'string' ? detail : detail()
     this.shown.push({ ...this.place, ...(field && { field }), detail: text })
   }
@@ -73,10 +82,13 @@ export function readJson<T>(
     const found = new Problems(0)
     const result = read(value, found)
     if (found.total === 0) return result
-    // Millions of rows without a number would take half a minute.
-    if (quoted === line && !/[:[,]\s*-?\d/.test(line)) return read(value, problems)
+    // A hostile file has millions of bad lines, or of bad rows in a line.
+    const isExact = !/[:[,]\s*-?\d/.test(quoted)
+    if (isExact && problems.isFull) return problems.count(found.total)
+    if (isExact && quoted === line) return read(value, problems)
   } catch (error) {
     if (!isOfParse(error)) throw error
+    if (problems.isFull) return problems.count(1)
   }
   try {
     const value = JSON.parse(line, (_name, value, { source = '' }) =>
