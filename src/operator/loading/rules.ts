@@ -56,13 +56,16 @@ const uuid: Rule = (value) =>
     ? undefined
     : `a UUID is expected, not ${describe(value)}`
 
+const DAY = /^(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$/
+
 /** True for an existing day as YYYY-MM-DD, in the years 0001 to 9999. */
 export function isDay(value: unknown): value is string {
-  if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\d$/.test(value)) return false
-  const [year, month, day] = [value.slice(0, 4), value.slice(5, 7), value.slice(8)].map(Number)
-  if (!year || !month || month > 12 || !day) return false
+  if (typeof value !== 'string' || !DAY.test(value)) return false
+  const day = Number(value.slice(8))
+  if (day <= 28) return true
+  const [year = 0, month = 0] = value.split('-').map(Number)
   // Date.UTC has no years below 100; the calendar repeats every 400 years.
-  return day <= 28 || day <= new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
+  return day <= new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
 }
 
 const day: Rule = (value) =>

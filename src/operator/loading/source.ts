@@ -98,14 +98,17 @@ async function* wholeLines(chunks: AsyncIterable<Buffer>, maximum: number): Asyn
   if (restBytes > 0) yield Buffer.concat([...rest, LINE_BREAK])
 }
 
-/** Reads the lines of a source, block by block. @param maximum limit of a line, in bytes */
+/**
+ * Reads the lines of a source, block by block, each once and in order. Only the bytes of a block stay: texts that die
+ * before the next one cost no garbage collection.
+ * @param maximum limit of a line, in bytes
+ */
 export async function* readLines(
   source: Source,
   maximum = MAXIMUM_LINE_BYTES,
-): AsyncGenerator<Line[]> {
+): AsyncGenerator<Iterable<Line>> {
   let number = 0
-  for await (const block of wholeLines(plainBytes(source), maximum)) {
-    const lines: Line[] = []
+  function* linesOf(block: Buffer): Generator<Line> {
     // Checking a block at once is many times faster than checking each line.
     const isValid = block.length <= maximum && isUtf8(block)
     for (let start = 0, end = 0; start < block.length; start = end + 1) {
@@ -115,10 +118,10 @@ export async function* readLines(
       const text = block.toString('utf8', start, end)
       // A byte order mark.
       const line = number === 1 ? text.replace(/^\ufeff/, '') : text
-      if (problem || /[^ \t\r]/.test(line)) lines.push({ line: number, text: line, problem })
+      if (problem || /[^ \t\r]/.test(line)) yield { line: number, text: line, problem }
     }
-    yield lines
   }
+  for await (const block of wholeLines(plainBytes(source), maximum)) yield linesOf(block)
 }
 
 function lineProblem(line: Buffer, maximum: number): string | undefined {
@@ -138,10 +141,14 @@ const OTHER_FORMS: [RegExp, string][] = [
 ]
 
 /** Reads lines of JSON, as readLines(). @throws OperatorError when the first lines show another form */
-export async function* readJsonLines(source: Source, maximum?: number): AsyncGenerator<Line[]> {
+export async function* readJsonLines(
+  source: Source,
+  maximum?: number,
+): AsyncGenerator<Iterable<Line>> {
   let isStart = true
-  for await (const lines of readLines(source, maximum)) {
-    if (isStart && lines.length > 0) {
+  for await (const block of readLines(source, maximum)) {
+    const lines = isStart ? [...block] : block
+    if (Array.isArray(lines) && lines.length > 0) {
       isStart = false
       const start = `${lines[0]?.text}\n${lines[1]?.text}`
       const other = OTHER_FORMS.find(([pattern]) => pattern.test(start))
