@@ -68,159 +68,132 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * Portfolio transaction
-         * @description A movement of an investment in one portfolio. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals. Signs are the institution’s. In the sample data all numbers are positive; `type` defines the direction.
-         */
+        /** @description A movement of an investment in one portfolio. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals. Signs are the institution’s. In the sample data all numbers are positive; `type` defines the direction. */
         PortfolioTransaction: {
             /**
-             * Transaction
              * Format: uuid
              * @description Identifier of the transaction. It does not change when a field is corrected.
              * @example 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863
              */
             transactionId: string;
             /**
-             * Portfolio
              * Format: uuid
              * @description Identifier of the portfolio that the transaction belongs to.
              * @example 7d94b2e8-15fa-4c60-9e3b-a8c1d6024f57
              */
             portfolioId: string;
             /**
-             * Exchange rate
              * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
              * @example 1.0842
              */
             exchangeRate: components["schemas"]["Decimal"] | null;
             type: components["schemas"]["PortfolioTransactionType"];
             /**
-             * Shares
              * @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size.
              * @example 25.5
              */
             titles: components["schemas"]["Decimal"] | null;
             /**
-             * Amount
              * @description Money that the transaction moves, in `currency`.
              * @example 312.38
              */
             amount: components["schemas"]["Decimal"] | null;
             /**
-             * Amount in the base currency
              * @description The same amount in the base currency of the portfolio.
              * @example 288.12
              */
             amountBaseCurrency: components["schemas"]["Decimal"] | null;
             /**
-             * Commission
              * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 4.95
              */
             commission: components["schemas"]["Decimal"] | null;
             /**
-             * Taxes
              * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 12.31
              */
             taxes: components["schemas"]["Decimal"] | null;
             /**
-             * Currency
              * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
              * @example EUR
              */
             currency: string | null;
             /**
-             * Local currency
              * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
              * @example USD
              */
             localCurrency: string | null;
             /**
-             * Description
              * @description Text of the institution on the transaction, in the institution’s language.
              * @example Dividendo 0,25 €/acción
              */
             description: string | null;
             /**
-             * Price
              * @description Price of one share or unit.
              * @example 12.25
              */
             price: components["schemas"]["Decimal"] | null;
             /**
-             * Operation date
              * Format: date
              * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
              * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
-             * Original operation date
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
              * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
-             * Value date
              * Format: date
              * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
              * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
-             * Original value date
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
              * @example 2025-03-18
              */
             originalValueDateDay: string | null;
             /**
-             * Operation time
              * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 15:42:07
              */
             operationDateHour: string | null;
             /**
-             * Original operation time
              * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 16:42:07
              */
             originalOperationDateHour: string | null;
             /**
-             * Value time
              * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             valueDateHour: string | null;
             /**
-             * Original value time
              * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             originalValueDateHour: string | null;
             /**
-             * Time zone of the original operation date
              * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalOperationDateTz: string | null;
             /**
-             * Time zone of the original value date
              * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalValueDateTz: string | null;
             /**
-             * Investment
              * Format: uuid
              * @description Identifier of the investment that the transaction concerns.
              * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
             /**
-             * Related transaction
              * Format: uuid
              * @description `transactionId` of a transaction that belongs with this one, such as the other side of a split.
              * @example e2d70a4c-3b98-4f15-8c6a-91b5f4037d2e
@@ -235,68 +208,47 @@ export interface components {
              */
             retentionDetail: components["schemas"]["RetentionDetail"] | null;
         };
-        /**
-         * Portfolio transactions
-         * @description One page of the portfolio transactions of a connection.
-         */
+        /** @description One page of the portfolio transactions of a connection. */
         PortfolioTransactionList: {
-            /**
-             * Items
-             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change.
-             */
+            /** @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change. */
             items: components["schemas"]["PortfolioTransaction"][];
             /**
-             * Limit
              * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
              * @example 1000
              */
             limit: number;
             /**
-             * Page
              * Format: int32
              * @description Number of this page, as applied; the first page is 0.
              * @example 0
              */
             page: number;
             /**
-             * Total of items
              * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
              * @example 5213
              */
             totalItems: number;
-            /**
-             * Removed
-             * @description Only with `since`: identifiers of rows that no longer exist.
-             */
+            /** @description Only with `since`: identifiers of rows that no longer exist. */
             removed?: string[];
             /**
-             * Next cursor
              * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
              * @example AAAAA3____8AAAAB_____xXQAZE
              */
             nextCursor?: string;
-            /**
-             * Has more
-             * @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows.
-             */
+            /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
         };
-        /**
-         * Account transaction
-         * @description A movement of cash in one account. It always changes the balance. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals.
-         */
+        /** @description A movement of cash in one account. It always changes the balance. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals. */
         AccountTransaction: {
             /**
-             * Movement
              * Format: uuid
              * @description Identifier of the transaction. It does not change when a field is corrected.
              * @example 94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264
              */
             movementId: string;
             /**
-             * Account
              * Format: uuid
              * @description Identifier of the account whose balance the transaction changes.
              * @example 3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3
@@ -304,236 +256,188 @@ export interface components {
             accountId: string;
             type: components["schemas"]["AccountTransactionType"];
             /**
-             * Amount
              * @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s.
              * @example -49.9
              */
             amount: components["schemas"]["Decimal"];
             /**
-             * Exchange rate
              * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
              * @example 1.0842
              */
             exchangeRate: components["schemas"]["Decimal"] | null;
             /**
-             * Commission
              * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 4.95
              */
             commission: components["schemas"]["Decimal"] | null;
             /**
-             * Taxes
              * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 12.31
              */
             taxes: components["schemas"]["Decimal"] | null;
             /**
-             * Currency
              * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
              * @example EUR
              */
             currency: string | null;
             /**
-             * Local currency
              * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
              * @example USD
              */
             localCurrency: string | null;
             /**
-             * Description
              * @description Text of the institution on the transaction, in the institution’s language.
              * @example Dividendo 0,25 €/acción
              */
             description: string | null;
             /**
-             * Operation date
              * Format: date
              * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
              * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
-             * Original operation date
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
              * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
-             * Value date
              * Format: date
              * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
              * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
-             * Original value date
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
              * @example 2025-03-18
              */
             originalValueDateDay: string | null;
             /**
-             * Operation time
              * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 15:42:07
              */
             operationDateHour: string | null;
             /**
-             * Original operation time
              * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 16:42:07
              */
             originalOperationDateHour: string | null;
             /**
-             * Value time
              * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             valueDateHour: string | null;
             /**
-             * Original value time
              * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             originalValueDateHour: string | null;
             /**
-             * Time zone of the original operation date
              * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalOperationDateTz: string | null;
             /**
-             * Time zone of the original value date
              * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalValueDateTz: string | null;
             /**
-             * Investment
              * Format: uuid
              * @description Identifier of the investment that the transaction concerns.
              * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
         };
-        /**
-         * Account transactions
-         * @description One page of the account transactions of a connection.
-         */
+        /** @description One page of the account transactions of a connection. */
         AccountTransactionList: {
-            /**
-             * Items
-             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change.
-             */
+            /** @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change. */
             items: components["schemas"]["AccountTransaction"][];
             /**
-             * Limit
              * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
              * @example 1000
              */
             limit: number;
             /**
-             * Page
              * Format: int32
              * @description Number of this page, as applied; the first page is 0.
              * @example 0
              */
             page: number;
             /**
-             * Total of items
              * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
              * @example 5213
              */
             totalItems: number;
-            /**
-             * Removed
-             * @description Only with `since`: identifiers of rows that no longer exist.
-             */
+            /** @description Only with `since`: identifiers of rows that no longer exist. */
             removed?: string[];
             /**
-             * Next cursor
              * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
              * @example AAAAA3____8AAAAB_____xXQAZE
              */
             nextCursor?: string;
-            /**
-             * Has more
-             * @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows.
-             */
+            /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
         };
-        /**
-         * Assets transfer order
-         * @description An order to transfer assets that the user completed. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals.
-         */
+        /** @description An order to transfer assets that the user completed. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals. */
         AssetsTransferOrder: {
             /**
-             * Order
              * Format: uuid
              * @description Identifier of the order.
              * @example d80f5b36-7a19-4ce2-b4f8-6e2c9d01a57b
              */
             id: string;
             /**
-             * Portfolio
              * @description Portfolio that holds the assets, by the name or number in the order.
              * @example ES-4471-0093
              */
             portfolio: string | null;
             /**
-             * Investment
              * Format: uuid
              * @description Identifier of the investment to transfer.
              * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
             /**
-             * Name
              * @description Name of the asset to transfer.
              * @example Fondo Ejemplo Renta Variable FI
              */
             name: string | null;
             /**
-             * ISIN
              * @description International securities identification number of the asset (ISO 6166).
              * @example ES0100000001
              */
             isin: string | null;
             /**
-             * Currency
              * @description Currency of `amount`, usually an ISO 4217 code. Null if the order names none.
              * @example EUR
              */
             currency: string | null;
             /**
-             * Asset type
              * @description Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are known, and others may follow.
              * @example FUND
              */
             assetType: string | null;
             /**
-             * Shares
              * @description Number of shares or other units to transfer, with fractions.
              * @example 104.3391
              */
             titles: components["schemas"]["Decimal"] | null;
             /**
-             * Amount
              * @description Value to transfer, in `currency`.
              * @example 1846.2
              */
             amount: components["schemas"]["Decimal"] | null;
             /**
-             * Total
              * @description True for a transfer of the whole position, false for a part of it.
              * @example true
              */
             total: boolean | null;
             /**
-             * Marketer
              * @description Company that markets the asset, with both members, or null.
              * @example {
              *       "name": "Banco Ejemplo, S.A.",
@@ -542,7 +446,6 @@ export interface components {
              */
             marketer: components["schemas"]["Company"] | null;
             /**
-             * Management company
              * @description Company that manages the asset, with both members, or null.
              * @example {
              *       "name": "Gestora Ejemplo, S.G.I.I.C.",
@@ -551,164 +454,134 @@ export interface components {
              */
             managementCompany: components["schemas"]["Company"] | null;
         };
-        /**
-         * Assets transfer orders
-         * @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included.
-         */
+        /** @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included. */
         AssetsTransferOrderList: components["schemas"]["AssetsTransferOrder"][];
-        /**
-         * Portfolio transaction
-         * @description A movement of an investment in one portfolio. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string. Signs are the institution’s. In the sample data all numbers are positive; `type` defines the direction.
-         */
+        /** @description A movement of an investment in one portfolio. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string. Signs are the institution’s. In the sample data all numbers are positive; `type` defines the direction. */
         ExactPortfolioTransaction: {
             /**
-             * Transaction
              * Format: uuid
              * @description Identifier of the transaction. It does not change when a field is corrected.
              * @example 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863
              */
             transactionId: string;
             /**
-             * Portfolio
              * Format: uuid
              * @description Identifier of the portfolio that the transaction belongs to.
              * @example 7d94b2e8-15fa-4c60-9e3b-a8c1d6024f57
              */
             portfolioId: string;
             /**
-             * Exchange rate
              * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
              * @example 1.0842
              */
             exchangeRate: components["schemas"]["ExactDecimal"] | null;
             type: components["schemas"]["PortfolioTransactionType"];
             /**
-             * Shares
              * @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size.
              * @example 25.5
              */
             titles: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Amount
              * @description Money that the transaction moves, in `currency`.
              * @example 312.38
              */
             amount: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Amount in the base currency
              * @description The same amount in the base currency of the portfolio.
              * @example 288.12
              */
             amountBaseCurrency: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Commission
              * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 4.95
              */
             commission: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Taxes
              * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 12.31
              */
             taxes: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Currency
              * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
              * @example EUR
              */
             currency: string | null;
             /**
-             * Local currency
              * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
              * @example USD
              */
             localCurrency: string | null;
             /**
-             * Description
              * @description Text of the institution on the transaction, in the institution’s language.
              * @example Dividendo 0,25 €/acción
              */
             description: string | null;
             /**
-             * Price
              * @description Price of one share or unit.
              * @example 12.25
              */
             price: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Operation date
              * Format: date
              * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
              * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
-             * Original operation date
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
              * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
-             * Value date
              * Format: date
              * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
              * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
-             * Original value date
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
              * @example 2025-03-18
              */
             originalValueDateDay: string | null;
             /**
-             * Operation time
              * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 15:42:07
              */
             operationDateHour: string | null;
             /**
-             * Original operation time
              * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 16:42:07
              */
             originalOperationDateHour: string | null;
             /**
-             * Value time
              * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             valueDateHour: string | null;
             /**
-             * Original value time
              * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             originalValueDateHour: string | null;
             /**
-             * Time zone of the original operation date
              * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalOperationDateTz: string | null;
             /**
-             * Time zone of the original value date
              * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalValueDateTz: string | null;
             /**
-             * Investment
              * Format: uuid
              * @description Identifier of the investment that the transaction concerns.
              * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
             /**
-             * Related transaction
              * Format: uuid
              * @description `transactionId` of a transaction that belongs with this one, such as the other side of a split.
              * @example e2d70a4c-3b98-4f15-8c6a-91b5f4037d2e
@@ -723,68 +596,47 @@ export interface components {
              */
             retentionDetail: components["schemas"]["ExactRetentionDetail"] | null;
         };
-        /**
-         * Portfolio transactions
-         * @description One page of the portfolio transactions of a connection.
-         */
+        /** @description One page of the portfolio transactions of a connection. */
         ExactPortfolioTransactionList: {
-            /**
-             * Items
-             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change.
-             */
+            /** @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change. */
             items: components["schemas"]["ExactPortfolioTransaction"][];
             /**
-             * Limit
              * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
              * @example 1000
              */
             limit: number;
             /**
-             * Page
              * Format: int32
              * @description Number of this page, as applied; the first page is 0.
              * @example 0
              */
             page: number;
             /**
-             * Total of items
              * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
              * @example 5213
              */
             totalItems: number;
-            /**
-             * Removed
-             * @description Only with `since`: identifiers of rows that no longer exist.
-             */
+            /** @description Only with `since`: identifiers of rows that no longer exist. */
             removed?: string[];
             /**
-             * Next cursor
              * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
              * @example AAAAA3____8AAAAB_____xXQAZE
              */
             nextCursor?: string;
-            /**
-             * Has more
-             * @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows.
-             */
+            /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
         };
-        /**
-         * Account transaction
-         * @description A movement of cash in one account. It always changes the balance. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string.
-         */
+        /** @description A movement of cash in one account. It always changes the balance. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string. */
         ExactAccountTransaction: {
             /**
-             * Movement
              * Format: uuid
              * @description Identifier of the transaction. It does not change when a field is corrected.
              * @example 94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264
              */
             movementId: string;
             /**
-             * Account
              * Format: uuid
              * @description Identifier of the account whose balance the transaction changes.
              * @example 3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3
@@ -792,236 +644,188 @@ export interface components {
             accountId: string;
             type: components["schemas"]["AccountTransactionType"];
             /**
-             * Amount
              * @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s.
              * @example -49.9
              */
             amount: components["schemas"]["ExactDecimal"];
             /**
-             * Exchange rate
              * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
              * @example 1.0842
              */
             exchangeRate: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Commission
              * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 4.95
              */
             commission: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Taxes
              * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
              * @example 12.31
              */
             taxes: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Currency
              * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
              * @example EUR
              */
             currency: string | null;
             /**
-             * Local currency
              * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
              * @example USD
              */
             localCurrency: string | null;
             /**
-             * Description
              * @description Text of the institution on the transaction, in the institution’s language.
              * @example Dividendo 0,25 €/acción
              */
             description: string | null;
             /**
-             * Operation date
              * Format: date
              * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
              * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
-             * Original operation date
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
              * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
-             * Value date
              * Format: date
              * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
              * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
-             * Original value date
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
              * @example 2025-03-18
              */
             originalValueDateDay: string | null;
             /**
-             * Operation time
              * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 15:42:07
              */
             operationDateHour: string | null;
             /**
-             * Original operation time
              * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 16:42:07
              */
             originalOperationDateHour: string | null;
             /**
-             * Value time
              * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             valueDateHour: string | null;
             /**
-             * Original value time
              * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
              * @example 00:00:00
              */
             originalValueDateHour: string | null;
             /**
-             * Time zone of the original operation date
              * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalOperationDateTz: string | null;
             /**
-             * Time zone of the original value date
              * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
              * @example Europe/Madrid
              */
             originalValueDateTz: string | null;
             /**
-             * Investment
              * Format: uuid
              * @description Identifier of the investment that the transaction concerns.
              * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
         };
-        /**
-         * Account transactions
-         * @description One page of the account transactions of a connection.
-         */
+        /** @description One page of the account transactions of a connection. */
         ExactAccountTransactionList: {
-            /**
-             * Items
-             * @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change.
-             */
+            /** @description Rows of this page, newest first. They are sorted by the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date); then by `operationDateHour` (null last); then by identifier; all descending. A page past the last one is empty. With `since`: changed rows, in the order of their last change. */
             items: components["schemas"]["ExactAccountTransaction"][];
             /**
-             * Limit
              * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
              * @example 1000
              */
             limit: number;
             /**
-             * Page
              * Format: int32
              * @description Number of this page, as applied; the first page is 0.
              * @example 0
              */
             page: number;
             /**
-             * Total of items
              * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
              * @example 5213
              */
             totalItems: number;
-            /**
-             * Removed
-             * @description Only with `since`: identifiers of rows that no longer exist.
-             */
+            /** @description Only with `since`: identifiers of rows that no longer exist. */
             removed?: string[];
             /**
-             * Next cursor
              * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
              * @example AAAAA3____8AAAAB_____xXQAZE
              */
             nextCursor?: string;
-            /**
-             * Has more
-             * @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows.
-             */
+            /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
         };
-        /**
-         * Assets transfer order
-         * @description An order to transfer assets that the user completed. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string.
-         */
+        /** @description An order to transfer assets that the user completed. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string. */
         ExactAssetsTransferOrder: {
             /**
-             * Order
              * Format: uuid
              * @description Identifier of the order.
              * @example d80f5b36-7a19-4ce2-b4f8-6e2c9d01a57b
              */
             id: string;
             /**
-             * Portfolio
              * @description Portfolio that holds the assets, by the name or number in the order.
              * @example ES-4471-0093
              */
             portfolio: string | null;
             /**
-             * Investment
              * Format: uuid
              * @description Identifier of the investment to transfer.
              * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
             /**
-             * Name
              * @description Name of the asset to transfer.
              * @example Fondo Ejemplo Renta Variable FI
              */
             name: string | null;
             /**
-             * ISIN
              * @description International securities identification number of the asset (ISO 6166).
              * @example ES0100000001
              */
             isin: string | null;
             /**
-             * Currency
              * @description Currency of `amount`, usually an ISO 4217 code. Null if the order names none.
              * @example EUR
              */
             currency: string | null;
             /**
-             * Asset type
              * @description Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are known, and others may follow.
              * @example FUND
              */
             assetType: string | null;
             /**
-             * Shares
              * @description Number of shares or other units to transfer, with fractions.
              * @example 104.3391
              */
             titles: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Amount
              * @description Value to transfer, in `currency`.
              * @example 1846.2
              */
             amount: components["schemas"]["ExactDecimal"] | null;
             /**
-             * Total
              * @description True for a transfer of the whole position, false for a part of it.
              * @example true
              */
             total: boolean | null;
             /**
-             * Marketer
              * @description Company that markets the asset, with both members, or null.
              * @example {
              *       "name": "Banco Ejemplo, S.A.",
@@ -1030,7 +834,6 @@ export interface components {
              */
             marketer: components["schemas"]["Company"] | null;
             /**
-             * Management company
              * @description Company that manages the asset, with both members, or null.
              * @example {
              *       "name": "Gestora Ejemplo, S.G.I.I.C.",
@@ -1039,18 +842,11 @@ export interface components {
              */
             managementCompany: components["schemas"]["Company"] | null;
         };
-        /**
-         * Assets transfer orders
-         * @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included.
-         */
+        /** @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included. */
         ExactAssetsTransferOrderList: components["schemas"]["ExactAssetsTransferOrder"][];
-        /**
-         * Problem
-         * @description Reason of the error: one body for every error of every endpoint.
-         */
+        /** @description Reason of the error: one body for every error of every endpoint. */
         Problem: {
             /**
-             * Status
              * Format: int32
              * @description HTTP status of the response.
              * @example 404
@@ -1058,7 +854,6 @@ export interface components {
              */
             status: 400 | 401 | 404 | 405 | 410 | 412 | 429 | 500 | 503;
             /**
-             * Code
              * @description Type of the error, for programs; from a closed list.
              *
              *     | Value | Status | Meaning |
@@ -1083,42 +878,31 @@ export interface components {
              */
             code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "response_too_large" | "connection_not_found" | "route_not_found" | "cursor_expired" | "data_changed" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
             /**
-             * Title
              * @description The status in words; the same for every error of one status.
              * @example Not Found
              */
             title: string;
             /**
-             * Detail
              * @description The cause of this error, for people. Programs read `code`.
              * @example This app has no connection with this token.
              */
             detail: string;
             /**
-             * Request
              * @description `X-Request-ID` of the response. Quote it when you report an error.
              * @example 6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106
              */
             requestId: string;
-            /**
-             * Errors
-             * @description Errors of the query parameters, 20 at most; only with `invalid_request`. With more errors, `detail` has their number.
-             */
+            /** @description Errors of the query parameters, 20 at most; only with `invalid_request`. With more errors, `detail` has their number. */
             errors?: components["schemas"]["ParameterFault"][];
         };
-        /**
-         * Parameter error
-         * @description One error of one query parameter.
-         */
+        /** @description One error of one query parameter. */
         ParameterFault: {
             /**
-             * Parameter
              * @description Name of the query parameter, as in the request.
              * @example limit
              */
             parameter: string;
             /**
-             * Code
              * @description Rule that the parameter breaks, for programs; from a closed list.
              *
              *     | Value | Meaning |
@@ -1135,14 +919,12 @@ export interface components {
              */
             code: "unknown_parameter" | "repeated_parameter" | "invalid_format" | "out_of_range" | "invalid_range" | "invalid_cursor" | "excluded_parameter";
             /**
-             * Detail
              * @description The rule in words, for people.
              * @example limit must be a whole number from 1 to 10000, in digits.
              */
             detail: string;
         };
         /**
-         * Portfolio transaction type
          * @description Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`
          *     removes them. `=` does not change the position; `titles` is then its size at that time.
          *
@@ -1184,7 +966,6 @@ export interface components {
          */
         PortfolioTransactionType: "BUY" | "COMPENSATION" | "COUPON" | "DELISTING" | "DIVIDENDS" | "EXPIRATION" | "INHERITANCE_OR_DONATION_TRANSFER_IN" | "INHERITANCE_OR_DONATION_TRANSFER_OUT" | "ISIN_CHANGE_BUY" | "ISIN_CHANGE_SELL" | "MERGER_BUY" | "MERGER_SELL" | "OFF_MARKET_BUY" | "OFF_MARKET_SELL" | "PRODUCT_CHANGE_BUY" | "PRODUCT_CHANGE_SELL" | "RIGHTS_CONVERSION_BUY" | "RIGHTS_CONVERSION_SELL" | "RIGHTS_EXCLUSION" | "RIGHTS_ISSUE" | "SELL" | "SHARE_ISSUE_PREMIUM" | "SPINOFF" | "SPLIT_BUY" | "SPLIT_SELL" | "TRANSFER_IN" | "TRANSFER_OUT" | "UNKNOWN";
         /**
-         * Account transaction type
          * @description Reason why the cash balance changed, from a closed list.
          *
          *     A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is
@@ -1213,69 +994,52 @@ export interface components {
          * @enum {string}
          */
         AccountTransactionType: "COUPON" | "DEPOSIT" | "DIVIDENDS" | "DIVIDEND_RETENTION" | "DIVIDEND_RETENTION_REFUND" | "FEES" | "FEES_REFUND" | "FOREX_DEPOSIT" | "FOREX_WITHDRAWAL" | "GIFT" | "INTEREST" | "INTEREST_CHARGE" | "RETURN_ON_CAPITAL" | "TAXES" | "TAX_REFUND" | "WITHDRAWAL" | "UNKNOWN";
-        /**
-         * Retention
-         * @description Amounts retained from a payment. Both are always present.
-         */
+        /** @description Amounts retained from a payment. Both are always present. */
         RetentionDetail: {
             /**
-             * Retention at the origin
              * @description Amount retained on the paying side, as the institution states it.
              * @example 15
              */
             retentionFrom: components["schemas"]["Decimal"];
             /**
-             * Retention at the destination
              * @description Amount retained on the receiving side, as the institution states it.
              * @example 4
              */
             retentionTo: components["schemas"]["Decimal"];
         };
-        /**
-         * Retention
-         * @description Amounts retained from a payment. Both are always present.
-         */
+        /** @description Amounts retained from a payment. Both are always present. */
         ExactRetentionDetail: {
             /**
-             * Retention at the origin
              * @description Amount retained on the paying side, as the institution states it.
              * @example 15
              */
             retentionFrom: components["schemas"]["ExactDecimal"];
             /**
-             * Retention at the destination
              * @description Amount retained on the receiving side, as the institution states it.
              * @example 4
              */
             retentionTo: components["schemas"]["ExactDecimal"];
         };
-        /**
-         * Company
-         * @description A company. Both members are always present.
-         */
+        /** @description A company. Both members are always present. */
         Company: {
             /**
-             * Name
              * @description Name of the company.
              * @example Banco Ejemplo, S.A.
              */
             name: string;
             /**
-             * CIF
              * @description Tax identification code of the company.
              * @example A00000000
              */
             cif: string;
         };
         /**
-         * Decimal
          * Format: decimal
          * @description Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals.
          * @example 1250.75
          */
         Decimal: number;
         /**
-         * Exact decimal
          * Format: decimal
          * @description Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string.
          * @example 1250.75

@@ -35,7 +35,6 @@ export const AccountTransactionTypes = {
 } as const
 
 export const AccountTransactionType = ClosedList(AccountTransactionTypes, {
-  title: 'Account transaction type',
   description: [
     'Reason why the cash balance changed, from a closed list.',
     '',
@@ -53,18 +52,15 @@ const { investment, ...costs } = TransactionTerms
 export const AccountTransaction = Type.Object(
   {
     movementId: Described(Uuid, {
-      title: 'Movement',
       description: 'Identifier of the transaction. It does not change when a field is corrected.',
       examples: ['94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264'],
     }),
     accountId: Described(Uuid, {
-      title: 'Account',
       description: 'Identifier of the account whose balance the transaction changes.',
       examples: ['3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3'],
     }),
     type: AccountTransactionType,
     amount: Described(Decimal, {
-      title: 'Amount',
       description:
         'Change of the cash balance, in `currency`: positive for cash that comes in, negative ' +
         'for cash that goes out. The sign is the institution’s.',
@@ -77,7 +73,6 @@ export const AccountTransaction = Type.Object(
   {
     $id: 'AccountTransaction',
     additionalProperties: false,
-    title: 'Account transaction',
     description:
       'A movement of cash in one account. It always changes the balance. Every field is ' +
       `present; null means unknown. ${DECIMAL_RULE}`,
@@ -88,7 +83,6 @@ export type AccountTransaction = Static<typeof AccountTransaction>
 /** A page of account transactions (sections 2.1 and 4.2). */
 const AccountTransactionList = ListEnvelope(AccountTransaction, {
   $id: 'AccountTransactionList',
-  title: 'Account transactions',
   description: 'One page of the account transactions of a connection.',
 })
 

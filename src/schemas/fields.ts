@@ -19,7 +19,6 @@ export function columnOf(path: string): string {
 }
 
 interface Annotations {
-  title: string
   description: string
   examples?: readonly unknown[]
 }
@@ -51,7 +50,7 @@ interface ClosedListAnnotations<Entry> extends Annotations {
 /** String of a closed list: the keys of `entries`. The description ends in a table of them. */
 export function ClosedList<Value extends string, Entry>(
   entries: Record<Value, Entry>,
-  { title, description, columns, meaning, examples, extensions }: ClosedListAnnotations<Entry>,
+  { description, columns, meaning, examples, extensions }: ClosedListAnnotations<Entry>,
 ): TUnsafe<Value> {
   const line = (cells: string[]) => `| ${cells.join(' | ')} |`
   const texts = { ...columns, Meaning: meaning }
@@ -63,7 +62,6 @@ export function ClosedList<Value extends string, Entry>(
   return Type.Unsafe<Value>({
     type: 'string',
     enum: Object.keys(entries),
-    title,
     description: [description, '', line(headings), rule, ...rows].join('\n'),
     examples,
     'x-enum-descriptions': Object.values<Entry>(entries).map(meaning),
@@ -74,7 +72,6 @@ export function ClosedList<Value extends string, Entry>(
 export const Uuid = Type.String({
   format: 'uuid',
   pattern: '^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
-  title: 'Identifier',
   description: 'A UUID, written in lower case.',
   examples: ['5f0c1d7e-93b4-4f0e-8a56-2f4a7c9e1b30'],
 })
@@ -101,7 +98,6 @@ export const Decimal = Type.Unsafe<string>({
   [PART]: 'Decimal',
   type: 'number',
   format: 'decimal',
-  title: 'Decimal',
   description: DECIMAL_RULE,
   examples: [1250.75],
 })
@@ -119,14 +115,12 @@ export function exactDecimals<T extends TSchema>(schema: T): T {
     const names = { [PART]: `Exact${part[PART]}`, examples: JSON.parse(examples) }
     if (part.format !== 'decimal') return { ...part, ...names }
     const type = part.type === 'number' ? 'string' : ['string', 'null']
-    const title = part.title === Decimal.title ? 'Exact decimal' : part.title
-    return { ...part, ...names, pattern: EXACT_DECIMAL, type, title }
+    return { ...part, ...names, pattern: EXACT_DECIMAL, type }
   }
   return JSON.parse(JSON.stringify(schema), exact) as T
 }
 
 export const Currency = Described(ShortText, {
-  title: 'Currency',
   description:
     'Code of a currency: usually ISO 4217, otherwise the institution’s own code (GBX for pence).',
   examples: ['EUR'],
@@ -141,7 +135,6 @@ const DAY = '(?:0[1-9]|[12][0-9]|3[01])'
 export const CalendarDate = Type.String({
   format: 'date',
   pattern: `^${YEAR}-${MONTH}-${DAY}$`,
-  title: 'Date',
   description: 'An existing day, as YYYY-MM-DD, in the years 0001 to 9999, without a time zone.',
   examples: ['2025-03-14'],
 })
@@ -150,16 +143,14 @@ export const CalendarDate = Type.String({
 export const EFFECTIVE_DATE =
   'the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date)'
 
-const timeOf = (day: string, title: string, example: string) =>
+const timeOf = (day: string, example: string) =>
   Nullable(ShortText, {
-    title,
     description: `Time of day on \`${day}\`, usually HH:mm:ss. Other notations are not changed.`,
     examples: [example],
   })
 
 const zoneOf = (fields: 'operation' | 'value') =>
   Nullable(ShortText, {
-    title: `Time zone of the original ${fields} date`,
     description:
       `Time zone of the two original ${fields} fields, usually an IANA name. ` +
       'Other names are not changed.',
@@ -169,37 +160,29 @@ const zoneOf = (fields: 'operation' | 'value') =>
 /** Fields of both types of transaction, in the order of sections 2.2 and 2.3. */
 export const TransactionDates = {
   operationDateDay: Nullable(CalendarDate, {
-    title: 'Operation date',
     description:
       'Day of the transaction. Lists are filtered and sorted by it. It is null only if ' +
       '`valueDateDay` is known.',
     examples: ['2025-03-14'],
   }),
   originalOperationDateDay: Nullable(CalendarDate, {
-    title: 'Original operation date',
     description: 'Operation date in the institution’s time zone, `originalOperationDateTz`.',
     examples: ['2025-03-14'],
   }),
   valueDateDay: Nullable(CalendarDate, {
-    title: 'Value date',
     description:
       'First day on which the transaction counts in the position or the balance. Lists are ' +
       'filtered and sorted by it if there is no operation date.',
     examples: ['2025-03-18'],
   }),
   originalValueDateDay: Nullable(CalendarDate, {
-    title: 'Original value date',
     description: 'Value date in the institution’s time zone, `originalValueDateTz`.',
     examples: ['2025-03-18'],
   }),
-  operationDateHour: timeOf('operationDateDay', 'Operation time', '15:42:07'),
-  originalOperationDateHour: timeOf(
-    'originalOperationDateDay',
-    'Original operation time',
-    '16:42:07',
-  ),
-  valueDateHour: timeOf('valueDateDay', 'Value time', '00:00:00'),
-  originalValueDateHour: timeOf('originalValueDateDay', 'Original value time', '00:00:00'),
+  operationDateHour: timeOf('operationDateDay', '15:42:07'),
+  originalOperationDateHour: timeOf('originalOperationDateDay', '16:42:07'),
+  valueDateHour: timeOf('valueDateDay', '00:00:00'),
+  originalValueDateHour: timeOf('originalValueDateDay', '00:00:00'),
   originalOperationDateTz: zoneOf('operation'),
   originalValueDateTz: zoneOf('value'),
 }
@@ -207,47 +190,40 @@ export const TransactionDates = {
 /** Fields of both types of transaction on cost, currency and investment (sections 2.2 and 2.3). */
 export const TransactionTerms = {
   exchangeRate: Nullable(Decimal, {
-    title: 'Exchange rate',
     description:
       'Rate between two currencies, as the institution states it. The contract does not define ' +
       'which currency is the divisor: compare the amounts before you convert.',
     examples: [1.0842],
   }),
   commission: Nullable(Decimal, {
-    title: 'Commission',
     description:
       'Charge of the institution for the transaction, in `currency`. The sign is the ' +
       'institution’s: some write a charge as a negative number.',
     examples: [4.95],
   }),
   taxes: Nullable(Decimal, {
-    title: 'Taxes',
     description:
       'Taxes on the transaction, in `currency`. The sign is the institution’s: some write a ' +
       'charge as a negative number.',
     examples: [12.31],
   }),
   currency: Nullable(Currency, {
-    title: 'Currency',
     description:
       'Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code ' +
       '(GBX for pence). Null if the institution names none.',
     examples: ['EUR'],
   }),
   localCurrency: Nullable(Currency, {
-    title: 'Local currency',
     description:
       'Second currency of the transaction, if the institution names one: for example the ' +
       'currency in which the asset is quoted.',
     examples: ['USD'],
   }),
   description: Nullable(LongText, {
-    title: 'Description',
     description: 'Text of the institution on the transaction, in the institution’s language.',
     examples: ['Dividendo 0,25 €/acción'],
   }),
   investment: Nullable(Uuid, {
-    title: 'Investment',
     description: 'Identifier of the investment that the transaction concerns.',
     examples: ['c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645'],
   }),

@@ -110,19 +110,16 @@ export const OPTIONAL_HEADERS = new Set([
 export const RequestHeaders = Type.Partial(
   Type.Object({
     'If-None-Match': Type.String({
-      title: 'If-None-Match',
       description:
         '`ETag` of a response that you have stored. If nothing has changed since, the response ' +
         'is 304 without a body.',
       examples: [ENTITY_TAG],
     }),
     'X-Client-Trace-ID': Type.String({
-      title: 'X-Client-Trace-ID',
       description:
         'Your name for the request, up to 128 visible ASCII characters. The response repeats ' +
         'it. Any other value is ignored.',
       examples: [TRACE_ID],
     }),
   }),
-  { title: 'Request headers' },
 )

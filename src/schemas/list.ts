@@ -33,17 +33,13 @@ export type Format = keyof typeof MEDIA_TYPES
 export const EXPORTS: ReadonlySet<Format> = new Set(['ndjson', 'exactNdjson', 'csv'])
 
 /** Selects the connection (sections 4 and 5). Any string is valid: a malformed token gets 404, too (contract 18). */
-export const ConnectionParams = Type.Object(
-  {
-    token: Type.String({
-      title: 'Connection token',
-      description:
-        'Selects the connection. The token is a credential: keep it out of logs and shared ' +
-        'links. An unknown token and a token of another app get the same 404.',
-    }),
-  },
-  { title: 'Connection' },
-)
+export const ConnectionParams = Type.Object({
+  token: Type.String({
+    description:
+      'Selects the connection. The token is a credential: keep it out of logs and shared ' +
+      'links. An unknown token and a token of another app get the same 404.',
+  }),
+})
 export type ConnectionParams = Static<typeof ConnectionParams>
 
 /** Rows of a page if the request has no `limit` (section 8). */
@@ -75,7 +71,6 @@ export function listParameters(maximumLimit: number) {
     from: {
       rule: 'from must be a day that exists, as YYYY-MM-DD.',
       schema: Described(CalendarDate, {
-        title: 'From',
         description:
           `First day of the result, inclusive, as YYYY-MM-DD. It is compared with ` +
           `${EFFECTIVE_DATE}. Without it, the result starts with the oldest row.`,
@@ -85,7 +80,6 @@ export function listParameters(maximumLimit: number) {
     to: {
       rule: 'to must be a day that exists, as YYYY-MM-DD.',
       schema: Described(CalendarDate, {
-        title: 'To',
         description:
           'Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared ' +
           'with the same date as `from`. Without it, the result ends with the newest row.',
@@ -98,7 +92,6 @@ export function listParameters(maximumLimit: number) {
       schema: Type.String({
         pattern: DIGITS,
         default: String(DEFAULT_LIMIT),
-        title: 'Limit',
         description:
           `Rows of a page, 1 to ${maximumLimit}, in digits. A larger value is rejected with ` +
           '400, because a smaller page would lose rows.',
@@ -111,7 +104,6 @@ export function listParameters(maximumLimit: number) {
       schema: Type.String({
         pattern: DIGITS,
         default: String(DEFAULT_PAGE),
-        title: 'Page',
         description:
           `Number of the page, 0 to ${MAXIMUM_PAGE}, in digits; the first page is 0. A page ` +
           'past the last one has no items, and has `totalItems`.',
@@ -121,7 +113,6 @@ export function listParameters(maximumLimit: number) {
     since: {
       rule: 'since must be start, or a nextCursor of this list and connection.',
       schema: Type.String({
-        title: 'Since',
         description:
           'Returns the changes instead of a page. `start` returns all rows. Later requests send ' +
           'the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.',
@@ -132,7 +123,6 @@ export function listParameters(maximumLimit: number) {
       rule: 'version must be the Data-Version of an earlier response.',
       schema: Type.String({
         pattern: '^[0-9]{1,19}\\.[0-9]{1,19}$',
-        title: 'Version',
         description:
           'Data version that the response must have: `Data-Version` of the first page. If the ' +
           'data has changed since, the response is 412. Not together with `since`.',
@@ -147,23 +137,20 @@ export type ListQuery = { [Name in keyof ReturnType<typeof listParameters>]?: st
 /** Query of a list. Rejects unknown names: a misspelt filter would return all rows. */
 export function querySchema(parameters: ListParameters): TObject {
   const schemas = Object.entries(parameters).map(([name, { schema }]) => [name, schema] as const)
-  const title = schemas.length > 0 ? { title: 'List query' } : {}
   return Type.Partial(Type.Object(Object.fromEntries(schemas)), {
     additionalProperties: false,
-    ...title,
   })
 }
 
 /** One page of a list (section 2.1, contract 9). */
 export function ListEnvelope<Item extends TSchema>(
   item: Item,
-  annotations: { $id: string; title: string; description: string },
+  annotations: { $id: string; description: string },
 ) {
   return Type.Object(
     {
       items: Type.Array(Reference(item), {
         maxItems: LARGEST_LIMIT,
-        title: 'Items',
         description:
           `Rows of this page, newest first. They are sorted by ${EFFECTIVE_DATE}; then by ` +
           '`operationDateHour` (null last); then by identifier; all descending. A page past the ' +
@@ -173,7 +160,6 @@ export function ListEnvelope<Item extends TSchema>(
         format: 'int32',
         minimum: 1,
         maximum: LARGEST_LIMIT,
-        title: 'Limit',
         description:
           'Maximum number of rows in a page, as applied. With `since`, removed rows count, too.',
         examples: [DEFAULT_LIMIT],
@@ -182,7 +168,6 @@ export function ListEnvelope<Item extends TSchema>(
         format: 'int32',
         minimum: 0,
         maximum: MAXIMUM_PAGE,
-        title: 'Page',
         description: 'Number of this page, as applied; the first page is 0.',
         examples: [0],
       }),
@@ -190,7 +175,6 @@ export function ListEnvelope<Item extends TSchema>(
         format: 'int64',
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
-        title: 'Total of items',
         description:
           'Exact number of rows between `from` and `to` on all pages, counted in the same ' +
           'snapshot as the items. With `since`: of all rows.',
@@ -199,14 +183,12 @@ export function ListEnvelope<Item extends TSchema>(
       removed: Type.Optional(
         Type.Array(Uuid, {
           maxItems: LARGEST_LIMIT,
-          title: 'Removed',
           description: 'Only with `since`: identifiers of rows that no longer exist.',
         }),
       ),
       nextCursor: Type.Optional(
         Type.String({
           maxLength: 128,
-          title: 'Next cursor',
           description:
             'Only with `since`: value of `since` for the next request. Opaque; valid for at ' +
             'least 400 days.',
@@ -215,7 +197,6 @@ export function ListEnvelope<Item extends TSchema>(
       ),
       hasMore: Type.Optional(
         Type.Boolean({
-          title: 'Has more',
           description:
             'Only with `since`: true if more changes exist. When it is false, the copy of the ' +
             'client has exactly `totalItems` rows.',
@@ -229,13 +210,11 @@ export function ListEnvelope<Item extends TSchema>(
 /** Exports of a paged list. */
 export const Exports = {
   ndjson: Type.String({
-    title: 'Export as NDJSON',
     description:
       'All rows between `from` and `to`, newest first: one item of the list a line, as JSON. No other ' +
       'parameters apply. With `IEEE754Compatible=true`, decimals are strings.',
   }),
   csv: Type.String({
-    title: 'Export as CSV',
     description:
       'The same rows as CSV (RFC 4180). The first line has the names of the fields. Null is an empty ' +
       'field, text is in quotes.',

@@ -65,7 +65,6 @@ export const PortfolioTransactionTypes = {
 } as const satisfies Record<string, readonly [Impact, meaning: string]>
 
 export const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
-  title: 'Portfolio transaction type',
   description: [
     'Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`',
     'removes them. `=` does not change the position; `titles` is then its size at that time.',
@@ -90,12 +89,10 @@ export const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
 export const RetentionDetail = Type.Object(
   {
     retentionFrom: Described(Decimal, {
-      title: 'Retention at the origin',
       description: 'Amount retained on the paying side, as the institution states it.',
       examples: [15],
     }),
     retentionTo: Described(Decimal, {
-      title: 'Retention at the destination',
       description: 'Amount retained on the receiving side, as the institution states it.',
       examples: [4],
     }),
@@ -103,7 +100,6 @@ export const RetentionDetail = Type.Object(
   {
     [PART]: 'RetentionDetail',
     additionalProperties: false,
-    title: 'Retention',
     description: 'Amounts retained from a payment. Both are always present.',
   },
 )
@@ -114,51 +110,43 @@ const { exchangeRate, investment, ...costs } = TransactionTerms
 export const PortfolioTransaction = Type.Object(
   {
     transactionId: Described(Uuid, {
-      title: 'Transaction',
       description: 'Identifier of the transaction. It does not change when a field is corrected.',
       examples: ['0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863'],
     }),
     portfolioId: Described(Uuid, {
-      title: 'Portfolio',
       description: 'Identifier of the portfolio that the transaction belongs to.',
       examples: ['7d94b2e8-15fa-4c60-9e3b-a8c1d6024f57'],
     }),
     exchangeRate,
     type: PortfolioTransactionType,
     titles: Nullable(Decimal, {
-      title: 'Shares',
       description:
         'Number of shares or other units, with fractions. `type` defines the effect on the ' +
         'position: added, removed, or only its size.',
       examples: [25.5],
     }),
     amount: Nullable(Decimal, {
-      title: 'Amount',
       description: 'Money that the transaction moves, in `currency`.',
       examples: [312.38],
     }),
     amountBaseCurrency: Nullable(Decimal, {
-      title: 'Amount in the base currency',
       description: 'The same amount in the base currency of the portfolio.',
       examples: [288.12],
     }),
     ...costs,
     price: Nullable(Decimal, {
-      title: 'Price',
       description: 'Price of one share or unit.',
       examples: [12.25],
     }),
     ...TransactionDates,
     investment,
     relatedTransaction: Nullable(Uuid, {
-      title: 'Related transaction',
       description:
         '`transactionId` of a transaction that belongs with this one, such as the other side of ' +
         'a split.',
       examples: ['e2d70a4c-3b98-4f15-8c6a-91b5f4037d2e'],
     }),
     retentionDetail: Nullable(RetentionDetail, {
-      title: 'Retention',
       description: 'Amounts retained from a payment: both, or null.',
       examples: [{ retentionFrom: 15, retentionTo: 4 }],
     }),
@@ -166,7 +154,6 @@ export const PortfolioTransaction = Type.Object(
   {
     $id: 'PortfolioTransaction',
     additionalProperties: false,
-    title: 'Portfolio transaction',
     description:
       'A movement of an investment in one portfolio. Every field is present; null means ' +
       `unknown. ${DECIMAL_RULE} Signs are the institution’s. In the sample data all numbers are ` +
@@ -178,7 +165,6 @@ export type PortfolioTransaction = Static<typeof PortfolioTransaction>
 /** A page of portfolio transactions (sections 2.1 and 4.1). */
 const PortfolioTransactionList = ListEnvelope(PortfolioTransaction, {
   $id: 'PortfolioTransactionList',
-  title: 'Portfolio transactions',
   description: 'One page of the portfolio transactions of a connection.',
 })
 

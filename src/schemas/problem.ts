@@ -13,7 +13,6 @@ const ParameterErrorCode = ClosedList(
     excluded_parameter: 'The parameter cannot be used together with `since`, or in an export',
   },
   {
-    title: 'Code',
     description: 'Rule that the parameter breaks, for programs; from a closed list.',
     meaning: (meaning) => meaning,
     examples: ['out_of_range'],
@@ -28,13 +27,11 @@ export const MAX_PARAMETER_ERRORS = 20
 export const ParameterError = Type.Object(
   {
     parameter: Type.String({
-      title: 'Parameter',
       description: 'Name of the query parameter, as in the request.',
       examples: ['limit'],
     }),
     code: ParameterErrorCode,
     detail: Type.String({
-      title: 'Detail',
       description: 'The rule in words, for people.',
       examples: ['limit must be a whole number from 1 to 10000, in digits.'],
     }),
@@ -42,7 +39,6 @@ export const ParameterError = Type.Object(
   {
     $id: 'ParameterFault',
     additionalProperties: false,
-    title: 'Parameter error',
     description: 'One error of one query parameter.',
   },
 )
@@ -216,29 +212,24 @@ export const Problem = Type.Object(
       minimum: 400,
       maximum: 599,
       enum: [...new Set(problemTypes.map(({ status }) => status))].sort(),
-      title: 'Status',
       description: 'HTTP status of the response.',
       examples: [404],
     }),
     code: ClosedList(ProblemCodes, {
-      title: 'Code',
       description: 'Type of the error, for programs; from a closed list.',
       columns: { Status: ({ status }) => String(status) },
       meaning: ({ meaning }) => meaning,
       examples: ['connection_not_found'],
     }),
     title: Type.String({
-      title: 'Title',
       description: 'The status in words; the same for every error of one status.',
       examples: ['Not Found'],
     }),
     detail: Type.String({
-      title: 'Detail',
       description: 'The cause of this error, for people. Programs read `code`.',
       examples: ['This app has no connection with this token.'],
     }),
     requestId: Type.String({
-      title: 'Request',
       description: '`X-Request-ID` of the response. Quote it when you report an error.',
       examples: [REQUEST_ID],
     }),
@@ -246,7 +237,6 @@ export const Problem = Type.Object(
       Type.Array(Reference(ParameterError), {
         minItems: 1,
         maxItems: MAX_PARAMETER_ERRORS,
-        title: 'Errors',
         description:
           `Errors of the query parameters, ${MAX_PARAMETER_ERRORS} at most; only with ` +
           '`invalid_request`. With more errors, `detail` has their number.',
@@ -256,7 +246,6 @@ export const Problem = Type.Object(
   {
     $id: 'Problem',
     additionalProperties: false,
-    title: 'Problem',
     description: 'Reason of the error: one body for every error of every endpoint.',
   },
 )

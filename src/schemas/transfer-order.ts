@@ -16,12 +16,10 @@ import type { ListDefinition } from './list.ts'
 export const Company = Type.Object(
   {
     name: Described(ShortText, {
-      title: 'Name',
       description: 'Name of the company.',
       examples: ['Banco Ejemplo, S.A.'],
     }),
     cif: Described(ShortText, {
-      title: 'CIF',
       description: 'Tax identification code of the company.',
       examples: ['A00000000'],
     }),
@@ -29,7 +27,6 @@ export const Company = Type.Object(
   {
     [PART]: 'Company',
     additionalProperties: false,
-    title: 'Company',
     description: 'A company. Both members are always present.',
   },
 )
@@ -38,64 +35,52 @@ export const Company = Type.Object(
 export const AssetsTransferOrder = Type.Object(
   {
     id: Described(Uuid, {
-      title: 'Order',
       description: 'Identifier of the order.',
       examples: ['d80f5b36-7a19-4ce2-b4f8-6e2c9d01a57b'],
     }),
     portfolio: Nullable(ShortText, {
-      title: 'Portfolio',
       description: 'Portfolio that holds the assets, by the name or number in the order.',
       examples: ['ES-4471-0093'],
     }),
     investment: Nullable(Uuid, {
-      title: 'Investment',
       description: 'Identifier of the investment to transfer.',
       examples: ['c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645'],
     }),
     name: Nullable(ShortText, {
-      title: 'Name',
       description: 'Name of the asset to transfer.',
       examples: ['Fondo Ejemplo Renta Variable FI'],
     }),
     isin: Nullable(ShortText, {
-      title: 'ISIN',
       description: 'International securities identification number of the asset (ISO 6166).',
       examples: ['ES0100000001'],
     }),
     currency: Nullable(Currency, {
-      title: 'Currency',
       description: 'Currency of `amount`, usually an ISO 4217 code. Null if the order names none.',
       examples: ['EUR'],
     }),
     assetType: Nullable(ShortText, {
-      title: 'Asset type',
       description:
         'Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are ' +
         'known, and others may follow.',
       examples: ['FUND'],
     }),
     titles: Nullable(Decimal, {
-      title: 'Shares',
       description: 'Number of shares or other units to transfer, with fractions.',
       examples: [104.3391],
     }),
     amount: Nullable(Decimal, {
-      title: 'Amount',
       description: 'Value to transfer, in `currency`.',
       examples: [1846.2],
     }),
     total: Nullable(Type.Boolean(), {
-      title: 'Total',
       description: 'True for a transfer of the whole position, false for a part of it.',
       examples: [true],
     }),
     marketer: Nullable(Company, {
-      title: 'Marketer',
       description: 'Company that markets the asset, with both members, or null.',
       examples: [{ name: 'Banco Ejemplo, S.A.', cif: 'A00000000' }],
     }),
     managementCompany: Nullable(Company, {
-      title: 'Management company',
       description: 'Company that manages the asset, with both members, or null.',
       examples: [{ name: 'Gestora Ejemplo, S.G.I.I.C.', cif: 'A00000018' }],
     }),
@@ -103,7 +88,6 @@ export const AssetsTransferOrder = Type.Object(
   {
     $id: 'AssetsTransferOrder',
     additionalProperties: false,
-    title: 'Assets transfer order',
     description:
       'An order to transfer assets that the user completed. Every field is present; null means ' +
       `unknown. ${DECIMAL_RULE}`,
@@ -114,7 +98,6 @@ export type AssetsTransferOrder = Static<typeof AssetsTransferOrder>
 /** Every completed order of a connection, newest first (section 4.3, contract 8 and 15). */
 const AssetsTransferOrderList = Type.Array(Reference(AssetsTransferOrder), {
   $id: 'AssetsTransferOrderList',
-  title: 'Assets transfer orders',
   description:
     'All orders that the user completed for the connection, the latest first. Unfinished ' +
     'orders are not included.',

@@ -67,12 +67,6 @@ t.test('types of transactions: a meaning and an impact for each value', async (t
   t.strictSame(new Set(Object.values(impacts)), new Set(['+', '-', '=', null]))
 })
 
-t.test('decimals: a title for numbers, and one for strings', (t) => {
-  const titles = { Decimal: { title: 'Decimal' }, ExactDecimal: { title: 'Exact decimal' } }
-  t.match(document.components.schemas, titles)
-  t.end()
-})
-
 t.test('GET /docs/json: redirect to that document', async (t) => {
   const response = await fetch(`${service.url}/docs/json`)
   t.equal(response.url, `${service.url}/openapi.json`)

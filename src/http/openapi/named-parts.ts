@@ -15,7 +15,7 @@ export function nameParts(schemas: Record<string, object>): Record<string, objec
   return withReferences({ ...schemas, ...Object.fromEntries(own) })
 }
 
-const ANNOTATIONS = ['title', 'description', 'examples']
+const ANNOTATIONS = ['description', 'examples']
 
 function withReferences<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map(withReferences) as T
