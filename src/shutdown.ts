@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import closeWithGrace, { type Options } from 'close-with-grace'
+import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
 
@@ -14,19 +14,17 @@ export function closeOnSignal(
   config: Config,
   close: () => Promise<void>,
 ): void {
-  let acceptedAt = Number.NEGATIVE_INFINITY
-  app.server.on('connection', () => {
-    acceptedAt = performance.now()
-  })
-  const isExpectingRequest = () => performance.now() - acceptedAt < FIRST_REQUEST_MS
-  const options: Options = { delay: shutdownMs(config), logger: app.log, skip: ['SIGHUP'] }
+  const options = { delay: shutdownMs(config), logger: app.log, skip: ['SIGHUP' as const] }
   closeWithGrace(options, async ({ signal, err }) => {
     if (err) app.log.fatal({ err }, 'closing after a failure')
     else app.log.info({ signal }, 'closing')
     app.state.draining = true
-    closeConnections(app)
+    // Sends `Connection: close`, so that the next request of the client goes elsewhere.
+    app.server.prependListener('request', (_request, response) => {
+      response.shouldKeepAlive = false
+    })
     if (signal === 'SIGTERM') await sleep(config.SHUTDOWN_DELAY_MS)
-    await closeServer(app, isExpectingRequest)
+    await closeServer(app)
     await close()
   })
 }
@@ -36,26 +34,14 @@ export function shutdownMs(config: Config): number {
   return config.SHUTDOWN_DELAY_MS + 2 * config.STATEMENT_TIMEOUT_MS + 2_000
 }
 
-/** Time that a new connection has for its first request, in ms, before a shutdown closes it. */
-const FIRST_REQUEST_MS = 1_000
-
-/** Sends `Connection: close` with each response, so that the client's next request goes elsewhere. */
-function closeConnections(app: FastifyInstance): void {
-  app.server.prependListener('request', (_request, response) => {
-    response.shouldKeepAlive = false
-  })
-}
-
 /**
- * Closes all connections when no response is in flight, and the first request of a new connection is not
- * on its way. Node.js considers a connection idle after the last write() of a response, even while bytes
- * wait for a slow client. This function therefore replaces its closeIdleConnections(). Until then, each
- * response closes its own connection, see closeConnections().
+ * Accepts no more connections, and closes all when no response is in flight. Node.js considers a connection idle after
+ * the last write() of a response, even while bytes wait for a slow client.
  */
-async function closeServer(app: FastifyInstance, isExpectingRequest: () => boolean): Promise<void> {
-  app.server.closeIdleConnections = () => {
-    if (app.state.requests === 0 && !isExpectingRequest()) app.server.closeAllConnections()
-  }
-  const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
-  await app.close().finally(() => clearInterval(sweep))
+async function closeServer(app: FastifyInstance): Promise<void> {
+  app.server.closeIdleConnections = () => {}
+  const closed = app.close()
+  while (app.state.requests > 0) await sleep(50)
+  app.server.closeAllConnections()
+  await closed
 }

@@ -49,10 +49,10 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   const isJson = argv.includes('--json')
   let exitCode = 0
   const run: Run = async (work, { anySchema = false, sessions } = {}) => {
-    const { operatorSettings, readConfig } = await import('../config.ts')
+    const { readConfig } = await import('../config.ts')
     const { requireSchema, withDatabase } = await import('./database.ts')
     const { stdout, signal } = io
-    const config = readConfig(io.environment, operatorSettings)
+    const config = readConfig(io.environment, ['DATABASE_URL', 'DATA_DIR', 'DATABASE_POOLER'])
     const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
     const print = async ({ text, json = {} }: Report) => {
       if (text !== undefined) await stdout(`${isJson ? toJson(json) : printable(text)}\n`)

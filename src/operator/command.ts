@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { OperatorConfig } from '../config.ts'
+import type { Config } from '../config.ts'
 import type { OperatorDatabase } from './database.ts'
 import type { Progress } from './output.ts'
 
 /** The process of a command. */
 export interface Io {
-  /** The CLI reads `operatorSettings`, and SERVICE_DATABASE_PASSWORD. */
+  /** The CLI reads the settings of the database, and SERVICE_DATABASE_PASSWORD. */
   environment: NodeJS.ProcessEnv
   /** Reads the files of secrets again, and changes the environment. */
   readSecrets?: () => void
@@ -30,7 +30,7 @@ export interface Report {
 
 /** What a command works with. */
 export interface Context extends OperatorDatabase {
-  config: OperatorConfig
+  config: Config
   isJson: boolean
   stdout: Io['stdout']
   /** Writes a sentence to standard error. */

@@ -34,10 +34,10 @@ for (const signal of SIGNALS) {
   })
 }
 
-let readSecrets = () => {}
+const readSecrets = () => readSecretFiles(process.env)
 try {
-  readEnvFile(process.env)
-  readSecrets = readSecretFiles(process.env)
+  readEnvFile()
+  readSecrets()
 } catch (error) {
   if (!(error instanceof OperatorError)) throw error
   stderr(`${error.message}\n`)

@@ -7,9 +7,9 @@ import fastify, {
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
-import { ConfigurationError } from '../env-file.ts'
 import { sendError } from '../http/http-error.ts'
 import type { Limits } from '../limits/context.ts'
+import { OperatorError } from '../operator-error.ts'
 import type { Database } from '../postgres/database.ts'
 import { ProblemError } from '../schemas/problem.ts'
 import { databaseMetrics, readDurations } from './database-metrics.ts'
@@ -65,14 +65,14 @@ function metricsServer(log: FastifyBaseLogger, read: () => Promise<string>): Fas
   return server
 }
 
-/** @throws ConfigurationError if the port cannot be opened */
+/** @throws OperatorError if the port cannot be opened */
 async function listen(
   server: FastifyInstance,
   { METRICS_HOST: host, METRICS_PORT: port = 0 }: Config,
   log: FastifyBaseLogger,
 ): Promise<void> {
   await server.listen({ host, port }).catch((error) => {
-    throw new ConfigurationError(`METRICS_PORT ${port} cannot be opened: ${error.message}`)
+    throw new OperatorError(`METRICS_PORT ${port} cannot be opened: ${error.message}`)
   })
   const { address, port: opened } = server.server.address() as AddressInfo
   log.info({ host: address, port: opened }, 'metrics are served at /metrics')

@@ -27,7 +27,7 @@ t.test('AUTH_JWKS_URL: https, or this machine', async (t) => {
 
 t.test('several invalid settings: one error lists all', async (t) => {
   t.throws(() => readConfig({ PORT: '-1', AUTH_ISSUER: 'x', AUTH_JWKS_URL: 'http://a.example' }), {
-    message: /PORT.*\n.*AUTH_AUDIENCE must be set.*\n.*AUTH_JWKS_URL must be an https/,
+    message: /PORT.*\nAUTH_JWKS_URL must be an https.*\nAUTH_AUDIENCE must be set/,
   })
 })
 
@@ -134,7 +134,7 @@ t.test('other URLs that cannot be used: one sentence', async (t) => {
   for (const login of [`user:${PASSWORD}`, `:${PASSWORD}`, 'user'])
     t.same(
       errorsOf(t, { ...provider, AUTH_JWKS_URL: `https://${login}@id.example/keys` }),
-      ['AUTH_JWKS_URL must have no user and no password: fetch() rejects them'],
+      ['AUTH_JWKS_URL must be an https URL, or a URL of this machine, without user and password'],
       login,
     )
   t.same(errorsOf(t, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://otel.example:4317' }), [])
@@ -177,7 +177,7 @@ t.test('limits: the lowest and the highest value are valid, and no other', async
     METRICS_PORT: [0, 65_535],
     INSTANCES: [1, 1_000],
   }
-  const numbers = Object.entries(settings).filter(([, { type }]) => type === 'integer')
+  const numbers = Object.entries(settings).filter(([, setting]) => 'minimum' in setting)
   t.same(numbers.map(([name]) => name).sort(), Object.keys(limits).sort())
   for (const [name, [lowest, highest]] of Object.entries(limits)) {
     for (const value of [lowest, highest]) t.same(errorsOf(t, { [name]: String(value) }), [], name)
@@ -187,13 +187,7 @@ t.test('limits: the lowest and the highest value are valid, and no other', async
   }
 })
 
-t.test('settings that contradict each other: one sentence', async (t) => {
-  const same = 'METRICS_PORT must be another port than PORT'
-  t.same(errorsOf(t, { METRICS_PORT: '3000' }), [same])
-  const wildcard = { PORT: '80', METRICS_PORT: '80', HOST: '0.0.0.0', METRICS_HOST: '10.0.0.1' }
-  t.same(errorsOf(t, wildcard), [same])
-  t.same(errorsOf(t, { ...wildcard, HOST: '10.0.0.2' }), [])
-  t.same(errorsOf(t, { PORT: '0', METRICS_PORT: '0' }), [])
+t.test('DEMO_TOKENS: a pair of tokens', async (t) => {
   const pair = 'DEMO_TOKENS must be APP_TOKEN,CONNECTION_TOKEN'
   for (const tokens of ['a', 'a,', ',b', 'a,b,c', 'a b'])
     t.same(errorsOf(t, { DEMO_TOKENS: tokens }), [pair])

@@ -6,7 +6,8 @@ import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../src/config.ts'
-import { ConfigurationError, readEnvFile, readSecretFiles } from '../../src/env-file.ts'
+import { readSecretFiles } from '../../src/env-file.ts'
+import { OperatorError } from '../../src/operator-error.ts'
 import { createDatabase } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { until } from '../support/until.ts'
@@ -71,28 +72,9 @@ t.test('.env: its settings apply, and those of the environment win', async (t) =
   child.kill()
 })
 
-t.test('.env that cannot be used: one sentence without its text, and exit code 1', async (t) => {
-  const stderr = 'Line 2 of .env must be NAME=value.\n'
-  const { end } = await start(t, appList, 'A=1\nS3cret value\n', { DATABASE_URL: url })
-  t.same(await end(), { code: 1, stdout: '', stderr })
-  const cases: [string, string][] = [
-    [`A="one\nS3cret"\r\nB='=\n'\n S3cret\n`, 'Line 5 of .env must be NAME=value.'],
-    ['DATABASE_URL: S3cret\n', 'Line 1 of .env must be NAME=value.'],
-    ['a folder', '.env cannot be read (EISDIR).'],
-  ]
-  const folder = process.cwd()
-  t.teardown(() => process.chdir(folder))
-  for (const [file, message] of cases) {
-    process.chdir(await folderWith(t, file))
-    let error: unknown
-    try {
-      readEnvFile({})
-    } catch (thrown) {
-      error = thrown
-    }
-    t.ok(error instanceof ConfigurationError)
-    t.equal((error as Error).message, message, file)
-  }
+t.test('.env that cannot be read: one sentence, and exit code 1', async (t) => {
+  const { end } = await start(t, appList, 'a folder', { DATABASE_URL: url })
+  t.match(await end(), { code: 1, stdout: '', stderr: /^\.env cannot be read \(\w+\)\.\n$/ })
 })
 
 t.test('secrets in files: the operator uses them, also from .env', async (t) => {
@@ -107,9 +89,7 @@ t.test('secrets in files that cannot be used: one sentence, and exit code 1', as
   const [empty, invalid] = [join(folder, 'empty'), join(folder, 'invalid')]
   await writeFile(empty, ' \n')
   await writeFile(invalid, 'mysql://S3cret@db.example/db\n')
-  const both = 'DATABASE_URL and DATABASE_URL_FILE are both set: unset one of them.'
   const cases: [Record<string, string>, string | RegExp][] = [
-    [{ DATABASE_URL_FILE: empty, DATABASE_URL: url }, both],
     [{ DATABASE_URL_FILE: empty }, 'The file of DATABASE_URL_FILE is empty.'],
     [{ DATABASE_URL_FILE: folder }, 'The file of DATABASE_URL_FILE cannot be read (EISDIR).'],
     [{ DATABASE_URL_FILE: url }, 'The file of DATABASE_URL_FILE cannot be read (ENOENT).'],
@@ -124,7 +104,7 @@ t.test('secrets in files that cannot be used: one sentence, and exit code 1', as
     } catch (thrown) {
       error = thrown
     }
-    t.ok(error instanceof ConfigurationError)
+    t.ok(error instanceof OperatorError)
     t.match((error as Error).message, message)
     t.notOk(String(error).includes(url) || String(error).includes('S3cret'))
   }
@@ -134,11 +114,11 @@ t.test('secrets in files that cannot be used: one sentence, and exit code 1', as
   const names = ['DATABASE_REPLICA_URL', 'REDIS_URL', 'OTEL_EXPORTER_OTLP_HEADERS']
   for (const name of [...names, 'SERVICE_DATABASE_PASSWORD']) {
     const environment: NodeJS.ProcessEnv = { [`${name}_FILE`]: invalid }
-    const readAgain = readSecretFiles(environment)
+    readSecretFiles(environment)
     t.equal(environment[name], 'mysql://S3cret@db.example/db')
     await writeFile(empty, 'renewed\n')
     environment[`${name}_FILE`] = empty
-    readAgain()
+    readSecretFiles(environment)
     t.equal(environment[name], 'renewed')
   }
 })

@@ -1,5 +1,5 @@
 /**
- * The direction of imports: server → app → routes → queries → postgres, with http and telemetry beside
+ * The direction of imports: service → app → routes → queries → postgres, with http and telemetry beside
  * routes, and schemas as a leaf. A layer is a folder, and `may` names the folders that it may import.
  */
 const layer = (name, from, ...may) => ({
@@ -90,9 +90,10 @@ module.exports = {
       config,
     ),
     layer('shutdown', shutdown, config),
+    layer('server', '^src/server[.]ts$', '^src/service[.]ts$', operatorError),
     layer(
-      'server',
-      '^src/server[.]ts$',
+      'service',
+      '^src/service[.]ts$',
       '^src/app[.]ts$',
       shutdown,
       http,
@@ -110,16 +111,16 @@ module.exports = {
       name: 'embedded-only-on-demand',
       severity: 'error',
       comment:
-        'It is not in the production image: only the two entry points import it, dynamically.',
+        'It is not in the production image: only the service and the CLI import it, dynamically.',
       from: { path: '^src/' },
       to: { path: embedded, dependencyTypesNot: ['dynamic-import', 'type-only'] },
     },
     {
-      name: 'embedded-from-the-entry-points',
+      name: 'embedded-from-two-modules',
       severity: 'error',
       from: {
         path: '^src/',
-        pathNot: ['^src/server[.]ts$', '^src/operator/main[.]ts$'],
+        pathNot: ['^src/service[.]ts$', '^src/operator/main[.]ts$'],
       },
       to: { path: embedded },
     },
