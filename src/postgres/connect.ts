@@ -1,11 +1,10 @@
-import type { Socket } from 'node:net'
 import type pg from 'pg'
 import { withDeadline } from '../limits/deadline.ts'
 import { isDenied, isLoginRejected, ServerIsStandby } from './failures.ts'
 import type { FoundServer } from './history.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings } from './statements.ts'
-import { createSockets, WireClient } from './wire/client.ts'
+import { createSocket, WireClient } from './wire/client.ts'
 
 export interface ConnectOptions {
   url: string
@@ -43,23 +42,20 @@ export function clientConfig(options: ConnectOptions): pg.ClientConfig {
 }
 
 /** Opens a connection. Repeats a rejected login with a newer password. @throws ServerIsStandby unless allowed */
-export async function connect(
-  options: ConnectOptions,
-  stream = createSockets(),
-): Promise<WireClient> {
+export async function connect(options: ConnectOptions): Promise<WireClient> {
   const { newestUrl = (url) => url } = options
   const url = newestUrl(options.url, false)
   try {
-    return await open({ ...options, url }, stream)
+    return await open({ ...options, url })
   } catch (error) {
     const newer = isLoginRejected(error) ? newestUrl(options.url, true) : url
     if (newer === url) throw error
-    return await open({ ...options, url: newer }, stream)
+    return await open({ ...options, url: newer })
   }
 }
 
-async function open(options: ConnectOptions, stream: () => Socket): Promise<WireClient> {
-  const client = new WireClient({ ...clientConfig(options), stream })
+async function open(options: ConnectOptions): Promise<WireClient> {
+  const client = new WireClient({ ...clientConfig(options), stream: createSocket })
   // The query in flight reports the broken connection. Without a listener, the process would end.
   client.on('error', () => {})
   // PgBouncer reports the state of the first server that it connected to, even after a failover.

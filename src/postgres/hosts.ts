@@ -1,7 +1,7 @@
 import { type ConnectOptions, connect, findServers } from './connect.ts'
 import { NewestPrimary } from './history.ts'
 import { serverName, serverUrls } from './server-urls.ts'
-import { createSockets, type WireClient } from './wire/client.ts'
+import type { WireClient } from './wire/client.ts'
 
 /** Time that other hosts get to respond, after the first one did, in ms. */
 const COMPARE_MS = 500
@@ -12,7 +12,6 @@ const CITUS = `select from pg_extension where extname = 'citus'`
 export class Hosts {
   readonly #options: ConnectOptions
   readonly #onMove: (server: string) => void
-  readonly #createSocket = createSockets()
   readonly #primary = new NewestPrimary()
   /** The first one is in use. */
   #urls: string[]
@@ -31,18 +30,23 @@ export class Hosts {
   async connect(): Promise<WireClient> {
     const isOne = this.#urls.length === 1
     if (!isOne && this.#primary.server === undefined) await this.#find(this.#urls)
-    for (let attempt = 1; ; attempt += 1) {
-      const [url = ''] = this.#urls
-      try {
-        const client = await connect({ ...this.#options, url }, this.#createSocket)
-        if (url === this.#urls[0]) return await this.#planned(client)
-        client.end()
-      } catch (error) {
-        if (isOne || attempt === 2) throw error
-        if (url === this.#urls[0]) await this.#find(this.#urls.slice(1))
-        if (url === this.#urls[0]) throw error
-      }
+    const [url] = this.#urls
+    try {
+      return await this.#open()
+    } catch (error) {
+      if (isOne) throw error
+      if (url === this.#urls[0]) await this.#find(this.#urls.slice(1))
+      if (url === this.#urls[0]) throw error
+      return await this.#open()
     }
+  }
+
+  async #open(): Promise<WireClient> {
+    const [url = ''] = this.#urls
+    const client = await connect({ ...this.#options, url })
+    if (url === this.#urls[0]) return await this.#planned(client)
+    client.end()
+    return await this.#open()
   }
 
   /** On Citus, PostgreSQL must know the connection of a statement to plan it. A pooler has the settings of the role. */

@@ -1,6 +1,5 @@
-import { lookup } from 'node:dns'
 import { EventEmitter } from 'node:events'
-import { type LookupFunction, Socket, type SocketConnectOpts } from 'node:net'
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 import type { RawRows } from './raw-rows.ts'
@@ -106,41 +105,15 @@ function withoutRows(stream: Duplex | EventEmitter, client: Internals): EventEmi
   return rest
 }
 
-type LookupCallback = Parameters<LookupFunction>[2]
+/** All sockets read into this buffer. A buffer for each read would cost half as much processor time again. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(262_144)
 
-/**
- * Creates sockets that share one read buffer and one DNS lookup. Listeners must copy what they keep.
- * Each lookup occupies one of the few threads that also compress responses, even if no caller waits for
- * it. With a silent name server, every attempt to connect would occupy another thread.
- */
-export function createSockets(): () => Socket {
-  const buffer = Buffer.allocUnsafeSlow(262_144)
-  const waiting = new Map<string, LookupCallback[]>()
-  const sharedLookup: LookupFunction = (name, options, callback) => {
-    const others = waiting.get(name)
-    if (others) {
-      others.push(callback)
-      return
-    }
-    const all = [callback]
-    waiting.set(name, all)
-    lookup(name, options, (error, address, family) => {
-      waiting.delete(name)
-      for (const each of all) each(error, address, family)
-    })
+/** Creates a socket for a client. Its listeners must copy what they keep. */
+export function createSocket(): Socket {
+  const callback = (length: number) => {
+    socket.emit('data', READ_BUFFER.subarray(0, length))
+    return true
   }
-  return () => {
-    const callback = (length: number) => {
-      socket.emit('data', buffer.subarray(0, length))
-      return true
-    }
-    const socket: Socket = new Socket({ onread: { buffer, callback } })
-    const connect = socket.connect.bind(socket) as (to: SocketConnectOpts | string) => Socket
-    // pg passes a port and a host, or the path of a Unix socket.
-    const open = (to: number | string, host?: string) =>
-      connect(
-        typeof to === 'number' && host ? { port: to, host, lookup: sharedLookup } : String(to),
-      )
-    return Object.assign(socket, { connect: open })
-  }
+  const socket = new Socket({ onread: { buffer: READ_BUFFER, callback } })
+  return socket
 }
