@@ -13,7 +13,7 @@ import { resetOnExit } from './http/representation.ts'
 import { requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, redactedLogger } from './http/request-log.ts'
 import { Limits } from './limits/context.ts'
-import { type Database, type DatabaseOptions, instrumentReads } from './postgres/database.ts'
+import type { Database, DatabaseOptions } from './postgres/database.ts'
 import { health } from './routes/health.ts'
 import { list, type RouteOptions } from './routes/list.ts'
 import { AccountTransactions } from './schemas/account-transaction.ts'
@@ -33,7 +33,7 @@ export interface AppOptions {
 
 export async function buildApp({
   config,
-  db: database,
+  db,
   limits = new Limits(config.MAX_REQUESTS, config.ANSWER_MEMORY_MB * 2 ** 20),
   droppedLogLines = () => 0,
   logger,
@@ -81,10 +81,8 @@ export async function buildApp({
       ? undefined
       : await import('./telemetry/tracing.ts')
   const traces = tracing?.startTracing(app, config)
-  const db = instrumentReads(database, [
-    ...(metrics ? [metrics.recordRead] : []),
-    ...(traces ? [traces.traceRead] : []),
-  ])
+  if (metrics) db.instrument(metrics.recordRead)
+  if (traces) db.instrument(traces.traceRead)
 
   const healthChecks = health(db, state, app.log)
 

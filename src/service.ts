@@ -47,7 +47,15 @@ export async function start(): Promise<void> {
   }
 
   const stream = logDestination(await terminalFormat())
-  const db = openDatabase({ ...databaseOptions(config, url), newestUrls })
+  const db = openDatabase({
+    ...databaseOptions(config, url),
+    newestUrls,
+    onFailover: (server) => app.log.warn({ server }, 'the primary has changed'),
+    onReplicaChange: ({ name, unusableReason: reason }) => {
+      if (reason === undefined) app.log.info({ replica: name }, 'replica is used')
+      else app.log.warn({ replica: name, reason }, 'replica is excluded')
+    },
+  })
   const logger = { level: config.LOG_LEVEL, stream }
   const app = await buildApp({ config, db, droppedLogLines: stream.dropped, logger })
   const maxSockets = socketLimit(config)
@@ -56,7 +64,6 @@ export async function start(): Promise<void> {
     app.log.warn({ maxSockets }, 'the limit of files allows fewer connections of clients')
   for (const warning of settingWarnings(env)) app.log.warn(warning)
   stream.reportDrops(app.log)
-  logServers(app, db)
   process.on('SIGHUP', () => renewSecrets(app, db, readUrls))
   const close = async () => {
     await db.close()
@@ -97,14 +104,6 @@ async function terminalFormat() {
   if (!process.stdout.isTTY || process.env.NODE_ENV === 'production') return undefined
   const module = await import('../tools/readable-log.ts').catch(() => undefined)
   return module?.readableLog()
-}
-
-function logServers(app: FastifyInstance, db: Database): void {
-  db.onFailover((server) => app.log.warn({ server }, 'the primary has changed'))
-  db.onReplicaChange(({ name, unusableReason: reason }) => {
-    if (reason === undefined) app.log.info({ replica: name }, 'replica is used')
-    else app.log.warn({ replica: name, reason }, 'replica is excluded')
-  })
 }
 
 /** Reads the files of secrets and certificates again, and replaces the connections to PostgreSQL. */

@@ -11,6 +11,8 @@ export interface ServerOptions extends ConnectOptions {
   size: number
   /** Called with `host:port` after a failover to another host of the URL. */
   onFailover?: ((server: string) => void) | undefined
+  /** Wrap each read of a request. The first one is innermost. */
+  instrumentations: readonly Instrumentation[]
 }
 
 export interface ServerState {
@@ -35,16 +37,19 @@ export interface PostgresServer {
   close(): Promise<void>
 }
 
+/** Wraps a read, for example to measure or trace it. Calls `run` once and returns its result. */
+export type Instrumentation = <T>(statement: string, run: () => Promise<T>) => Promise<T>
+
 /** Part of the connections for large reads. One of them at a time keeps a processor of PostgreSQL busy. */
 const LARGE_SHARE = 0.1
 /** Time after the statement timeout at which a server counts as down, in ms. */
 const GRACE_MS = 1_000
-/** Maximum duration of a probe, in ms: a little above lock_timeout. */
-const PROBE_MS = 1_200
+/** Maximum duration of a probe, in ms: orchestrators usually wait one second for a health check. */
+const PROBE_MS = 800
 
 /** Opens a server with two pools: large reads have few connections, so that small ones do not wait behind them. */
 export function openServer(options: ServerOptions): PostgresServer {
-  const { size, waitMs, pooler, statementTimeoutMs, onFailover } = options
+  const { size, waitMs, pooler, statementTimeoutMs, onFailover, instrumentations } = options
   const hosts = new Hosts(options, (server) => {
     for (const pool of pools) pool.abandon()
     onFailover?.(server)
@@ -63,19 +68,24 @@ export function openServer(options: ServerOptions): PostgresServer {
   })
   const pools = [small, large]
 
+  const read: PostgresServer['read'] = async (statement, values, context) => {
+    const isLarge = !statement.singleRow && context.memory.large
+    const askedAt = performance.now()
+    try {
+      return await (isLarge ? large : small).read(statement, values, context)
+    } finally {
+      const endedAt = performance.now()
+      const sentAt = context.sentAt < askedAt ? endedAt : context.sentAt
+      context.waitMs += sentAt - askedAt
+      context.databaseMs += endedAt - sentAt
+    }
+  }
   return {
-    read: async (statement, values, context) => {
-      const isLarge = !statement.singleRow && context.memory.large
-      const askedAt = performance.now()
-      try {
-        return await (isLarge ? large : small).read(statement, values, context)
-      } finally {
-        const endedAt = performance.now()
-        const sentAt = context.sentAt < askedAt ? endedAt : context.sentAt
-        context.waitMs += sentAt - askedAt
-        context.databaseMs += endedAt - sentAt
-      }
-    },
+    read: (...query) =>
+      instrumentations.reduce(
+        (run, instrument) => () => instrument(query[0].title, run),
+        () => read(...query),
+      )(),
     probe: async (statement, values) => {
       try {
         return await small.probe(statement, values, PROBE_MS)

@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { withDeadline } from '../limits/deadline.ts'
 import type { Database } from './database.ts'
 import { isLocked, isPoolerTimeout, isStandby } from './failures.ts'
 import { missingMigrations, RightDenied } from './migrations.ts'
@@ -8,42 +7,30 @@ import { build, compile } from './statements.ts'
 /** State of the database. Requests succeed only when it is `ready`. */
 export type Readiness = 'ready' | 'unanswered' | 'standby' | 'schema behind' | 'denied'
 
-/** Orchestrators usually wait one second for a health check. */
-const WITHIN_MS = 900
 /** Time for which a result is reused, in ms: at most four probes a second. */
 const FRESH_MS = 250
 
-/** Result of a probe; `late` if none came in time. */
-type Probe = Readiness | 'late'
-
-/**
- * Returns a function that finds the readiness in less than a second, even if the database hangs. Concurrent callers
- * share one probe. The next call does not wait for a late probe, because its connection may be dead.
- */
+/** Returns a function that finds the readiness in less than a second. Concurrent callers share one probe. */
 export function readinessOf(db: Database): () => Promise<Readiness> {
-  let last: Promise<Probe> | undefined
-  const probe = async (): Promise<Probe> => {
+  let last: Promise<Readiness> | undefined
+  const forget = () => {
+    last = undefined
+  }
+  const probe = async (): Promise<Readiness> => {
     try {
       const missing = await missingMigrations(db)
       return missing.length > 0 ? 'schema behind' : 'ready'
     } catch (error) {
       if (error instanceof RightDenied) return 'denied'
       if (isStandby(error)) return 'standby'
-      return isPoolerTimeout(error) || isLocked(error) ? 'late' : 'unanswered'
+      // It may have waited for a lock, or behind requests, also in PgBouncer.
+      const isLate = !(error as Error).cause || isPoolerTimeout(error) || isLocked(error)
+      return isLate && db.state().primary.responding ? 'ready' : 'unanswered'
     }
   }
-  return async () => {
-    if (last === undefined) {
-      last = withDeadline<Probe>(probe(), WITHIN_MS, () => 'late')
-      const forget = () => {
-        last = undefined
-      }
-      last.finally(() => setTimeout(forget, FRESH_MS).unref())
-    }
-    const found = await last
-    if (found !== 'late') return found
-    // The probe may wait for a lock, or queue behind requests in PgBouncer.
-    return db.state().primary.responding ? 'ready' : 'unanswered'
+  return () => {
+    last ??= probe().finally(() => setTimeout(forget, FRESH_MS).unref())
+    return last
   }
 }
 

@@ -1,6 +1,6 @@
 import { withDeadline } from '../limits/deadline.ts'
 import { Unavailable } from '../limits/unavailable.ts'
-import { isSchemaBehind, isStandbyConflict, ServerFailed, ServerSilent } from './failures.ts'
+import { isStandbyConflict, ServerFailed } from './failures.ts'
 import {
   openServer,
   type PostgresServer,
@@ -40,26 +40,27 @@ export function openReplica(options: ServerOptions, onChange: (state: ReplicaSta
     unusableReason = reason
     onChange(state())
   }
-  const readInTime = async (...query: Parameters<PostgresServer['read']>): Promise<RawRows> => {
+  /** @returns undefined if the replica becomes silent */
+  const readInTime = async (...query: Parameters<PostgresServer['read']>) => {
     const reading = server.read(...query)
-    for (;;) {
-      const rows = await withDeadline(reading, SILENT_MS, () => undefined)
-      if (rows !== undefined) return rows
-      if (server.state().quietMs < SILENT_MS) continue
-      reading.catch(() => {})
-      throw new ServerSilent('the replica does not respond')
-    }
+    let rows: RawRows | undefined
+    do rows = await withDeadline(reading, SILENT_MS, () => undefined)
+    while (rows === undefined && server.state().quietMs < SILENT_MS)
+    if (rows === undefined) reading.catch(() => {})
+    return rows
   }
   return {
     name,
     /** @returns undefined if the replica fails or has no room: the primary may succeed */
     read: async (...query: Parameters<PostgresServer['read']>): Promise<RawRows | undefined> => {
       try {
-        return await readInTime(...query)
+        const rows = await readInTime(...query)
+        if (rows === undefined) set('it does not respond')
+        return rows
       } catch (error) {
         if (!(error instanceof Unavailable)) throw error
-        const isAlive = isStandbyConflict(error.cause) || isSchemaBehind(error.cause)
-        if (error instanceof ServerFailed && !isAlive) set('it does not respond')
+        if (error instanceof ServerFailed && !isStandbyConflict(error.cause))
+          set('it does not respond')
         return undefined
       }
     },
@@ -79,17 +80,5 @@ export function openReplica(options: ServerOptions, onChange: (state: ReplicaSta
     state,
     renew: server.renew,
     close: server.close,
-  }
-}
-
-/** Returns a function that chooses usable replicas in turn. */
-export function takeTurns(all: Replica[]): () => Replica | undefined {
-  let turn = 0
-  return () => {
-    for (const _ of all) {
-      turn = (turn + 1) % all.length
-      if (all[turn]?.isUsable()) return all[turn]
-    }
-    return undefined
   }
 }

@@ -1,8 +1,8 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Limits } from '../limits/context.ts'
-import type { Database, Instrumentation } from '../postgres/database.ts'
+import type { Database } from '../postgres/database.ts'
 import { isStandby } from '../postgres/failures.ts'
-import type { ServerState } from '../postgres/postgres-server.ts'
+import type { Instrumentation, ServerState } from '../postgres/postgres-server.ts'
 import { refreshesStatement, type ServerInfo, serverInfo } from '../postgres/readiness.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 

@@ -18,7 +18,7 @@ import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-context.ts'
 import { withDeadline } from '../limits/deadline.ts'
-import type { Instrumentation } from '../postgres/database.ts'
+import type { Instrumentation } from '../postgres/postgres-server.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 import t from 'tap'
-import { appliedStatement } from '../../src/postgres/migrations.ts'
 import { duringOutage } from '../support/outage.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller } from '../support/rows.ts'
@@ -42,35 +41,6 @@ t.test('denied right: ready is 503 and names the cause', async (t) => {
   t.match((await becomes(503)).json(), { detail: /^PostgreSQL denies the service a right/ })
   await sql`grant usage on schema public to public`.execute(db)
   t.equal((await becomes(200)).status, 200)
-  for (const [table, columns] of [
-    ['account_transaction', ''],
-    ['account_transaction_removal', ''],
-    ['app', '(id, client_id)'],
-  ]) {
-    await sql.raw(`revoke select on ${table} from investment_service`).execute(db)
-    t.match((await becomes(503)).json(), { detail: /^PostgreSQL denies the service a right/ })
-    await sql.raw(`grant select ${columns} on ${table} to investment_service`).execute(db)
-    t.equal((await becomes(200)).status, 200, `${table}: ready again without a restart`)
-  }
-})
-
-t.test('denied right: each table that the service reads is checked', async (t) => {
-  const { rows: tables } = await sql<{ name: string }>`
-    select relname as name from pg_class
-    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
-      and has_any_column_privilege('investment_service', oid, 'select')`.execute(db)
-  const undone = new Error('undone')
-  for (const { name } of tables.filter(({ name }) => name !== 'kysely_migration')) {
-    const denied = db.transaction().execute(async (transaction) => {
-      await sql`revoke select on ${sql.table(name)} from investment_service`.execute(transaction)
-      await sql`set local role investment_service`.execute(transaction)
-      const { rows } = await sql.raw<{ denied: string }>(appliedStatement.text).execute(transaction)
-      t.equal(rows[0]?.denied, name)
-      throw undone
-    })
-    await t.rejects(denied, undone)
-  }
-  t.ok(tables.length > 10)
 })
 
 t.test(
