@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { withDeadline } from '../limits/deadline.ts'
-import { isDenied, isLoginRejected, ServerIsStandby } from './failures.ts'
+import { isDenied, ServerIsStandby } from './failures.ts'
 import type { FoundServer } from './history.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings } from './statements.ts'
@@ -14,8 +14,8 @@ export interface ConnectOptions {
   statementTimeoutMs: number
   /** True behind PgBouncer in transaction mode. It rejects startup options: the role has the settings (`migrate`). */
   pooler: boolean
-  /** Returns the URL with the newest user and password. @param rejected true if PostgreSQL has rejected the last one */
-  newestUrl?: (url: string, rejected: boolean) => string
+  /** Returns the URL with the newest user and password. */
+  newestUrl?: (url: string) => string
 }
 
 /** Maximum time to open a connection, in ms. About ten are usual, more on a busy machine. */
@@ -41,29 +41,18 @@ export function clientConfig(options: ConnectOptions): pg.ClientConfig {
   }
 }
 
-/** Opens a connection. Repeats a rejected login with a newer password. @throws ServerIsStandby unless allowed */
+/** Opens a connection, with the newest user and password. @throws ServerIsStandby unless allowed */
 export async function connect(options: ConnectOptions): Promise<WireClient> {
-  const { newestUrl = (url) => url } = options
-  const url = newestUrl(options.url, false)
-  try {
-    return await open({ ...options, url })
-  } catch (error) {
-    const newer = isLoginRejected(error) ? newestUrl(options.url, true) : url
-    if (newer === url) throw error
-    return await open({ ...options, url: newer })
-  }
-}
-
-async function open(options: ConnectOptions): Promise<WireClient> {
-  const client = new WireClient({ ...clientConfig(options), stream: createSocket })
+  const url = options.newestUrl?.(options.url) ?? options.url
+  const client = new WireClient({ ...clientConfig({ ...options, url }), stream: createSocket })
   // The query in flight reports the broken connection. Without a listener, the process would end.
   client.on('error', () => {})
   // PgBouncer reports the state of the first server that it connected to, even after a failover.
-  const mayBeStandby = options.standby ?? (options.pooler || allowsStandby(options.url))
+  const mayBeStandby = options.standby ?? (options.pooler || allowsStandby(url))
   try {
     await client.connect()
     if (mayBeStandby || !client.standby) return client
-    throw new ServerIsStandby(`${serverName(options.url)} is a standby`)
+    throw new ServerIsStandby(`${serverName(url)} is a standby`)
   } catch (error) {
     client.destroy()
     throw error

@@ -7,11 +7,12 @@ import {
 import { openReplica, type Replica, type ReplicaState } from './replicas.ts'
 import { allowsStandby, sameDatabase, serverUrls } from './server-urls.ts'
 
-export interface DatabaseOptions extends Omit<ServerOptions, 'standby' | 'newestUrl' | 'instrumentations'> {
+export interface DatabaseOptions
+  extends Omit<ServerOptions, 'standby' | 'newestUrl' | 'instrumentations'> {
   /** Replicas to read from: URLs separated by commas, each with one or more hosts. */
   replicaUrl?: string | undefined
-  /** Returns both lists with the newest users and passwords. @param rejected true after a rejected login */
-  newestUrls?: (rejected: boolean) => Pick<DatabaseOptions, 'url' | 'replicaUrl'>
+  /** Returns both lists with the newest users and passwords. */
+  newestUrls?: () => Pick<DatabaseOptions, 'url' | 'replicaUrl'>
   onReplicaChange?: (replica: ReplicaState) => void
 }
 
@@ -25,11 +26,10 @@ export function openDatabase(options: DatabaseOptions) {
   const common = { ...options, instrumentations }
   const primary = openServer({
     ...common,
-    newestUrl: (url, rejected) => sameDatabase(newestUrls(rejected).url, url),
+    newestUrl: (url) => sameDatabase(newestUrls().url, url),
   })
   const replicas = serverUrls(options.replicaUrl ?? '').map((url) => {
-    const newestUrl = (url: string, rejected: boolean) =>
-      sameDatabase(newestUrls(rejected).replicaUrl ?? '', url)
+    const newestUrl = (url: string) => sameDatabase(newestUrls().replicaUrl ?? '', url)
     return openReplica({ ...common, url, newestUrl, standby: true }, onReplicaChange)
   })
   const servers = [primary, ...replicas]

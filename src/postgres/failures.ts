@@ -29,9 +29,6 @@ export const isSchemaBehind = (error: unknown) =>
 
 export const isDenied = (error: unknown) => hasState(error, /^42501$/)
 
-/** True if PostgreSQL rejects the user or the password of a new connection. */
-export const isLoginRejected = (error: unknown) => hasState(error, /^28/)
-
 /** True if a lock did not become free within lock_timeout. */
 export const isLocked = (error: unknown) => hasState(causeOf(error), /^55P03$/)
 

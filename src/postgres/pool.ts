@@ -1,7 +1,7 @@
 import type { RequestContext } from '../limits/context.ts'
 import { FairQueue } from '../limits/fair-queue.ts'
-import { mayTake, Tenant } from '../limits/tenants.ts'
 import type { MemoryReservation } from '../limits/response-memory.ts'
+import { mayTake, Tenant } from '../limits/tenants.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import { problem } from '../schemas/problem.ts'
 import {

@@ -313,25 +313,28 @@ t.test('large reads: together they use one in ten connections', async (t) => {
   t.same(await read(echo, ['small', '1']), ['small1'])
 })
 
-t.test('overloaded replica: the primary serves the reads until the others have ended', async (t) => {
-  // Any server may be a replica. The reads compare its data with those of the primary.
-  const { db } = await open(t, { replicaUrl: url })
-  const replica = db.replica()
-  if (replica === undefined) throw new Error('the replica is not used')
-  await hold(4)
-  const reads = Array.from({ length: 10 }, () => replica.read(held, ['4'], contextOf()))
-  await until('more reads wait than the replica has connections', () => {
-    const [state] = db.state().replicas
-    return state !== undefined && state.waiting > 3
-  })
-  t.equal(db.replica(), undefined)
-  await release(4)
-  t.same(
-    (await Promise.all(reads)).map((rows) => rows?.count),
-    Array(10).fill(1),
-  )
-  t.equal(db.replica(), replica)
-})
+t.test(
+  'overloaded replica: the primary serves the reads until the others have ended',
+  async (t) => {
+    // Any server may be a replica. The reads compare its data with those of the primary.
+    const { db } = await open(t, { replicaUrl: url })
+    const replica = db.replica()
+    if (replica === undefined) throw new Error('the replica is not used')
+    await hold(4)
+    const reads = Array.from({ length: 10 }, () => replica.read(held, ['4'], contextOf()))
+    await until('more reads wait than the replica has connections', () => {
+      const [state] = db.state().replicas
+      return state !== undefined && state.waiting > 3
+    })
+    t.equal(db.replica(), undefined)
+    await release(4)
+    t.same(
+      (await Promise.all(reads)).map((rows) => rows?.count),
+      Array(10).fill(1),
+    )
+    t.equal(db.replica(), replica)
+  },
+)
 
 t.test('connection that lost its plan: it does not return to the pool', async (t) => {
   const owner = await openClient(t, url)
