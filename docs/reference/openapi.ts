@@ -858,21 +858,21 @@ export interface components {
              *
              *     | Value | Status | Meaning |
              *     |---|---|---|
-             *     | `missing_credentials` | 401 | The request has no `Authorization` header |
-             *     | `malformed_credentials` | 401 | The `Authorization` header is not `Bearer` and one token |
-             *     | `invalid_token` | 401 | The bearer token is unknown or revoked |
-             *     | `expired_token` | 401 | The bearer token was valid and has expired |
-             *     | `invalid_request` | 400 | Query parameters are not valid; `errors` lists each error |
-             *     | `malformed_request` | 400 | The service cannot read the request, for example because its URL does not decode |
-             *     | `response_too_large` | 400 | The response exceeds the memory that the service has for it, also without other requests |
-             *     | `connection_not_found` | 404 | The calling app has no connection with this token |
-             *     | `route_not_found` | 404 | The service has no such path |
-             *     | `cursor_expired` | 410 | The changes since this cursor are not known |
-             *     | `data_changed` | 412 | The connection no longer has the data version in `version` |
-             *     | `method_not_allowed` | 405 | The path is read-only; `Allow` lists its methods |
-             *     | `too_many_requests` | 429 | The app has used up its quota |
-             *     | `internal_error` | 500 | The service failed; its log has the cause under `requestId` |
-             *     | `service_unavailable` | 503 | The service is overloaded or has no database |
+             *     | `missing_credentials` | 401 | Send the header "Authorization: Bearer &lt;token>". |
+             *     | `malformed_credentials` | 401 | Authorization must be "Bearer" and one token. |
+             *     | `invalid_token` | 401 | The bearer token is unknown or revoked. |
+             *     | `expired_token` | 401 | The bearer token has expired. |
+             *     | `invalid_request` | 400 | Some query parameters are invalid: `errors` lists each one. |
+             *     | `malformed_request` | 400 | The request cannot be read. |
+             *     | `response_too_large` | 400 | The response exceeds the memory of the service. Request it with a smaller `limit`. |
+             *     | `connection_not_found` | 404 | This app has no connection with this token. |
+             *     | `route_not_found` | 404 | This path does not exist. |
+             *     | `cursor_expired` | 410 | The changes since this cursor are not known. Start again with since=start. |
+             *     | `data_changed` | 412 | The data has changed since this version. Start again with page 0. |
+             *     | `method_not_allowed` | 405 | Only GET and HEAD are supported. |
+             *     | `too_many_requests` | 429 | The app has used up its quota. |
+             *     | `internal_error` | 500 | The service failed. Report the requestId to its operator. |
+             *     | `service_unavailable` | 503 | The service is unavailable. Try again soon. |
              * @example connection_not_found
              * @enum {string}
              */

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Problem, ProblemCodes, type ProblemError } from '../schemas/problem.ts'
+import { type Problem, ProblemCodes, type ProblemError, titleOf } from '../schemas/problem.ts'
 
 export function sendError(
   request: FastifyRequest,
@@ -16,6 +16,6 @@ export function sendError(
 
 export function errorBody(error: ProblemError, requestId: string): Problem {
   const { code, message: detail, errors } = error
-  const { status, title } = ProblemCodes[code]
-  return { status, code, title, detail, requestId, ...(errors ? { errors } : {}) }
+  const { status } = ProblemCodes[code]
+  return { status, code, title: titleOf(code), detail, requestId, ...(errors ? { errors } : {}) }
 }

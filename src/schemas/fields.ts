@@ -47,6 +47,9 @@ interface ClosedListAnnotations<Entry> extends Annotations {
   extensions?: Record<`x-${string}`, unknown>
 }
 
+/** Writes text in Markdown, which reads `<token>` as a tag of HTML. */
+export const markdown = (text: string): string => text.replaceAll('<', '&lt;')
+
 /** String of a closed list: the keys of `entries`. The description ends in a table of them. */
 export function ClosedList<Value extends string, Entry>(
   entries: Record<Value, Entry>,
@@ -55,7 +58,7 @@ export function ClosedList<Value extends string, Entry>(
   const line = (cells: string[]) => `| ${cells.join(' | ')} |`
   const texts = { ...columns, Meaning: meaning }
   const rows = Object.entries<Entry>(entries).map(([value, entry]) =>
-    line([`\`${value}\``, ...Object.values(texts).map((text) => text(entry))]),
+    line([`\`${value}\``, ...Object.values(texts).map((text) => markdown(text(entry)))]),
   )
   const headings = ['Value', ...Object.keys(texts)]
   const rule = `|${'---|'.repeat(headings.length)}`

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import { type Static, Type } from '@sinclair/typebox'
 import { ClosedList, Reference } from './fields.ts'
 
@@ -46,132 +47,108 @@ export type ParameterError = Static<typeof ParameterError>
 
 interface ProblemType {
   status: number
-  title: string
-  meaning: string
+  /** Cause of the error, for people. An error may have a more exact one. */
+  detail: string
   /** Advice to developers of clients, in Markdown. */
   action: string
-  /** Text of `detail`, unless the error has a more exact one. */
-  detail: string
   /** Headers of every response with this error. */
   headers?: Record<string, string>
 }
 
 const REALM = 'Bearer realm="investment data"'
 /** The challenge has an error only for a rejected token (RFC 6750, section 3.1). */
-const challenge = (error = '') => ({ headers: { 'www-authenticate': `${REALM}${error}` } })
-const REJECTED = challenge(', error="invalid_token"')
-
-const UNAUTHORIZED = { status: 401, title: 'Unauthorized' } as const
-const BAD_REQUEST = { status: 400, title: 'Bad Request' } as const
-const NOT_FOUND = { status: 404, title: 'Not Found' } as const
+const CHALLENGE = { headers: { 'www-authenticate': REALM } }
+const REJECTED = { headers: { 'www-authenticate': `${REALM}, error="invalid_token"` } }
 
 /** Every error of the API by its `code` (section 7, contract 16 to 19). */
 export const ProblemCodes = {
   missing_credentials: {
-    ...UNAUTHORIZED,
-    ...challenge(),
-    meaning: 'The request has no `Authorization` header',
-    action: 'Send the app token. A retry without it does not help.',
+    status: 401,
     detail: 'Send the header "Authorization: Bearer <token>".',
+    action: 'Send the app token. A retry without it does not help.',
+    ...CHALLENGE,
   },
   malformed_credentials: {
-    ...UNAUTHORIZED,
-    ...challenge(),
-    meaning: 'The `Authorization` header is not `Bearer` and one token',
-    action: 'Write `Bearer`, one space, and the app token.',
+    status: 401,
     detail: 'Authorization must be "Bearer" and one token.',
+    action: 'Write `Bearer`, one space, and the app token.',
+    ...CHALLENGE,
   },
   invalid_token: {
-    ...UNAUTHORIZED,
-    ...REJECTED,
-    meaning: 'The bearer token is unknown or revoked',
-    action: 'Get a valid app token. A retry does not help.',
+    status: 401,
     detail: 'The bearer token is unknown or revoked.',
+    action: 'Get a valid app token. A retry does not help.',
+    ...REJECTED,
   },
   expired_token: {
-    ...UNAUTHORIZED,
-    ...REJECTED,
-    meaning: 'The bearer token was valid and has expired',
-    action: 'Get a new app token. A retry does not help.',
+    status: 401,
     detail: 'The bearer token has expired.',
+    action: 'Get a new app token. A retry does not help.',
+    ...REJECTED,
   },
   invalid_request: {
-    ...BAD_REQUEST,
-    meaning: 'Query parameters are not valid; `errors` lists each error',
-    action: 'Correct the parameters in `errors`.',
+    status: 400,
     detail: 'Some query parameters are invalid: `errors` lists each one.',
+    action: 'Correct the parameters in `errors`.',
   },
   malformed_request: {
-    ...BAD_REQUEST,
-    meaning: 'The service cannot read the request, for example because its URL does not decode',
-    action: 'Correct the request. It has no body, and its URL decodes as UTF-8.',
+    status: 400,
     detail: 'The request cannot be read.',
+    action: 'Correct the request. It has no body, and its URL decodes as UTF-8.',
   },
   response_too_large: {
-    ...BAD_REQUEST,
-    meaning:
-      'The response exceeds the memory that the service has for it, also without other requests',
-    action: 'Request fewer rows with a smaller `limit`. A retry of the same request does not help.',
+    status: 400,
     detail: 'The response exceeds the memory of the service. Request it with a smaller `limit`.',
+    action: 'A retry of the same request does not help, also without other requests.',
   },
   connection_not_found: {
-    ...NOT_FOUND,
-    meaning: 'The calling app has no connection with this token',
-    action: 'Check the connection token, and that it belongs to the calling app.',
+    status: 404,
     detail: 'This app has no connection with this token.',
+    action: 'Check the connection token, and that it belongs to the calling app.',
   },
   route_not_found: {
-    ...NOT_FOUND,
-    meaning: 'The service has no such path',
-    action: 'Check the path: those of the API begin with `/api/v1/queries/connections/`.',
+    status: 404,
     detail: 'This path does not exist.',
+    action: 'Check the path: those of the API begin with `/api/v1/queries/connections/`.',
   },
   cursor_expired: {
     status: 410,
-    title: 'Gone',
-    meaning: 'The changes since this cursor are not known',
-    action: 'Delete the copy and its cursor, and start again with `since=start`.',
     detail: 'The changes since this cursor are not known. Start again with since=start.',
+    action: 'Delete the copy and its cursor first.',
   },
   data_changed: {
     status: 412,
-    title: 'Precondition Failed',
-    meaning: 'The connection no longer has the data version in `version`',
-    action: 'Read all pages again, from the first one.',
     detail: 'The data has changed since this version. Start again with page 0.',
+    action: 'Read all pages again, without `version` for the first one.',
   },
   method_not_allowed: {
     status: 405,
-    title: 'Method Not Allowed',
-    meaning: 'The path is read-only; `Allow` lists its methods',
-    action: 'Use `GET` or `HEAD`.',
     detail: 'Only GET and HEAD are supported.',
+    action: '`Allow` lists them.',
     headers: { allow: 'GET, HEAD' },
   },
   too_many_requests: {
     status: 429,
-    title: 'Too Many Requests',
-    meaning: 'The app has used up its quota',
+    detail: 'The app has used up its quota.',
     action: 'Retry after `Retry-After` seconds.',
-    detail: 'An app may send 60 requests a minute.',
   },
   internal_error: {
     status: 500,
-    title: 'Internal Server Error',
-    meaning: 'The service failed; its log has the cause under `requestId`',
-    action: 'Retry later, and double the delay each time. Report the error if it stays.',
     detail: 'The service failed. Report the requestId to its operator.',
+    action: 'Retry later, and double the delay each time. Report the error if it stays.',
   },
   service_unavailable: {
     status: 503,
-    title: 'Service Unavailable',
-    meaning: 'The service is overloaded or has no database',
-    action: 'Retry after `Retry-After` seconds.',
     detail: 'The service is unavailable. Try again soon.',
+    action: 'It is overloaded or has no database. Retry after `Retry-After` seconds.',
     headers: { 'retry-after': '1' },
   },
 } as const satisfies Record<string, ProblemType>
 export type ProblemCode = keyof typeof ProblemCodes
+
+/** The status in words. */
+export const titleOf = (code: ProblemCode): string =>
+  STATUS_CODES[ProblemCodes[code].status] as string
 
 interface ProblemOptions extends ErrorOptions {
   detail?: string | undefined
@@ -201,6 +178,7 @@ export const problem = (code: ProblemCode, options: ProblemOptions = {}): Proble
   new ProblemError(code, options)
 
 const problemTypes = Object.values(ProblemCodes)
+
 const REQUEST_ID = '6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'
 
 /** Body of every error (contract 16), with the member names of RFC 9457. */
@@ -218,7 +196,7 @@ export const Problem = Type.Object(
     code: ClosedList(ProblemCodes, {
       description: 'Type of the error, for programs; from a closed list.',
       columns: { Status: ({ status }) => String(status) },
-      meaning: ({ meaning }) => meaning,
+      meaning: ({ detail }) => detail,
       examples: ['connection_not_found'],
     }),
     title: Type.String({
@@ -274,8 +252,8 @@ export function problemExamples(status: number) {
   )
   return Object.fromEntries(
     shown.map((code) => {
-      const { title, detail } = ProblemCodes[code]
-      const problem = { status, code, title, detail, requestId: REQUEST_ID }
+      const { detail } = ProblemCodes[code]
+      const problem = { status, code, title: titleOf(code), detail, requestId: REQUEST_ID }
       const value = code === 'invalid_request' ? { ...problem, errors } : problem
       return [code, { summary: code, value }]
     }),

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import type { Problem } from '../../src/schemas/problem.ts'
-import { type ProblemCode, ProblemCodes } from '../../src/schemas/problem.ts'
+import { type ProblemCode, ProblemCodes, titleOf } from '../../src/schemas/problem.ts'
 
 interface Answered {
   status: number
@@ -18,9 +18,9 @@ export function isProblem(
   message: string = code,
 ): Problem {
   const problem = JSON.parse(response.text) as Problem
-  const { status, title } = ProblemCodes[code]
+  const { status } = ProblemCodes[code]
   const { detail, requestId, errors, ...fixed } = problem
-  t.strictSame(fixed, { status, code, title }, message)
+  t.strictSame(fixed, { status, code, title: titleOf(code) }, message)
   t.equal(response.status, status, `${message}: the status is the body's`)
   t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
   t.equal(response.headers.get('cache-control'), 'no-store', 'errors are not cached')

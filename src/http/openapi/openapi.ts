@@ -4,8 +4,9 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
+import { markdown } from '../../schemas/fields.ts'
 import { lists } from '../../schemas/lists.ts'
-import { ProblemCodes } from '../../schemas/problem.ts'
+import { type ProblemCode, ProblemCodes, titleOf } from '../../schemas/problem.ts'
 import { codeSamples, PLACEHOLDER } from '../docs-page/code-samples.js'
 import { memoryFile } from '../memory-file.ts'
 import { readExamples } from './examples.ts'
@@ -93,8 +94,8 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** Describes every error. The heading of each `code` is its anchor on the page /docs. */
 function errorCodes(): string {
   const sections = Object.entries(ProblemCodes).map(
-    ([code, { status, title, meaning, action }]) =>
-      `### \`${code}\`\n\n**${status} ${title}.** ${meaning}. ${action}\n`,
+    ([code, { status, detail, action }]) =>
+      `### \`${code}\`\n\n**${status} ${titleOf(code as ProblemCode)}.** ${markdown(detail)} ${action}\n`,
   )
   return sections.join('\n')
 }
