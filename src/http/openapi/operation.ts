@@ -1,5 +1,4 @@
-import type { TObject, TSchema } from '@sinclair/typebox'
-import { OPTIONAL_HEADERS, RequestHeaders, ResponseHeaders } from '../../schemas/headers.ts'
+import type { TObject } from '@sinclair/typebox'
 import {
   ConnectionParams,
   Exports,
@@ -9,8 +8,9 @@ import {
 } from '../../schemas/list.ts'
 import type { lists } from '../../schemas/lists.ts'
 import { problemExamples } from '../../schemas/problem.ts'
+import described from './headers.json' with { type: 'json' }
 
-type HeaderName = keyof typeof ResponseHeaders
+type HeaderName = keyof typeof described.headers
 
 const QUOTA: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 const STATE: HeaderName[] = [
@@ -37,11 +37,6 @@ function problem(status: number, description: string, ...names: HeaderName[]) {
   }
 }
 
-function headerOf(name: string, required = !OPTIONAL_HEADERS.has(name)) {
-  const { description, ...schema } = ResponseHeaders[name as HeaderName] as TSchema
-  return { schema, description, ...(required ? { required } : {}) }
-}
-
 const badRequest = problem(
   400,
   'The parameters are not valid, or the request cannot be read.',
@@ -57,7 +52,7 @@ const responses = {
   BadRequest: {
     ...badRequest,
     // It is compressed, and so has Vary, only if it lists many errors.
-    headers: { ...badRequest.headers, Vary: headerOf('Vary', false) },
+    headers: { ...badRequest.headers, Vary: { ...described.headers.Vary, required: false } },
   },
   Unauthorized: problem(401, 'The app token is missing or not valid.', 'WWW-Authenticate'),
   NotFound: problem(404, 'The calling app has no connection with this token.', ...QUOTA),
@@ -82,11 +77,13 @@ export function sharedParts(maximumLimit: number) {
   const parameters = [
     ...parametersOf('path', ConnectionParams),
     ...parametersOf('query', querySchema(listParameters(maximumLimit))),
-    ...parametersOf('header', RequestHeaders),
   ]
   return {
-    parameters: Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter])),
-    headers: Object.fromEntries(Object.keys(ResponseHeaders).map((name) => [name, headerOf(name)])),
+    parameters: {
+      ...Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter])),
+      ...described.parameters,
+    },
+    headers: described.headers,
     responses,
   }
 }
