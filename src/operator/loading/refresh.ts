@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import fastq from 'fastq'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { isLostPlan } from '../../postgres/failures.ts'
@@ -69,12 +70,13 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   const settings: Settings = { ...options, plans, prepares: true }
   const stop = new AbortController()
   const signal = AbortSignal.any([database.signal, stop.signal])
-  const refreshLine = limited(options.jobs, async (line: Line) =>
-    signal.aborted ? undefined : await attempts(line, database, settings),
+  const sessions = fastq.promise(
+    async (line: Line) => (signal.aborted ? undefined : await attempts(line, database, settings)),
+    options.jobs,
   )
   const process = async (line: Line, before: Promise<void> | undefined) => {
     await before
-    const found = line.errors.length > 0 ? { errors: line.errors } : await refreshLine(line)
+    const found = line.errors.length > 0 ? { errors: line.errors } : await sessions.push(line)
     if (found === undefined) return
     total['errors' in found ? 'failed' : 'refreshed'] += 1
     const { connection } = line
@@ -112,21 +114,6 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   await Promise.all(running)
   if (failure !== undefined) throw failure
   return total
-}
-
-/** Runs `work` at most `places` times at once. */
-function limited<Input, Output>(places: number, work: (input: Input) => Promise<Output>) {
-  const waiting: (() => void)[] = []
-  let free = places
-  return async (input: Input) => {
-    if (free > 0) free -= 1
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    return await work(input).finally(() => {
-      const next = waiting.shift()
-      if (next) next()
-      else free += 1
-    })
-  }
 }
 
 async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerator<Line> {
