@@ -65,13 +65,13 @@ function explainSqlState({ code = '', message }: pg.DatabaseError): string | und
   return sentence?.endsWith('.') === false ? `${sentence} (${message}).` : sentence
 }
 
-export interface InputProblem {
+export interface FoundProblem {
   file: string
   /** Starts at 1 in each file. */
   line: number
   /** Path of the field, unless the problem is the whole line. */
   field?: string
-  reason: string
+  detail: string
 }
 
 export const SHOWN_PROBLEMS = 20
@@ -79,11 +79,18 @@ export const SHOWN_PROBLEMS = 20
 /** The input is invalid, and nothing was imported. The message lists the first problems. */
 export class ImportRejected extends OperatorError {
   override name = 'ImportRejected'
-  readonly problems: InputProblem[]
+  readonly problems: (Omit<FoundProblem, 'detail'> & { reason: string })[]
   /** Number of all problems, including those not in `problems`. */
   readonly total: number
 
-  constructor(problems: InputProblem[], total: number) {
+  /** @param found at least the first problems @param total number of all of them */
+  constructor(found: FoundProblem[], total = found.length) {
+    const problems = found.slice(0, SHOWN_PROBLEMS).map(({ file, line, field, detail }) => ({
+      file,
+      line,
+      ...(field && { field }),
+      reason: detail,
+    }))
     const lines = problems.map(({ file, line, field, reason }) =>
       escaped([`${file}:${line}`, field, reason].filter((part) => part !== undefined).join(': ')),
     )

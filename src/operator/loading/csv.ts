@@ -1,9 +1,9 @@
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Options, parse } from 'csv-parse'
 import { OperatorError } from '../../operator-error.ts'
-import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
+import { type FoundProblem, ImportRejected } from '../errors.ts'
 import { escaped, pluralize } from '../output.ts'
-import { CR_ALONE, type Problem } from './row-reader.ts'
+import { CR_ALONE } from './row-reader.ts'
 import type { Field, Fields } from './row-types.ts'
 import { suggestion, visible } from './rules.ts'
 import { MAXIMUM_LINE_BYTES, NOT_UTF8, plainBytes, type Source } from './source.ts'
@@ -48,7 +48,7 @@ export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<C
       for (const cell of cells) breaksInCells += (cell?.split('\n').length ?? 1) - 1
       // Spreadsheets write a blank row as commas, some with a pair of quotes for each field.
       if (columns && cells.some((cell) => cell)) return { line, row: rowOf(cells, columns) }
-      columns ??= columnsOf(cells, fields, source)
+      columns ??= columnsOf(cells, fields, source.name)
       return null
     },
   }
@@ -70,18 +70,8 @@ export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<C
         ? `the header has ${pluralize(columns?.length ?? 0, 'field')}, and this record ${(record as Cell[]).length}`
         : // The line that csv-parse counts is another one if cells have line breaks.
           message.replace(/ at line \d+/, '')
-    throw rejected(source, [{ line, detail: `not valid CSV: ${explanation}` }])
+    throw new ImportRejected([{ file: source.name, line, detail: `not valid CSV: ${explanation}` }])
   }
-}
-
-function rejected(
-  { name: file }: Source,
-  problems: Omit<Problem, 'list' | 'row'>[],
-): ImportRejected {
-  const shown = problems.slice(0, SHOWN_PROBLEMS).map(({ line = 1, detail: reason, ...field }) => {
-    return { file, line, ...field, reason }
-  })
-  return new ImportRejected(shown, problems.length)
 }
 
 async function* decode(source: Source): AsyncGenerator<string> {
@@ -96,30 +86,31 @@ async function* decode(source: Source): AsyncGenerator<string> {
 }
 
 /** @throws ImportRejected if the header has unknown or repeated names, or is missing */
-function columnsOf(header: Cell[], fields: Fields, source: Source): Column[] {
+function columnsOf(header: Cell[], fields: Fields, file: string): Column[] {
   const known = columnNames(fields)
-  if (header.some((cell) => cell?.includes('\r'))) throw rejected(source, [{ detail: CR_ALONE }])
-  // More names than twice the fields are no header either.
-  if (!header.some((cell) => known.has(cell ?? '')) || header.length > 2 * known.size) {
-    const detail = `the header must have names of fields, separated by commas: ${[...fields.keys()].slice(0, 2)}`
-    throw rejected(source, [{ detail }])
-  }
-  const problems: Problem[] = []
+  const columns = header.map((name) => known.get(name ?? ''))
+  const problems: FoundProblem[] = []
+  const add = (detail: string, field?: string) =>
+    problems.push({ file, line: 1, ...(field && { field }), detail })
   const found = new Set<Field>()
-  const columns = header.flatMap((cell, index) => {
-    const name = cell ?? ''
-    const field = visible(name.slice(0, 60))
-    const column = known.get(name)
-    if (name === '') problems.push({ detail: `field ${index + 1} of the header has no name` })
-    else if (column === undefined)
-      problems.push({ field, detail: `there is no such field${suggestion(name, known.keys())}` })
-    // `retentionFrom` and `retentionDetail.retentionFrom` are the same.
-    else if (found.has(column.field)) problems.push({ field, detail: 'the field appears twice' })
-    if (column) found.add(column.field)
-    return column ?? []
-  })
-  if (problems.length > 0) throw rejected(source, problems)
-  return columns
+  if (header.some((name) => name?.includes('\r'))) add(CR_ALONE)
+  // More names than twice the fields are no header either.
+  else if (header.length > 2 * known.size || columns.every((column) => column === undefined))
+    add(
+      `the header must have names of fields, separated by commas: ${[...fields.keys()].slice(0, 2)}`,
+    )
+  else
+    for (const [index, column] of columns.entries()) {
+      const name = header[index] ?? ''
+      const field = visible(name.slice(0, 60))
+      if (name === '') add(`field ${index + 1} of the header has no name`)
+      else if (!column) add(`there is no such field${suggestion(name, known.keys())}`, field)
+      // `retentionFrom` and `retentionDetail.retentionFrom` are the same.
+      else if (found.has(column.field)) add('the field appears twice', field)
+      else found.add(column.field)
+    }
+  if (problems.length > 0) throw new ImportRejected(problems)
+  return columns as Column[]
 }
 
 /** Fields without members by their names in a header. */

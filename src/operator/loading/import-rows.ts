@@ -164,12 +164,7 @@ class Input {
     if (total === 0) return
     const first = [...this.#problems.shown, ...duplicates.first]
       .sort((a, b) => Number(a.line) - Number(b.line))
-      .slice(0, SHOWN_PROBLEMS)
-      .map(({ line = 0, detail, field }) => ({
-        ...this.locate(line),
-        ...(field && { field }),
-        reason: detail,
-      }))
+      .map((problem) => ({ ...problem, ...this.locate(Number(problem.line)) }))
     throw new ImportRejected(first, total)
   }
 
