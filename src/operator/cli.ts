@@ -78,7 +78,13 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     if (config.DATABASE_URL !== undefined) await use(config.DATABASE_URL)
     else await io.withEmbedded(config.DATA_DIR, use)
   }
-  const program = createProgram(run, io)
+  /** The command of the call, as far as it exists. */
+  let call = CALL
+  const enter = (_group: Command, command: Command) => {
+    call += ` ${command.name()}`
+  }
+  const program = createProgram(run, io).hook('preSubcommand', enter)
+  for (const group of program.commands) group.hook('preSubcommand', enter)
   try {
     // Help of a command needs its code, too.
     const args = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv
@@ -88,7 +94,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     if (error instanceof CommanderError && /^commander[.](?:help|version)/.test(error.code))
       return error.exitCode === 0 ? 0 : 2
     const { exitResult } = await import('./errors.ts')
-    const result = exitResult(error, argv.includes('--verbose'), io.signal, callOf(program, argv))
+    const result = exitResult(error, argv.includes('--verbose'), io.signal, call)
     if (result.sentence) io.stderr(`${printable(result.sentence)}\n`)
     if (isJson && result.exitCode > 0) await io.stdout(`${toJson(result.json)}\n`)
     exitCode = result.exitCode
@@ -120,16 +126,4 @@ function createProgram(run: Run, io: Io): Command {
   for (const [name, [description]] of Object.entries(COMMANDS))
     program.command(name).description(description)
   return program
-}
-
-/** Returns the call of the command that the arguments name, as far as it exists. */
-function callOf(program: Command, argv: string[]): string {
-  let [call, command] = [CALL, program]
-  for (const word of argv) {
-    const named = command.commands.find((each) => each.name() === word)
-    if (named === undefined) continue
-    call += ` ${word}`
-    command = named
-  }
-  return call
 }

@@ -2,6 +2,7 @@ import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
 import { findServers, historyOf } from '../postgres/connect.ts'
+import { isDenied, isSchemaBehind } from '../postgres/failures.ts'
 import { type FoundServer, NewestPrimary, supersedes } from '../postgres/history.ts'
 import { missingFrom } from '../postgres/migrations.ts'
 import { serverName, serverUrls } from '../postgres/server-urls.ts'
@@ -44,20 +45,21 @@ export async function withDatabase<T>(
   const { signal, notice, sessions, newestUrl = () => url } = options
   const primary = new NewestPrimary()
   const opened = openPool(await primaryOf(url, primary), primary, options)
-  const { pool } = opened
+  const { pool, clients } = opened
   const findPrimary = async () => {
     pool.options.connectionString = await primaryOf(newestUrl(url), primary)
   }
   let closing: NodeJS.Timeout | undefined
   const onAbort = () => {
-    const close = () => opened.clients.forEach((_, client) => void client.interrupt())
+    const close = () => clients.forEach((client) => void client.interrupt())
     closing = setTimeout(close, sessions === undefined ? 0 : FINISH_MS)
   }
   signal.addEventListener('abort', onAbort)
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   const report = waitReporter(opened, db, notice)
   const checks = setInterval(() => {
-    void report()
+    // The processes behind a pooler are unknown.
+    if (!options.pooler) void report()
     void followPrimary(opened, newestUrl(url), primary, notice)
   }, 1_000)
   try {
@@ -81,6 +83,8 @@ const SESSION_SETTINGS = `
   set tcp_keepalives_count = 3`
 
 class CommandClient extends SafeClient {
+  /** Process of its session in PostgreSQL. */
+  declare readonly processID: number | null
   #commit: Promise<unknown> | undefined
 
   // biome-ignore lint/suspicious/noExplicitAny: pg has nine signatures.
@@ -100,8 +104,8 @@ class CommandClient extends SafeClient {
 
 interface OpenedPool {
   pool: pg.Pool
-  /** Open connections, and the process ids of their sessions in PostgreSQL: 0 if unknown. */
-  clients: Map<CommandClient, number>
+  /** Open connections. */
+  clients: Set<CommandClient>
 }
 
 function openPool(
@@ -109,7 +113,7 @@ function openPool(
   primary: NewestPrimary,
   { signal, sessions, pooler }: CommandOptions,
 ): OpenedPool {
-  const clients = new Map<CommandClient, number>()
+  const clients = new Set<CommandClient>()
   const pool = new pg.Pool({
     Client: CommandClient,
     connectionString,
@@ -124,7 +128,7 @@ function openPool(
     onConnect: async (connected) => {
       signal.throwIfAborted()
       const client = connected as CommandClient
-      clients.set(client, 0)
+      clients.add(client)
       if (pooler) return
       // A name or an address in front of several servers may lead to another one each time.
       const [history] = await historyOf(client)
@@ -133,8 +137,6 @@ function openPool(
       await client.query(SESSION_SETTINGS)
       // PostgreSQL rejects this setting on Windows.
       await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
-      const { rows } = await client.query('select pg_backend_pid() as pid')
-      clients.set(client, rows[0].pid)
     },
   })
   // If a connection breaks, the next statement fails. Without a listener, the process would end.
@@ -179,7 +181,7 @@ function waitReporter(
 ) {
   const reported = new Set<number>()
   const blockers = async () => {
-    const own = [[...clients.values()]]
+    const own = [Array.from(clients, ({ processID }) => processID)]
     const { rows } = await pool.query<Blocker>(BLOCKERS, own)
     if (rows.length > 0 || !(await isCitus(db))) return rows
     return (await pool.query<Blocker>(BLOCKERS_ON_WORKERS, own)).rows
@@ -219,7 +221,7 @@ async function followPrimary(
     `${serverName(newest.url)} was promoted and replaces ${serverName(used.url)}. What was written in the last two ` +
       `seconds may be on the old primary alone: repeat it.`,
   )
-  for (const client of clients.keys()) client.destroy()
+  for (const client of clients) client.destroy()
 }
 
 const LIMITS = { waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS, pooler: false }
@@ -254,16 +256,11 @@ async function primaryOf(url: string, primary: NewestPrimary): Promise<string> {
 
 /** @throws OperatorError when migrations are missing */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
-  const applied = await db
-    .withSchema('public')
-    .selectFrom('kysely_migration')
-    .select('name')
-    .execute()
-    .catch((error: unknown) => {
-      const undefinedTable = '42P01'
-      if (error instanceof pg.DatabaseError && error.code === undefinedTable) return []
-      throw error
-    })
+  const read = db.withSchema('public').selectFrom('kysely_migration').select('name').execute()
+  const applied = await read.catch((error: unknown) => {
+    if (!isDenied(error) && isSchemaBehind(error)) return []
+    throw error
+  })
   const missing = missingFrom(new Set(applied.map(({ name }) => name)))
   if (missing.length === 0) return
   throw new OperatorError(
