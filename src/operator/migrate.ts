@@ -2,8 +2,8 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CompiledQuery, type Kysely, sql } from 'kysely'
-import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
+import { isDenied, isLocked } from '../postgres/failures.ts'
 import { lockMigrations, migrateOnce } from '../postgres/migrations.ts'
 import { plannerSettings } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
@@ -80,7 +80,7 @@ export async function configureServiceRole(
   if (password !== undefined) {
     const login = `alter role investment_service login password '${scramVerifier(password)}'`
     await withRetries(db, onNotice, () => sql.raw(login).execute(db)).catch((error: unknown) => {
-      if (!hasCode(error, INSUFFICIENT_PRIVILEGE)) throw error
+      if (!isDenied(error)) throw error
       needed.push(login)
     })
   }
@@ -196,9 +196,8 @@ async function withRetries<T>(
     try {
       return await work()
     } catch (error) {
-      const isLocked = hasCode(error, LOCK_NOT_AVAILABLE)
-      if (attempt === ATTEMPTS || !(isLocked || isConcurrentUpdate(error))) throw error
-      if (isLocked) {
+      if (attempt === ATTEMPTS || !(isLocked(error) || isConcurrentUpdate(error))) throw error
+      if (isLocked(error)) {
         const blocker = await blockerOf(db)
         onNotice(`${blocker} holds a lock that a migration needs; trying again (${attempt}).`)
       }
@@ -207,14 +206,6 @@ async function withRetries<T>(
   }
 }
 
-const INSUFFICIENT_PRIVILEGE = '42501'
-const LOCK_NOT_AVAILABLE = '55P03'
-
-function hasCode(error: unknown, sqlState: string): boolean {
-  return error instanceof pg.DatabaseError && error.code === sqlState
-}
-
 /** True if `migrate` in another database of the server changed the role at the same moment. */
-function isConcurrentUpdate(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.message === 'tuple concurrently updated'
-}
+const isConcurrentUpdate = (error: unknown) =>
+  error instanceof Error && error.message === 'tuple concurrently updated'
