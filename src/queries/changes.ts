@@ -4,22 +4,15 @@ import { sql } from 'kysely'
 import { bodyOf } from '../json/response-body.ts'
 import type { RowWriter } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
-import { build, parameter } from '../postgres/statements.ts'
+import { parameter } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
 import type { Format, ListDefinition } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
-import {
-  changesOf,
-  compileLookups,
-  connectionOfApp,
-  dataVersionOf,
-  keyParameter,
-  type Lookup,
-  lookupColumns,
-} from './connection.ts'
+import { connectionOfApp, dataVersionOf, keyParameter, lookupColumns } from './connection.ts'
 import {
   type Cursor,
   type ListRequest,
+  type Lookup,
   type ReadResponse,
   readRows,
   responseOf,
@@ -94,18 +87,16 @@ const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
  */
 export function changeFeed(list: ListDefinition, writers: Record<Format, RowWriter>) {
   const { table } = list
-  const total = totalOfAll(table)
   const query = responseQuery({
     name: `${table} changes`,
     purpose: 'Reads the rows that changed since a cursor, and the ids of removed rows.',
     list,
     columns: COLUMNS,
-    lookups: compileLookups(`${table} lookup`, 'Reads version and total.', total),
     lookup: (method) =>
       connectionOfApp(method)
         .leftJoinLateral(nextPage(table).as('next'), (join) => join.onTrue())
         .select([
-          ...lookupColumns(total),
+          ...lookupColumns(totalOfAll(table)),
           'c.change_horizon as horizon',
           sql<string>`(
             select ${dataVersionOf('v')} from connection_version v
@@ -123,7 +114,7 @@ export function changeFeed(list: ListDefinition, writers: Record<Format, RowWrit
     request: ListRequest & { since: Cursor },
   ): Promise<ReadResponse> => {
     const { context, since, limit, format } = request
-    const changes = since.version.slice(0, since.version.indexOf('.'))
+    const changes = changesOf(since.version)
     const values = [String(since.number), String(limit), changes]
     // Most polls of a complete copy find no changes. A lookup is then enough (docs/performance.md).
     const copied = since.number === lastOf(changes) ? since.version : undefined
@@ -143,6 +134,9 @@ export function changeFeed(list: ListDefinition, writers: Record<Format, RowWrit
   return { read, query }
 }
 
+/** Number of changes of the connection: the data version without its time. */
+const changesOf = (version: string) => version.slice(0, version.indexOf('.'))
+
 /** @throws ProblemError 410 if the changes since the cursor are not known */
 function nextCursor(since: Cursor, lookup: Lookup) {
   const [horizon, known, nextPage, removed] = lookup.extra
@@ -152,7 +146,7 @@ function nextCursor(since: Cursor, lookup: Lookup) {
   const isStarted = since.number > 0n
   if (isStarted && !(isKnown && latest >= BigInt(horizon ?? 0))) throw problem('cursor_expired')
   const hasMore = typeof nextPage === 'string'
-  const newest = changesOf(lookup)
+  const newest = changesOf(lookup.version)
   const next = {
     number: hasMore ? BigInt(nextPage) - 1n : lastOf(newest),
     start: isStarted ? since.start : Number(newest),
@@ -174,16 +168,9 @@ function nextPage(table: string) {
       where t.connection_id = ${keyParameter} and c.id is not null and t.change_number > ${since}
         ${name === table ? sql`` : sql`and ${since} > 0`}
       order by t.change_number limit ${limit} + 1)`
-  return build
-    .selectFrom(
-      sql<{ change_number: string }>`(${first(table)} union all ${first(`${table}_removal`)})`.as(
-        'changes',
-      ),
-    )
-    .select('change_number')
-    .orderBy('change_number')
-    .offset(limit)
-    .limit(sql.lit(1))
+  return sql<{ change_number: string }>`(
+    select change_number from (${first(table)} union all ${first(`${table}_removal`)}) as changes
+    order by change_number offset ${limit} limit 1)`
 }
 
 /**

@@ -1,25 +1,13 @@
 import { type RawBuilder, sql } from 'kysely'
-import { type Caller, RequestContext } from '../limits/context.ts'
-import type { Database } from '../postgres/database.ts'
-import { build, compile, parameter } from '../postgres/statements.ts'
-import { connectionKey } from '../postgres/tokens.ts'
-import { ProblemError, problem } from '../schemas/problem.ts'
-import { type AuthMethod, callingApp, forEachAuthMethod } from './caller.ts'
+import type { Caller } from '../limits/context.ts'
+import { build, compile, parameter, type Statement } from '../postgres/statements.ts'
+
+export type AuthMethod = Caller['method']
 
 /** $3 of every statement: the connection key. It restricts every table that has rows of connections. */
 export const keyParameter = parameter<string>(3, 'bigint')
 
-/** First row of every response: app, connection, data version and number of rows. */
-export interface Lookup {
-  appId: string
-  /** Version of the connection's rows: `<changes>.<microseconds since 1970>`. */
-  version: string
-  /** Seconds since 1970 of the last refresh. */
-  refreshed: string | null
-  totalItems: number
-  extra: (string | null)[]
-}
-
+/** Columns of the first row of every response. */
 export const LOOKUP_COLUMNS = [
   'app_id',
   'expired',
@@ -31,6 +19,33 @@ export const LOOKUP_COLUMNS = [
 
 export type LookupColumns = Record<(typeof LOOKUP_COLUMNS)[number], unknown>
 
+type CallingApp = { app_id: string; expired: boolean }
+
+/**
+ * Selects the calling app by $1: one row, or none if the credentials are unknown or revoked. `app_id` is the result of
+ * set_config(), so every lookup by it runs after the setting of row-level security.
+ */
+const callingApp: Record<AuthMethod, RawBuilder<CallingApp>> = {
+  tokenHash: sql`(
+    select app.app_id, app.expired
+    from (select set_config('service.token_hash', encode(${parameter(1, 'bytea')}, 'hex'), true)
+      as token_hash) as given
+    join lateral (
+      select set_config('service.app_id', t.app_id::text, true)::uuid as app_id,
+        coalesce(t.expires_at <= now(), false) as expired
+      from app_token t
+      where t.token_hash = decode(given.token_hash, 'hex') and t.revoked_at is null
+    ) as app on true)`,
+  // The identity provider's token has its own expiry, which was verified with the signature.
+  clientId: sql`(
+    select app.app_id, app.expired
+    from (select set_config('service.client_id', ${parameter(1, 'text')}, true) as client_id) as given
+    join lateral (
+      select set_config('service.app_id', a.id::text, true)::uuid as app_id, false as expired
+      from app a where a.client_id = given.client_id
+    ) as app on true)`,
+}
+
 /**
  * Selects the calling app and its connection. $2 is the hash of the connection token, $3 the connection
  * key. A known caller gets one row, with nulls if the app has no such connection. A token of another
@@ -40,7 +55,7 @@ export function connectionOfApp(method: AuthMethod) {
   const tokenHash = parameter<Buffer>(2, 'bytea')
   // The lookup uses app_id of the same row, so it runs after set_config().
   const caller = build
-    .selectFrom(callingApp(method).as('app'))
+    .selectFrom(callingApp[method].as('app'))
     .select([
       'app.app_id',
       'app.expired',
@@ -74,10 +89,7 @@ export const dataVersionOf = (table: 'c' | 'v') => sql<string>`
   ${sql.ref(`${table}.data_version`)} || '.' ||
     (extract(epoch from ${sql.ref(`${table}.changed_at`)}) * 1000000)::bigint`
 
-/** Data version without its time: it counts the changes of the connection. */
-export const changesOf = ({ version }: Lookup): string => version.slice(0, version.indexOf('.'))
-
-/** @param totalItems number of rows; null without pages, or if only the lookup is read */
+/** @param totalItems number of rows; null without pages */
 export function lookupColumns(totalItems: RawBuilder<string | null>) {
   return [
     'caller.app_id',
@@ -89,60 +101,15 @@ export function lookupColumns(totalItems: RawBuilder<string | null>) {
   ] as const
 }
 
-/** Compiles statements that read only the lookup. See lookupColumns(). */
-export function compileLookups(title: string, purpose: string, total: RawBuilder<string | null>) {
-  return forEachAuthMethod((method) => ({
-    ...compile(
-      `${title} by ${method}`,
-      purpose,
-      sql`${connectionOfApp(method).select(lookupColumns(total))}`,
-    ),
-    singleRow: true,
-  }))
-}
-
-export const lookupStatements = compileLookups('lookup', 'Reads the data version.', sql`null`)
-
-/**
- * Takes the lookup from the rows of a response.
- * @param context records the app that the lookup confirms
- * @param extraColumns number of columns after LOOKUP_COLUMNS
- * @throws ProblemError 401 or 404
- */
-export function takeLookup(
-  rows: { shift(): (string | null)[] | undefined },
-  context: Pick<RequestContext, 'confirm'>,
-  extraColumns = 0,
-): Lookup {
-  const fields = rows.shift()
-  if (fields === undefined) throw problem('invalid_token')
-  const [appId, expired, connectionId, version, refreshed = null, totalItems] = fields
-  if (typeof appId !== 'string') throw new Error('the first row of a response is not its lookup')
-  if (expired === 't') throw problem('expired_token')
-  context.confirm(appId)
-  if (connectionId === null || typeof version !== 'string') throw problem('connection_not_found')
-  const extra = fields.slice(LOOKUP_COLUMNS.length, LOOKUP_COLUMNS.length + extraColumns)
-  return { appId, version, refreshed, totalItems: Number(totalItems ?? 0), extra }
-}
-
-/**
- * Authenticates a caller that gets no data: with a 400 or a 429, or before its app is known. It also reads after the
- * client has disconnected, because that request counts in the quota of its app.
- * @param hash SHA-256 of the connection token
- * @throws Unavailable, or ProblemError 401
- */
-export async function authenticate(
-  db: Pick<Database, 'read'>,
-  { method, credential }: Caller,
-  hash: Buffer,
-  context: RequestContext,
-): Promise<void> {
-  const keys = [credential, hash, connectionKey(hash)]
-  const own = new RequestContext(context.limits, context.tenant)
-  const rows = await db.read(lookupStatements[method], keys, own)
-  try {
-    takeLookup(rows, context)
-  } catch (error) {
-    if (!(error instanceof ProblemError && error.code === 'connection_not_found')) throw error
+/** Compiles a statement for each method of authentication. */
+export function compileForCallers(
+  title: string,
+  purpose: string,
+  select: (method: AuthMethod) => RawBuilder<unknown>,
+  singleRow = false,
+): Record<AuthMethod, Statement> {
+  const by = (method: AuthMethod) => {
+    return { ...compile(`${title} by ${method}`, purpose, select(method)), singleRow }
   }
+  return { tokenHash: by('tokenHash'), clientId: by('clientId') }
 }

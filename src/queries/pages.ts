@@ -4,9 +4,13 @@ import { type RowWriter, rowWriters } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { columnOf } from '../schemas/fields.ts'
 import { EXPORTS, type ListDefinition } from '../schemas/list.ts'
-import type { AuthMethod } from './caller.ts'
 import { changeFeed } from './changes.ts'
-import { connectionOfApp, type LookupColumns, lookupColumns } from './connection.ts'
+import {
+  type AuthMethod,
+  connectionOfApp,
+  type LookupColumns,
+  lookupColumns,
+} from './connection.ts'
 import {
   type ListReader,
   type ListRequest,

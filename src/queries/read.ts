@@ -1,22 +1,22 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { Body } from '../json/response-body.ts'
 import { columnsOf } from '../json/row-writer.ts'
-import type { Caller, RequestContext } from '../limits/context.ts'
+import { type Caller, RequestContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Replica } from '../postgres/replicas.ts'
-import { compile, type Parameter, type Statement } from '../postgres/statements.ts'
+import { type Parameter, parameter, type Statement } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
 import { columnOf } from '../schemas/fields.ts'
 import type { Format, ListDefinition } from '../schemas/list.ts'
-import { problem } from '../schemas/problem.ts'
-import { type AuthMethod, forEachAuthMethod } from './caller.ts'
+import { ProblemError, problem } from '../schemas/problem.ts'
 import {
+  type AuthMethod,
+  compileForCallers,
+  connectionOfApp,
   keyParameter,
   LOOKUP_COLUMNS,
-  type Lookup,
   type LookupColumns,
-  lookupStatements,
-  takeLookup,
+  lookupColumns,
 } from './connection.ts'
 
 export type { Body }
@@ -50,6 +50,18 @@ export interface Cursor {
   version: string
 }
 
+/** First row of every response: app, connection, data version and number of rows. */
+export interface Lookup {
+  appId: string
+  /** Version of the connection's rows: `<changes>.<microseconds since 1970>`. */
+  version: string
+  /** Seconds since 1970 of the last refresh. */
+  refreshed: string | null
+  totalItems: number
+  /** Further columns of the statement. */
+  extra: (string | null)[]
+}
+
 export interface ReadResponse {
   lookup: Lookup
   /** Number of rows. */
@@ -68,10 +80,22 @@ export interface ListReader {
 }
 
 export interface ResponseQuery {
+  table: string
   statements: Record<AuthMethod, Statement>
-  lookups: Record<AuthMethod, Statement>
-  extraColumns: number
 }
+
+/** Reads the lookup of a response without its rows. $4 is the table of the list. */
+export const lookupStatements = compileForCallers(
+  'lookup',
+  'Reads version and total.',
+  (method) =>
+    sql`${connectionOfApp(method).select(
+      lookupColumns(sql`
+      case ${parameter(4, 'text')} when 'portfolio_transaction' then c.portfolio_transactions
+        when 'account_transaction' then c.account_transactions end`),
+    )}`,
+  true,
+)
 
 /**
  * Compiles one statement per authentication method. One statement is one snapshot. Its first row is the lookup. The
@@ -84,8 +108,6 @@ export function responseQuery(query: {
   /** Columns of the lookup after LOOKUP_COLUMNS. */
   columns?: readonly string[]
   lookup: (method: AuthMethod) => Expression<LookupColumns>
-  /** Statements that read only the lookup; by default, without a number of rows. */
-  lookups?: Record<AuthMethod, Statement>
   /** Conditions on the rows `t` of the connection, their order and limit. It may use `lookup`. */
   rows: RawBuilder<unknown>
 }): ResponseQuery {
@@ -102,13 +124,7 @@ export function responseQuery(query: {
       select ${sql.join(fields)} from ${sql.table(table)} t
       where t.connection_id = ${keyParameter} and lookup.connection_id is not null
         and ${query.rows}) as rows`
-  return {
-    statements: forEachAuthMethod((method) =>
-      compile(`${query.name} by ${method}`, query.purpose, statement(method)),
-    ),
-    lookups: query.lookups ?? lookupStatements,
-    extraColumns: columns.length - LOOKUP_COLUMNS.length,
-  }
+  return { table, statements: compileForCallers(query.name, query.purpose, statement) }
 }
 
 export type Rows = Awaited<ReturnType<Database['read']>>
@@ -149,34 +165,29 @@ export async function readRows(
   context.server = 'primary'
   let known: ReadRows | undefined
   if (copied !== undefined || (knownVersions.length > 0 && knownVersions[0] !== '*')) {
-    known = await readLookup(db, query, request, keys)
+    known = await readLookup(db, query.table, request, keys)
     if (knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
     if (known.lookup.version === copied) return known
   }
   const replica = db.replica()
   if (replica) {
     const reading = replica.read(statement, [...keys, ...values], context)
-    const primary = known ?? readLookup(db, query, request, keys)
-    const replicated = await readReplica(reading, primary, query.extraColumns, replica)
+    const primary = known ?? readLookup(db, query.table, request, keys)
+    const replicated = await readReplica(reading, primary, replica)
     if (replicated) {
       context.server = replica.name
       return replicated
     }
   }
   const rows = await db.read(statement, [...keys, ...values], context)
-  const lookup = takeLookup(rows, context, query.extraColumns)
+  const lookup = takeLookup(rows, context)
   if (request.version !== undefined) expectVersion(lookup, request)
   return { lookup, rows }
 }
 
-async function readLookup(
-  db: Database,
-  { lookups }: ResponseQuery,
-  request: ListRequest,
-  keys: Parameter[],
-) {
+async function readLookup(db: Database, table: string, request: ListRequest, keys: Parameter[]) {
   const { caller, context } = request
-  const rows = await db.read(lookups[caller.method], keys, context)
+  const rows = await db.read(lookupStatements[caller.method], [...keys, table], context)
   const lookup = takeLookup(rows, context)
   expectVersion(lookup, request)
   return { lookup, rows }
@@ -194,7 +205,6 @@ function expectVersion(lookup: Lookup, { version }: ListRequest): void {
 async function readReplica(
   reading: Promise<Rows | undefined>,
   primary: ReadRows | Promise<ReadRows>,
-  extraColumns: number,
   replica: Replica,
 ) {
   // Prevents an unhandled rejection if the primary rejects the request first.
@@ -203,7 +213,7 @@ async function readReplica(
   const rows = await reading
   if (rows === undefined) return undefined
   try {
-    const lookup = takeLookup(rows, { confirm: () => {} }, extraColumns)
+    const lookup = takeLookup(rows, { confirm: () => {} })
     if (lookup.appId === current.appId && lookup.version === current.version) {
       replica.compared(true)
       return { lookup: { ...lookup, refreshed: current.refreshed }, rows }
@@ -214,4 +224,42 @@ async function readReplica(
   replica.compared(false)
   rows.discard()
   return undefined
+}
+
+/**
+ * Takes the lookup from the rows of a response.
+ * @param context records the app that the lookup confirms
+ * @throws ProblemError 401 or 404
+ */
+function takeLookup(rows: Pick<Rows, 'shift'>, context: Pick<RequestContext, 'confirm'>): Lookup {
+  const fields = rows.shift()
+  if (fields === undefined) throw problem('invalid_token')
+  const [appId, expired, connectionId, version, refreshed = null, totalItems, ...extra] = fields
+  if (typeof appId !== 'string') throw new Error('the first row of a response is not its lookup')
+  if (expired === 't') throw problem('expired_token')
+  context.confirm(appId)
+  if (connectionId === null || typeof version !== 'string') throw problem('connection_not_found')
+  return { appId, version, refreshed, totalItems: Number(totalItems ?? 0), extra }
+}
+
+/**
+ * Authenticates a caller that gets no data: with a 400 or a 429, or before its app is known. It also reads after the
+ * client has disconnected, because that request counts in the quota of its app.
+ * @param hash SHA-256 of the connection token
+ * @throws Unavailable, or ProblemError 401
+ */
+export async function authenticate(
+  db: Pick<Database, 'read'>,
+  { method, credential }: Caller,
+  hash: Buffer,
+  context: RequestContext,
+): Promise<void> {
+  const values = [credential, hash, connectionKey(hash), null]
+  const own = new RequestContext(context.limits, context.tenant)
+  const rows = await db.read(lookupStatements[method], values, own)
+  try {
+    takeLookup(rows, context)
+  } catch (error) {
+    if (!(error instanceof ProblemError && error.code === 'connection_not_found')) throw error
+  }
 }

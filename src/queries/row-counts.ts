@@ -1,5 +1,5 @@
-import { type Expression, type RawBuilder, sql } from 'kysely'
-import { build, firstOfMonth, parameter } from '../postgres/statements.ts'
+import { type RawBuilder, sql } from 'kysely'
+import { firstOfMonth, parameter } from '../postgres/statements.ts'
 import { keyParameter } from './connection.ts'
 
 /*
@@ -25,11 +25,11 @@ export function totalOfRows(table: string): RawBuilder<string> {
 /** Total of a range of any length: the rows of all its months, minus the rows outside of the range. */
 export function totalOfMonths(table: string): RawBuilder<string> {
   const before = sql`d.effective_day >= ${firstOfMonth(from)} and d.effective_day < ${from}`
-  const months = monthsOfRange(table).select(sql`coalesce(sum(m.row_count), 0)`.as('rows'))
   return sql`
     case when ${from} = '-infinity' and ${to} = 'infinity' then ${totalOfAll(table)}
       when c.id is not null then
-        ${months} - ${countRows(table, before)} - ${rowsAfter(table)} end`
+        (select coalesce(sum(m.row_count), 0) as rows from ${monthsOfRange(table)})
+        - ${countRows(table, before)} - ${rowsAfter(table)} end`
 }
 
 /**
@@ -37,41 +37,23 @@ export function totalOfMonths(table: string): RawBuilder<string> {
  * the month first, then the day. Both count from the end of the range's last month.
  */
 export function pageStart(table: string) {
-  const months = monthsOfRange(table).select([
-    'm.first_day',
-    monthAfter(sql`m.first_day`).as('next'),
-    sql<number>`${offset} + ${rowsAfter(table)} - ${rowsBefore('m', 'first_day')}`.as('skipped'),
-    'm.row_count',
-  ])
-  const ofMonth = rowsOf(table)
-    .where(sql<boolean>`d.effective_day >= month.first_day and d.effective_day < month.next`)
-    .select(['d.effective_day', sql<number>`count(*)`.as('row_count')])
-    .groupBy('d.effective_day')
-    .orderBy('d.effective_day', 'desc')
-  const days = build
-    .selectFrom(ofMonth.as('d'))
-    .select([
-      'd.effective_day',
-      sql<number>`month.skipped - ${rowsBefore('d', 'effective_day')}`.as('skipped'),
-      'd.row_count',
-    ])
-  const [month, day] = [periodOfRow(months, 'first_day'), periodOfRow(days, 'effective_day')]
-  return build
-    .selectFrom(month.as('month'))
-    .innerJoinLateral(day.as('day'), (join) => join.onTrue())
-    .select(['day.effective_day', 'day.skipped'])
-}
-
-function periodOfRow<Columns extends { skipped: number; row_count: number }>(
-  periods: Expression<Columns>,
-  period: keyof Columns & string,
-) {
-  return build
-    .selectFrom(sql<Columns>`${periods}`.as('periods'))
-    .selectAll()
-    .where(sql<boolean>`skipped < row_count`)
-    .orderBy(sql.ref(period), 'desc')
-    .limit(sql.lit(1))
+  return sql<{ effective_day: string; skipped: number }>`(
+    select day.effective_day, day.skipped from (
+      select * from (
+        select m.first_day, ${monthAfter(sql`m.first_day`)} as next, m.row_count,
+          ${offset} + ${rowsAfter(table)} - ${rowsBefore('m', 'first_day')} as skipped
+        from ${monthsOfRange(table)}
+      ) as months where skipped < row_count order by first_day desc limit 1
+    ) as month cross join lateral (
+      select * from (
+        select d.effective_day, d.row_count, month.skipped - ${rowsBefore('d', 'effective_day')} as skipped
+        from (
+          select d.effective_day, count(*) as row_count from ${rowsOf(table)}
+            and d.effective_day >= month.first_day and d.effective_day < month.next
+          group by d.effective_day order by d.effective_day desc
+        ) as d
+      ) as days where skipped < row_count order by effective_day desc limit 1
+    ) as day)`
 }
 
 function rowsBefore(alias: string, period: string): RawBuilder<number> {
@@ -89,26 +71,21 @@ function rowsAfter(table: string) {
 
 /** The order leaves PostgreSQL one index, also when it plans the statement on an empty table. */
 function countRows(table: string, range: RawBuilder<unknown>) {
-  const rows = rowsOf(table)
-    .where(sql<boolean>`${range}`)
-    .select('d.effective_day')
-    .orderBy('d.effective_day', 'desc')
-  return build.selectFrom(rows.as('rows')).select(sql<number>`count(*)`.as('rows'))
+  return sql`(
+    select count(*) as rows from (
+      select d.effective_day from ${rowsOf(table)} and ${range} order by d.effective_day desc
+    ) as rows)`
 }
 
-// All paged lists have the columns of these conditions, so the type of one fits.
 function rowsOf(table: string) {
-  return build
-    .selectFrom(`${table} as d` as 'portfolio_transaction as d')
-    .where(sql<boolean>`d.connection_id = ${keyParameter} and c.id is not null`)
+  return sql`${sql.table(table)} as d where d.connection_id = ${keyParameter} and c.id is not null`
 }
 
 function monthsOfRange(table: string) {
-  return build
-    .selectFrom(`${table}_month as m` as 'portfolio_transaction_month as m')
-    .where(sql<boolean>`
-      m.connection_id = ${keyParameter} and c.id is not null
-      and m.first_day >= ${firstOfMonth(from)} and m.first_day <= ${to}`)
+  return sql`
+    ${sql.table(`${table}_month`)} as m
+    where m.connection_id = ${keyParameter} and c.id is not null
+      and m.first_day >= ${firstOfMonth(from)} and m.first_day <= ${to}`
 }
 
 function monthAfter(firstDay: RawBuilder<unknown>): RawBuilder<string> {

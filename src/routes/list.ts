@@ -5,9 +5,8 @@ import type { Caller } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { tokenHash } from '../postgres/tokens.ts'
 import { parseCursor } from '../queries/changes.ts'
-import { authenticate } from '../queries/connection.ts'
 import { EXPORT_PAGE, pagedList } from '../queries/pages.ts'
-import type { ListRequest, ReadResponse } from '../queries/read.ts'
+import { authenticate, type ListRequest, type ReadResponse } from '../queries/read.ts'
 import { completedOrders } from '../queries/transfer-orders.ts'
 import {
   type ConnectionParams,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { tokenHash } from '../../src/postgres/tokens.ts'
-import { lookupStatements } from '../../src/queries/connection.ts'
+import { lookupStatements } from '../../src/queries/read.ts'
 import { openClient } from '../support/database.ts'
 import { isProblem } from '../support/problem.ts'
 import { addApp, addCaller, addToken } from '../support/rows.ts'
@@ -96,7 +96,12 @@ t.test('token at its moment of expiry: expired (contract 20)', async (t) => {
     await owner.query(`update app_token set expires_at = ${moment} where token_hash = $1`, [
       tokenHash(token),
     ])
-    const { rows } = await owner.query(lookupStatements.tokenHash.text, [tokenHash(token), '', 0])
+    const { rows } = await owner.query(lookupStatements.tokenHash.text, [
+      tokenHash(token),
+      '',
+      0,
+      null,
+    ])
     t.match(rows, [{ app_id: appId, expired }], String(moment))
   }
   await owner.query('rollback')

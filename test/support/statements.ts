@@ -6,6 +6,7 @@ import {
 } from '../../src/postgres/readiness.ts'
 import type { Statement } from '../../src/postgres/statements.ts'
 import { pagedList } from '../../src/queries/pages.ts'
+import { lookupStatements } from '../../src/queries/read.ts'
 import { completedOrders } from '../../src/queries/transfer-orders.ts'
 import { pagedLists } from '../../src/schemas/lists.ts'
 import { TransferOrders } from '../../src/schemas/transfer-order.ts'
@@ -14,8 +15,8 @@ import { TransferOrders } from '../../src/schemas/transfer-order.ts'
 export const statements: ReadonlyMap<string, Statement> = new Map(
   [completedOrders(TransferOrders), ...pagedLists.map(pagedList)]
     .flatMap(({ queries }) => Object.values(queries))
-    .flatMap(({ statements, lookups }) => [statements, lookups])
-    .flatMap((each) => Object.values(each))
+    .flatMap(({ statements }) => Object.values(statements))
+    .concat(Object.values(lookupStatements))
     .map((statement) => [statement.title, statement]),
 )
 

@@ -99,8 +99,8 @@ with
             )
           ) as changes
         order by change_number
-        limit 1
         offset $5::bigint
+        limit 1
       ) as next on true
   )
 select

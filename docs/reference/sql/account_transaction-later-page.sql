@@ -100,6 +100,7 @@ with
                 select
                   m.first_day,
                   (m.first_day + interval '1 month')::date as next,
+                  m.row_count,
                   $7::bigint + (
                     select count(*) as rows
                     from
@@ -124,8 +125,7 @@ with
                     sum(m.row_count) over (
                       order by m.first_day desc rows unbounded preceding
                     ) - m.row_count
-                  ) as skipped,
-                  m.row_count
+                  ) as skipped
                 from account_transaction_month as m
                 where
                   m.connection_id = $3::bigint
@@ -137,23 +137,22 @@ with
                     else $4::date
                   end
                   and m.first_day <= $5::date
-              ) as periods
+              ) as months
             where skipped < row_count
             order by first_day desc
             limit 1
           ) as month
-          inner join lateral (
+          cross join lateral (
             select *
             from
               (
                 select
-                  d.effective_day,
+                  d.effective_day, d.row_count,
                   month.skipped - (
                     sum(d.row_count) over (
                       order by d.effective_day desc rows unbounded preceding
                     ) - d.row_count
-                  ) as skipped,
-                  d.row_count
+                  ) as skipped
                 from
                   (
                     select d.effective_day, count(*) as row_count
@@ -166,11 +165,11 @@ with
                     group by d.effective_day
                     order by d.effective_day desc
                   ) as d
-              ) as periods
+              ) as days
             where skipped < row_count
             order by effective_day desc
             limit 1
-          ) as day on true
+          ) as day
       ) as start on true
   )
 select

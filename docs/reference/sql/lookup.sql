@@ -1,8 +1,11 @@
--- Reads the data version.
+-- Reads version and total.
 (
   select
     caller.app_id, caller.expired, c.id as connection_id, c.version, c.refreshed,
-    null as total_items
+    case $4::text
+      when 'portfolio_transaction' then c.portfolio_transactions
+      when 'account_transaction' then c.account_transactions
+    end as total_items
   from
     (
       select
