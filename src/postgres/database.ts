@@ -35,19 +35,21 @@ export function openDatabase(options: DatabaseOptions) {
   const servers = [primary, ...replicas]
   const waitingReads = ({ state }: Pick<PostgresServer, 'state'>) => state().waiting
   let turn = 0
+  /** Skips a replica with many more waiting reads than the primary: it is overloaded. */
+  const nextReplica = (): Replica | undefined => {
+    for (const _ of replicas) {
+      turn = (turn + 1) % replicas.length
+      const replica = replicas[turn]
+      if (replica === undefined || waitingReads(replica) > waitingReads(primary) + size) continue
+      if (replica.isUsable()) return replica
+    }
+    return undefined
+  }
   return {
     read: primary.read,
     probe: primary.probe,
-    /** Returns usable replicas in turn. One with many more waiting reads than the primary is overloaded. */
-    replica: (): Replica | undefined => {
-      for (const _ of replicas) {
-        turn = (turn + 1) % replicas.length
-        const replica = replicas[turn]
-        if (replica === undefined || waitingReads(replica) > waitingReads(primary) + size) continue
-        if (replica.isUsable()) return replica
-      }
-      return undefined
-    },
+    /** Returns usable replicas in turn. Undefined without DATABASE_REPLICA_URL. */
+    replica: replicas.length > 0 ? nextReplica : undefined,
     state: () => ({
       primary: primary.state(),
       replicas: replicas.map((replica) => replica.state()),

@@ -68,24 +68,16 @@ export function openServer(options: ServerOptions): PostgresServer {
   })
   const pools = [small, large]
 
-  const read: PostgresServer['read'] = async (statement, values, context) => {
-    const isLarge = !statement.singleRow && context.memory.large
-    const askedAt = performance.now()
-    try {
-      return await (isLarge ? large : small).read(statement, values, context)
-    } finally {
-      const endedAt = performance.now()
-      const sentAt = context.sentAt < askedAt ? endedAt : context.sentAt
-      context.waitMs += sentAt - askedAt
-      context.databaseMs += endedAt - sentAt
-    }
-  }
   return {
-    read: (...query) =>
-      instrumentations.reduce(
-        (run, instrument) => () => instrument(query[0].title, run),
-        () => read(...query),
-      )(),
+    read: (statement, values, context) => {
+      const pool = context.memory.large && !statement.singleRow ? large : small
+      let run = () => pool.read(statement, values, context)
+      for (const instrument of instrumentations) {
+        const measured = run
+        run = () => instrument(statement.title, measured)
+      }
+      return run()
+    },
     probe: async (statement, values) => {
       try {
         return await small.probe(statement, values, PROBE_MS)

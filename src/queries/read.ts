@@ -169,7 +169,7 @@ export async function readRows(
     if (knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
     if (known.lookup.version === copied) return known
   }
-  const replica = db.replica()
+  const replica = db.replica?.()
   if (replica) {
     const reading = replica.read(statement, [...keys, ...values], context)
     const primary = known ?? readLookup(db, query.table, request, keys)
