@@ -77,8 +77,9 @@ export class RequestContext {
     this.tenant = tenant
     const { limits } = this
     if (!mayTake(1, tenant.requests, limits.maxRequests - limits.requests)) throw tooManyRequests()
-    this.#count(1)
     this.#entered = true
+    limits.requests += 1
+    tenant.requests += 1
   }
 
   /** Records the app that a read has found for the caller. */
@@ -99,18 +100,15 @@ export class RequestContext {
 
   /** Ends the request. @param sent true if the whole response has left the process */
   end(sent: boolean): void {
-    this.ended = true
     this.memory.end(sent)
+    this.ended = true
     this.#leave()
   }
 
   #leave(): void {
-    if (this.#entered) this.#count(-1)
+    if (!this.#entered) return
     this.#entered = false
-  }
-
-  #count(requests: number): void {
-    this.limits.requests += requests
-    this.tenant.requests += requests
+    this.limits.requests -= 1
+    this.tenant.requests -= 1
   }
 }

@@ -80,16 +80,19 @@ export class MemoryReservation {
 
   /** Counts bytes that are stored elsewhere. A negative number releases memory without reusing it. */
   count(bytes: number): void {
-    if (!this.#owner.ended) this.#add(bytes)
+    if (this.#owner.ended) return
+    this.#bytes += bytes
+    this.#memory.used += bytes
+    this.#owner.tenant.bytes += bytes
   }
 
   /**
-   * Releases all memory permanently. The request has ended before.
+   * Releases all memory. The request ends then, and nothing more is counted.
    * @param sent true if the whole response has left the process. Its memory is then reused, so a writer
    *   must stop when the request has ended.
    */
   end(sent: boolean): void {
-    this.#add(-this.#bytes)
+    this.count(-this.#bytes)
     if (sent && this.#json) this.#memory.buffers.giveBack(this.#json)
     this.#json = undefined
   }
@@ -97,11 +100,5 @@ export class MemoryReservation {
   /** True if the app may take more memory: what the others need stays free. */
   #fits(more: number): boolean {
     return mayTake(more, this.#owner.tenant.bytes, this.#memory.limit - this.#memory.used)
-  }
-
-  #add(bytes: number): void {
-    this.#bytes += bytes
-    this.#memory.used += bytes
-    this.#owner.tenant.bytes += bytes
   }
 }
