@@ -109,12 +109,8 @@ function filesOf(names: string[]): string[] {
   throw new OperatorError(`There is no test file ${wrong}${advice}.`)
 }
 
-/**
- * Five files keep two cores busy: some of them wait. Tests of load and of servers, and Citus, cut networks and measure
- * rates, so they run two.
- */
-const jobsFor = (files: string[]) =>
-  isCitus || files.some((file) => /^test\/(load|servers)\//.test(file)) ? 2 : 5
+/** Files that keep two cores busy: most of them wait at times. Those on Citus use more processes of PostgreSQL. */
+const JOBS = isCitus ? 3 : 5
 
 async function run(files: string[]): Promise<number> {
   const seed = seedOf(process.env.TEST_SEED)
@@ -131,7 +127,7 @@ async function run(files: string[]): Promise<number> {
       TEST_SERVER_URL: server.url,
       TEST_TEMPLATE: template.name,
     }
-    const options = { jobs: jobsFor(files), print: console.log, signal: interrupt.signal }
+    const options = { jobs: JOBS, print: console.log, signal: interrupt.signal }
     const { passed, failed, durations } = await runFiles(files, env, options).finally(template.drop)
     if (failed === 0) writeDurations(durations)
     else

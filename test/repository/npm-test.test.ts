@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -17,7 +17,7 @@ function start(args: string[], env: Record<string, string> = {}): ChildProcess {
     cwd: root,
     env: { ...environment, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 60_000,
+    timeout: 300_000,
   })
 }
 
@@ -156,6 +156,34 @@ t.test(
     t.match(stderr, /Missing: bash, .*Chromium or Chrome .* To install: \.ci\/packages clients\n$/)
   },
 )
+
+t.test('packages of a folder: installed once for each package-lock.json', async (t) => {
+  const lock = (version: string) =>
+    JSON.stringify({
+      lockfileVersion: 3,
+      packages: {
+        '': { dependencies: { other: 'file:other' } },
+        'node_modules/other': { resolved: 'other', link: true },
+        other: { version },
+      },
+    })
+  const folder = t.testdir({
+    'package.json': '{"dependencies":{"other":"file:other"}}',
+    'package-lock.json': lock('1.0.0'),
+    other: { 'package.json': '{"name":"other","version":"1.0.0"}' },
+  })
+  const install = () => {
+    const args = ['tools/install.ts', folder]
+    const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+    t.equal(status, 0, stderr)
+    return /^Installs the packages of /m.test(stderr)
+  }
+  t.equal(install(), true)
+  t.equal(install(), false)
+  await writeFile(join(folder, 'package-lock.json'), lock('1.0.1'))
+  await writeFile(join(folder, 'other/package.json'), '{"name":"other","version":"1.0.1"}')
+  t.equal(install(), true)
+})
 
 t.test('Ctrl-C: the files end, the template is dropped, exit code 130', async (t) => {
   const started = join(folder, 'endless-started')

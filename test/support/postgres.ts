@@ -14,8 +14,12 @@ export interface Server {
   stop(): Promise<unknown>
 }
 
-// Durability is useless here: a crash of the machine ends the test run.
-const settings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' }
+const settings = {
+  // Durability is useless here: a crash of the machine ends the test run.
+  ...{ fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' },
+  // Saves 1 ms of processor time of each new connection.
+  scram_iterations: '1',
+}
 
 const ramDisk = '/dev/shm'
 /** Room for WAL (1 GB at most) and for the databases of four test files, with a reserve. */

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { chown, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -150,6 +150,7 @@ async function startIn(t: Test, { folder, account }: Directory, settings: Settin
     })
     await until('PostgreSQL responds', () => responds(url))
   }
+  const postmaster = () => Number(program?.process.pid)
   const server: DebianPostgres = {
     url,
     port,
@@ -165,10 +166,19 @@ async function startIn(t: Test, { folder, account }: Directory, settings: Settin
       await writeFile(`${folder}/data/standby.signal`, '')
       await start()
     },
-    freeze: async () => signal(await family(program), 'SIGSTOP'),
-    freezeBackends: async () => signal((await family(program)).slice(1), 'SIGSTOP'),
+    // The postmaster is first, so that it starts no further process.
+    freeze: async () => {
+      signal(postmaster(), 'SIGSTOP')
+      for (const child of await childrenOf(postmaster())) signal(child, 'SIGSTOP')
+    },
+    freezeBackends: async () => {
+      for (const child of await childrenOf(postmaster())) signal(child, 'SIGSTOP')
+    },
     // The postmaster is last, because it removes the processes of children that have ended.
-    resume: async () => signal((await family(program)).reverse(), 'SIGCONT'),
+    resume: async () => {
+      for (const child of await childrenOf(postmaster())) signal(child, 'SIGCONT')
+      signal(postmaster(), 'SIGCONT')
+    },
   }
   await start()
   return server
@@ -212,13 +222,23 @@ async function firstValueOnce(connectionString: string, statement: string): Prom
   return rows[0]?.[0]
 }
 
-/** Process ids of the postmaster and its children. */
-async function family(program: Program | undefined): Promise<number[]> {
-  const pid = Number(program?.process.pid)
-  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
-  return [pid, ...children.trim().split(' ').map(Number)]
+/** Process ids of the children. The file `children` of Linux leaves some out while others end. */
+async function childrenOf(parent: number): Promise<number[]> {
+  const ids = (await readdir('/proc')).map(Number).filter(Boolean)
+  const parents = await Promise.all(
+    ids.map(async (id) => {
+      const status = await readFile(`/proc/${id}/status`, 'utf8').catch(() => '')
+      return Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1])
+    }),
+  )
+  return ids.filter((_, index) => parents[index] === parent)
 }
 
-function signal(pids: number[], name: NodeJS.Signals): void {
-  for (const pid of pids) process.kill(pid, name)
+/** Sends a signal to a process, which may have ended. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }
