@@ -92,7 +92,7 @@ const SUITES: Record<string, Suite> = {
       ...['redis-server', 'prometheus', 'promtool', 'systemd-analyze', 'unshare', 'ip'],
     ],
     install: '.ci/packages servers',
-    note: 'Linux; eight minutes',
+    note: 'Linux; five minutes',
     environment: { CLIENTS: 'all' },
   },
   citus: {
