@@ -16,7 +16,8 @@ export class ServerIsStandby extends ServerFailed {
   override name = 'ServerIsStandby'
 }
 
-const hasState = (error: unknown, states: RegExp): error is pg.DatabaseError =>
+/** True for an error of PostgreSQL with one of these SQLSTATEs. */
+export const hasState = (error: unknown, states: RegExp): error is pg.DatabaseError =>
   error instanceof pg.DatabaseError && states.test(error.code ?? '')
 
 /** Returns the error of PostgreSQL that made a read unavailable. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fastq from 'fastq'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
-import { isLostPlan } from '../../postgres/failures.ts'
+import { hasState, isLostPlan } from '../../postgres/failures.ts'
 import { connectionId } from '../connections.ts'
 import { isCitus, type OperatorDatabase } from '../database.ts'
 import { explainDatabaseError } from '../errors.ts'
@@ -135,34 +135,32 @@ async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerato
 async function attempts(line: Line, database: OperatorDatabase, settings: Settings) {
   let noticed = ''
   let rejections = 0
-  for (let attempt = 1; ; attempt += 1) {
-    const client = await database.pool.connect().catch((error: unknown) => ({ error }))
-    const { prepares } = settings
-    const result = 'error' in client ? client : await send(client, line, settings)
-    if (!('error' in result)) return result
-    const { error } = result
-    if (error instanceof MergeRejected)
-      return { errors: [{ ...error.place, detail: error.message }] }
-    if (database.signal.aborted) return undefined
-    if (await mayRepeat(error, attempt)) continue
-    if (prepares && isLostPlan(error)) {
-      settings.prepares = false
-      continue
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      return await send(line, database.pool, settings)
+    } catch (error) {
+      if (error instanceof MergeRejected)
+        return { errors: [{ ...error.place, detail: error.message }] }
+      if (database.signal.aborted) return undefined
+      if (await mayRepeat(error, attempt)) continue
+      if (settings.prepares && isLostPlan(error)) {
+        settings.prepares = false
+        continue
+      }
+      const detail = explainDatabaseError(error) ?? String(error)
+      if (!isRejected(error) && !isLost(error)) return { errors: [{ detail }] }
+      rejections = isRejected(error) ? rejections + 1 : 0
+      if (rejections === MOST_REJECTIONS) throw error
+      if (detail !== noticed) settings.notice(`${detail} Trying again until it responds.`)
+      noticed = detail
+      await sleep(PAUSE_MS, undefined, { signal: database.signal }).catch(() => {})
+      await database.findPrimary().catch(() => {})
     }
-    const state = stateOf(error)
-    const detail = explainDatabaseError(error) ?? String(error)
-    if (!('error' in client) && !isLost(state)) return { errors: [{ detail }] }
-    rejections = isRejected(state) ? rejections + 1 : 0
-    if (rejections === MOST_REJECTIONS) throw error
-    if (detail !== noticed) settings.notice(`${detail} Trying again until it responds.`)
-    noticed = detail
-    await sleep(PAUSE_MS, undefined, { signal: database.signal }).catch(() => {})
-    await database.findPrimary().catch(() => {})
-  }
 }
 
 /** Sends a line once, and returns its session to the pool. */
-async function send(client: pg.PoolClient, line: Line, settings: Settings) {
+async function send(line: Line, pool: pg.Pool, settings: Settings) {
+  const client = await pool.connect()
   const { promise: ended, reject } = Promise.withResolvers<never>()
   const onEnd = () => reject(new Error('Connection terminated'))
   client.once('end', onEnd)
@@ -171,12 +169,12 @@ async function send(client: pg.PoolClient, line: Line, settings: Settings) {
     // pg keeps the statements of a connection that has ended.
     return await Promise.race([write(client, line, settings), ended])
   } catch (error) {
-    isBroken = isLost(stateOf(error))
+    isBroken = isLost(error)
     if (!isBroken)
       await Promise.race([client.query('rollback'), ended]).catch(() => {
         isBroken = true
       })
-    return { error }
+    throw error
   } finally {
     client.off('end', onEnd)
     client.release(isBroken)
@@ -258,16 +256,15 @@ function nameOf(text: string): string {
 }
 
 /** SQLSTATEs, or their classes, after which the database may soon respond again. */
-const LOST = ['lost', '08', '25006', '53', '55P03', '57P']
-/** Classes of a rejected login, and of a database that does not exist. */
-const REJECTED = ['28', '3D']
-const isRejected = (state: string) => REJECTED.includes(state.slice(0, 2))
-const isLost = (state: string) => LOST.some((lost) => state.startsWith(lost))
+const LOST = /^(08|25006|53|55P03|57P)/
+
+/** True if a login was rejected, or the database does not exist. */
+const isRejected = (error: unknown) => hasState(error, /^(28|3D)/)
 
 /** @throws an error that is not of PostgreSQL or the connection to it */
-function stateOf(error: unknown): string {
-  if (error instanceof pg.DatabaseError) return error.code ?? ''
-  if (error instanceof MergeRejected) return ''
+function isLost(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError || error instanceof MergeRejected)
+    return hasState(error, LOST)
   if (explainDatabaseError(error) === undefined) throw error
-  return 'lost'
+  return true
 }
