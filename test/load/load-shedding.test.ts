@@ -1,21 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { withBlockedStatements } from '../support/blocked-statements.ts'
-import {
-  addSampleData,
-  check,
-  recordOk,
-  requestsOf,
-  send,
-  sendAndRead,
-} from '../support/golden-responses.ts'
+import { addSampleData, recordOk, requestsOf, send } from '../support/golden-responses.ts'
 import { assertNoErrors, startGoldenLoad } from '../support/load.ts'
 import { openTestDatabase } from '../support/new-database.ts'
-import { isProblem } from '../support/problem.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
-import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
-import { until } from '../support/until.ts'
-import { within } from '../support/within.ts'
 
 const { db, login } = await openTestDatabase(t)
 const requests = requestsOf(await addSampleData(db, 500))
@@ -63,32 +51,3 @@ t.test(
     t.equal(service.process.exitCode, null)
   },
 )
-
-t.test('503: a request beyond MAX_REQUESTS gets 503 before the others end', async (t) => {
-  const service = await startServiceProcess(t, {
-    ...environment,
-    STATEMENT_TIMEOUT_MS: '60000',
-    MAX_REQUESTS: '5',
-  })
-  // One app alone may not have all requests in flight.
-  const callers = await Promise.all(Array.from({ length: 5 }, () => addCaller(db)))
-  for (const { connection } of callers) await addPortfolioTransactions(db, connection, {})
-  const own = callers.map(({ token, connection }) => ({ path: connection.portfolio, token }))
-  const golden = await recordOk(service.url, own)
-  let ended = 0
-  let earlier: Promise<string>[] = []
-  await withBlockedStatements(t, db, async () => {
-    earlier = golden.map((each) =>
-      check(service.url, each, { limitMs: 90_000 }).finally(() => {
-        ended += 1
-      }),
-    )
-    // A request without a token gets 401 as long as there is room.
-    const next = () => sendAndRead(service.url, { path: String(own[0]?.path) })
-    await until('the sixth request gets 503', async () => (await next()).status === 503)
-    isProblem(t, await next(), 'service_unavailable')
-    t.equal(ended, 0, 'the earlier requests are still in progress')
-  })
-  const results = within('the earlier requests have ended', Promise.all(earlier))
-  t.same(await results, Array(5).fill('ok'))
-})
