@@ -15,28 +15,6 @@ export interface ServerOptions extends ConnectOptions {
   instrumentations: readonly Instrumentation[]
 }
 
-export interface ServerState {
-  /** Number of open connections, and of those in use. */
-  connections: number
-  inUse: number
-  waiting: number
-  /** Time since the last response, also an error, in ms. */
-  quietMs: number
-  /** True if the server recently responded to a request. A health check may wait behind slow ones. */
-  responding: boolean
-}
-
-export interface PostgresServer {
-  /** Runs a SELECT of a request. @throws Unavailable if no response arrives in time */
-  read(statement: Statement, values: Parameter[], context: RequestContext): Promise<RawRows>
-  /** Runs a statement of a health check or metric, ahead of all requests. @throws Unavailable */
-  probe(statement: Statement, values: Parameter[]): Promise<RawRows>
-  state(): ServerState
-  /** Replaces all connections. @throws Error if no new one can be opened; the others then stay */
-  renew(): Promise<void>
-  close(): Promise<void>
-}
-
 /** Wraps a read, for example to measure or trace it. Calls `run` once and returns its result. */
 export type Instrumentation = <T>(statement: string, run: () => Promise<T>) => Promise<T>
 
@@ -47,8 +25,11 @@ const GRACE_MS = 1_000
 /** Maximum duration of a probe, in ms: orchestrators usually wait one second for a health check. */
 const PROBE_MS = 800
 
+export type PostgresServer = ReturnType<typeof openServer>
+export type ServerState = ReturnType<PostgresServer['state']>
+
 /** Opens a server with two pools: large reads have few connections, so that small ones do not wait behind them. */
-export function openServer(options: ServerOptions): PostgresServer {
+export function openServer(options: ServerOptions) {
   const { size, waitMs, pooler, statementTimeoutMs, onFailover, instrumentations } = options
   const hosts = new Hosts(options, (server) => {
     for (const pool of pools) pool.abandon()
@@ -69,7 +50,12 @@ export function openServer(options: ServerOptions): PostgresServer {
   const pools = [small, large]
 
   return {
-    read: (statement, values, context) => {
+    /** Runs a SELECT of a request. @throws Unavailable if no response arrives in time */
+    read: (
+      statement: Statement,
+      values: Parameter[],
+      context: RequestContext,
+    ): Promise<RawRows> => {
       const pool = context.memory.large && !statement.singleRow ? large : small
       let run = () => pool.read(statement, values, context)
       for (const instrument of instrumentations) {
@@ -78,7 +64,8 @@ export function openServer(options: ServerOptions): PostgresServer {
       }
       return run()
     },
-    probe: async (statement, values) => {
+    /** Runs a statement of a health check or metric, ahead of all requests. @throws Unavailable */
+    probe: async (statement: Statement, values: Parameter[]): Promise<RawRows> => {
       try {
         return await small.probe(statement, values, PROBE_MS)
       } catch (error) {
@@ -88,15 +75,20 @@ export function openServer(options: ServerOptions): PostgresServer {
       }
     },
     state: () => {
+      /** Time since the last response, also an error, in ms. */
       const quietMs = performance.now() - Math.max(small.respondedAt, large.respondedAt)
       return {
+        /** Number of open connections, and of those in use. */
         connections: small.sessions + large.sessions,
         inUse: small.inUse + large.inUse,
+        /** Number of reads that wait for a connection. */
         waiting: small.waiting + large.waiting,
         quietMs,
+        /** True if the server recently responded to a request. A health check may wait behind slow ones. */
         responding: quietMs < silentMs,
       }
     },
+    /** Replaces all connections. @throws Error if no new one can be opened; the others then stay */
     renew: async () => {
       const client = await hosts.connect()
       client.end()
