@@ -14,14 +14,14 @@ import { requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, redactedLogger } from './http/request-log.ts'
 import { Limits } from './limits/context.ts'
 import type { Database, DatabaseOptions } from './postgres/database.ts'
+import { accountTransactions } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
-import { list, type RouteOptions } from './routes/list.ts'
-import { AccountTransactions } from './schemas/account-transaction.ts'
+import type { RouteOptions } from './routes/list.ts'
+import { portfolioTransactions } from './routes/portfolio-transactions.ts'
+import { transferOrders } from './routes/transfer-orders.ts'
 import { components } from './schemas/lists.ts'
-import { PortfolioTransactions } from './schemas/portfolio-transaction.ts'
-import { TransferOrders } from './schemas/transfer-order.ts'
 
-const routes = [list(PortfolioTransactions), list(AccountTransactions), list(TransferOrders)]
+const routes = [portfolioTransactions, accountTransactions, transferOrders]
 
 export interface AppOptions {
   config: Config

@@ -24,7 +24,7 @@ const compressors = {
 /** A smaller response fits in one packet anyway. */
 const MIN_BYTES = 1_400
 /** Up to this size, a synchronous call costs less than a call in the thread pool. */
-const MAX_SYNC_BYTES = 16_384
+export const MAX_SYNC_BYTES = 16_384
 
 /**
  * Compresses responses at the lowest levels. Higher ones cost several times the CPU for a few per cent
@@ -43,16 +43,10 @@ export const compression = fp(async (app: FastifyInstance) => {
   })
 })
 
-/**
- * Sends a buffer. A large one is compressed in one call: the stream of @fastify/compress costs more CPU than the
- * compression.
- */
-export function sendBuffer(
-  reply: FastifyReply,
-  body: Buffer,
-): FastifyReply | Promise<FastifyReply> {
+/** Sends a large buffer, compressed in one call: the stream of @fastify/compress costs more CPU than the compression. */
+export function sendLarge(reply: FastifyReply, body: Buffer): FastifyReply | Promise<FastifyReply> {
   const accepted = reply.request.headers['accept-encoding']
-  if (accepted === undefined || body.length <= MAX_SYNC_BYTES) return reply.send(body)
+  if (accepted === undefined) return reply.send(body)
   const encoding = encodings.negotiate(accepted.toLowerCase())
   if (encoding === null || encoding === 'identity') return reply.send(body)
   return compressors[encoding](body).then((compressed) =>

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Body, ReadResponse } from '../queries/read.ts'
 import { type Format, MEDIA_TYPES } from '../schemas/list.ts'
-import { sendBuffer } from './compression.ts'
+import { MAX_SYNC_BYTES, sendLarge } from './compression.ts'
 
 /** Formats by media range, in lower case. A range without a name selects the default. */
 const RANGES = new Map<string, Format>([
@@ -94,7 +94,8 @@ export function sendResponse(
   }
   if (body === undefined) return reply.code(304).send()
   reply.type(`${MEDIA_TYPES[format]}; charset=utf-8`)
-  return Buffer.isBuffer(body) ? sendBuffer(reply, body) : sendChunks(reply, body)
+  if (!Buffer.isBuffer(body)) return sendChunks(reply, body)
+  return body.length > MAX_SYNC_BYTES ? sendLarge(reply, body) : reply.send(body)
 }
 
 declare module 'fastify' {

@@ -70,6 +70,11 @@ export class RequestContext {
     this.memory = new MemoryReservation(limits.memory, this)
   }
 
+  /** Makes a context for a read that goes on after the client has disconnected. */
+  separate(): RequestContext {
+    return new RequestContext(this.limits, this.tenant)
+  }
+
   /** Takes a share of the requests in flight. @throws ProblemError 503 if the tenant has its share */
   enter(tenant: Tenant): void {
     if (this.ended) return

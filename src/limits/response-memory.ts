@@ -1,4 +1,5 @@
 import { BufferPool } from '../json/buffer-pool.ts'
+import { DEFAULT_LIMIT } from '../schemas/list.ts'
 import { mayTake, type Tenant } from './tenants.ts'
 
 /** Memory of responses in flight, in bytes: rows from the database, and JSON that is not sent yet. */
@@ -12,8 +13,7 @@ export class ResponseMemory {
   }
 }
 
-/** Requests for more rows, or for more bytes, are large. 1,000 is the default `limit`. */
-export const SMALL_ROWS = 1_000
+/** Requests for more bytes, or for more rows than the default `limit`, are large. */
 const SMALL_BYTES = 1_048_576
 /** Requests that may skip more rows are large: within one day, each skipped row is read. */
 const SMALL_SKIPPED = 10_000
@@ -42,7 +42,7 @@ export class MemoryReservation {
   /** @param skipped rows that PostgreSQL may have to skip before these */
   expect(rows: number, skipped = 0): void {
     const bytes = rows * this.#owner.tenant.rowBytes
-    this.large = rows > SMALL_ROWS || bytes > SMALL_BYTES || skipped > SMALL_SKIPPED
+    this.large = rows > DEFAULT_LIMIT || bytes > SMALL_BYTES || skipped > SMALL_SKIPPED
     // Most small responses have few rows. The number of transfer orders is unknown.
     if (this.large && rows < Number.POSITIVE_INFINITY)
       this.#expected = Math.min(bytes, this.#memory.limit / 4)

@@ -8,7 +8,13 @@ import { parameter } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
 import type { Format, ListDefinition } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
-import { connectionOfApp, dataVersionOf, keyParameter, lookupColumns } from './connection.ts'
+import {
+  connectionOfApp,
+  dataVersionOf,
+  keyParameter,
+  lookupColumns,
+  totalOfAll,
+} from './connection.ts'
 import {
   type Cursor,
   type ListRequest,
@@ -18,7 +24,6 @@ import {
   responseOf,
   responseQuery,
 } from './read.ts'
-import { totalOfAll } from './row-counts.ts'
 
 /** Value of `since` without an earlier cursor. */
 const START = 'start'

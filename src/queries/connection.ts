@@ -89,6 +89,11 @@ export const dataVersionOf = (table: 'c' | 'v') => sql<string>`
   ${sql.ref(`${table}.data_version`)} || '.' ||
     (extract(epoch from ${sql.ref(`${table}.changed_at`)}) * 1000000)::bigint`
 
+/** Number of all rows of a list. */
+export function totalOfAll(table: string): RawBuilder<string> {
+  return sql.ref(`c.${table}s`)
+}
+
 /** @param totalItems number of rows; null without pages */
 export function lookupColumns(totalItems: RawBuilder<string | null>) {
   return [

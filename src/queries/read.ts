@@ -1,7 +1,7 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { Body } from '../json/response-body.ts'
 import { columnsOf } from '../json/row-writer.ts'
-import { type Caller, RequestContext } from '../limits/context.ts'
+import type { Caller, RequestContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Replica } from '../postgres/replicas.ts'
 import { type Parameter, parameter, type Statement } from '../postgres/statements.ts'
@@ -255,8 +255,7 @@ export async function authenticate(
   context: RequestContext,
 ): Promise<void> {
   const values = [credential, hash, connectionKey(hash), null]
-  const own = new RequestContext(context.limits, context.tenant)
-  const rows = await db.read(lookupStatements[method], values, own)
+  const rows = await db.read(lookupStatements[method], values, context.separate())
   try {
     takeLookup(rows, context)
   } catch (error) {

@@ -1,9 +1,8 @@
 import { sql } from 'kysely'
 import { bodyOf } from '../json/response-body.ts'
 import { rowWriters } from '../json/row-writer.ts'
-import { SMALL_ROWS } from '../limits/response-memory.ts'
 import { parameter } from '../postgres/statements.ts'
-import type { ListDefinition } from '../schemas/list.ts'
+import { DEFAULT_LIMIT, type ListDefinition } from '../schemas/list.ts'
 import { connectionOfApp, lookupColumns } from './connection.ts'
 import { type ListReader, readRows, responseOf, responseQuery } from './read.ts'
 
@@ -29,9 +28,9 @@ export function completedOrders(list: ListDefinition): ListReader {
     queries: { all: query },
     read: async (db, request) => {
       const { context, format } = request
-      let found = await readRows(db, query, request, [String(SMALL_ROWS + 1)])
+      let found = await readRows(db, query, request, [String(DEFAULT_LIMIT + 1)])
       const isWanted = !request.knownVersions.includes('*')
-      if (found.rows && found.rows.count > SMALL_ROWS && isWanted) {
+      if (found.rows && found.rows.count > DEFAULT_LIMIT && isWanted) {
         found.rows.discard()
         context.memory.expect(Number.POSITIVE_INFINITY)
         found = await readRows(db, query, { ...request, knownVersions: [] }, [null])

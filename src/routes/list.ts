@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Quota } from '../http/quota.ts'
 import { knownVersions, negotiate, representationOf, sendResponse } from '../http/representation.ts'
 import type { Caller } from '../limits/context.ts'
@@ -6,19 +6,22 @@ import type { Database } from '../postgres/database.ts'
 import { tokenHash } from '../postgres/tokens.ts'
 import { parseCursor } from '../queries/changes.ts'
 import { EXPORT_PAGE, pagedList } from '../queries/pages.ts'
-import { authenticate, type ListRequest, type ReadResponse } from '../queries/read.ts'
+import { authenticate, type Cursor, type ListRequest, type ReadResponse } from '../queries/read.ts'
 import { completedOrders } from '../queries/transfer-orders.ts'
 import {
   type ConnectionParams,
+  DEFAULT_LIMIT,
+  DEFAULT_PAGE,
   EXPORTS,
   type Format,
   type ListDefinition,
+  type ListParameters,
+  type ListQuery,
   listParameters,
   MEDIA_TYPES,
   querySchema,
 } from '../schemas/list.ts'
 import { MAX_PARAMETER_ERRORS, type ParameterError, problem } from '../schemas/problem.ts'
-import { parseQuery } from './query.ts'
 
 export interface RouteOptions {
   db: Database
@@ -45,29 +48,33 @@ export function list(definition: ListDefinition) {
       response: { 200: response },
     }
     app.get(path, { schema, attachValidation: true }, async (request, reply) => {
-      const { context, headers, method } = request
-      const hash = tokenHash((request.params as ConnectionParams).token)
+      const { context, headers, method, params } = request
+      const hash = tokenHash((params as ConnectionParams).token)
       const format = negotiate(headers.accept, formats)
-      const query = parseQuery(request, parameters, format, (text) =>
-        parseCursor(text, table, hash),
-      )
-      await admit(options, reply, query.errors)
+      const isExport = EXPORTS.has(format)
+      const query = request.query as ListQuery
+      const { from, to, since, version } = query
+      // A repeated parameter is an array.
+      const isCursor = typeof since === 'string' && !isExport
+      const cursor = isCursor ? parseCursor(since, table, hash) : undefined
+      const errors = parameterErrors(request, parameters, isExport, cursor)
+      await admit(options, reply, hash, errors)
+      const given = Number(query.limit ?? DEFAULT_LIMIT)
+      const page = Number(query.page ?? DEFAULT_PAGE)
       // HEAD of an export needs its total only.
       const exported = method === 'HEAD' ? 0 : EXPORT_PAGE
-      const limit = EXPORTS.has(format) ? exported : paged ? query.limit : 0
-      context.memory.expect(limit, limit * query.page)
-      const { from, to, page, since, version } = query
-      const representation = representationOf(name, format, from, to, query.limit, page, since)
+      const limit = isExport ? exported : paged ? given : 0
+      context.memory.expect(limit, limit * page)
+      const representation = representationOf(name, format, from, to, given, page, since)
       const listRequest: ListRequest = {
         ...{ context, format, from, to, limit, page, version },
         caller: context.caller as Caller,
         tokenHash: hash,
-        since: query.cursor,
+        since: cursor,
         knownVersions: knownVersions(headers['if-none-match'], representation),
       }
       const read = await reader.read(options.db, listRequest)
-      if (read.body !== undefined && paged)
-        reply.headers(listHeaders(definition, listRequest, read))
+      if (read.body !== undefined && paged) reply.headers(listHeaders(name, listRequest, read))
       return sendResponse(reply, representation, format, read)
     })
   }
@@ -75,36 +82,29 @@ export function list(definition: ListDefinition) {
 
 /** Headers that only pages, changes and exports have. */
 function listHeaders(
-  { name }: ListDefinition,
-  request: ListRequest,
-  { lookup, nextCursor }: ReadResponse,
+  name: string,
+  { format, from, to, limit, page, since, version }: ListRequest,
+  { lookup: { totalItems }, nextCursor }: ReadResponse,
 ): Record<string, string | number> {
-  const { format, from, to, limit, since } = request
   if (EXPORTS.has(format)) {
     const file = [name, from && `from-${from}`, to && `to-${to}`].filter(Boolean).join('-')
     return {
-      'x-total-count': lookup.totalItems,
+      'x-total-count': totalItems,
       'content-disposition': `attachment; filename="${file}.${format === 'csv' ? 'csv' : 'ndjson'}"`,
     }
   }
-  if (since === undefined) return { link: pageLinks(request, lookup.totalItems) }
-  const next = nextCursor && `, <?since=${nextCursor}&limit=${limit}>; rel="next"`
-  return { link: `<?since=start&limit=${limit}>; rel="first"${next ?? ''}` }
-}
-
-/**
- * Returns the Link header of a page (RFC 8288, contract 23) with first, prev, next and last. On the
- * last page and after it, there is no `next`. Targets are relative: the path contains the connection
- * token, and proxies log headers (contract 21).
- */
-function pageLinks({ from, to, limit, page, version }: ListRequest, totalItems: number): string {
+  // Links (RFC 8288, contract 23) are relative: the path has the connection token, and proxies log headers (contract 21).
+  if (since !== undefined) {
+    const next = nextCursor && `, <?since=${nextCursor}&limit=${limit}>; rel="next"`
+    return { link: `<?since=start&limit=${limit}>; rel="first"${next ?? ''}` }
+  }
   const last = Math.max(0, Math.ceil(totalItems / limit) - 1)
   const start = `<?${from ? `from=${from}&` : ''}${to ? `to=${to}&` : ''}limit=${limit}&page=`
   const end = `${version ? `&version=${version}` : ''}>; rel=`
-  let links = `${start}0${end}"first"`
-  if (page > 0) links += `, ${start}${Math.min(page - 1, last)}${end}"prev"`
-  if (page < last) links += `, ${start}${page + 1}${end}"next"`
-  return `${links}, ${start}${last}${end}"last"`
+  let link = `${start}0${end}"first"`
+  if (page > 0) link += `, ${start}${Math.min(page - 1, last)}${end}"prev"`
+  if (page < last) link += `, ${start}${page + 1}${end}"next"`
+  return { link: `${link}, ${start}${last}${end}"last"` }
 }
 
 /**
@@ -115,11 +115,11 @@ function pageLinks({ from, to, limit, page, version }: ListRequest, totalItems: 
 async function admit(
   { db, quota }: RouteOptions,
   reply: FastifyReply,
+  hash: Buffer,
   errors: ParameterError[],
 ): Promise<void> {
   if (quota === undefined && errors.length === 0) return
-  const { context, params } = reply.request
-  const hash = tokenHash((params as ConnectionParams).token)
+  const { context } = reply.request
   const authenticated = () => authenticate(db, context.caller as Caller, hash, context)
   const { appId } = context.tenant
   if (appId === undefined) await authenticated()
@@ -136,4 +136,68 @@ async function admit(
   const some = `Some query parameters are invalid: \`errors\` lists the first ${listed.length} of ${errors.length}.`
   const detail = errors.length > listed.length ? some : undefined
   throw problem('invalid_request', { detail, errors: listed })
+}
+
+/** Parameters that an export or a list of changes does not have. */
+const NOT_IN_EXPORTS = { names: ['limit', 'page', 'since', 'version'], place: 'in an export' }
+const NOT_WITH_SINCE = { names: ['from', 'to', 'page', 'version'], place: 'together with since' }
+
+/** @param cursor undefined if `since` is none of this list and connection */
+function parameterErrors(
+  { query, validationError }: FastifyRequest,
+  parameters: ListParameters,
+  isExport: boolean,
+  cursor: Cursor | undefined,
+): ParameterError[] {
+  const given = query as ListQuery
+  const errors = validationError ? schemaErrors(validationError, parameters) : []
+  const add = (parameter: string, code: ParameterError['code'], detail = '') =>
+    errors.push({ parameter, code, detail })
+  const isValid = (name: string) => errors.every(({ parameter }) => parameter !== name)
+  for (const [name, { range, rule }] of Object.entries(parameters)) {
+    const value = Number(given[name as keyof ListQuery])
+    if (range && (value < range[0] || value > range[1]) && isValid(name))
+      add(name, 'out_of_range', rule)
+  }
+  const { from, to, since } = given
+  // Days in this format can be compared as text.
+  if (from !== undefined && to !== undefined && from > to && isValid('from') && isValid('to'))
+    add('from', 'invalid_range', 'from must not be after to.')
+  if (isExport) {
+    const others = errors.filter(({ parameter }) => !NOT_IN_EXPORTS.names.includes(parameter))
+    return [...excludedErrors(given, NOT_IN_EXPORTS), ...others]
+  }
+  if (typeof since !== 'string') return errors
+  errors.push(...excludedErrors(given, NOT_WITH_SINCE))
+  if (cursor === undefined) add('since', 'invalid_cursor', parameters.since?.rule)
+  return errors
+}
+
+const excludedErrors = (given: ListQuery, { names, place }: typeof NOT_IN_EXPORTS) =>
+  names
+    .filter((name) => Object.hasOwn(given, name))
+    .map((parameter): ParameterError => {
+      const detail = `${parameter} cannot be used ${place}.`
+      return { parameter, code: 'excluded_parameter', detail }
+    })
+
+/** Lists the errors of the schema validation, one per parameter. A query may have 3,000 of them. */
+function schemaErrors(
+  { validation }: NonNullable<FastifyRequest['validationError']>,
+  parameters: ListParameters,
+): ParameterError[] {
+  const names = Object.keys(parameters)
+  const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
+  const errors = new Map<string, ParameterError>()
+  const add = (parameter: string, code: ParameterError['code'], detail: string) =>
+    errors.set(parameter, { parameter, code, detail })
+  for (const { keyword, params, instancePath } of validation) {
+    const name = instancePath.slice(1)
+    const unknown = String(params.additionalProperty)
+    if (keyword === 'additionalProperties')
+      add(unknown, 'unknown_parameter', `There is no such parameter. ${known}`)
+    else if (keyword === 'type') add(name, 'repeated_parameter', `${name} may be given only once.`)
+    else add(name, 'invalid_format', parameters[name]?.rule ?? '')
+  }
+  return [...errors.values()]
 }

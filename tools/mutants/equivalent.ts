@@ -62,12 +62,6 @@ export const equivalent: Record<string, Record<string, string>> = {
     "if (from === undefined && to === undefined) return 'first page' -> if (false) return 'first page'":
       'The statement of months takes the same stored total for an open range.',
   },
-  'src/queries/row-counts.ts': {
-    '.where(sql<boolean>`skipped < row_count`) -> .where(sql<boolean>`skipped <= row_count`)':
-      'The page then starts at an earlier day, and skips all rows of that day.',
-    ".where(sql<boolean>`skipped < row_count`) .orderBy(sql.ref(period), 'desc') -> .where(sql<boolean>`skipped < row_count`)":
-      'PostgreSQL returns the rows of the window function in this order. SQL does not guarantee it.',
-  },
   'src/postgres/hosts.ts': {
     "const [url = ''] = this.#urls -> const [url = 'x'] = this.#urls":
       'The settings have at least one URL. Only the type needs the default.',
