@@ -1,7 +1,15 @@
 import type { FastifyBaseLogger } from 'fastify'
 import * as jose from 'jose'
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { IdentityProviderUnavailable } from './error-handler.ts'
+import { Unavailable } from '../limits/unavailable.ts'
+
+/** The identity provider's keys cannot be fetched or used. A later request may succeed. */
+export class IdentityProviderUnavailable extends Unavailable {
+  override name = 'IdentityProviderUnavailable'
+  override get reason() {
+    return 'identity_provider' as const
+  }
+}
 
 const REFRESH_MS = 600_000
 /** Time without a fetch after a failure, in ms. */

@@ -3,8 +3,8 @@ import type { Duplex } from 'node:stream'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { type ProblemError, problem } from '../schemas/problem.ts'
+import { errorBody, sendError } from './error-handler.ts'
 import { hasBody, newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
-import { errorBody, sendError } from './http-error.ts'
 
 /** Handles the expectations and the method CONNECT, which Node.js would reject without the common error body. */
 export const unusualRequests = fp(async (app: FastifyInstance) => {

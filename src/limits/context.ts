@@ -3,6 +3,7 @@ import { type ProblemCode, problem } from '../schemas/problem.ts'
 import { Rejections } from './rejections.ts'
 import { MemoryReservation, ResponseMemory } from './response-memory.ts'
 import { mayTake, Tenant, Tenants } from './tenants.ts'
+import type { Unavailable } from './unavailable.ts'
 
 /** What the requests of an instance share. */
 export class Limits {
@@ -52,7 +53,7 @@ export class RequestContext {
   /** Server of the rows: `primary`, or the name of a replica. */
   server: string | undefined
   errorCode: ProblemCode | undefined
-  unavailableReason: 'database' | 'identity_provider' | 'overload' | undefined
+  unavailableReason: Unavailable['reason'] | undefined
   items: number | undefined
   mediaType: string | undefined
   /** Time at which the first rows were read, on performance.now()'s clock. */

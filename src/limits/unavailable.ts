@@ -1,7 +1,4 @@
-/**
- * The service cannot respond now, because a limit is reached or a server failed. A later request may succeed. Without a
- * cause, it comes from a limit of this service.
- */
+/** The service cannot respond now, because a limit is reached or a server failed. A later request may succeed. */
 export class Unavailable extends Error {
   override name = 'Unavailable'
 
@@ -11,5 +8,10 @@ export class Unavailable extends Error {
     Error.stackTraceLimit = 0
     super(message, options)
     Error.stackTraceLimit = stackTraceLimit
+  }
+
+  /** Without a cause, it comes from a limit of this service. */
+  get reason(): 'database' | 'identity_provider' | 'overload' {
+    return this.cause ? 'database' : 'overload'
   }
 }

@@ -4,6 +4,9 @@ import { Unavailable } from '../limits/unavailable.ts'
 /** The server is down or cancelled the statement. Another server may respond. */
 export class ServerFailed extends Unavailable {
   override name = 'ServerFailed'
+  override get reason() {
+    return 'database' as const
+  }
 }
 
 /** The server sent nothing in time. A second attempt would exceed the deadline. */

@@ -7,7 +7,7 @@ import fastify, {
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
-import { sendError } from '../http/http-error.ts'
+import { sendError } from '../http/error-handler.ts'
 import type { Limits } from '../limits/context.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Database } from '../postgres/database.ts'
