@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Caller } from '../limits/context.ts'
-import { ProblemCodes, ProblemError, problem } from '../schemas/problem.ts'
+import { problem } from '../schemas/problem.ts'
 import { headerCount } from './headers.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 
@@ -36,10 +36,6 @@ export const authentication = fp(
       verify(token)
         .then((clientId) => enter(callerOfClient(clientId)))
         .then(() => done(), done)
-    })
-    app.addHook('onError', async ({ context: { caller, limits } }, _reply, error) => {
-      const isRejected = error instanceof ProblemError && ProblemCodes[error.code].status === 401
-      if (isRejected && caller) limits.tenants.forget(caller.key)
     })
   },
 )

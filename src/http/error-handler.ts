@@ -10,6 +10,7 @@ export const errorHandler = fp(async (app: FastifyInstance) => {
     const found = toProblem(error)
     const { status } = ProblemCodes[found.code]
     context.errorCode = found.code
+    if (status === 401) context.forgetCaller()
     if (status === 500) request.log.error({ err: error }, 'request failed')
     // A failed health check is not a rejected request. It has no line in the log either.
     if (status === 503 && request.routeOptions.logLevel !== 'silent')

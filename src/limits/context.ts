@@ -31,9 +31,6 @@ export interface Caller {
 /** Tenant of requests that use no limited resource. */
 const NOBODY = new Tenant()
 
-export const tooManyRequests = () =>
-  problem('service_unavailable', { detail: 'Too many requests are in flight. Try again soon.' })
-
 /** Facts of one request: for its reads, its log line, its metrics and its trace. All layers receive it. */
 export class RequestContext {
   /** Start, on performance.now()'s clock. All reads share one deadline. An export sets it anew for each block. */
@@ -82,7 +79,10 @@ export class RequestContext {
     this.#leave()
     this.tenant = tenant
     const { limits } = this
-    if (!mayTake(1, tenant.requests, limits.maxRequests - limits.requests)) throw tooManyRequests()
+    if (!mayTake(1, tenant.requests, limits.maxRequests - limits.requests)) {
+      const detail = 'Too many requests are in flight. Try again soon.'
+      throw problem('service_unavailable', { detail })
+    }
     this.#entered = true
     limits.requests += 1
     tenant.requests += 1
@@ -92,6 +92,11 @@ export class RequestContext {
   confirm(appId: string): void {
     this.appId = appId
     if (this.caller) this.limits.tenants.learn(this.caller.key, appId)
+  }
+
+  /** Forgets the app of a caller whose credentials a read has rejected. */
+  forgetCaller(): void {
+    if (this.caller) this.limits.tenants.forget(this.caller.key)
   }
 
   /** Waits for the turn of a rejection, outside of the request limit. @returns false if too many wait */

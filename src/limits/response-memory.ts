@@ -13,7 +13,10 @@ export class ResponseMemory {
   }
 }
 
-/** Requests for more bytes, or for more rows than the default `limit`, are large. */
+/**
+ * Requests for more bytes, or for more rows than the default `limit`, are large. The length of the rows of an app is
+ * unknown before its first page, so that one counts as small.
+ */
 const SMALL_BYTES = 1_048_576
 /** Requests that may skip more rows are large: within one day, each skipped row is read. */
 const SMALL_SKIPPED = 10_000
