@@ -177,8 +177,8 @@ t.test('a client that does not read: no connection is in use, and its own is clo
 t.test('503: an export counts in MAX_REQUESTS until it ends', async (t) => {
   const { port, get } = await startService(t, { databaseUrl, environment: { MAX_REQUESTS: '1' } })
   const { read } = await startExport(caller, {}, port)
-  const anonymous = async () => (await get(caller.connection.orders)).status
-  t.equal(await anonymous(), 503)
+  const statusOf = async () => (await get(caller.connection.orders, caller)).status
+  t.equal(await statusOf(), 503)
   t.equal(countLines(await read()), ROWS)
-  await until('there is room again', async () => (await anonymous()) === 401)
+  await until('there is room again', async () => (await statusOf()) === 200)
 })
