@@ -111,6 +111,14 @@ for (const analyzed of [0, 60]) {
       const corrected = lines((row) => `${line(row).slice(0, -1)},${description}}`, ROWS, 2 * ROWS)
       await isLinear(`${type}: correction`, () => load(id, type, corrected))
     }
+    // The planner changes its plan between these numbers.
+    const few = await addConnection(db, appId)
+    const orders = lines(orderLine, 0, ROWS / 2)
+    await load(few.id, 'transfer-orders', orders)
+    const renamed = orders.replaceAll(/}$/gm, ',"name":"x"}')
+    await isLinear('transfer-orders: correction of half as many', () =>
+      load(few.id, 'transfer-orders', renamed),
+    )
     await isLinear('prune', () => pruneCursors(db, -1))
     await isLinear('deletion of a connection', () => deleteConnections(db, [id]))
     for (let number = 0; number < CONNECTIONS; number += 1) {

@@ -239,8 +239,11 @@ async function write(
   throw missingConnection()
 }
 
-/** Rows of the input that the connection does not have, and those that differ. */
+/**
+ * Rows of the input that the connection does not have, and those that differ. OFFSET keeps the join together: PostgreSQL
+ * expects few rows of the table, and would compare each of them with each changed row.
+ */
 const NEW = `(
   select i.* from import_row i left join present_row p on p.line = i.line where p.line is null)`
 const CHANGED = `(
-  select i.* from import_row i join present_row p on p.line = i.line where p.is_changed)`
+  select i.* from import_row i join present_row p on p.line = i.line where p.is_changed offset 0)`
