@@ -21,7 +21,8 @@ const MAXIMUM_EXPANSION = 200
 /** A small file may be of any kind. */
 const EXPANDED_BYTES = 4 * 1024 * 1024
 
-const isGzip = (start: Buffer) => start[0] === 0x1f && start[1] === 0x8b
+/** The first byte of gzip begins neither JSON nor a header of CSV. */
+const isGzip = (start: Buffer | undefined) => start?.[0] === 0x1f
 
 /**
  * Passes on the bytes of a source, decompressed.
@@ -29,14 +30,9 @@ const isGzip = (start: Buffer) => start[0] === 0x1f && start[1] === 0x8b
  */
 export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buffer> {
   const iterator = chunks[Symbol.asyncIterator]()
-  let start: Buffer = Buffer.alloc(0)
-  // A pipe may pass on a single byte.
-  for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
-    start = Buffer.concat([start, next.value])
-    if (start.length > 1) break
-  }
+  const { value: start } = await iterator.next()
   async function* all() {
-    yield start
+    if (start) yield start
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
   if (!isGzip(start)) return yield* all()
