@@ -173,56 +173,6 @@ t.test('limits: memory, time to stop, and the user of the image', async (t) => {
   }
 })
 
-t.test(
-  'pods: settings, secrets that only the group reads, and a small /tmp in memory',
-  async (t) => {
-    for (const { spec } of pods) {
-      const [{ envFrom, volumeMounts, resources }] = spec.containers
-      t.same(envFrom, [{ configMapRef: { name: generator.name } }])
-      t.equal(spec.enableServiceLinks, false, 'names of other services are not settings')
-      const [secrets, tmp] = volumeMounts
-      t.match(secrets, { name: 'secrets', mountPath: /^\/run\/secrets\//, readOnly: true })
-      for (const [name, path] of Object.entries(literals))
-        if (name.endsWith('_FILE')) t.equal(dirname(path), secrets.mountPath, name)
-      t.same(tmp, { name: 'tmp', mountPath: '/tmp' })
-      t.same(spec.volumes[0].secret.defaultMode, 0o440)
-      t.match(spec.volumes[1], {
-        name: 'tmp',
-        emptyDir: { medium: 'Memory', sizeLimit: /^\d+Mi$/ },
-      })
-      t.ok(resources.requests.cpu && resources.requests.memory)
-      t.notOk(resources.limits.cpu, 'a limit of CPU would delay the event loop')
-    }
-  },
-)
-
-t.test('jobs: one at a time, at a time of UTC, and only migrations are repeated', async (t) => {
-  const times = new Set<string>()
-  for (const { kind, spec } of jobs) {
-    const job = spec.jobTemplate?.spec ?? spec
-    t.equal(job.template.spec.restartPolicy, 'Never')
-    // The database may not be there yet at the first deployment.
-    t.equal(job.backoffLimit, kind === 'Job' ? 3 : 0)
-    if (kind === 'Job') continue
-    t.match(spec, { timeZone: 'Etc/UTC', concurrencyPolicy: 'Forbid' })
-    t.match(spec.schedule, /^\d+ \d+ \* \* (\*|\d)$/)
-    times.add(spec.schedule)
-  }
-  t.equal(times.size, jobs.length - 1, 'at different times')
-})
-
-t.test('updates: no instance ends before its successor is ready', async (t) => {
-  t.ok(deployment.replicas > 1)
-  t.same(deployment.strategy.rollingUpdate, { maxUnavailable: 0, maxSurge: 1 })
-  t.equal(manifestOf('PodDisruptionBudget').spec.maxUnavailable, 1)
-  const { topologyKey, maxSkew } = deployment.template.spec.topologySpreadConstraints[0]
-  t.same([topologyKey, maxSkew], ['kubernetes.io/hostname', 1])
-  const { startupProbe, livenessProbe, readinessProbe } = service
-  t.ok(startupProbe.periodSeconds * startupProbe.failureThreshold >= 30)
-  t.ok(livenessProbe.periodSeconds * livenessProbe.failureThreshold >= 60, 'busy is not dead')
-  t.ok(readinessProbe.periodSeconds * readinessProbe.failureThreshold <= 5)
-})
-
 t.test('labels: each selector selects the pods or the service', async (t) => {
   const { labels } = deployment.template.metadata
   t.same(deployment.selector.matchLabels, labels)
