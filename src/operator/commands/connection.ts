@@ -259,16 +259,13 @@ async function deleteFrom(context: Context, file: string, appName: string | unde
   let given = 0
   async function* blocks() {
     for await (const block of untilAbort(readLines(input), signal)) {
-      const names = Array.from(block, ({ text }) => text.trim())
-      given += names.length
-      while (names.length > 0) {
-        const ids: string[] = []
-        for (const name of names.splice(0, DELETED_AT_ONCE)) {
-          const id = await connectionId(query, app?.id, name)
-          if (id !== undefined) ids.push(id)
-        }
-        yield ids
+      const ids: string[] = []
+      for (const { text } of block) {
+        given += 1
+        const id = await connectionId(query, app?.id, text.trim())
+        if (id !== undefined && ids.push(id) === DELETED_AT_ONCE) yield ids.splice(0)
       }
+      yield ids
     }
   }
   const deleted = await deleteBlocks(db, blocks(), show)
