@@ -65,16 +65,12 @@ export function defineImport(group: Command, run: Run): void {
           const { pool, signal, show } = context
           const sources = await openInputs(files)
           const { id } = await findConnection(context, flags.connection, flags.app)
-          let [step, rows] = ['Reading', 0]
+          const progress: ImportOptions['progress'] = { step: 'Reading', rows: 0 }
           show(() => {
-            const share = step === 'Reading' ? shareOf(sources) : Number.NaN
-            return { step, done: pluralize(rows, 'row'), share }
+            const share = progress.step === 'Reading' ? shareOf(sources) : Number.NaN
+            return { step: progress.step, done: pluralize(progress.rows, 'row'), share }
           })
-          const onProgress: ImportOptions['onProgress'] = (now) => {
-            step = now.step
-            rows = now.rows
-          }
-          const input = { type, connectionId: id, sources, format, signal, onProgress }
+          const input = { type, connectionId: id, sources, format, signal, progress }
           return reportOf(await importRows(pool, { ...input, dryRun, replace }), dryRun, !!replace)
         })
       })

@@ -32,7 +32,8 @@ export interface ImportOptions {
   /** Removes the other rows of the connection. */
   replace?: Replacement | undefined
   signal?: AbortSignal
-  onProgress?: (progress: { step: 'Reading' | 'Writing'; rows: number }) => void
+  /** Says how far the import is. */
+  progress?: { step: 'Reading' | 'Writing'; rows: number }
 }
 
 export interface Imported {
@@ -92,14 +93,14 @@ async function importInTransaction(
   await pipeline(input.copyText(), copy)
   options.signal?.throwIfAborted()
   await client.query(`analyze import_row (${key.column})`)
-  options.onProgress?.({ step: 'Writing', rows: input.rows })
+  input.progress.step = 'Writing'
   input.requireValid(await findDuplicates(client, input))
   // The input can be read only once, so a deadlock repeats the statements after it.
   await client.query('savepoint staged')
   for (let attempt = 1; ; attempt += 1)
     try {
       const counts = await write(client, input, options)
-      return { counts: { read: input.rows, ...counts }, leftOut: input.leftOut() }
+      return { counts: { read: input.progress.rows, ...counts }, leftOut: input.leftOut() }
     } catch (error) {
       if (!(await mayRepeat(error, attempt))) throw error
       await client.query('rollback to savepoint staged')
@@ -109,7 +110,7 @@ async function importInTransaction(
 /** Reads all sources, and writes the valid rows for COPY. */
 class Input {
   readonly type: RowType
-  rows = 0
+  readonly progress: NonNullable<ImportOptions['progress']>
   readonly #options: ImportOptions
   readonly #problems = new Problems()
   readonly #reader: RowReader
@@ -119,12 +120,13 @@ class Input {
   constructor(options: ImportOptions) {
     this.type = rowTypes[options.type]
     this.#options = options
+    this.progress = options.progress ?? { step: 'Reading', rows: 0 }
     this.#reader = new RowReader(this.type)
   }
 
   /** Omits rows with problems, and reads on to find others. Each row has its line number as its last column. */
   async *copyText(): AsyncGenerator<Buffer> {
-    const { sources, format, signal, onProgress } = this.#options
+    const { sources, format, signal } = this.#options
     const isText = this.type.columns.map(({ sqlType }) => sqlType === 'text')
     let last = 0
     for (const source of sources) {
@@ -140,16 +142,15 @@ class Input {
           const row = this.#read(item)
           if (row === undefined) continue
           lines.push(copyLine(row, last, isText))
-          this.rows += 1
+          this.progress.rows += 1
         }
-        onProgress?.({ step: 'Reading', rows: this.rows })
         yield Buffer.from(lines.join(''))
       }
     }
   }
 
   leftOut(): string[] {
-    return this.rows > 0 ? this.#reader.leftOut() : []
+    return this.progress.rows > 0 ? this.#reader.leftOut() : []
   }
 
   /** Finds the source of a line, and its line number in that source. */
@@ -212,7 +213,7 @@ async function findDuplicates(client: pg.ClientBase, input: Input) {
 
 async function write(
   client: pg.ClientBase,
-  { type, rows: count }: Input,
+  { type, progress }: Input,
   { connectionId, dryRun, replace }: ImportOptions,
 ): Promise<RowCounts> {
   const run = runInOrder(client)
@@ -232,7 +233,10 @@ async function write(
     const added = present > 0 ? source(NEW) : all
     return { present, updated, added, changed: source(CHANGED) }
   }
-  const merged = await merge(query, [{ type, count, all, compare }], { dryRun, replace })
+  const merged = await merge(query, [{ type, count: progress.rows, all, compare }], {
+    dryRun,
+    replace,
+  })
   await merged?.written
   const [counts] = merged?.counts ?? []
   if (counts) return counts
