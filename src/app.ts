@@ -6,8 +6,8 @@ import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
 import { httpLimits, proxyWarning } from './http/limits.ts'
-import { rejectConnection, rejectPath, unusualRequests } from './http/malformed-requests.ts'
-import { headRequests, methodNotAllowed } from './http/methods.ts'
+import { rejectConnection, rejectPath } from './http/malformed-requests.ts'
+import { headRequests } from './http/methods.ts'
 import { openapi, openapiRoute } from './http/openapi/openapi.ts'
 import { resetOnExit } from './http/representation.ts'
 import { requestContext } from './http/request-context.ts'
@@ -93,8 +93,6 @@ export async function buildApp({
   if (metrics) await app.register(metrics.plugin, { db, limits, droppedLogLines, healthChecks })
   if (traces) await app.register(traces.plugin)
   await app.register(compression)
-  await app.register(unusualRequests)
-  await app.register(methodNotAllowed)
   await app.register(headRequests)
   await app.register(openapi, { config })
   await app.register(documentation, { config })

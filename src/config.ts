@@ -156,6 +156,8 @@ export function readConfig(environment: NodeJS.ProcessEnv, read = names): Config
   const present = [...PROVIDER, 'AUTH_CLIENT_ID_CLAIM' as const].find(isRead)
   if (present && missing.length > 0)
     errors.push(`${missing.join(' and ')} must be set too, because ${present} is set`)
+  if (config.PORT > 0 && config.METRICS_PORT === config.PORT)
+    errors.push('METRICS_PORT must be another port than PORT')
   if (errors.length > 0) throw new OperatorError(errors.join('\n'))
   return config
 }

@@ -1,6 +1,5 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
@@ -73,10 +72,15 @@ function createLimitedServer(handler: RequestListener, state: ServiceState): Ser
     // Load balancers usually close idle connections after 60 s. Otherwise they may send a request on a
     // connection that the service is closing.
     keepAliveTimeout: 72_000,
-    // malformed-requests.ts checks it, to send the common error body.
+    // headers.ts checks it, to send the common error body.
     requireHostHeader: false,
+    // Two headers Authorization or Host then match no rule. Otherwise Node.js would drop the second one.
+    joinDuplicateHeaders: true,
   })
   server.setTimeout(STALL_MS)
+  // RFC 9110, section 10.1.1: a server may ignore an expectation.
+  for (const event of ['checkContinue', 'checkExpectation'])
+    server.on(event, (request, response) => server.emit('request', request, response))
   serveOneByOne(server, handler, state)
   return server
 }
@@ -91,7 +95,7 @@ interface ParsedSocket extends Socket {
  * client pipelines, and the responses behind the first one would wait in memory.
  */
 function serveOneByOne(server: Server, handler: RequestListener, state: ServiceState): void {
-  const open = new WeakMap<Duplex, ServerResponse>()
+  const open = new WeakSet<Socket>()
   server.on('request', (request, response) => {
     const socket: ParsedSocket = request.socket
     if (open.has(socket)) {
@@ -100,20 +104,13 @@ function serveOneByOne(server: Server, handler: RequestListener, state: ServiceS
       socket.destroy()
       return
     }
-    open.set(socket, response)
+    open.add(socket)
     state.requests += 1
     response.once('close', () => {
       state.requests -= 1
       open.delete(socket)
     })
     handler(request, response)
-  })
-  // After CONNECT, Node.js no longer tells a response that its socket has closed.
-  server.on('connection', (socket) =>
-    socket.once('close', () => process.nextTick(() => open.get(socket)?.emit('close'))),
-  )
-  server.on('connect', (_request, socket) => {
-    if (open.has(socket)) socket.destroy()
   })
 }
 

@@ -123,10 +123,11 @@ t.test('503: the reason and its cause are logged once with the request id (contr
   }),
 )
 
-const others = METHODS.filter((method) => method !== 'GET' && method !== 'HEAD')
+// Node.js closes the connection of a CONNECT.
+const others = METHODS.filter((method) => !['GET', 'HEAD', 'CONNECT'].includes(method))
 
 t.test('405 with Allow: every method but GET and HEAD (contract 7)', async (t) => {
-  for (const path of [...endpoints, '/health/live', '/health/ready', '/openapi.json']) {
+  for (const path of [...endpoints, '/health/live', '/health/ready', '/openapi.json', '/nothing']) {
     for (const method of others) {
       const bytes = `${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
       const [response] = (await sendRaw({ port, bytes })).responses
@@ -162,16 +163,6 @@ t.test('405: without reading the body (contract 7)', async (t) => {
     if (!response) throw new Error('no response')
     isProblem(t, response, 'method_not_allowed')
   }
-})
-
-t.test('404: another method of an unknown path (contract 7)', async (t) => {
-  for (const method of ['POST', 'OPTIONS', 'PURGE']) {
-    isProblem(t, await get('/nothing', { method }), 'route_not_found')
-  }
-})
-
-t.test('400: QUERY without a Content-Type, which Fastify itself rejects (RFC 10008)', async (t) => {
-  isProblem(t, await get('/nothing', { method: 'QUERY' }), 'malformed_request')
 })
 
 t.test('HEAD: the response of GET without the body (contract 7)', async (t) => {

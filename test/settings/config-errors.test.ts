@@ -187,6 +187,11 @@ t.test('limits: the lowest and the highest value are valid, and no other', async
   }
 })
 
+t.test('METRICS_PORT: another port than PORT', async (t) => {
+  t.same(errorsOf(t, { METRICS_PORT: '3000' }), ['METRICS_PORT must be another port than PORT'])
+  t.same(errorsOf(t, { PORT: '0', METRICS_PORT: '0' }), [])
+})
+
 t.test('DEMO_TOKENS: a pair of tokens', async (t) => {
   const pair = 'DEMO_TOKENS must be APP_TOKEN,CONNECTION_TOKEN'
   for (const tokens of ['a', 'a,', ',b', 'a,b,c', 'a b'])
