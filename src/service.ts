@@ -3,7 +3,7 @@ import { buildApp, databaseOptions } from './app.ts'
 import { readConfig, settingWarnings } from './config.ts'
 import { readEnvFile, readSecretFiles, withoutEmbedded } from './env-file.ts'
 import { MAX_SOCKETS, socketLimit } from './http/limits.ts'
-import { logDestination } from './http/request-log.ts'
+import { logDestination } from './http/log-destination.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { missingMigrations, RightDenied } from './postgres/migrations.ts'
@@ -63,7 +63,6 @@ export async function start(): Promise<void> {
   if (maxSockets < MAX_SOCKETS)
     app.log.warn({ maxSockets }, 'the limit of files allows fewer connections of clients')
   for (const warning of settingWarnings(env)) app.log.warn(warning)
-  stream.reportDrops(app.log)
   process.on('SIGHUP', () => renewSecrets(app, db, readUrls))
   const close = async () => {
     await db.close()

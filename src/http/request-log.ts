@@ -1,12 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import type {
-  FastifyBaseLogger,
-  FastifyInstance,
-  FastifyRequest,
-  FastifyServerOptions,
-} from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifyServerOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import type { DestinationStream } from 'pino'
 
 /** Time between two lines of repeated rejections of an app or a client address, in ms. */
 const SAMPLE_MS = 1_000
@@ -75,69 +68,3 @@ function serializeError(error: unknown, depth = 0): LoggedError {
   const nested = cause && depth < 3 ? { cause: serializeError(cause, depth + 1) } : {}
   return { type, message, code, stack, ...nested }
 }
-
-/** Characters that may wait for the reader of the log. Further lines are dropped. */
-const MAX_WAITING = 2 ** 20
-const LAST_LINES_MS = 1_000
-
-export interface LogDestination extends DestinationStream {
-  dropped(): number
-  /** Logs a warning when lines can be written again after some were dropped. */
-  reportDrops(log: FastifyBaseLogger): void
-  /** Resolves when all lines are written, after LAST_LINES_MS at the latest. */
-  end(): Promise<void>
-}
-
-/**
- * Writes the log lines of one tick of the event loop to standard output at once. Under load, writing
- * each line alone costs a tenth of the shortest request. If the reader stops or the disk is full, lines
- * are dropped. Node.js writes to pipes and sockets asynchronously, so the process never waits for them.
- * @param format changes the lines before they are written
- */
-export function logDestination(format?: (lines: string) => string): LogDestination {
-  const { stdout } = process
-  let text = ''
-  let dropped = 0
-  let reported = 0
-  let afterError = false
-  let report = (_lines: number) => {}
-  const written = (batch: string, error: Error | null | undefined) => {
-    if (error) dropped += countLines(batch)
-    else if (reported < dropped && stdout.writableLength === 0) {
-      report(dropped - reported)
-      reported = dropped
-    }
-    afterError = Boolean(error)
-  }
-  const flush = () => {
-    if (text === '') return
-    const batch = text
-    text = ''
-    if (stdout.writableLength > MAX_WAITING) dropped += countLines(batch)
-    // A full disk may have cut the previous line.
-    else {
-      const lines = format?.(batch) ?? batch
-      stdout.write(afterError ? `\n${lines}` : lines, (error) => written(batch, error))
-    }
-  }
-  // written() handles the errors. Without a listener, they would end the process.
-  stdout.on('error', () => {})
-  process.on('exit', flush)
-  return {
-    write: (line) => {
-      if (text === '') setImmediate(flush)
-      text += line
-    },
-    dropped: () => dropped,
-    reportDrops: (log) => {
-      report = (lines) => log.warn({ lines }, 'log lines were dropped')
-    },
-    end: async () => {
-      flush()
-      const allWritten = new Promise((resolve) => stdout.write('', resolve))
-      await Promise.race([allWritten, sleep(LAST_LINES_MS)])
-    },
-  }
-}
-
-const countLines = (text: string) => text.split('\n').length - 1

@@ -39,8 +39,11 @@ export function createMetrics(config: Config) {
       const help = 'Number of instances that should run (INSTANCES).'
       new Gauge({ name: 'instances_expected', help, registers: [registry] }).set(config.INSTANCES)
     }
-    databaseMetrics(registry, sources)
-    const server = metricsServer(app.log, () => registry.metrics())
+    const readDatabase = databaseMetrics(registry, sources)
+    const server = metricsServer(app.log, async () => {
+      await readDatabase()
+      return registry.metrics()
+    })
     await server.register(sources.healthChecks, { prefix: '/health' })
     app.addHook('onReady', () => listen(server, config, app.log))
     app.addHook('onClose', () => server.close())

@@ -14,7 +14,6 @@ import {
 import { NodeSDK } from '@opentelemetry/sdk-node'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-context.ts'
 import { withDeadline } from '../limits/deadline.ts'
@@ -22,9 +21,8 @@ import type { Instrumentation } from '../postgres/postgres-server.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000
-/** Time during which a repeated export failure is not logged again, in ms. */
+/** Time during which a further export failure is not logged, in ms. */
 const QUIET_MS = 60_000
-const MAX_MESSAGES = 100
 
 /** Starts OpenTelemetry. It is global to the process, so only one open app can have traces. */
 export function startTracing(app: FastifyInstance, config: Config) {
@@ -37,10 +35,10 @@ export function startTracing(app: FastifyInstance, config: Config) {
 /** The SDK reads its standard environment variables: exporter, protocol, sampler and others. */
 function startSdk(app: FastifyInstance, serviceName: string): void {
   const sdk = new NodeSDK({ serviceName, metricReaders: [], logRecordProcessors: [] })
-  const logged = new FifoMap<true>(MAX_MESSAGES, QUIET_MS)
+  let quietUntil = 0
   const warn = (message: string) => {
-    if (logged.get(message)) return
-    logged.set(message, true)
+    if (performance.now() < quietUntil) return
+    quietUntil = performance.now() + QUIET_MS
     app.log.warn({ message }, 'traces cannot be exported')
   }
   const ignore = () => {}

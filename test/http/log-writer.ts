@@ -3,8 +3,7 @@
  * one tick of the event loop. `{ end: 'exit' }` ends the process at once, `{ end: 'shutdown' }` in order.
  * It sends the number of dropped lines after each message.
  */
-import { pino } from 'pino'
-import { logDestination } from '../../src/http/request-log.ts'
+import { logDestination } from '../../src/http/log-destination.ts'
 
 export interface LogCommand {
   write?: string[]
@@ -12,7 +11,6 @@ export interface LogCommand {
 }
 
 const destination = logDestination((lines) => `${lines}end of a write\n`)
-destination.reportDrops(pino(destination))
 
 process.on('message', async ({ write = [], end }: LogCommand) => {
   for (const line of write) destination.write(`${line}\n`)
