@@ -13,13 +13,6 @@ const BATCH = 200
 
 type Cell = string | null
 
-/** Field of a cell, and the name of the member; that of its group, if it is a member of an object. */
-interface Column {
-  name: string
-  field: Field
-  group?: string
-}
-
 /** A row as JSON.parse would return it, and the line on which its record starts. */
 export interface CsvRow {
   line: number
@@ -33,7 +26,7 @@ export interface CsvRow {
  * @throws OperatorError if the source is not UTF-8
  */
 export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<CsvRow[]> {
-  let columns: Column[] | undefined
+  let columns: Field[] | undefined
   // The lines of csv-parse are wrong with CRLF in cells.
   let breaksInCells = 0
   const options: Options<unknown> = {
@@ -86,7 +79,7 @@ async function* decode(source: Source): AsyncGenerator<string> {
 }
 
 /** @throws ImportRejected if the header has unknown or repeated names, or is missing */
-function columnsOf(header: Cell[], fields: Fields, file: string): Column[] {
+function columnsOf(header: Cell[], fields: Fields, file: string): Field[] {
   const known = columnNames(fields)
   const columns = header.map((name) => known.get(name ?? ''))
   const problems: FoundProblem[] = []
@@ -106,35 +99,32 @@ function columnsOf(header: Cell[], fields: Fields, file: string): Column[] {
       if (name === '') add(`field ${index + 1} of the header has no name`)
       else if (!column) add(`there is no such field${suggestion(name, known.keys())}`, field)
       // `retentionFrom` and `retentionDetail.retentionFrom` are the same.
-      else if (found.has(column.field)) add('the field appears twice', field)
-      else found.add(column.field)
+      else if (found.has(column)) add('the field appears twice', field)
+      else found.add(column)
     }
   if (problems.length > 0) throw new ImportRejected(problems)
-  return columns as Column[]
+  return columns as Field[]
 }
 
-/** Fields without members by their names in a header. */
-function columnNames(fields: Fields): Map<string, Column> {
-  const groups = [...fields.values()].filter(({ members }) => members)
-  const columns = new Map<string, Column>()
-  for (const [name, field] of fields) {
-    if (!field.members) columns.set(name, { name, field })
-    for (const [part, member] of field.members ?? []) {
-      const column = { name: part, field: member, group: name }
-      columns.set(member.path, column)
-      if (groups.length === 1) columns.set(part, column)
-    }
-  }
-  return columns
+/** Fields without members, by their names in a header. */
+function columnNames(fields: Fields): Map<string, Field> {
+  const groups = [...fields.values()].flatMap(({ members }) => members ?? [])
+  const all = [fields, ...groups].flatMap((some) => [...some.values()])
+  const scalars = all.filter(({ members }) => members === undefined)
+  const names = new Map(scalars.map((field) => [field.path, field]))
+  // Without other groups, the name of a member is enough.
+  if (groups.length === 1) for (const [name, field] of groups[0] ?? []) names.set(name, field)
+  return names
 }
 
-function rowOf(cells: Cell[], columns: Column[]): Record<string, unknown> {
+function rowOf(cells: Cell[], columns: Field[]): Record<string, unknown> {
   const row: Record<string, unknown> = {}
   const groups: Record<string, Record<string, unknown>> = {}
-  for (const [index, { name, field, group }] of columns.entries()) {
+  for (const [index, field] of columns.entries()) {
+    const [name = '', member] = field.path.split('.')
     const value = jsonValue(cells[index] ?? null, field)
-    if (group === undefined) row[name] = value
-    else groups[group] = { ...groups[group], [name]: value }
+    if (member === undefined) row[name] = value
+    else groups[name] = { ...groups[name], [member]: value }
   }
   for (const [name, members] of Object.entries(groups)) {
     const isNull = Object.values(members).every((value) => value === null || value === '')

@@ -203,14 +203,15 @@ export async function openInput(path: string): Promise<Input> {
     if (info.isDirectory())
       throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
     await access(path, constants.R_OK)
-    const input = { name: path, size: info.isFile() ? info.size : Number.NaN, read: 0 }
     async function* chunks() {
       for await (const chunk of readChunks(path)) {
         input.read += chunk.length
         yield chunk
       }
     }
-    return Object.assign(input, { chunks: chunks() })
+    const size = info.isFile() ? info.size : Number.NaN
+    const input: Input = { name: path, chunks: chunks(), size, read: 0 }
+    return input
   } catch (error) {
     const { errno } = error as NodeJS.ErrnoException
     if (errno === undefined) throw error
