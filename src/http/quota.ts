@@ -95,8 +95,7 @@ export async function openQuota(app: FastifyInstance, config: Config): Promise<Q
     uncounted.inc()
     if (performance.now() < quietUntil) return
     quietUntil = performance.now() + QUIET_MS
-    const reason = err instanceof Error && err.name === 'ReplyError' ? WRONG_VALUE : NO_RESPONSE
-    app.log.warn({ err }, `requests are not counted: ${reason}`)
+    app.log.warn({ err }, 'requests are not counted')
   }
   return {
     async charge(reply) {
@@ -115,6 +114,3 @@ export async function openQuota(app: FastifyInstance, config: Config): Promise<Q
     },
   }
 }
-
-const NO_RESPONSE = 'Redis does not respond'
-const WRONG_VALUE = 'Redis has a wrong value'

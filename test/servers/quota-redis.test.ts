@@ -62,7 +62,7 @@ t.test('200: a wrong value in Redis concerns one app, for one request', async (t
   const counted = ({ headers }: Pick<ServiceResponse, 'headers'>) => headers.has('ratelimit')
   await redis.client.set(key, 'no number')
   t.notOk(counted(await ask(one)))
-  t.match(warnings(one)[0], 'requests are not counted: Redis has a wrong value')
+  t.match(warnings(one)[0], 'value is not an integer')
   t.ok(counted(await askOther()), 'the quota of another app')
   t.ok(counted(await ask(one)), 'a new window')
   for (const value of ['100', '-100']) {
