@@ -25,7 +25,6 @@ interface QueryConnection extends pg.Connection {
   bind(message: { statement: string; values: Parameter[] }): void
   execute(message: object): void
   sync(): void
-  sendCopyFail(reason: string): void
 }
 
 /** Query for pg's client that leaves its rows as bytes. */
@@ -89,15 +88,8 @@ class RawQuery implements pg.Submittable {
     if (this.rawRows) this.handleError(new Error('a SELECT was expected'))
   }
 
-  handleCopyInResponse(connection: QueryConnection): void {
-    connection.sendCopyFail('a SELECT was expected')
-  }
-
   handleRowDescription(): void {}
   handleDataRow(): void {}
-  handleEmptyQuery(): void {}
-  handlePortalSuspended(): void {}
-  handleCopyData(): void {}
 
   /** Stops receiving rows. Returns undefined if the query has ended before. */
   #end(): RawRows | undefined {
@@ -108,5 +100,5 @@ class RawQuery implements pg.Submittable {
 }
 
 // A pipelined client accepts only pg's own query class, because pg-cursor and similar classes keep a
-// portal open. RawQuery does not. It replaces every method of pg's class that the client calls.
+// portal open. RawQuery does not. It inherits only methods that no SELECT needs.
 Object.setPrototypeOf(RawQuery.prototype, pg.Query.prototype)
