@@ -5,8 +5,8 @@ import { DEMO } from '../../seeds/sample-data.ts'
 import { isOutdated, seed } from '../../seeds/seed.ts'
 import { migrateToLatest } from '../../src/postgres/migrations.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { ProvenClient } from '../../src/postgres/wire/safe-client.ts'
 import { type EmbeddedDatabase, startEmbedded } from './embedded.ts'
+import { ProvenClient } from './proven-client.ts'
 
 /**
  * An embedded database with the sample data. It stops with this process. `url` is the connection string

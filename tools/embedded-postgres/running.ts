@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ProvenClient } from '../../src/postgres/wire/safe-client.ts'
 import { clusterFolder } from './cluster.ts'
+import { ProvenClient } from './proven-client.ts'
 
 /**
  * Finds the embedded database that runs on a data folder, started by any process.

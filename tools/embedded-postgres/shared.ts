@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ProvenClient } from '../../src/postgres/wire/safe-client.ts'
 import { EmbeddedDatabaseInUse, startEmbedded } from './embedded.ts'
+import { ProvenClient } from './proven-client.ts'
 import { findRunning } from './running.ts'
 
 /** Advisory lock: shared by the processes that use the server, exclusive for the one that stops it. */

@@ -24,34 +24,10 @@ export class SafeClient extends pg.Client {
     const { stream } = this.connection
     if ('encrypted' in stream && stream.encrypted === true) return
     stream.destroy(
-      new PasswordRefused(
+      new Error(
         `The server asks for the password ${form}, and the connection has no TLS. Use TLS (sslmode=verify-full), or a ` +
           'password that the server stores as scram-sha-256.',
       ),
     )
-  }
-}
-
-class PasswordRefused extends Error {
-  override name = 'PasswordRefused'
-}
-
-/**
- * Client that also requires that the server has asked for the password. A program that accepts everybody may be
- * another one.
- */
-export class ProvenClient extends SafeClient {
-  constructor(config?: string | pg.ClientConfig) {
-    super(config)
-    let proven = false
-    this.connection.on('authenticationSASLFinal', () => {
-      proven = true
-    })
-    this.connection.on('authenticationOk', () => {
-      if (!proven)
-        this.connection.stream.destroy(
-          new PasswordRefused('The server did not ask for a password.'),
-        )
-    })
   }
 }
