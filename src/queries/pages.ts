@@ -1,4 +1,4 @@
-import { type Expression, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { bodyOf, chunksOf } from '../json/response-body.ts'
 import { type RowWriter, rowWriters } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
@@ -6,14 +6,7 @@ import { firstOfMonth, parameter } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
 import { EXPORTS, type ListDefinition } from '../schemas/list.ts'
 import { changeFeed } from './changes.ts'
-import {
-  type AuthMethod,
-  connectionOfApp,
-  keyParameter,
-  type LookupColumns,
-  lookupColumns,
-  totalOfAll,
-} from './connection.ts'
+import { connectionOfApp, keyParameter, lookupColumns, totalOfAll } from './connection.ts'
 import {
   type ListReader,
   type ListRequest,
@@ -63,20 +56,13 @@ function pageQueries(list: ListDefinition) {
   const newestFirst = sql`
     order by t.effective_day desc, t.operation_date_hour desc nulls last,
       ${sql.ref(`t.${columnOf(id)}`)} desc`
-  const query = (
-    name: string,
-    purpose: string,
-    lookup: (method: AuthMethod) => Expression<LookupColumns>,
-    rows: RawBuilder<unknown>,
-  ) => responseQuery({ name: `${table} ${name}`, purpose, list, lookup, rows })
   const firstPage = (name: string, purpose: string, total: RawBuilder<string>) =>
-    query(
-      name,
-      purpose,
-      (method) => connectionOfApp(method).select(lookupColumns(total)),
-      sql`
+    responseQuery({
+      ...{ name: `${table} ${name}`, purpose, list },
+      lookup: (method) => connectionOfApp(method).select(lookupColumns(total)),
+      rows: sql`
         t.effective_day >= ${from} and t.effective_day <= ${to} ${newestFirst} limit ${limit}`,
-    )
+    })
   return {
     'first page': firstPage('first page', 'Reads the first page of all rows.', totalOfAll(table)),
     'first page of days': firstPage(
@@ -89,10 +75,12 @@ function pageQueries(list: ListDefinition) {
       'Reads the first page of a longer range.',
       totalOfMonths(table),
     ),
-    'later page': query(
-      'later page',
-      'Reads a later page, from the day of its first row: a deep page is as fast as the first.',
-      (method) =>
+    'later page': responseQuery({
+      name: `${table} later page`,
+      purpose:
+        'Reads a later page, from the day of its first row: a deep page is as fast as the first.',
+      list,
+      lookup: (method) =>
         connectionOfApp(method)
           .leftJoinLateral(pageStart(table).as('start'), (join) => join.onTrue())
           .select([
@@ -101,10 +89,10 @@ function pageQueries(list: ListDefinition) {
             'start.skipped',
           ]),
       // After the last page, newest_day is null, so no row matches.
-      sql`
+      rows: sql`
         t.effective_day >= ${from} and t.effective_day <= lookup.newest_day
         ${newestFirst} limit ${limit} offset lookup.skipped`,
-    ),
+    }),
   }
 }
 
