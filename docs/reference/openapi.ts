@@ -73,139 +73,77 @@ export interface components {
             /**
              * Format: uuid
              * @description Identifier of the transaction. It does not change when a field is corrected.
-             * @example 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863
              */
             transactionId: string;
             /**
              * Format: uuid
              * @description Identifier of the portfolio that the transaction belongs to.
-             * @example 7d94b2e8-15fa-4c60-9e3b-a8c1d6024f57
              */
             portfolioId: string;
-            /**
-             * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
-             * @example 1.0842
-             */
+            /** @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert. */
             exchangeRate: components["schemas"]["Decimal"] | null;
             type: components["schemas"]["PortfolioTransactionType"];
-            /**
-             * @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size.
-             * @example 25.5
-             */
+            /** @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size. */
             titles: components["schemas"]["Decimal"] | null;
-            /**
-             * @description Money that the transaction moves, in `currency`.
-             * @example 312.38
-             */
+            /** @description Money that the transaction moves, in `currency`. */
             amount: components["schemas"]["Decimal"] | null;
-            /**
-             * @description The same amount in the base currency of the portfolio.
-             * @example 288.12
-             */
+            /** @description The same amount in the base currency of the portfolio. */
             amountBaseCurrency: components["schemas"]["Decimal"] | null;
-            /**
-             * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
-             * @example 4.95
-             */
+            /** @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
             commission: components["schemas"]["Decimal"] | null;
-            /**
-             * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
-             * @example 12.31
-             */
+            /** @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
             taxes: components["schemas"]["Decimal"] | null;
-            /**
-             * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
-             * @example EUR
-             */
+            /** @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none. */
             currency: string | null;
-            /**
-             * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
-             * @example USD
-             */
+            /** @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted. */
             localCurrency: string | null;
-            /**
-             * @description Text of the institution on the transaction, in the institution’s language.
-             * @example Dividendo 0,25 €/acción
-             */
+            /** @description Text of the institution on the transaction, in the institution’s language. */
             description: string | null;
-            /**
-             * @description Price of one share or unit.
-             * @example 12.25
-             */
+            /** @description Price of one share or unit. */
             price: components["schemas"]["Decimal"] | null;
             /**
              * Format: date
              * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
-             * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
-             * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
              * Format: date
              * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
-             * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
-             * @example 2025-03-18
              */
             originalValueDateDay: string | null;
-            /**
-             * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 15:42:07
-             */
+            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed. */
             operationDateHour: string | null;
-            /**
-             * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 16:42:07
-             */
+            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed. */
             originalOperationDateHour: string | null;
-            /**
-             * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 00:00:00
-             */
+            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed. */
             valueDateHour: string | null;
-            /**
-             * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 00:00:00
-             */
+            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed. */
             originalValueDateHour: string | null;
-            /**
-             * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
-             * @example Europe/Madrid
-             */
+            /** @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed. */
             originalOperationDateTz: string | null;
-            /**
-             * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
-             * @example Europe/Madrid
-             */
+            /** @description Time zone of the two original value fields, usually an IANA name. Other names are not changed. */
             originalValueDateTz: string | null;
             /**
              * Format: uuid
              * @description Identifier of the investment that the transaction concerns.
-             * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
             /**
              * Format: uuid
              * @description `transactionId` of a transaction that belongs with this one, such as the other side of a split.
-             * @example e2d70a4c-3b98-4f15-8c6a-91b5f4037d2e
              */
             relatedTransaction: string | null;
-            /**
-             * @description Amounts retained from a payment: both, or null.
-             * @example {
-             *       "retentionFrom": 15,
-             *       "retentionTo": 4
-             *     }
-             */
+            /** @description Amounts retained from a payment: both, or null. */
             retentionDetail: components["schemas"]["RetentionDetail"] | null;
         };
         /** @description One page of the portfolio transactions of a connection. */
@@ -215,27 +153,21 @@ export interface components {
             /**
              * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
-             * @example 1000
              */
             limit: number;
             /**
              * Format: int32
              * @description Number of this page, as applied; the first page is 0.
-             * @example 0
              */
             page: number;
             /**
              * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
-             * @example 5213
              */
             totalItems: number;
             /** @description Only with `since`: identifiers of rows that no longer exist. */
             removed?: string[];
-            /**
-             * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
-             * @example AAAAA3____8AAAAB_____xXQAZE
-             */
+            /** @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days. */
             nextCursor?: string;
             /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
@@ -245,109 +177,63 @@ export interface components {
             /**
              * Format: uuid
              * @description Identifier of the transaction. It does not change when a field is corrected.
-             * @example 94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264
              */
             movementId: string;
             /**
              * Format: uuid
              * @description Identifier of the account whose balance the transaction changes.
-             * @example 3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3
              */
             accountId: string;
             type: components["schemas"]["AccountTransactionType"];
-            /**
-             * @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s.
-             * @example -49.9
-             */
+            /** @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s. */
             amount: components["schemas"]["Decimal"];
-            /**
-             * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
-             * @example 1.0842
-             */
+            /** @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert. */
             exchangeRate: components["schemas"]["Decimal"] | null;
-            /**
-             * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
-             * @example 4.95
-             */
+            /** @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
             commission: components["schemas"]["Decimal"] | null;
-            /**
-             * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
-             * @example 12.31
-             */
+            /** @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
             taxes: components["schemas"]["Decimal"] | null;
-            /**
-             * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
-             * @example EUR
-             */
+            /** @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none. */
             currency: string | null;
-            /**
-             * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
-             * @example USD
-             */
+            /** @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted. */
             localCurrency: string | null;
-            /**
-             * @description Text of the institution on the transaction, in the institution’s language.
-             * @example Dividendo 0,25 €/acción
-             */
+            /** @description Text of the institution on the transaction, in the institution’s language. */
             description: string | null;
             /**
              * Format: date
              * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
-             * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
-             * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
              * Format: date
              * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
-             * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
-             * @example 2025-03-18
              */
             originalValueDateDay: string | null;
-            /**
-             * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 15:42:07
-             */
+            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed. */
             operationDateHour: string | null;
-            /**
-             * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 16:42:07
-             */
+            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed. */
             originalOperationDateHour: string | null;
-            /**
-             * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 00:00:00
-             */
+            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed. */
             valueDateHour: string | null;
-            /**
-             * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 00:00:00
-             */
+            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed. */
             originalValueDateHour: string | null;
-            /**
-             * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
-             * @example Europe/Madrid
-             */
+            /** @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed. */
             originalOperationDateTz: string | null;
-            /**
-             * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
-             * @example Europe/Madrid
-             */
+            /** @description Time zone of the two original value fields, usually an IANA name. Other names are not changed. */
             originalValueDateTz: string | null;
             /**
              * Format: uuid
              * @description Identifier of the investment that the transaction concerns.
-             * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
         };
@@ -358,27 +244,21 @@ export interface components {
             /**
              * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
-             * @example 1000
              */
             limit: number;
             /**
              * Format: int32
              * @description Number of this page, as applied; the first page is 0.
-             * @example 0
              */
             page: number;
             /**
              * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
-             * @example 5213
              */
             totalItems: number;
             /** @description Only with `since`: identifiers of rows that no longer exist. */
             removed?: string[];
-            /**
-             * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
-             * @example AAAAA3____8AAAAB_____xXQAZE
-             */
+            /** @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days. */
             nextCursor?: string;
             /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
@@ -388,70 +268,32 @@ export interface components {
             /**
              * Format: uuid
              * @description Identifier of the order.
-             * @example d80f5b36-7a19-4ce2-b4f8-6e2c9d01a57b
              */
             id: string;
-            /**
-             * @description Portfolio that holds the assets, by the name or number in the order.
-             * @example ES-4471-0093
-             */
+            /** @description Portfolio that holds the assets, by the name or number in the order. */
             portfolio: string | null;
             /**
              * Format: uuid
              * @description Identifier of the investment to transfer.
-             * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
-            /**
-             * @description Name of the asset to transfer.
-             * @example Fondo Ejemplo Renta Variable FI
-             */
+            /** @description Name of the asset to transfer. */
             name: string | null;
-            /**
-             * @description International securities identification number of the asset (ISO 6166).
-             * @example ES0100000001
-             */
+            /** @description International securities identification number of the asset (ISO 6166). */
             isin: string | null;
-            /**
-             * @description Currency of `amount`, usually an ISO 4217 code. Null if the order names none.
-             * @example EUR
-             */
+            /** @description Currency of `amount`, usually an ISO 4217 code. Null if the order names none. */
             currency: string | null;
-            /**
-             * @description Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are known, and others may follow.
-             * @example FUND
-             */
+            /** @description Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are known, and others may follow. */
             assetType: string | null;
-            /**
-             * @description Number of shares or other units to transfer, with fractions.
-             * @example 104.3391
-             */
+            /** @description Number of shares or other units to transfer, with fractions. */
             titles: components["schemas"]["Decimal"] | null;
-            /**
-             * @description Value to transfer, in `currency`.
-             * @example 1846.2
-             */
+            /** @description Value to transfer, in `currency`. */
             amount: components["schemas"]["Decimal"] | null;
-            /**
-             * @description True for a transfer of the whole position, false for a part of it.
-             * @example true
-             */
+            /** @description True for a transfer of the whole position, false for a part of it. */
             total: boolean | null;
-            /**
-             * @description Company that markets the asset, with both members, or null.
-             * @example {
-             *       "name": "Banco Ejemplo, S.A.",
-             *       "cif": "A00000000"
-             *     }
-             */
+            /** @description Company that markets the asset, with both members, or null. */
             marketer: components["schemas"]["Company"] | null;
-            /**
-             * @description Company that manages the asset, with both members, or null.
-             * @example {
-             *       "name": "Gestora Ejemplo, S.G.I.I.C.",
-             *       "cif": "A00000018"
-             *     }
-             */
+            /** @description Company that manages the asset, with both members, or null. */
             managementCompany: components["schemas"]["Company"] | null;
         };
         /** @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included. */
@@ -461,139 +303,77 @@ export interface components {
             /**
              * Format: uuid
              * @description Identifier of the transaction. It does not change when a field is corrected.
-             * @example 0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863
              */
             transactionId: string;
             /**
              * Format: uuid
              * @description Identifier of the portfolio that the transaction belongs to.
-             * @example 7d94b2e8-15fa-4c60-9e3b-a8c1d6024f57
              */
             portfolioId: string;
-            /**
-             * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
-             * @example 1.0842
-             */
+            /** @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert. */
             exchangeRate: components["schemas"]["ExactDecimal"] | null;
             type: components["schemas"]["PortfolioTransactionType"];
-            /**
-             * @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size.
-             * @example 25.5
-             */
+            /** @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size. */
             titles: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description Money that the transaction moves, in `currency`.
-             * @example 312.38
-             */
+            /** @description Money that the transaction moves, in `currency`. */
             amount: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description The same amount in the base currency of the portfolio.
-             * @example 288.12
-             */
+            /** @description The same amount in the base currency of the portfolio. */
             amountBaseCurrency: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
-             * @example 4.95
-             */
+            /** @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
             commission: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
-             * @example 12.31
-             */
+            /** @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
             taxes: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
-             * @example EUR
-             */
+            /** @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none. */
             currency: string | null;
-            /**
-             * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
-             * @example USD
-             */
+            /** @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted. */
             localCurrency: string | null;
-            /**
-             * @description Text of the institution on the transaction, in the institution’s language.
-             * @example Dividendo 0,25 €/acción
-             */
+            /** @description Text of the institution on the transaction, in the institution’s language. */
             description: string | null;
-            /**
-             * @description Price of one share or unit.
-             * @example 12.25
-             */
+            /** @description Price of one share or unit. */
             price: components["schemas"]["ExactDecimal"] | null;
             /**
              * Format: date
              * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
-             * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
-             * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
              * Format: date
              * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
-             * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
-             * @example 2025-03-18
              */
             originalValueDateDay: string | null;
-            /**
-             * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 15:42:07
-             */
+            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed. */
             operationDateHour: string | null;
-            /**
-             * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 16:42:07
-             */
+            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed. */
             originalOperationDateHour: string | null;
-            /**
-             * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 00:00:00
-             */
+            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed. */
             valueDateHour: string | null;
-            /**
-             * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 00:00:00
-             */
+            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed. */
             originalValueDateHour: string | null;
-            /**
-             * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
-             * @example Europe/Madrid
-             */
+            /** @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed. */
             originalOperationDateTz: string | null;
-            /**
-             * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
-             * @example Europe/Madrid
-             */
+            /** @description Time zone of the two original value fields, usually an IANA name. Other names are not changed. */
             originalValueDateTz: string | null;
             /**
              * Format: uuid
              * @description Identifier of the investment that the transaction concerns.
-             * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
             /**
              * Format: uuid
              * @description `transactionId` of a transaction that belongs with this one, such as the other side of a split.
-             * @example e2d70a4c-3b98-4f15-8c6a-91b5f4037d2e
              */
             relatedTransaction: string | null;
-            /**
-             * @description Amounts retained from a payment: both, or null.
-             * @example {
-             *       "retentionFrom": "15",
-             *       "retentionTo": "4"
-             *     }
-             */
+            /** @description Amounts retained from a payment: both, or null. */
             retentionDetail: components["schemas"]["ExactRetentionDetail"] | null;
         };
         /** @description One page of the portfolio transactions of a connection. */
@@ -603,27 +383,21 @@ export interface components {
             /**
              * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
-             * @example 1000
              */
             limit: number;
             /**
              * Format: int32
              * @description Number of this page, as applied; the first page is 0.
-             * @example 0
              */
             page: number;
             /**
              * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
-             * @example 5213
              */
             totalItems: number;
             /** @description Only with `since`: identifiers of rows that no longer exist. */
             removed?: string[];
-            /**
-             * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
-             * @example AAAAA3____8AAAAB_____xXQAZE
-             */
+            /** @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days. */
             nextCursor?: string;
             /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
@@ -633,109 +407,63 @@ export interface components {
             /**
              * Format: uuid
              * @description Identifier of the transaction. It does not change when a field is corrected.
-             * @example 94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264
              */
             movementId: string;
             /**
              * Format: uuid
              * @description Identifier of the account whose balance the transaction changes.
-             * @example 3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3
              */
             accountId: string;
             type: components["schemas"]["AccountTransactionType"];
-            /**
-             * @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s.
-             * @example -49.9
-             */
+            /** @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s. */
             amount: components["schemas"]["ExactDecimal"];
-            /**
-             * @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert.
-             * @example 1.0842
-             */
+            /** @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert. */
             exchangeRate: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
-             * @example 4.95
-             */
+            /** @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
             commission: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number.
-             * @example 12.31
-             */
+            /** @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
             taxes: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none.
-             * @example EUR
-             */
+            /** @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none. */
             currency: string | null;
-            /**
-             * @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted.
-             * @example USD
-             */
+            /** @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted. */
             localCurrency: string | null;
-            /**
-             * @description Text of the institution on the transaction, in the institution’s language.
-             * @example Dividendo 0,25 €/acción
-             */
+            /** @description Text of the institution on the transaction, in the institution’s language. */
             description: string | null;
             /**
              * Format: date
              * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
-             * @example 2025-03-14
              */
             operationDateDay: string | null;
             /**
              * Format: date
              * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
-             * @example 2025-03-14
              */
             originalOperationDateDay: string | null;
             /**
              * Format: date
              * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
-             * @example 2025-03-18
              */
             valueDateDay: string | null;
             /**
              * Format: date
              * @description Value date in the institution’s time zone, `originalValueDateTz`.
-             * @example 2025-03-18
              */
             originalValueDateDay: string | null;
-            /**
-             * @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 15:42:07
-             */
+            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed. */
             operationDateHour: string | null;
-            /**
-             * @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 16:42:07
-             */
+            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed. */
             originalOperationDateHour: string | null;
-            /**
-             * @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 00:00:00
-             */
+            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed. */
             valueDateHour: string | null;
-            /**
-             * @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed.
-             * @example 00:00:00
-             */
+            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed. */
             originalValueDateHour: string | null;
-            /**
-             * @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed.
-             * @example Europe/Madrid
-             */
+            /** @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed. */
             originalOperationDateTz: string | null;
-            /**
-             * @description Time zone of the two original value fields, usually an IANA name. Other names are not changed.
-             * @example Europe/Madrid
-             */
+            /** @description Time zone of the two original value fields, usually an IANA name. Other names are not changed. */
             originalValueDateTz: string | null;
             /**
              * Format: uuid
              * @description Identifier of the investment that the transaction concerns.
-             * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
         };
@@ -746,27 +474,21 @@ export interface components {
             /**
              * Format: int32
              * @description Maximum number of rows in a page, as applied. With `since`, removed rows count, too.
-             * @example 1000
              */
             limit: number;
             /**
              * Format: int32
              * @description Number of this page, as applied; the first page is 0.
-             * @example 0
              */
             page: number;
             /**
              * Format: int64
              * @description Exact number of rows between `from` and `to` on all pages, counted in the same snapshot as the items. With `since`: of all rows.
-             * @example 5213
              */
             totalItems: number;
             /** @description Only with `since`: identifiers of rows that no longer exist. */
             removed?: string[];
-            /**
-             * @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days.
-             * @example AAAAA3____8AAAAB_____xXQAZE
-             */
+            /** @description Only with `since`: value of `since` for the next request. Opaque; valid for at least 400 days. */
             nextCursor?: string;
             /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
@@ -776,70 +498,32 @@ export interface components {
             /**
              * Format: uuid
              * @description Identifier of the order.
-             * @example d80f5b36-7a19-4ce2-b4f8-6e2c9d01a57b
              */
             id: string;
-            /**
-             * @description Portfolio that holds the assets, by the name or number in the order.
-             * @example ES-4471-0093
-             */
+            /** @description Portfolio that holds the assets, by the name or number in the order. */
             portfolio: string | null;
             /**
              * Format: uuid
              * @description Identifier of the investment to transfer.
-             * @example c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645
              */
             investment: string | null;
-            /**
-             * @description Name of the asset to transfer.
-             * @example Fondo Ejemplo Renta Variable FI
-             */
+            /** @description Name of the asset to transfer. */
             name: string | null;
-            /**
-             * @description International securities identification number of the asset (ISO 6166).
-             * @example ES0100000001
-             */
+            /** @description International securities identification number of the asset (ISO 6166). */
             isin: string | null;
-            /**
-             * @description Currency of `amount`, usually an ISO 4217 code. Null if the order names none.
-             * @example EUR
-             */
+            /** @description Currency of `amount`, usually an ISO 4217 code. Null if the order names none. */
             currency: string | null;
-            /**
-             * @description Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are known, and others may follow.
-             * @example FUND
-             */
+            /** @description Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are known, and others may follow. */
             assetType: string | null;
-            /**
-             * @description Number of shares or other units to transfer, with fractions.
-             * @example 104.3391
-             */
+            /** @description Number of shares or other units to transfer, with fractions. */
             titles: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description Value to transfer, in `currency`.
-             * @example 1846.2
-             */
+            /** @description Value to transfer, in `currency`. */
             amount: components["schemas"]["ExactDecimal"] | null;
-            /**
-             * @description True for a transfer of the whole position, false for a part of it.
-             * @example true
-             */
+            /** @description True for a transfer of the whole position, false for a part of it. */
             total: boolean | null;
-            /**
-             * @description Company that markets the asset, with both members, or null.
-             * @example {
-             *       "name": "Banco Ejemplo, S.A.",
-             *       "cif": "A00000000"
-             *     }
-             */
+            /** @description Company that markets the asset, with both members, or null. */
             marketer: components["schemas"]["Company"] | null;
-            /**
-             * @description Company that manages the asset, with both members, or null.
-             * @example {
-             *       "name": "Gestora Ejemplo, S.G.I.I.C.",
-             *       "cif": "A00000018"
-             *     }
-             */
+            /** @description Company that manages the asset, with both members, or null. */
             managementCompany: components["schemas"]["Company"] | null;
         };
         /** @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included. */
@@ -849,7 +533,6 @@ export interface components {
             /**
              * Format: int32
              * @description HTTP status of the response.
-             * @example 404
              * @enum {integer}
              */
             status: 400 | 401 | 404 | 405 | 410 | 412 | 429 | 500 | 503;
@@ -873,34 +556,21 @@ export interface components {
              *     | `too_many_requests` | 429 | The app has used up its quota. |
              *     | `internal_error` | 500 | The service failed. Report the requestId to its operator. |
              *     | `service_unavailable` | 503 | The service is unavailable. Try again soon. |
-             * @example connection_not_found
              * @enum {string}
              */
             code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "response_too_large" | "connection_not_found" | "route_not_found" | "cursor_expired" | "data_changed" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
-            /**
-             * @description The status in words; the same for every error of one status.
-             * @example Not Found
-             */
+            /** @description The status in words; the same for every error of one status. */
             title: string;
-            /**
-             * @description The cause of this error, for people. Programs read `code`.
-             * @example This app has no connection with this token.
-             */
+            /** @description The cause of this error, for people. Programs read `code`. */
             detail: string;
-            /**
-             * @description `X-Request-ID` of the response. Quote it when you report an error.
-             * @example 6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106
-             */
+            /** @description `X-Request-ID` of the response. Quote it when you report an error. */
             requestId: string;
             /** @description Errors of the query parameters, 20 at most; only with `invalid_request`. With more errors, `detail` has their number. */
             errors?: components["schemas"]["ParameterFault"][];
         };
         /** @description One error of one query parameter. */
         ParameterFault: {
-            /**
-             * @description Name of the query parameter, as in the request.
-             * @example limit
-             */
+            /** @description Name of the query parameter, as in the request. */
             parameter: string;
             /**
              * @description Rule that the parameter breaks, for programs; from a closed list.
@@ -914,14 +584,10 @@ export interface components {
              *     | `invalid_range` | `from` is after `to` |
              *     | `invalid_cursor` | The value is not a cursor of this list and connection |
              *     | `excluded_parameter` | The parameter cannot be used together with `since`, or in an export |
-             * @example out_of_range
              * @enum {string}
              */
             code: "unknown_parameter" | "repeated_parameter" | "invalid_format" | "out_of_range" | "invalid_range" | "invalid_cursor" | "excluded_parameter";
-            /**
-             * @description The rule in words, for people.
-             * @example limit must be a whole number from 1 to 10000, in digits.
-             */
+            /** @description The rule in words, for people. */
             detail: string;
         };
         /**
@@ -961,7 +627,6 @@ export interface components {
          *     | `TRANSFER_IN` | `+` | Securities are moved into the account |
          *     | `TRANSFER_OUT` | `-` | Securities are moved out of the account |
          *     | `UNKNOWN` | `=` | Not classified correctly so far |
-         * @example BUY
          * @enum {string}
          */
         PortfolioTransactionType: "BUY" | "COMPENSATION" | "COUPON" | "DELISTING" | "DIVIDENDS" | "EXPIRATION" | "INHERITANCE_OR_DONATION_TRANSFER_IN" | "INHERITANCE_OR_DONATION_TRANSFER_OUT" | "ISIN_CHANGE_BUY" | "ISIN_CHANGE_SELL" | "MERGER_BUY" | "MERGER_SELL" | "OFF_MARKET_BUY" | "OFF_MARKET_SELL" | "PRODUCT_CHANGE_BUY" | "PRODUCT_CHANGE_SELL" | "RIGHTS_CONVERSION_BUY" | "RIGHTS_CONVERSION_SELL" | "RIGHTS_EXCLUSION" | "RIGHTS_ISSUE" | "SELL" | "SHARE_ISSUE_PREMIUM" | "SPINOFF" | "SPLIT_BUY" | "SPLIT_SELL" | "TRANSFER_IN" | "TRANSFER_OUT" | "UNKNOWN";
@@ -990,59 +655,38 @@ export interface components {
          *     | `TAX_REFUND` | Taxes paid earlier are given back |
          *     | `WITHDRAWAL` | The holder takes cash out |
          *     | `UNKNOWN` | Not classified correctly so far |
-         * @example DEPOSIT
          * @enum {string}
          */
         AccountTransactionType: "COUPON" | "DEPOSIT" | "DIVIDENDS" | "DIVIDEND_RETENTION" | "DIVIDEND_RETENTION_REFUND" | "FEES" | "FEES_REFUND" | "FOREX_DEPOSIT" | "FOREX_WITHDRAWAL" | "GIFT" | "INTEREST" | "INTEREST_CHARGE" | "RETURN_ON_CAPITAL" | "TAXES" | "TAX_REFUND" | "WITHDRAWAL" | "UNKNOWN";
         /** @description Amounts retained from a payment. Both are always present. */
         RetentionDetail: {
-            /**
-             * @description Amount retained on the paying side, as the institution states it.
-             * @example 15
-             */
+            /** @description Amount retained on the paying side, as the institution states it. */
             retentionFrom: components["schemas"]["Decimal"];
-            /**
-             * @description Amount retained on the receiving side, as the institution states it.
-             * @example 4
-             */
+            /** @description Amount retained on the receiving side, as the institution states it. */
             retentionTo: components["schemas"]["Decimal"];
         };
         /** @description Amounts retained from a payment. Both are always present. */
         ExactRetentionDetail: {
-            /**
-             * @description Amount retained on the paying side, as the institution states it.
-             * @example 15
-             */
+            /** @description Amount retained on the paying side, as the institution states it. */
             retentionFrom: components["schemas"]["ExactDecimal"];
-            /**
-             * @description Amount retained on the receiving side, as the institution states it.
-             * @example 4
-             */
+            /** @description Amount retained on the receiving side, as the institution states it. */
             retentionTo: components["schemas"]["ExactDecimal"];
         };
         /** @description A company. Both members are always present. */
         Company: {
-            /**
-             * @description Name of the company.
-             * @example Banco Ejemplo, S.A.
-             */
+            /** @description Name of the company. */
             name: string;
-            /**
-             * @description Tax identification code of the company.
-             * @example A00000000
-             */
+            /** @description Tax identification code of the company. */
             cif: string;
         };
         /**
          * Format: decimal
          * @description Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals.
-         * @example 1250.75
          */
         Decimal: number;
         /**
          * Format: decimal
          * @description Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string.
-         * @example 1250.75
          */
         ExactDecimal: string;
     };

@@ -42,7 +42,6 @@ export const AccountTransactionType = ClosedList(AccountTransactionTypes, {
     'resolved and the credential connects again, the same `movementId` has the correct type.',
   ].join('\n'),
   meaning: (meaning) => meaning,
-  examples: ['DEPOSIT'],
   extensions: { [PART]: 'AccountTransactionType' },
 })
 
@@ -51,21 +50,17 @@ const { investment, ...costs } = TransactionTerms
 /** A movement of cash (section 2.3), with its fields in this order. */
 export const AccountTransaction = Type.Object(
   {
-    movementId: Described(Uuid, {
-      description: 'Identifier of the transaction. It does not change when a field is corrected.',
-      examples: ['94c1f7a0-2e6d-4835-a7b9-0c3d5e8f1264'],
-    }),
-    accountId: Described(Uuid, {
-      description: 'Identifier of the account whose balance the transaction changes.',
-      examples: ['3a58e1d9-c047-4b2f-86d5-f19e7b20c4a3'],
-    }),
+    movementId: Described(
+      Uuid,
+      'Identifier of the transaction. It does not change when a field is corrected.',
+    ),
+    accountId: Described(Uuid, 'Identifier of the account whose balance the transaction changes.'),
     type: AccountTransactionType,
-    amount: Described(Decimal, {
-      description:
-        'Change of the cash balance, in `currency`: positive for cash that comes in, negative ' +
+    amount: Described(
+      Decimal,
+      'Change of the cash balance, in `currency`: positive for cash that comes in, negative ' +
         'for cash that goes out. The sign is the institution’s.',
-      examples: [-49.9],
-    }),
+    ),
     ...costs,
     ...TransactionDates,
     investment,

@@ -18,28 +18,20 @@ export function columnOf(path: string): string {
   return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`)
 }
 
-interface Annotations {
-  description: string
-  examples?: readonly unknown[]
-}
-
-export function Described<T extends TSchema>(schema: T, annotations: Annotations): T {
-  return { ...schema, ...annotations }
+export function Described<T extends TSchema>(schema: T, description: string): T {
+  return { ...schema, description }
 }
 
 /** Allows null for an unknown value (contract 10). The schema needs a `type`: a reference or a union has none. */
 export function Nullable<T extends TSchema>(
   schema: T,
-  annotations: Annotations,
+  description: string,
 ): TUnsafe<Static<T> | null> {
-  return Type.Unsafe<Static<T> | null>({
-    ...schema,
-    ...annotations,
-    type: [schema.type, 'null'],
-  })
+  return Type.Unsafe<Static<T> | null>({ ...schema, description, type: [schema.type, 'null'] })
 }
 
-interface ClosedListAnnotations<Entry> extends Annotations {
+interface ClosedListAnnotations<Entry> {
+  description: string
   meaning: (entry: Entry) => string
   /** Columns of the table between `Value` and `Meaning`: the heading, and the text of an entry. */
   columns?: Record<string, (entry: Entry) => string>
@@ -53,7 +45,7 @@ export const markdown = (text: string): string => text.replaceAll('<', '&lt;')
 /** String of a closed list: the keys of `entries`. The description ends in a table of them. */
 export function ClosedList<Value extends string, Entry>(
   entries: Record<Value, Entry>,
-  { description, columns, meaning, examples, extensions }: ClosedListAnnotations<Entry>,
+  { description, columns, meaning, extensions }: ClosedListAnnotations<Entry>,
 ): TUnsafe<Value> {
   const line = (cells: string[]) => `| ${cells.join(' | ')} |`
   const texts = { ...columns, Meaning: meaning }
@@ -66,7 +58,6 @@ export function ClosedList<Value extends string, Entry>(
     type: 'string',
     enum: Object.keys(entries),
     description: [description, '', line(headings), rule, ...rows].join('\n'),
-    examples,
     'x-enum-descriptions': Object.values<Entry>(entries).map(meaning),
     ...extensions,
   })
@@ -76,7 +67,6 @@ export const Uuid = Type.String({
   format: 'uuid',
   pattern: '^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
   description: 'A UUID, written in lower case.',
-  examples: ['5f0c1d7e-93b4-4f0e-8a56-2f4a7c9e1b30'],
 })
 
 /** Names, codes and times of day. The limit is the one of the database columns. */
@@ -102,7 +92,6 @@ export const Decimal = Type.Unsafe<string>({
   type: 'number',
   format: 'decimal',
   description: DECIMAL_RULE,
-  examples: [1250.75],
 })
 
 const EXACT_DECIMAL = `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`
@@ -114,20 +103,18 @@ export function exactDecimals<T extends TSchema>(schema: T): T {
     if (typeof value === 'string') return value.replace(DECIMAL_ADVICE, 'It is a JSON string.')
     const part = value as TSchema | null
     if (!part?.[PART] || !JSON.stringify(part).includes('"decimal"')) return value
-    const examples = JSON.stringify(part.examples ?? []).replace(/(?<=[[:])-?[0-9.]+/g, '"$&"')
-    const names = { [PART]: `Exact${part[PART]}`, examples: JSON.parse(examples) }
-    if (part.format !== 'decimal') return { ...part, ...names }
+    const named = { ...part, [PART]: `Exact${part[PART]}` }
+    if (part.format !== 'decimal') return named
     const type = part.type === 'number' ? 'string' : ['string', 'null']
-    return { ...part, ...names, pattern: EXACT_DECIMAL, type }
+    return { ...named, pattern: EXACT_DECIMAL, type }
   }
   return JSON.parse(JSON.stringify(schema), exact) as T
 }
 
-export const Currency = Described(ShortText, {
-  description:
-    'Code of a currency: usually ISO 4217, otherwise the institution’s own code (GBX for pence).',
-  examples: ['EUR'],
-})
+export const Currency = Described(
+  ShortText,
+  'Code of a currency: usually ISO 4217, otherwise the institution’s own code (GBX for pence).',
+)
 
 // Without look-ahead, which many regular expression engines lack.
 const YEAR = '(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)'
@@ -139,95 +126,83 @@ export const CalendarDate = Type.String({
   format: 'date',
   pattern: `^${YEAR}-${MONTH}-${DAY}$`,
   description: 'An existing day, as YYYY-MM-DD, in the years 0001 to 9999, without a time zone.',
-  examples: ['2025-03-14'],
 })
 
 /** Definition of the date that lists filter and sort by (contract 4 and 8). */
 export const EFFECTIVE_DATE =
   'the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date)'
 
-const timeOf = (day: string, example: string) =>
-  Nullable(ShortText, {
-    description: `Time of day on \`${day}\`, usually HH:mm:ss. Other notations are not changed.`,
-    examples: [example],
-  })
+const timeOf = (day: string) =>
+  Nullable(
+    ShortText,
+    `Time of day on \`${day}\`, usually HH:mm:ss. Other notations are not changed.`,
+  )
 
 const zoneOf = (fields: 'operation' | 'value') =>
-  Nullable(ShortText, {
-    description:
-      `Time zone of the two original ${fields} fields, usually an IANA name. ` +
+  Nullable(
+    ShortText,
+    `Time zone of the two original ${fields} fields, usually an IANA name. ` +
       'Other names are not changed.',
-    examples: ['Europe/Madrid'],
-  })
+  )
 
 /** Fields of both types of transaction, in the order of sections 2.2 and 2.3. */
 export const TransactionDates = {
-  operationDateDay: Nullable(CalendarDate, {
-    description:
-      'Day of the transaction. Lists are filtered and sorted by it. It is null only if ' +
+  operationDateDay: Nullable(
+    CalendarDate,
+    'Day of the transaction. Lists are filtered and sorted by it. It is null only if ' +
       '`valueDateDay` is known.',
-    examples: ['2025-03-14'],
-  }),
-  originalOperationDateDay: Nullable(CalendarDate, {
-    description: 'Operation date in the institution’s time zone, `originalOperationDateTz`.',
-    examples: ['2025-03-14'],
-  }),
-  valueDateDay: Nullable(CalendarDate, {
-    description:
-      'First day on which the transaction counts in the position or the balance. Lists are ' +
+  ),
+  originalOperationDateDay: Nullable(
+    CalendarDate,
+    'Operation date in the institution’s time zone, `originalOperationDateTz`.',
+  ),
+  valueDateDay: Nullable(
+    CalendarDate,
+    'First day on which the transaction counts in the position or the balance. Lists are ' +
       'filtered and sorted by it if there is no operation date.',
-    examples: ['2025-03-18'],
-  }),
-  originalValueDateDay: Nullable(CalendarDate, {
-    description: 'Value date in the institution’s time zone, `originalValueDateTz`.',
-    examples: ['2025-03-18'],
-  }),
-  operationDateHour: timeOf('operationDateDay', '15:42:07'),
-  originalOperationDateHour: timeOf('originalOperationDateDay', '16:42:07'),
-  valueDateHour: timeOf('valueDateDay', '00:00:00'),
-  originalValueDateHour: timeOf('originalValueDateDay', '00:00:00'),
+  ),
+  originalValueDateDay: Nullable(
+    CalendarDate,
+    'Value date in the institution’s time zone, `originalValueDateTz`.',
+  ),
+  operationDateHour: timeOf('operationDateDay'),
+  originalOperationDateHour: timeOf('originalOperationDateDay'),
+  valueDateHour: timeOf('valueDateDay'),
+  originalValueDateHour: timeOf('originalValueDateDay'),
   originalOperationDateTz: zoneOf('operation'),
   originalValueDateTz: zoneOf('value'),
 }
 
 /** Fields of both types of transaction on cost, currency and investment (sections 2.2 and 2.3). */
 export const TransactionTerms = {
-  exchangeRate: Nullable(Decimal, {
-    description:
-      'Rate between two currencies, as the institution states it. The contract does not define ' +
+  exchangeRate: Nullable(
+    Decimal,
+    'Rate between two currencies, as the institution states it. The contract does not define ' +
       'which currency is the divisor: compare the amounts before you convert.',
-    examples: [1.0842],
-  }),
-  commission: Nullable(Decimal, {
-    description:
-      'Charge of the institution for the transaction, in `currency`. The sign is the ' +
+  ),
+  commission: Nullable(
+    Decimal,
+    'Charge of the institution for the transaction, in `currency`. The sign is the ' +
       'institution’s: some write a charge as a negative number.',
-    examples: [4.95],
-  }),
-  taxes: Nullable(Decimal, {
-    description:
-      'Taxes on the transaction, in `currency`. The sign is the institution’s: some write a ' +
+  ),
+  taxes: Nullable(
+    Decimal,
+    'Taxes on the transaction, in `currency`. The sign is the institution’s: some write a ' +
       'charge as a negative number.',
-    examples: [12.31],
-  }),
-  currency: Nullable(Currency, {
-    description:
-      'Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code ' +
+  ),
+  currency: Nullable(
+    Currency,
+    'Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code ' +
       '(GBX for pence). Null if the institution names none.',
-    examples: ['EUR'],
-  }),
-  localCurrency: Nullable(Currency, {
-    description:
-      'Second currency of the transaction, if the institution names one: for example the ' +
+  ),
+  localCurrency: Nullable(
+    Currency,
+    'Second currency of the transaction, if the institution names one: for example the ' +
       'currency in which the asset is quoted.',
-    examples: ['USD'],
-  }),
-  description: Nullable(LongText, {
-    description: 'Text of the institution on the transaction, in the institution’s language.',
-    examples: ['Dividendo 0,25 €/acción'],
-  }),
-  investment: Nullable(Uuid, {
-    description: 'Identifier of the investment that the transaction concerns.',
-    examples: ['c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645'],
-  }),
+  ),
+  description: Nullable(
+    LongText,
+    'Text of the institution on the transaction, in the institution’s language.',
+  ),
+  investment: Nullable(Uuid, 'Identifier of the investment that the transaction concerns.'),
 }

@@ -1,5 +1,5 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { CalendarDate, Described, EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
+import { CalendarDate, EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
 
 /** A list of the API: its endpoint, its rows in the database, and what a response has. */
 export interface ListDefinition {
@@ -70,21 +70,23 @@ export function listParameters(maximumLimit: number) {
   return {
     from: {
       rule: 'from must be a day that exists, as YYYY-MM-DD.',
-      schema: Described(CalendarDate, {
+      schema: {
+        ...CalendarDate,
         description:
           `First day of the result, inclusive, as YYYY-MM-DD. It is compared with ` +
           `${EFFECTIVE_DATE}. Without it, the result starts with the oldest row.`,
         examples: ['2025-01-01'],
-      }),
+      },
     },
     to: {
       rule: 'to must be a day that exists, as YYYY-MM-DD.',
-      schema: Described(CalendarDate, {
+      schema: {
+        ...CalendarDate,
         description:
           'Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared ' +
           'with the same date as `from`. Without it, the result ends with the newest row.',
         examples: ['2025-03-31'],
-      }),
+      },
     },
     limit: {
       range: [1, maximumLimit],
@@ -162,14 +164,12 @@ export function ListEnvelope<Item extends TSchema>(
         maximum: LARGEST_LIMIT,
         description:
           'Maximum number of rows in a page, as applied. With `since`, removed rows count, too.',
-        examples: [DEFAULT_LIMIT],
       }),
       page: Type.Integer({
         format: 'int32',
         minimum: 0,
         maximum: MAXIMUM_PAGE,
         description: 'Number of this page, as applied; the first page is 0.',
-        examples: [0],
       }),
       totalItems: Type.Integer({
         format: 'int64',
@@ -178,7 +178,6 @@ export function ListEnvelope<Item extends TSchema>(
         description:
           'Exact number of rows between `from` and `to` on all pages, counted in the same ' +
           'snapshot as the items. With `since`: of all rows.',
-        examples: [5213],
       }),
       removed: Type.Optional(
         Type.Array(Uuid, {
@@ -192,7 +191,6 @@ export function ListEnvelope<Item extends TSchema>(
           description:
             'Only with `since`: value of `since` for the next request. Opaque; valid for at ' +
             'least 400 days.',
-          examples: ['AAAAA3____8AAAAB_____xXQAZE'],
         }),
       ),
       hasMore: Type.Optional(

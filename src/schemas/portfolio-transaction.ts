@@ -76,7 +76,6 @@ export const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
     Shares: ([impact]) => (impact ? `\`${impact}\`` : 'not defined'),
   },
   meaning: ([, meaning]) => meaning,
-  examples: ['BUY'],
   extensions: {
     [PART]: 'PortfolioTransactionType',
     'x-share-impact': Object.fromEntries(
@@ -88,14 +87,14 @@ export const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
 /** Both members of a retention (section 2.2). */
 export const RetentionDetail = Type.Object(
   {
-    retentionFrom: Described(Decimal, {
-      description: 'Amount retained on the paying side, as the institution states it.',
-      examples: [15],
-    }),
-    retentionTo: Described(Decimal, {
-      description: 'Amount retained on the receiving side, as the institution states it.',
-      examples: [4],
-    }),
+    retentionFrom: Described(
+      Decimal,
+      'Amount retained on the paying side, as the institution states it.',
+    ),
+    retentionTo: Described(
+      Decimal,
+      'Amount retained on the receiving side, as the institution states it.',
+    ),
   },
   {
     [PART]: 'RetentionDetail',
@@ -109,47 +108,30 @@ const { exchangeRate, investment, ...costs } = TransactionTerms
 /** A movement of an investment (section 2.2), with its fields in this order. */
 export const PortfolioTransaction = Type.Object(
   {
-    transactionId: Described(Uuid, {
-      description: 'Identifier of the transaction. It does not change when a field is corrected.',
-      examples: ['0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863'],
-    }),
-    portfolioId: Described(Uuid, {
-      description: 'Identifier of the portfolio that the transaction belongs to.',
-      examples: ['7d94b2e8-15fa-4c60-9e3b-a8c1d6024f57'],
-    }),
+    transactionId: Described(
+      Uuid,
+      'Identifier of the transaction. It does not change when a field is corrected.',
+    ),
+    portfolioId: Described(Uuid, 'Identifier of the portfolio that the transaction belongs to.'),
     exchangeRate,
     type: PortfolioTransactionType,
-    titles: Nullable(Decimal, {
-      description:
-        'Number of shares or other units, with fractions. `type` defines the effect on the ' +
+    titles: Nullable(
+      Decimal,
+      'Number of shares or other units, with fractions. `type` defines the effect on the ' +
         'position: added, removed, or only its size.',
-      examples: [25.5],
-    }),
-    amount: Nullable(Decimal, {
-      description: 'Money that the transaction moves, in `currency`.',
-      examples: [312.38],
-    }),
-    amountBaseCurrency: Nullable(Decimal, {
-      description: 'The same amount in the base currency of the portfolio.',
-      examples: [288.12],
-    }),
+    ),
+    amount: Nullable(Decimal, 'Money that the transaction moves, in `currency`.'),
+    amountBaseCurrency: Nullable(Decimal, 'The same amount in the base currency of the portfolio.'),
     ...costs,
-    price: Nullable(Decimal, {
-      description: 'Price of one share or unit.',
-      examples: [12.25],
-    }),
+    price: Nullable(Decimal, 'Price of one share or unit.'),
     ...TransactionDates,
     investment,
-    relatedTransaction: Nullable(Uuid, {
-      description:
-        '`transactionId` of a transaction that belongs with this one, such as the other side of ' +
+    relatedTransaction: Nullable(
+      Uuid,
+      '`transactionId` of a transaction that belongs with this one, such as the other side of ' +
         'a split.',
-      examples: ['e2d70a4c-3b98-4f15-8c6a-91b5f4037d2e'],
-    }),
-    retentionDetail: Nullable(RetentionDetail, {
-      description: 'Amounts retained from a payment: both, or null.',
-      examples: [{ retentionFrom: 15, retentionTo: 4 }],
-    }),
+    ),
+    retentionDetail: Nullable(RetentionDetail, 'Amounts retained from a payment: both, or null.'),
   },
   {
     $id: 'PortfolioTransaction',

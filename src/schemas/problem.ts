@@ -16,7 +16,6 @@ const ParameterErrorCode = ClosedList(
   {
     description: 'Rule that the parameter breaks, for programs; from a closed list.',
     meaning: (meaning) => meaning,
-    examples: ['out_of_range'],
   },
 )
 export type ParameterErrorCode = Static<typeof ParameterErrorCode>
@@ -29,12 +28,10 @@ export const ParameterError = Type.Object(
   {
     parameter: Type.String({
       description: 'Name of the query parameter, as in the request.',
-      examples: ['limit'],
     }),
     code: ParameterErrorCode,
     detail: Type.String({
       description: 'The rule in words, for people.',
-      examples: ['limit must be a whole number from 1 to 10000, in digits.'],
     }),
   },
   {
@@ -191,25 +188,20 @@ export const Problem = Type.Object(
       maximum: 599,
       enum: [...new Set(problemTypes.map(({ status }) => status))].sort(),
       description: 'HTTP status of the response.',
-      examples: [404],
     }),
     code: ClosedList(ProblemCodes, {
       description: 'Type of the error, for programs; from a closed list.',
       columns: { Status: ({ status }) => String(status) },
       meaning: ({ detail }) => detail,
-      examples: ['connection_not_found'],
     }),
     title: Type.String({
       description: 'The status in words; the same for every error of one status.',
-      examples: ['Not Found'],
     }),
     detail: Type.String({
       description: 'The cause of this error, for people. Programs read `code`.',
-      examples: ['This app has no connection with this token.'],
     }),
     requestId: Type.String({
       description: '`X-Request-ID` of the response. Quote it when you report an error.',
-      examples: [REQUEST_ID],
     }),
     errors: Type.Optional(
       Type.Array(Reference(ParameterError), {

@@ -15,14 +15,8 @@ import type { ListDefinition } from './list.ts'
 /** A company with its two members (section 2.7). */
 export const Company = Type.Object(
   {
-    name: Described(ShortText, {
-      description: 'Name of the company.',
-      examples: ['Banco Ejemplo, S.A.'],
-    }),
-    cif: Described(ShortText, {
-      description: 'Tax identification code of the company.',
-      examples: ['A00000000'],
-    }),
+    name: Described(ShortText, 'Name of the company.'),
+    cif: Described(ShortText, 'Tax identification code of the company.'),
   },
   {
     [PART]: 'Company',
@@ -34,56 +28,37 @@ export const Company = Type.Object(
 /** An order to transfer assets that the user completed (section 2.7), with its fields in this order. */
 export const AssetsTransferOrder = Type.Object(
   {
-    id: Described(Uuid, {
-      description: 'Identifier of the order.',
-      examples: ['d80f5b36-7a19-4ce2-b4f8-6e2c9d01a57b'],
-    }),
-    portfolio: Nullable(ShortText, {
-      description: 'Portfolio that holds the assets, by the name or number in the order.',
-      examples: ['ES-4471-0093'],
-    }),
-    investment: Nullable(Uuid, {
-      description: 'Identifier of the investment to transfer.',
-      examples: ['c1a9e0f2-6d3b-4b7e-9a51-70d2f8b3e645'],
-    }),
-    name: Nullable(ShortText, {
-      description: 'Name of the asset to transfer.',
-      examples: ['Fondo Ejemplo Renta Variable FI'],
-    }),
-    isin: Nullable(ShortText, {
-      description: 'International securities identification number of the asset (ISO 6166).',
-      examples: ['ES0100000001'],
-    }),
-    currency: Nullable(Currency, {
-      description: 'Currency of `amount`, usually an ISO 4217 code. Null if the order names none.',
-      examples: ['EUR'],
-    }),
-    assetType: Nullable(ShortText, {
-      description:
-        'Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are ' +
+    id: Described(Uuid, 'Identifier of the order.'),
+    portfolio: Nullable(
+      ShortText,
+      'Portfolio that holds the assets, by the name or number in the order.',
+    ),
+    investment: Nullable(Uuid, 'Identifier of the investment to transfer.'),
+    name: Nullable(ShortText, 'Name of the asset to transfer.'),
+    isin: Nullable(
+      ShortText,
+      'International securities identification number of the asset (ISO 6166).',
+    ),
+    currency: Nullable(
+      Currency,
+      'Currency of `amount`, usually an ISO 4217 code. Null if the order names none.',
+    ),
+    assetType: Nullable(
+      ShortText,
+      'Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are ' +
         'known, and others may follow.',
-      examples: ['FUND'],
-    }),
-    titles: Nullable(Decimal, {
-      description: 'Number of shares or other units to transfer, with fractions.',
-      examples: [104.3391],
-    }),
-    amount: Nullable(Decimal, {
-      description: 'Value to transfer, in `currency`.',
-      examples: [1846.2],
-    }),
-    total: Nullable(Type.Boolean(), {
-      description: 'True for a transfer of the whole position, false for a part of it.',
-      examples: [true],
-    }),
-    marketer: Nullable(Company, {
-      description: 'Company that markets the asset, with both members, or null.',
-      examples: [{ name: 'Banco Ejemplo, S.A.', cif: 'A00000000' }],
-    }),
-    managementCompany: Nullable(Company, {
-      description: 'Company that manages the asset, with both members, or null.',
-      examples: [{ name: 'Gestora Ejemplo, S.G.I.I.C.', cif: 'A00000018' }],
-    }),
+    ),
+    titles: Nullable(Decimal, 'Number of shares or other units to transfer, with fractions.'),
+    amount: Nullable(Decimal, 'Value to transfer, in `currency`.'),
+    total: Nullable(
+      Type.Boolean(),
+      'True for a transfer of the whole position, false for a part of it.',
+    ),
+    marketer: Nullable(Company, 'Company that markets the asset, with both members, or null.'),
+    managementCompany: Nullable(
+      Company,
+      'Company that manages the asset, with both members, or null.',
+    ),
   },
   {
     $id: 'AssetsTransferOrder',
