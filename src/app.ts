@@ -8,7 +8,7 @@ import { newRequestId } from './http/headers.ts'
 import { httpLimits, proxyWarning } from './http/limits.ts'
 import { rejectConnection, rejectPath } from './http/malformed-requests.ts'
 import { headRequests } from './http/methods.ts'
-import { openapi, openapiRoute } from './http/openapi/openapi.ts'
+import { openapi } from './http/openapi/openapi.ts'
 import { resetOnExit } from './http/representation.ts'
 import { requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, redactedLogger } from './http/request-log.ts'
@@ -72,45 +72,30 @@ export async function buildApp({
   for (const component of components) app.addSchema(component)
   // Routes with a schema send text or bytes. Unused serializers took two thirds of buildApp().
   app.setSerializerCompiler(() => JSON.stringify)
-  const telemetry =
-    config.METRICS_PORT === undefined ? undefined : await import('./telemetry/metrics.ts')
-  const metrics = telemetry?.createMetrics(config)
-  app.decorate('metrics', metrics?.registry)
-  const tracing =
-    config.OTEL_EXPORTER_OTLP_ENDPOINT === undefined
-      ? undefined
-      : await import('./telemetry/tracing.ts')
-  const traces = tracing?.startTracing(app, config)
-  if (metrics) db.instrument(metrics.recordRead)
-  if (traces) db.instrument(traces.traceRead)
-
   const healthChecks = health(db, state, app.log)
 
   await app.register(errorHandler)
   await app.register(requestContext, { limits })
   if (config.TRUSTED_PROXIES === undefined) await app.register(proxyWarning)
   await app.register(accessLog)
-  if (metrics) await app.register(metrics.plugin, { db, limits, droppedLogLines, healthChecks })
-  if (traces) await app.register(traces.plugin)
+  if (config.METRICS_PORT !== undefined) {
+    const { metrics } = await import('./telemetry/metrics.ts')
+    await app.register(metrics, { config, db, limits, droppedLogLines, healthChecks })
+  }
+  if (config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined) {
+    const { tracing } = await import('./telemetry/tracing.ts')
+    await app.register(tracing, { config, db })
+  }
   await app.register(compression)
   await app.register(headRequests)
   await app.register(openapi, { config })
-  await app.register(documentation, { config })
+  if (config.DOCS_PAGE) await app.register(docsPage)
   await app.register(healthChecks, { prefix: '/health' })
-  await app.register(api, { prefix: '/api/v1/queries', db, config, limits })
+  await app.register(api, { prefix: '/api/v1/queries', db, config })
   return app
 }
 
-async function documentation(app: FastifyInstance, { config }: Pick<AppOptions, 'config'>) {
-  await app.register(openapiRoute)
-  if (config.DOCS_PAGE) await app.register(docsPage)
-}
-
-interface ApiOptions extends Pick<AppOptions, 'db' | 'config'> {
-  limits: Limits
-}
-
-async function api(app: FastifyInstance, { db, config }: ApiOptions) {
+async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
   const identity =
     config.AUTH_ISSUER === undefined ? undefined : await import('./http/identity-provider.ts')
   const verify = identity?.identityProvider(config, app)

@@ -18,11 +18,12 @@ import { httpMetrics } from './http-metrics.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /** Registry for the metrics of other plugins. Undefined without METRICS_PORT. */
-    metrics: Registry | undefined
+    metrics?: Registry
   }
 }
 
 export interface MetricSources {
+  config: Config
   db: Database
   limits: Limits
   droppedLogLines: () => number
@@ -30,26 +31,26 @@ export interface MetricSources {
 }
 
 /** Collects metrics of requests, databases and process, and serves them for Prometheus. */
-export function createMetrics(config: Config) {
+export const metrics = fp(async (app: FastifyInstance, sources: MetricSources) => {
+  const { config, droppedLogLines, healthChecks } = sources
   const registry = new Registry()
-  const plugin = async (app: FastifyInstance, sources: MetricSources) => {
-    collectDefaultMetrics({ register: registry })
-    httpMetrics(app, registry, sources.droppedLogLines)
-    if (config.INSTANCES !== undefined) {
-      const help = 'Number of instances that should run (INSTANCES).'
-      new Gauge({ name: 'instances_expected', help, registers: [registry] }).set(config.INSTANCES)
-    }
-    const readDatabase = databaseMetrics(registry, sources)
-    const server = metricsServer(app.log, async () => {
-      await readDatabase()
-      return registry.metrics()
-    })
-    await server.register(sources.healthChecks, { prefix: '/health' })
-    app.addHook('onReady', () => listen(server, config, app.log))
-    app.addHook('onClose', () => server.close())
+  app.decorate('metrics', registry)
+  collectDefaultMetrics({ register: registry })
+  httpMetrics(app, registry, droppedLogLines)
+  if (config.INSTANCES !== undefined) {
+    const help = 'Number of instances that should run (INSTANCES).'
+    new Gauge({ name: 'instances_expected', help, registers: [registry] }).set(config.INSTANCES)
   }
-  return { registry, recordRead: readDurations(registry), plugin: fp(plugin) }
-}
+  sources.db.instrument(readDurations(registry))
+  const readDatabase = databaseMetrics(registry, sources)
+  const server = metricsServer(app.log, async () => {
+    await readDatabase()
+    return registry.metrics()
+  })
+  await server.register(healthChecks, { prefix: '/health' })
+  app.addHook('onReady', () => listen(server, config, app.log))
+  app.addHook('onClose', () => server.close())
+})
 
 /**
  * Server of GET /metrics and of the health checks, on a separate port without authentication, which clients must

@@ -17,7 +17,7 @@ import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-context.ts'
 import { withDeadline } from '../limits/deadline.ts'
-import type { Instrumentation } from '../postgres/postgres-server.ts'
+import type { Database } from '../postgres/database.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000
@@ -25,12 +25,14 @@ const SHUTDOWN_MS = 2_000
 const QUIET_MS = 60_000
 
 /** Starts OpenTelemetry. It is global to the process, so only one open app can have traces. */
-export function startTracing(app: FastifyInstance, config: Config) {
-  startSdk(app, config.OTEL_SERVICE_NAME)
-  const tracer = trace.getTracer('investment-data-query-service')
-  const traceRead: Instrumentation = (statement, run) => traceStatement(tracer, statement, run)
-  return { traceRead, plugin: fp(async (app: FastifyInstance) => traceRequests(app, tracer)) }
-}
+export const tracing = fp(
+  async (app: FastifyInstance, { config, db }: { config: Config; db: Database }) => {
+    startSdk(app, config.OTEL_SERVICE_NAME)
+    const tracer = trace.getTracer('investment-data-query-service')
+    db.instrument((statement, run) => traceStatement(tracer, statement, run))
+    traceRequests(app, tracer)
+  },
+)
 
 /** The SDK reads its standard environment variables: exporter, protocol, sampler and others. */
 function startSdk(app: FastifyInstance, serviceName: string): void {

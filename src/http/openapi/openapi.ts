@@ -9,13 +9,14 @@ import { lists } from '../../schemas/lists.ts'
 import { type ProblemCode, ProblemCodes, titleOf } from '../../schemas/problem.ts'
 import { codeSamples, PLACEHOLDER } from '../docs-page/code-samples.js'
 import { memoryFile } from '../memory-file.ts'
+import document from './document.json' with { type: 'json' }
 import { readExamples } from './examples.ts'
 import { nameParts } from './named-parts.ts'
 import { describeList, sharedParts } from './operation.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
-/** Generates the OpenAPI document from the schemas that validate the requests. */
+/** Serves the OpenAPI document. The first request generates it from the schemas that validate the requests. */
 export const openapi = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
   const { CONTACT_URL, PUBLIC_URL } = config
   const [appToken, connectionToken] = config.DEMO_TOKENS?.split(',') ?? []
@@ -26,12 +27,10 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
   const shared = sharedParts(config.MAX_LIMIT)
   await app.register(swagger, {
     openapi: {
-      openapi: '3.1.0',
+      ...document,
       info: {
-        title: 'Investment Data Query Service',
+        ...document.info,
         version: packageJson.version,
-        // The notation of SPDX for a license that its list does not have.
-        license: { name: packageJson.license, identifier: `LicenseRef-${packageJson.license}` },
         description: `${guide}\n${errorCodes()}`,
         ...(CONTACT_URL === undefined ? {} : { contact: { url: CONTACT_URL } }),
       },
@@ -41,26 +40,9 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
           ? { url: '/', description: 'The service that serves this document' }
           : { url: address },
       ],
-      tags: [
-        { name: 'Transactions', description: 'Movements of investments and of cash, in pages' },
-        {
-          name: 'Transfer orders',
-          description: 'Orders to transfer assets that the user completed',
-        },
-      ],
-      security: [{ appToken: [] }],
       // The page /docs fills them in.
       ...(appToken ? { 'x-demo-tokens': { appToken, connectionToken } } : {}),
-      components: {
-        ...(shared as object),
-        securitySchemes: {
-          appToken: {
-            type: 'http',
-            scheme: 'bearer',
-            description: 'Token of the calling app. It identifies the app only.',
-          },
-        },
-      },
+      components: { ...document.components, ...shared } as object,
     },
     // A proxy removes the path of PUBLIC_URL, which is no part of the routes.
     stripBasePath: false,
@@ -81,13 +63,9 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
       return generated.openapiObject
     },
   })
-})
-
-/** The first request generates the document, when all routes are registered. */
-export async function openapiRoute(app: FastifyInstance): Promise<void> {
   const send = memoryFile(JSON_TYPE, () => JSON.stringify(app.swagger()))
   app.get('/openapi.json', { schema: { hide: true }, compress: false }, send)
-}
+})
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 

@@ -8,83 +8,52 @@ import {
 } from '../../schemas/list.ts'
 import type { lists } from '../../schemas/lists.ts'
 import { problemExamples } from '../../schemas/problem.ts'
-import described from './headers.json' with { type: 'json' }
+import document from './document.json' with { type: 'json' }
 
-type HeaderName = keyof typeof described.headers
+const { headers, parameters, responses } = document.components
 
-const QUOTA: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
-const STATE: HeaderName[] = [
-  ...(['ETag', 'Data-Version', 'Data-Refreshed', 'Last-Modified'] as const),
-  ...(['Cache-Control', 'Vary'] as const),
-  ...QUOTA,
-]
-
-const PAGED: HeaderName[] = ['Link', 'X-Total-Count', 'Content-Disposition']
-
-const reference = (type: string, name = '') => ({ $ref: `#/components/${type}/${name}` })
-
-function headers(...names: HeaderName[]) {
-  const all: HeaderName[] = ['X-Request-ID', 'X-Client-Trace-ID', ...names]
-  return Object.fromEntries(all.map((name) => [name, reference('headers', name)]))
+/** Statuses of every operation, then those of lists with pages, by the names of their responses. */
+const STATUSES = {
+  NotModified: 304,
+  BadRequest: 400,
+  Unauthorized: 401,
+  NotFound: 404,
+  MethodNotAllowed: 405,
+  TooManyRequests: 429,
+  InternalServerError: 500,
+  ServiceUnavailable: 503,
 }
+const PAGED_STATUSES = { Gone: 410, PreconditionFailed: 412 }
+const PAGED_HEADERS = ['Link', 'X-Total-Count', 'Content-Disposition']
 
-function problem(status: number, description: string, ...names: HeaderName[]) {
-  const json = { schema: reference('schemas', 'Problem'), examples: problemExamples(status) }
-  return {
-    description,
-    headers: headers('Cache-Control', ...names),
-    content: { [MEDIA_TYPES.json]: json },
-  }
-}
-
-const badRequest = problem(
-  400,
-  'The parameters are not valid, or the request cannot be read.',
-  ...[...QUOTA, 'Content-Encoding' as const],
-)
-
-/** Responses that every operation has, by the names of their statuses. */
-const responses = {
-  NotModified: {
-    description: 'The connection has not changed since the response in `If-None-Match`.',
-    headers: headers(...STATE),
-  },
-  BadRequest: {
-    ...badRequest,
-    // It is compressed, and so has Vary, only if it lists many errors.
-    headers: { ...badRequest.headers, Vary: { ...described.headers.Vary, required: false } },
-  },
-  Unauthorized: problem(401, 'The app token is missing or not valid.', 'WWW-Authenticate'),
-  NotFound: problem(404, 'The calling app has no connection with this token.', ...QUOTA),
-  MethodNotAllowed: problem(405, 'The method is neither `GET` nor `HEAD`.', 'Allow'),
-  TooManyRequests: problem(429, 'The app has used up its quota.', ...QUOTA, 'Retry-After'),
-  InternalServerError: problem(500, 'The service failed.'),
-  ServiceUnavailable: problem(503, 'The service is overloaded or has no database.', 'Retry-After'),
-}
-const STATUSES = [304, 400, 401, 404, 405, 429, 500, 503]
-const everyStatus = Object.fromEntries(
-  Object.keys(responses).map((name, index) => [STATUSES[index], reference('responses', name)]),
-)
+const reference = (type: string, name: string) => ({ $ref: `#/components/${type}/${name}` })
 
 function parametersOf(place: string, { properties, required: names = [] }: TObject) {
   return Object.entries(properties).map(([name, { description, ...schema }]) => {
-    return { schema, in: place, name, required: names.includes(name), description }
+    return [name, { schema, in: place, name, required: names.includes(name), description }]
   })
 }
 
 /** Parameters, headers and responses that operations share. Generated clients get one type for each. */
 export function sharedParts(maximumLimit: number) {
-  const parameters = [
+  const described: Record<string, object> = { ...responses }
+  for (const [name, status] of Object.entries({ ...STATUSES, ...PAGED_STATUSES })) {
+    if (status === 304) continue
+    const schema = reference('schemas', 'Problem')
+    const content = { [MEDIA_TYPES.json]: { schema, examples: problemExamples(status) } }
+    described[name] = { ...described[name], content }
+  }
+  const ofSchemas = [
     ...parametersOf('path', ConnectionParams),
     ...parametersOf('query', querySchema(listParameters(maximumLimit))),
   ]
   return {
-    parameters: {
-      ...Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter])),
-      ...described.parameters,
-    },
-    headers: described.headers,
-    responses,
+    parameters: { ...Object.fromEntries(ofSchemas), ...parameters } as Record<
+      string,
+      { in: string }
+    >,
+    headers,
+    responses: described,
   }
 }
 
@@ -98,31 +67,31 @@ export function describeList(
   { parameters }: ReturnType<typeof sharedParts>,
   examples: Record<string, object>,
 ) {
-  const shown = Object.values(parameters).filter((parameter) => paged || parameter.in !== 'query')
+  const shown = Object.entries(parameters).filter(([, { in: place }]) => paged || place !== 'query')
   const types: Record<string, object> = {
-    [MEDIA_TYPES.json]: reference('schemas', $id),
+    [MEDIA_TYPES.json]: reference('schemas', String($id)),
     [MEDIA_TYPES.exactJson]: reference('schemas', `Exact${$id}`),
     ...(paged ? { [MEDIA_TYPES.ndjson]: Exports.ndjson, [MEDIA_TYPES.csv]: Exports.csv } : {}),
   }
-  const content = Object.entries(types).map(([type, schema]) => [
-    type,
-    { schema, examples: examples[type] },
-  ])
+  const content = Object.entries(types).map(([type, schema]) => {
+    return [type, { schema, examples: examples[type] }]
+  })
+  const more = [...(paged ? PAGED_HEADERS : []), 'Content-Encoding']
+  const statuses = Object.entries({ ...STATUSES, ...(paged ? PAGED_STATUSES : {}) })
   return {
-    parameters: shown.map(({ name }) => reference('parameters', name)),
+    parameters: shown.map(([name]) => reference('parameters', name)),
     responses: {
       200: {
         description,
-        headers: headers(...STATE, ...(paged ? PAGED : []), 'Content-Encoding'),
+        headers: {
+          ...responses.NotModified.headers,
+          ...Object.fromEntries(more.map((name) => [name, reference('headers', name)])),
+        },
         content: Object.fromEntries(content),
       },
-      ...everyStatus,
-      ...(paged
-        ? {
-            410: problem(410, 'The cursor has expired.', ...QUOTA),
-            412: problem(412, 'The data has changed since `version`.', ...QUOTA),
-          }
-        : {}),
+      ...Object.fromEntries(
+        statuses.map(([name, status]) => [status, reference('responses', name)]),
+      ),
     },
   }
 }
