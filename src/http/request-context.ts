@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Limits, RequestContext } from '../limits/context.ts'
@@ -29,20 +28,18 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
   const listeners: ((end: RequestEnd) => void)[] = []
   app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => listeners.push(listener))
   app.decorateRequest('context')
-  /** Bytes of earlier responses on each connection. */
-  const sent = new WeakMap<Socket, number>()
   app.addHook('onRequest', (request, reply, next) => {
     const context = new RequestContext(limits)
     request.context = context
     setRequestIdentity(request, reply)
     reply.headers(SECURITY_HEADERS)
     const receivedAt = context.startedAt
+    const { socket } = request.raw
+    const earlierBytes = socket.bytesWritten
     reply.raw.once('close', () => {
       const { writableFinished } = reply.raw
       context.end(writableFinished)
-      const { socket } = request.raw
-      const bytes = socket.bytesWritten - (sent.get(socket) ?? 0)
-      sent.set(socket, socket.bytesWritten)
+      const bytes = socket.bytesWritten - earlierBytes
       const durationMs = performance.now() - receivedAt
       const end = { request, reply, aborted: !writableFinished, durationMs, bytes }
       for (const listener of listeners) listener(end)

@@ -17,7 +17,6 @@ export class Hosts {
   #urls: string[]
   #isCitus: boolean | undefined
   #search: Promise<void> | undefined
-  #test: Promise<void> | undefined
 
   /** @param onMove called with `host:port` when another host is used from now on */
   constructor(options: ConnectOptions, onMove: (server: string) => void) {
@@ -60,12 +59,10 @@ export class Hosts {
   /** Moves to another host if the one in use accepts no connection. */
   test(): void {
     if (this.#urls.length === 1) return
-    this.#test ??= this.connect()
-      .then((client) => client.end())
-      .catch(() => {})
-      .finally(() => {
-        this.#test = undefined
-      })
+    this.connect().then(
+      (client) => client.end(),
+      () => {},
+    )
   }
 
   #find(urls: string[]): Promise<void> {
