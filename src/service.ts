@@ -28,11 +28,13 @@ export async function start(): Promise<void> {
 
   const readUrls = () => {
     readSecretFiles(env)
-    const { DATABASE_URL = url, DATABASE_REPLICA_URL } = readConfig(env)
+    const { DATABASE_URL = url, DATABASE_REPLICA_URL, REDIS_URL } = readConfig(env)
     if (!namesSameDatabases(DATABASE_URL, url))
       throw new OperatorError('DATABASE_URL names another server or database: restart.')
     if (!namesSameDatabases(DATABASE_REPLICA_URL, config.DATABASE_REPLICA_URL))
       throw new OperatorError('DATABASE_REPLICA_URL names another server or database: restart.')
+    // quota.ts reads it after it has lost its connection.
+    config.REDIS_URL = REDIS_URL
     return { url: DATABASE_URL, replicaUrl: DATABASE_REPLICA_URL }
   }
   let urls = readUrls()
