@@ -3,8 +3,9 @@ import { mayTake, type Tenant } from './tenants.ts'
 
 /** Rejections of a tenant that do not wait. They then become free again at the rate of the others. */
 const AT_ONCE = 100
-/** Time between two rejections of a tenant that repeats them, in ms. */
-const INTERVAL_MS = 50
+/** Time between two rejections of a tenant that repeats them, and between two of all these tenants, in ms. */
+const TENANT_INTERVAL_MS = 50
+const INTERVAL_MS = 2
 /** Duration of a request after which its rejection does not wait, in ms. */
 const MAX_WAIT_MS = 5_000
 /** Each holds a connection and the objects of its request: about 15 KB. */
@@ -13,6 +14,7 @@ const MAX_WAITING = 2_000
 /** Delays repeated rejections. A client could otherwise keep the event loop busy: a rejection takes only 0.3 ms. */
 export class Rejections {
   waiting = 0
+  #nextAt = 0
 
   /**
    * Waits for the turn of a rejection. A request that has waited for the database waits less, so that no request
@@ -22,14 +24,16 @@ export class Rejections {
    */
   async turn(tenant: Tenant, startedAt: number): Promise<boolean> {
     const now = performance.now()
-    const nextAt = Math.max(tenant.rejectionAt, now - AT_ONCE * INTERVAL_MS) + INTERVAL_MS
+    const earliest = now - AT_ONCE * TENANT_INTERVAL_MS
+    const nextAt = Math.max(tenant.rejectionAt, earliest) + TENANT_INTERVAL_MS
     const latest = startedAt + MAX_WAIT_MS
     tenant.rejectionAt = Math.min(nextAt, now + MAX_WAIT_MS)
     if (nextAt <= now || latest <= now) return true
     if (!mayTake(1, tenant.rejections, MAX_WAITING - this.waiting)) return false
+    this.#nextAt = Math.max(this.#nextAt, now) + INTERVAL_MS
     this.waiting += 1
     tenant.rejections += 1
-    await sleep(Math.min(nextAt, latest) - now)
+    await sleep(Math.min(Math.max(nextAt, this.#nextAt), latest) - now)
     this.waiting -= 1
     tenant.rejections -= 1
     return true
