@@ -299,3 +299,39 @@ t.test(
     t.same(await rowCounts(connection), before)
   },
 )
+
+t.test(
+  'More problems than are shown: lines of each kind count as many as when shown',
+  async (t) => {
+    const connection = await newConnection()
+    const lines = [
+      ...[
+        'x',
+        '[]',
+        '5',
+        'null',
+        '"{"',
+        ' {}',
+        '{',
+        '{"amount":01}',
+        '\t{"a":1,"b":1e2}',
+        '{"x":1}x',
+      ],
+      portfolioLine(1, '"amount":1e5'),
+      portfolioLine(2, '"amount":1.10,"unknown":{"amount":5}'),
+      portfolioLine(3, '"\\u0061mount":2.50'),
+      portfolioLine(4, `"amount":${'9'.repeat(39)}`),
+    ]
+    const totalOf = (text: string[]) =>
+      run('portfolio-transactions', connection, text.join('\n')).then(
+        () => 0,
+        ({ total }) => total,
+      )
+    const before = Array.from({ length: 20 }, (_, index) => portfolioLine(index + 5, '"taxes":""'))
+    const alone = lines.map((line) => totalOf([...before.slice(0, 1), line]))
+    const shown = (await Promise.all(alone)).map((total) => total - 1)
+    t.same(shown, [1, 1, 1, 1, 1, 4, 1, 1, 6, 1, 0, 1, 0, 1])
+    const sum = shown.reduce((total, count) => total + count)
+    t.equal(await totalOf([...before, ...lines]), before.length + sum)
+  },
+)
