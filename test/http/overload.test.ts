@@ -1,6 +1,8 @@
 import t from 'tap'
+import { Limits } from '../../src/limits/context.ts'
+import { openDatabase } from '../../src/postgres/database.ts'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
-import { contextOf } from '../support/database.ts'
+import { contextOf, createDatabase } from '../support/database.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addEqualRows, addPortfolioTransactions, type Caller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -79,4 +81,95 @@ t.test('503: only the others leave too little memory', async (t) => {
   t.ok(all.memory.take(limits.memory.limit))
   isProblem(t, await page(50), 'service_unavailable')
   all.end(false)
+})
+
+const BYTES = 8 * 2 ** 20
+const options = { size: 1, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
+const read = { name: 'rows', title: 'rows', text: 'select generate_series(1, $1::int)' }
+
+t.test('memory of a read: free after a failure, and if the client disconnects', async (t) => {
+  const { url } = await createDatabase(t)
+  const db = openDatabase({ url, ...options })
+  t.teardown(() => db.close())
+  const limits = new Limits(1, BYTES)
+  const used = () => limits.memory.used
+  const few = contextOf({ rows: 5_000, limits })
+  await db.read(read, ['3'], few)
+  t.ok(used() > 0 && used() < 100_000, 'only the rows are counted')
+  few.end(true)
+  t.equal(used(), 0)
+
+  const failing = contextOf({ rows: 5_000, limits })
+  await t.rejects(db.read(read, ['none'], failing), { code: '22P02' })
+  t.equal(used(), 0)
+  failing.end(true)
+
+  const late = contextOf({ rows: 5_000, limits, msAgo: options.waitMs + 1 })
+  await t.rejects(db.read(read, ['3'], late), { name: 'Unavailable' })
+  t.equal(used(), 0)
+  late.end(true)
+
+  const gone = contextOf({ rows: 5_000, limits })
+  const unread = db.read(read, ['3'], gone).catch(() => {})
+  gone.end(false)
+  t.equal(used(), 0, 'at once, if the client disconnects during the read')
+  await unread
+  t.equal(used(), 0)
+})
+
+t.test('memory of a response: reused only if the whole response was sent', (t) => {
+  const limits = new Limits(1, BYTES)
+  const { memory } = limits
+  const blockOf = (sent: boolean) => {
+    const context = contextOf({ limits })
+    const { buffer } = context.memory.takeForJson(100_000)
+    context.end(sent)
+    return buffer
+  }
+  const unsent = blockOf(false)
+  const sent = blockOf(true)
+  t.not(sent, unsent)
+  t.equal(blockOf(true), sent)
+  t.equal(memory.used, 0)
+  t.end()
+})
+
+t.test('memory of rows: free when they are written', (t) => {
+  const limits = new Limits(1, BYTES)
+  const { memory } = limits
+  const context = contextOf({ limits })
+  const block = context.memory.take(100_000)
+  t.ok(block && memory.used >= 100_000)
+  if (block) context.memory.giveBack(block)
+  t.equal(memory.used, 0)
+  context.end(true)
+  t.equal(memory.used, 0)
+  t.end()
+})
+
+t.test('memory of JSON: counted until the response ends', (t) => {
+  const limits = new Limits(1, BYTES)
+  const context = contextOf({ limits })
+  const { length } = context.memory.takeForJson(100_000)
+  t.ok(length >= 100_000)
+  t.equal(limits.memory.used, length)
+  context.memory.count(10_000)
+  t.equal(limits.memory.used, length + 10_000, 'stored elsewhere, such as escaped text')
+  context.end(true)
+  t.equal(limits.memory.used, 0)
+  t.end()
+})
+
+t.test('memory of a departed client: nothing more is counted', (t) => {
+  const limits = new Limits(1, BYTES)
+  const context = contextOf({ limits })
+  context.memory.takeForJson(100_000)
+  context.end(false)
+  t.equal(context.memory.take(100_000), undefined, 'no room for rows')
+  t.equal(limits.memory.used, 0)
+  context.memory.takeForJson(100_000)
+  t.equal(limits.memory.used, 0)
+  context.memory.count(100_000)
+  t.equal(limits.memory.used, 0)
+  t.end()
 })

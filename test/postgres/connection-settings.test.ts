@@ -1,7 +1,9 @@
 import t from 'tap'
+import { findServers } from '../../src/postgres/connect.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { serverName } from '../../src/postgres/server-urls.ts'
 import { contextOf, createDatabase, openClient } from '../support/database.ts'
+import { loginOfService, openAsOwner } from '../support/logins.ts'
 
 const { url } = await createDatabase(t)
 const options = { size: 1, waitMs: 3_000, pooler: false }
@@ -57,4 +59,15 @@ t.test('name of a server: host and port, an IPv6 address in brackets', async (t)
   t.equal(name('db.example'), 'db.example:5432')
   t.equal(name('10.0.0.1:5433'), '10.0.0.1:5433')
   t.equal(name('[2001:db8::1]:5433'), '[2001:db8::1]:5433')
+})
+
+t.test('the role of the service may read cluster and timeline', async (t) => {
+  const login = await loginOfService(t, openAsOwner(t, url), url)
+  const options = { waitMs: 5_000, statementTimeoutMs: 5_000, pooler: false }
+  const client = await openClient(t, url)
+  const { rows } = await client.query(`
+    select system_identifier::text as cluster, timeline_id as timeline,
+      pg_postmaster_start_time()::text as started
+    from pg_control_system(), pg_control_checkpoint()`)
+  t.same(await findServers(options, [login], 0), [{ url: login, ...rows[0] }])
 })

@@ -58,7 +58,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\/limits\//,
-    ['test/http/{limits,response-memory,overload,quota}.test.ts'],
+    ['test/http/{limits,overload,quota}.test.ts'],
     ['test/load/{fair-shares,load-shedding,memory-reuse}.test.ts', 'test/servers/attacks.test.ts'],
   ],
   [
