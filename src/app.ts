@@ -5,11 +5,10 @@ import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
-import { httpLimits, proxyWarning } from './http/limits.ts'
+import { httpLimits, proxyWarning, type ServiceState } from './http/limits.ts'
 import { rejectConnection, rejectPath } from './http/malformed-requests.ts'
 import { headRequests } from './http/methods.ts'
 import { openapi } from './http/openapi/openapi.ts'
-import { resetOnExit } from './http/representation.ts'
 import { requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, redactedLogger } from './http/request-log.ts'
 import { Limits } from './limits/context.ts'
@@ -38,7 +37,7 @@ export async function buildApp({
   droppedLogLines = () => 0,
   logger,
 }: AppOptions): Promise<FastifyInstance> {
-  const state = { requests: 0, draining: false }
+  const state: ServiceState = { open: new Set(), draining: false }
   const app = fastify({
     logger: redactedLogger(logger),
     genReqId: newRequestId,
@@ -104,7 +103,6 @@ async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' |
   if (quotas === undefined) app.log.info('no app has a quota: RATE_LIMIT_PER_MINUTE is 0')
   const quota = await quotas?.openQuota(app, config)
   const maximumLimit = config.MAX_LIMIT
-  await app.register(resetOnExit)
   const options: RouteOptions = { db, maximumLimit, quota }
   for (const route of routes) await app.register(route, options)
 }

@@ -14,6 +14,10 @@ export function closeOnSignal(
   config: Config,
   close: () => Promise<void>,
 ): void {
+  // A reset shows that a response is cut. Over HTTP/1.0, the end of the connection would be the end of the body.
+  process.on('exit', () => {
+    for (const socket of app.state.open) socket.resetAndDestroy()
+  })
   const options = { delay: shutdownMs(config), logger: app.log, skip: ['SIGHUP' as const] }
   closeWithGrace(options, async ({ signal, err }) => {
     if (err) app.log.fatal({ err }, 'closing after a failure')
@@ -41,7 +45,7 @@ export function shutdownMs(config: Config): number {
 async function closeServer(app: FastifyInstance): Promise<void> {
   app.server.closeIdleConnections = () => {}
   const closed = app.close()
-  while (app.state.requests > 0) await sleep(50)
+  while (app.state.open.size > 0) await sleep(50)
   app.server.closeAllConnections()
   await closed
 }

@@ -12,7 +12,8 @@ declare module 'fastify' {
 }
 
 export interface ServiceState {
-  requests: number
+  /** Sockets with a request in flight. Each has one at a time. */
+  open: Set<Socket>
   /** True during shutdown: the service still responds, but is not ready. */
   draining: boolean
 }
@@ -94,8 +95,7 @@ interface ParsedSocket extends Socket {
  * Serves one request at a time on each socket. A second one before the end of the response closes the socket: no usual
  * client pipelines, and the responses behind the first one would wait in memory.
  */
-function serveOneByOne(server: Server, handler: RequestListener, state: ServiceState): void {
-  const open = new WeakSet<Socket>()
+function serveOneByOne(server: Server, handler: RequestListener, { open }: ServiceState): void {
   server.on('request', (request, response) => {
     const socket: ParsedSocket = request.socket
     if (open.has(socket)) {
@@ -105,11 +105,7 @@ function serveOneByOne(server: Server, handler: RequestListener, state: ServiceS
       return
     }
     open.add(socket)
-    state.requests += 1
-    response.once('close', () => {
-      state.requests -= 1
-      open.delete(socket)
-    })
+    response.once('close', () => open.delete(socket))
     handler(request, response)
   })
 }

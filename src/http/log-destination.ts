@@ -17,7 +17,7 @@ export interface LogDestination extends DestinationStream {
  * are dropped. Node.js writes to pipes and sockets asynchronously, so the process never waits for them.
  * @param format changes the lines before they are written
  */
-export function logDestination(format = (lines: string) => lines): LogDestination {
+export function logDestination(format?: (lines: string) => string): LogDestination {
   const { stdout } = process
   let text = ''
   let dropped = 0
@@ -39,7 +39,7 @@ export function logDestination(format = (lines: string) => lines): LogDestinatio
       drop(batch)
       return
     }
-    stdout.write(`${isCut ? '\n' : ''}${format(batch)}`, (error) => {
+    stdout.write(`${isCut ? '\n' : ''}${format?.(batch) ?? batch}`, (error) => {
       isCut = Boolean(error)
       if (error) drop(batch)
       else if (reported < dropped && stdout.writableLength === 0) {

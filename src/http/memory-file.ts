@@ -6,17 +6,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 
 type SendFile = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-type Content = string | Buffer
+const encodings = new Negotiator({ supportedValues: ['br', 'gzip', 'identity'] })
 
-/** Serves a file from memory: a request needs no file descriptor. The first one reads and compresses it. */
-export function memoryFile(type: string, read: () => Content | Promise<Content>): SendFile {
+/** Serves a file from memory: a request needs no file descriptor. The first one compresses it. */
+export function memoryFile(type: string, read: () => string | Buffer): SendFile {
   let prepared: ReturnType<typeof prepare> | undefined
   return async (request, reply) => {
-    prepared ??= prepareFrom(read).catch((error) => {
-      // The next request tries again.
-      prepared = undefined
-      throw error
-    })
+    prepared ??= prepare(Buffer.from(read()))
     const { etag, contents } = await prepared
     reply.headers({ etag, 'cache-control': 'no-cache', vary: 'accept-encoding' })
     const known = request.headers['if-none-match']
@@ -27,11 +23,6 @@ export function memoryFile(type: string, read: () => Content | Promise<Content>)
     return reply.type(type).send(contents[encoding])
   }
 }
-
-const encodings = new Negotiator({ supportedValues: ['br', 'gzip', 'identity'] })
-
-const prepareFrom = async (read: () => Content | Promise<Content>) =>
-  prepare(Buffer.from(await read()))
 
 async function prepare(identity: Buffer) {
   const [br, gzipped] = await Promise.all([

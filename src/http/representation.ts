@@ -1,8 +1,6 @@
 import { hash } from 'node:crypto'
-import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply } from 'fastify'
-import fp from 'fastify-plugin'
+import type { FastifyReply } from 'fastify'
 import type { Body, ReadResponse } from '../queries/read.ts'
 import { type Format, MEDIA_TYPES } from '../schemas/list.ts'
 import { MAX_SYNC_BYTES, sendLarge } from './compression.ts'
@@ -98,29 +96,12 @@ export function sendResponse(
   return body.length > MAX_SYNC_BYTES ? sendLarge(reply, body) : reply.send(body)
 }
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Sockets of responses that are sent in chunks. */
-    streaming: Set<Socket>
-  }
-}
-
-/** Resets the connections of cut responses when the process exits before their end. */
-export const resetOnExit = fp(async (app: FastifyInstance) => {
-  app.decorate('streaming', new Set<Socket>())
-  const reset = () => {
-    for (const socket of app.streaming) socket.resetAndDestroy()
-  }
-  process.on('exit', reset)
-  app.addHook('onClose', async () => process.off('exit', reset))
-})
-
 /**
  * Sends chunks. A reset shows that a response is cut, by an error or because the client reads nothing. Over HTTP/1.0,
  * the end of the connection would be the end of the body.
  */
 function sendChunks(reply: FastifyReply, chunks: Exclude<Body, Buffer>): FastifyReply {
-  const { raw, request, server } = reply
+  const { raw, request } = reply
   const { socket } = request.raw
   // A compression stream may keep chunks of any total size.
   const isCompressed = request.headers['accept-encoding'] !== undefined
@@ -131,7 +112,5 @@ function sendChunks(reply: FastifyReply, chunks: Exclude<Body, Buffer>): Fastify
   const reset = () => socket.resetAndDestroy()
   stream.once('error', reset)
   raw.once('timeout', reset)
-  server.streaming.add(socket)
-  raw.once('close', () => server.streaming.delete(socket))
   return reply.send(stream)
 }

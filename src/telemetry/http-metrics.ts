@@ -54,7 +54,7 @@ export function httpMetrics(
     help: 'Requests that have not ended.',
     registers: [registry],
     collect() {
-      this.set(app.state.requests)
+      this.set(app.state.open.size)
     },
   })
   new Counter({

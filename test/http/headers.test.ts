@@ -190,7 +190,7 @@ t.test('200: the encoding that the client prefers, from one read of the file', a
 t.test('500 only while the file cannot be made', async (t) => {
   let fails = true
   const app = fastify()
-  const file = memoryFile('text/plain', async () => {
+  const file = memoryFile('text/plain', () => {
     if (fails) throw new Error('not yet')
     return TEXT
   })

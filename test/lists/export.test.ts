@@ -1,18 +1,14 @@
-import { once } from 'node:events'
-import { connect, Socket } from 'node:net'
-import { buffer } from 'node:stream/consumers'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { unquoteDecimals } from '../support/exact-json.ts'
 import { addAccountTransactions, addCaller, addresses } from '../support/rows.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
-import { startService } from '../support/service.ts'
 
 const NDJSON = 'application/x-ndjson'
 const CSV = 'text/csv'
 const EXPORTS = [NDJSON, `${NDJSON};IEEE754Compatible=true`, CSV]
 
-const { db, get, databaseUrl } = await startSeededService(t)
+const { db, get } = await startSeededService(t)
 const { large, small, empty } = DEMO.wealth.connections
 const { account } = addresses(small.token)
 
@@ -174,24 +170,4 @@ t.test('CSV: the fields of the items, null as an empty field', async (t) => {
       rows.map((row) => Object.values(row)),
     )
   }
-})
-
-t.test('HTTP/1.0, exit of the process: resets the connections of unfinished exports', async (t) => {
-  const others = process.listeners('exit')
-  const { port } = await startService(t, { databaseUrl })
-  const ofService = process.listeners('exit').filter((listener) => !others.includes(listener))
-  const send = () => {
-    const client = connect(port, '127.0.0.1')
-    const authorization = `authorization: Bearer ${DEMO_TOKEN}`
-    client.write(`GET ${account} HTTP/1.0\r\n${authorization}\r\naccept: ${NDJSON}\r\n\r\n`)
-    return client
-  }
-  t.match(String(await buffer(send())), /^HTTP\/1\.1 200 OK\r\n/)
-  // This client does not read the response.
-  const client = send()
-  await once(client, 'readable')
-  const resets = t.capture(Socket.prototype, 'resetAndDestroy')
-  for (const listener of ofService) listener(0)
-  t.equal(resets().length, 1)
-  client.destroy()
 })

@@ -116,6 +116,21 @@ t.test('Exit code 1: a client stalls until the time of the shutdown is over', as
   await untilDisconnected()
 })
 
+t.test('Exit code 1: an unfinished response ends with a reset, also over HTTP/1.0', async (t) => {
+  const service = await start(t, { SHUTDOWN_DELAY_MS: '600000' })
+  const client = connect(service.port, '127.0.0.1').pause()
+  client.write(`GET ${largePage.path} HTTP/1.0\r\nAuthorization: Bearer ${largePage.token}\r\n\r\n`)
+  await within('the client has the first bytes', once(client, 'readable'))
+  service.process.kill('SIGTERM')
+  await untilReadyIs(service, 503)
+  t.equal(await service.end('SIGTERM'), 1)
+  const end = new Promise((resolve) => {
+    client.on('error', resolve).on('end', () => resolve('the end of a complete response'))
+  })
+  client.resume()
+  t.match(await within('the connection ends', end), { code: 'ECONNRESET' })
+})
+
 t.test('Exit code 1: a second signal ends the process immediately', async (t) => {
   const service = await start(t, { SHUTDOWN_DELAY_MS: '600000' })
   service.process.kill('SIGTERM')

@@ -2,13 +2,14 @@ import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { memoryFile } from '../memory-file.ts'
 
-const SCRIPT = 'text/javascript; charset=utf-8'
+/** Files with their types, by path. */
 const FILES = {
-  'page.css': 'text/css; charset=utf-8',
-  'page.js': SCRIPT,
-  'code-samples.js': SCRIPT,
-  'icon.svg': 'image/svg+xml',
-}
+  '/docs': ['index.html', 'text/html'],
+  '/docs/static/page.css': ['page.css', 'text/css'],
+  '/docs/static/page.js': ['page.js', 'text/javascript'],
+  '/docs/static/code-samples.js': ['code-samples.js', 'text/javascript'],
+  '/docs/static/icon.svg': ['icon.svg', 'image/svg+xml'],
+} as const
 
 const POLICY = [
   "default-src 'none'",
@@ -33,16 +34,14 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
     })
   })
   const options = { schema: { hide: true }, compress: false } as const
-  const file = async (path: string, type: string, name: string) => {
+  for (const [path, [name, type]] of Object.entries(FILES)) {
     const content = await readFile(new URL(name, import.meta.url))
-    app.get(
-      path,
-      options,
-      memoryFile(type, () => content),
+    const send = memoryFile(
+      type.startsWith('text/') ? `${type}; charset=utf-8` : type,
+      () => content,
     )
+    app.get(path, options, send)
   }
-  await file('/docs', 'text/html; charset=utf-8', 'index.html')
-  for (const [name, type] of Object.entries(FILES)) await file(`/docs/static/${name}`, type, name)
   // The router also takes the target `*` (RFC 9112, section 3.2.4) for this path.
   app.get('/', options, async ({ url }, reply) =>
     url.startsWith('/') ? reply.redirect('docs') : reply.callNotFound(),
