@@ -59,9 +59,12 @@ export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
 export function compile(title: string, purpose: string, select: RawBuilder<unknown>): Statement {
   const { sql: text, parameters } = sql`-- ${sql.raw(purpose)}\n${select}`.compile(offline)
   if (parameters.length > 0) throw new Error(`${title} has values that are not parameters`)
-  const digest = createHash('sha256').update(text).digest('base64url').slice(0, 12)
-  return { name: `${title.slice(0, 50)} ${digest}`, title, text }
+  return { name: `${title.slice(0, 50)} ${digestOf(text)}`, title, text }
 }
+
+/** Identifies the text of a statement. */
+export const digestOf = (text: string) =>
+  createHash('sha256').update(text).digest('base64url').slice(0, 12)
 
 /**
  * A connection plans each statement once. By default, PostgreSQL would scan or sort a table without

@@ -3,6 +3,7 @@ import fastq from 'fastq'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { hasState, isLostPlan } from '../../postgres/failures.ts'
+import { digestOf } from '../../postgres/statements.ts'
 import { connectionId } from '../connections.ts'
 import { isCitus, type OperatorDatabase } from '../database.ts'
 import { explainDatabaseError } from '../errors.ts'
@@ -248,9 +249,9 @@ function unknown(name: string): MergeRejected {
 
 const names = new Map<string, string>()
 
-/** Returns the name of a prepared statement. A pooler may share the session with other processes. */
+/** Returns the name of a prepared statement. A pooler may share the session with other releases. */
 function nameOf(text: string): string {
-  const name = names.get(text) ?? `refresh ${process.pid} ${names.size}`
+  const name = names.get(text) ?? `refresh ${digestOf(text)}`
   names.set(text, name)
   return name
 }
