@@ -1,4 +1,4 @@
-import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { CalendarDate, EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
 
 /** A list of the API: its endpoint, its rows in the database, and what a response has. */
@@ -32,15 +32,8 @@ export type Format = keyof typeof MEDIA_TYPES
 /** Formats of exports: all rows of the list, without parameters of pages. */
 export const EXPORTS: ReadonlySet<Format> = new Set(['ndjson', 'exactNdjson', 'csv'])
 
-/** Selects the connection (sections 4 and 5). Any string is valid: a malformed token gets 404, too (contract 18). */
-export const ConnectionParams = Type.Object({
-  token: Type.String({
-    description:
-      'Selects the connection. The token is a credential: keep it out of logs and shared ' +
-      'links. An unknown token and a token of another app get the same 404.',
-  }),
-})
-export type ConnectionParams = Static<typeof ConnectionParams>
+/** Any connection token is valid: a malformed one gets 404, too (contract 18). */
+export type ConnectionParams = { token: string }
 
 /** Rows of a page if the request has no `limit` (section 8). */
 export const DEFAULT_LIMIT = 1000

@@ -1,16 +1,11 @@
-import type { TObject } from '@sinclair/typebox'
-import {
-  ConnectionParams,
-  Exports,
-  listParameters,
-  MEDIA_TYPES,
-  querySchema,
-} from '../../schemas/list.ts'
+import type { TSchema } from '@sinclair/typebox'
+import { Exports, listParameters, MEDIA_TYPES } from '../../schemas/list.ts'
 import type { lists } from '../../schemas/lists.ts'
 import { problemExamples } from '../../schemas/problem.ts'
 import document from './document.json' with { type: 'json' }
 
 const { headers, parameters, responses } = document.components
+const { token, ...others } = parameters
 
 /** Statuses of every operation, then those of lists with pages, by the names of their responses. */
 const STATUSES = {
@@ -28,12 +23,6 @@ const PAGED_HEADERS = ['Link', 'X-Total-Count', 'Content-Disposition']
 
 const reference = (type: string, name: string) => ({ $ref: `#/components/${type}/${name}` })
 
-function parametersOf(place: string, { properties, required: names = [] }: TObject) {
-  return Object.entries(properties).map(([name, { description, ...schema }]) => {
-    return [name, { schema, in: place, name, required: names.includes(name), description }]
-  })
-}
-
 /** Parameters, headers and responses that operations share. Generated clients get one type for each. */
 export function sharedParts(maximumLimit: number) {
   const described: Record<string, object> = { ...responses }
@@ -43,12 +32,12 @@ export function sharedParts(maximumLimit: number) {
     const content = { [MEDIA_TYPES.json]: { schema, examples: problemExamples(status) } }
     described[name] = { ...described[name], content }
   }
-  const ofSchemas = [
-    ...parametersOf('path', ConnectionParams),
-    ...parametersOf('query', querySchema(listParameters(maximumLimit))),
-  ]
+  const query = Object.entries(listParameters(maximumLimit)).map(([name, { schema }]) => {
+    const { description, ...rest }: TSchema = schema
+    return [name, { schema: rest, in: 'query', name, required: false, description }]
+  })
   return {
-    parameters: { ...Object.fromEntries(ofSchemas), ...parameters } as Record<
+    parameters: { token, ...Object.fromEntries(query), ...others } as Record<
       string,
       { in: string }
     >,
