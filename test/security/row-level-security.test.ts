@@ -127,7 +127,8 @@ function valuesOf(title: string, app: { clientId: string; hash: Buffer }, connec
   const page = title.includes('page') ? ['-infinity', 'infinity', '10', ...offset] : []
   const list = title.includes('changes') ? ['1', '10', '1'] : page
   const orders = /^assets_transfer_order by/.test(title) ? ['10'] : []
-  return [caller, ...lookup(connection), ...list, ...orders]
+  const table = title.startsWith('lookup') ? ['portfolio_transaction'] : []
+  return [caller, ...lookup(connection), ...list, ...orders, ...table]
 }
 
 /** Returns $2 and $3 of a statement: the hash of a connection token, and its key. */
