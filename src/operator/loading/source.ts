@@ -132,8 +132,8 @@ const OTHER_FORMS: [RegExp, string][] = [
     /^\s*\{\s*"items"\s*:/,
     "a page of the API: give the output of `jq -c '.items[]'` (1.7 or later)",
   ],
-  // Marks of bytes that are not UTF-8 are in no name of a field.
-  [/^\s*[^\s{][^\n{\ufffd]*[,;\t]/, 'probably CSV: add `--format csv`'],
+  // Marks of bytes that are not UTF-8, and NUL as in a workbook, are in no name of a field.
+  [/^\s*[^\s{][^\n{\0\ufffd]*[,;\t]/, 'probably CSV: add `--format csv`'],
 ]
 
 /** Reads lines of JSON, as readLines(). @throws OperatorError when the first lines show another form */
