@@ -77,7 +77,7 @@ module.exports = {
     },
     layer('routes', '^src/routes/', http, queries, limits, postgres, schemas),
     layer('http', http, queries, limits, postgres, schemas, config),
-    layer('telemetry', telemetry, http, limits, postgres, schemas, config),
+    layer('telemetry', telemetry, http, limits, postgres, schemas, config, operatorError),
     layer(
       'app',
       '^src/app[.]ts$',
