@@ -114,7 +114,7 @@ async function sendAsOthers(port: number, seconds: number) {
     const headers = { authorization: `Bearer ${token}` }
     const begun = performance.now()
     const status = await new Promise<number | string>((resolve) => {
-      const signal = AbortSignal.timeout(15_000)
+      const signal = AbortSignal.timeout(60_000)
       get({ ...options, path: connection.portfolio, headers, signal })
         .on('error', ({ message }) => resolve(message))
         .on('response', (response) => {

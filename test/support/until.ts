@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @param what the condition, for the error message
  * @throws Error after `ms`
  */
-export async function until(what: string, holds: () => Promise<boolean> | boolean, ms = 30_000) {
+export async function until(what: string, holds: () => Promise<boolean> | boolean, ms = 60_000) {
   const deadline = performance.now() + ms
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`not within ${ms} ms: ${what}`)
