@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { problem } from '../schemas/problem.ts'
 
 /**
  * Headers for responses that are data, not pages. The referrer policy protects the connection token in
@@ -25,27 +24,4 @@ export function setRequestIdentity(request: FastifyRequest, reply: FastifyReply)
   if (typeof trace === 'string' && VISIBLE_ASCII.test(trace)) {
     reply.header('x-client-trace-id', trace)
   }
-}
-
-/** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws ProblemError 400, 405 (contract 7) */
-export function rejectMalformed(request: FastifyRequest, reply: FastifyReply): void {
-  const { method } = request
-  const isAllowed = method === 'GET' || method === 'HEAD'
-  if (hasBody(request)) {
-    // Otherwise, Node.js would read the whole body to reach the next request.
-    reply.header('connection', 'close')
-    // RFC 9110, section 9.3.1: a proxy may read the body of a GET request as a second request.
-    if (isAllowed)
-      throw problem('malformed_request', { detail: 'The request must not have a body.' })
-  }
-  // RFC 9112, section 3.2: exactly one Host header since HTTP/1.1. Node.js joins repeated ones with commas.
-  const { host = ',' } = request.headers
-  if (host.includes(',') && request.raw.httpVersion !== '1.0')
-    throw problem('malformed_request', { detail: 'The request must have one Host header.' })
-  if (!isAllowed) throw problem('method_not_allowed')
-}
-
-export function hasBody({ headers }: FastifyRequest): boolean {
-  const length = headers['content-length']
-  return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined
 }

@@ -73,7 +73,7 @@ function createLimitedServer(handler: RequestListener, state: ServiceState): Ser
     // Load balancers usually close idle connections after 60 s. Otherwise they may send a request on a
     // connection that the service is closing.
     keepAliveTimeout: 72_000,
-    // headers.ts checks it, to send the common error body.
+    // rejectMalformed() checks it, to send the common error body.
     requireHostHeader: false,
     // Two headers Authorization or Host then match no rule. Otherwise Node.js would drop the second one.
     joinDuplicateHeaders: true,

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Limits, RequestContext } from '../limits/context.ts'
-import { rejectMalformed, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
+import { SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
+import { rejectMalformed } from './malformed-requests.ts'
 
 export interface RequestEnd {
   request: FastifyRequest
