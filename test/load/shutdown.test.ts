@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
@@ -104,6 +105,19 @@ t.test('SIGTERM without a request: idle connections do not delay the exit', asyn
   await recordOk(service.url, requests.slice(0, 1))
   t.equal(await service.end('SIGTERM'), 0)
   t.equal(await connections(), 0)
+})
+
+t.test('SIGTERM: a connection opened just before the end gets its response', async (t) => {
+  const service = await start(t, { SHUTDOWN_DELAY_MS: '300' })
+  service.process.kill('SIGTERM')
+  await untilReadyIs(service, 503)
+  const socket = connect(service.port, '127.0.0.1')
+  const received = text(socket)
+  await once(socket, 'connect')
+  await until('new connections are refused', () => refusesConnections(service))
+  socket.write('GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n')
+  t.match(await received, /^HTTP\/1.1 200 /)
+  t.equal(await service.ended(), 0)
 })
 
 t.test('Exit code 1: a client stalls until the time of the shutdown is over', async (t) => {
