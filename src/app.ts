@@ -6,7 +6,7 @@ import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { newRequestId } from './http/headers.ts'
 import { httpLimits, proxyWarning, type ServiceState } from './http/limits.ts'
-import { rejectConnection, rejectPath } from './http/malformed-requests.ts'
+import { rejectConnect, rejectConnection, rejectPath } from './http/malformed-requests.ts'
 import { headRequests } from './http/methods.ts'
 import { openapi } from './http/openapi/openapi.ts'
 import { requestContext } from './http/request-context.ts'
@@ -73,6 +73,7 @@ export async function buildApp({
   app.setSerializerCompiler(() => JSON.stringify)
   const healthChecks = health(db, state, app.log)
 
+  rejectConnect(app)
   await app.register(errorHandler)
   await app.register(requestContext, { limits })
   if (config.TRUSTED_PROXIES === undefined) await app.register(proxyWarning)

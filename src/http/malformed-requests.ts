@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { problem } from '../schemas/problem.ts'
+import { type ProblemError, problem } from '../schemas/problem.ts'
 import { errorBody, sendError } from './error-handler.ts'
 import { newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
 
@@ -38,21 +38,36 @@ export function rejectPath(_error: Error, request: FastifyRequest, reply: Fastif
   request.log.info(line, 'request')
 }
 
+/** Socket of a client. Node.js documents no other way to find its response in flight. */
+type ClientSocket = Duplex & { _httpMessage?: ServerResponse | null }
+
 /** Handles a request that Node.js cannot parse, that is too long, or that is incomplete at its timeout. */
 export function rejectConnection(
   this: FastifyInstance,
   error: Error & { code?: string },
-  socket: Duplex & { _httpMessage?: ServerResponse | null },
+  socket: ClientSocket,
 ): void {
   // Otherwise, an error body would end up in the middle of a response.
   const isResponding = socket._httpMessage?.headersSent ?? false
-  if (error.code === 'ECONNRESET' || !socket.writable || isResponding) {
-    socket.destroy()
-    return
-  }
+  if (error.code === 'ECONNRESET' || !socket.writable || isResponding) socket.destroy()
+  else endSocket(this, socket, problem('malformed_request'))
+}
+
+/** Rejects CONNECT (contract 7). Node.js passes its socket on, also while a response is in flight. */
+export function rejectConnect(app: FastifyInstance): void {
+  app.server.on('connect', (_request, socket: ClientSocket) => {
+    const { _httpMessage: response } = socket
+    socket.on('error', () => {})
+    // Node.js no longer tells the response that its socket has closed.
+    if (response) socket.once('close', () => response.emit('close')).destroy()
+    else endSocket(app, socket, problem('method_not_allowed'))
+  })
+}
+
+function endSocket(app: FastifyInstance, socket: Duplex, error: ProblemError): void {
   const requestId = newRequestId()
-  const found = errorBody(problem('malformed_request'), requestId)
-  this.log.info({ requestId, status: found.status, errorCode: found.code }, 'request')
+  const found = errorBody(error, requestId)
+  app.log.info({ requestId, status: found.status, errorCode: found.code }, 'request')
   const body = JSON.stringify(found)
   const headers = {
     'x-request-id': requestId,
@@ -61,9 +76,9 @@ export function rejectConnection(
     'cache-control': 'no-store',
     connection: 'close',
     ...SECURITY_HEADERS,
+    ...error.headers,
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${found.status} ${found.title}\r\n${lines.join('')}\r\n${body}`, () =>
-    socket.destroy(),
-  )
+  const response = `HTTP/1.1 ${found.status} ${found.title}\r\n${lines.join('')}\r\n${body}`
+  socket.end(response, () => socket.destroy())
 }

@@ -211,6 +211,7 @@ function protocol(caller: Caller): Cases {
     'line feeds alone': [get(caller, orders).replaceAll('\r\n', '\n'), 'malformed_request'],
     'empty lines before': [`\r\n\r\n${get(caller, orders)}`, 200],
     'in many pieces': [get(caller, orders).match(/[\s\S]{1,20}/g) ?? [], 200],
+    CONNECT: [line('CONNECT x:443 HTTP/1.1'), 'method_not_allowed'],
     TRACE: [line(`TRACE ${orders} HTTP/1.1`), 'method_not_allowed'],
     QUERY: [line(`QUERY ${orders} HTTP/1.1`), 'method_not_allowed'],
     PROPFIND: [line(`PROPFIND ${orders} HTTP/1.1`), 'method_not_allowed'],
