@@ -48,7 +48,7 @@ t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
   t.end()
 })
 
-t.test('docker-compose.yml: the service has time to stop, and memory', (t) => {
+t.test('docker-compose.yml: the service has time to stop, memory and no rights', (t) => {
   const compose = parse(readFileSync('docker-compose.yml', 'utf8'), { merge: true })
   const { service, proxy } = compose.services
   const config = readConfig({})
@@ -59,5 +59,7 @@ t.test('docker-compose.yml: the service has time to stop, and memory', (t) => {
     1024 > 3 * config.ANSWER_MEMORY_MB,
     'docs/settings.md: 200 MB besides the responses, and room',
   )
+  for (const { read_only, cap_drop } of [service, proxy])
+    t.same([read_only, cap_drop], [true, ['ALL']])
   t.end()
 })

@@ -173,6 +173,18 @@ t.test('limits: memory, time to stop, and the user of the image', async (t) => {
   }
 })
 
+t.test('updates: no instance ends before its successor is ready', async (t) => {
+  t.ok(deployment.replicas > 1)
+  t.same(deployment.strategy.rollingUpdate, { maxUnavailable: 0, maxSurge: 1 })
+  t.equal(manifestOf('PodDisruptionBudget').spec.maxUnavailable, 1)
+  const { topologyKey, maxSkew } = deployment.template.spec.topologySpreadConstraints[0]
+  t.same([topologyKey, maxSkew], ['kubernetes.io/hostname', 1])
+  const { startupProbe, livenessProbe, readinessProbe } = service
+  t.ok(startupProbe.periodSeconds * startupProbe.failureThreshold >= 30)
+  t.ok(livenessProbe.periodSeconds * livenessProbe.failureThreshold >= 60, 'busy is not dead')
+  t.ok(readinessProbe.periodSeconds * readinessProbe.failureThreshold <= 5)
+})
+
 t.test('labels: each selector selects the pods or the service', async (t) => {
   const { labels } = deployment.template.metadata
   t.same(deployment.selector.matchLabels, labels)
