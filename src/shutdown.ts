@@ -22,8 +22,7 @@ export function closeOnSignal(
   app.server.on('connection', () => {
     acceptedAt = performance.now()
   })
-  const isInUse = () =>
-    app.state.open.size > 0 || performance.now() - acceptedAt < FIRST_REQUEST_MS
+  const isInUse = () => app.state.open.size > 0 || performance.now() - acceptedAt < FIRST_REQUEST_MS
   const options = { delay: shutdownMs(config), logger: app.log, skip: ['SIGHUP' as const] }
   closeWithGrace(options, async ({ signal, err }) => {
     if (err) app.log.fatal({ err }, 'closing after a failure')
