@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mayTake, type Tenant } from './tenants.ts'
 
-/** Rejections of a tenant that do not wait. They then become free again at the rate of the others. */
+/** Rejections of a tenant without a delay. After them, one more is free of delay every TENANT_INTERVAL_MS. */
 const AT_ONCE = 100
 /** Time between two rejections of a tenant that repeats them, and between two of all these tenants, in ms. */
 const TENANT_INTERVAL_MS = 50

@@ -7,12 +7,12 @@ import { OperatorError } from '../operator-error.ts'
 
 // Node.js otherwise collects garbage only at 200 MB.
 setFlagsFromString('--heap-growing-percent=30')
-// The modules of a command then grow the space of new objects from 1 MB to 4 MB.
+// Loading the modules of a command then grows the space of new objects from 1 MB to 4 MB.
 setFlagsFromString('--semi-space-growth-factor=4')
 // Halves the processor time of a start. It must come before the import of the commands.
 enableCompileCache(join(import.meta.dirname, '../../node_modules/.cache/compile'))
 const { operate } = await import('./cli.ts')
-// It stays so: less costs an import 1.4 times the processor time, and the default 16 to 80 MB more for garbage.
+// The space keeps this size. A smaller one costs an import 1.4 times the processor time; the default, 16 to 80 MB more.
 setFlagsFromString('--semi-space-growth-factor=1')
 
 // The reader of the output, such as `head`, may stop early.

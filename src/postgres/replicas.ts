@@ -20,7 +20,7 @@ export interface ReplicaState extends ServerState {
 const SILENT_MS = 1_000
 /** Time for which a replica is not used after a failure, in ms. One read then tries it. */
 const UNUSED_MS = 5_000
-/** A read just after a change finds an old version on each replica. Only a replica that is behind does so always. */
+/** Old versions in a row after which a replica is not used. Just after a change, each replica has an old version. */
 const OLD_READS = 10
 
 export type Replica = ReturnType<typeof openReplica>

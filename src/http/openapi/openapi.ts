@@ -34,7 +34,7 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
         description: `${guide}\n${errorCodes()}`,
         ...(CONTACT_URL === undefined ? {} : { contact: { url: CONTACT_URL } }),
       },
-      // An operation begins with a slash.
+      // The path of an operation begins with a slash.
       servers: [
         address === undefined
           ? { url: '/', description: 'The service that serves this document' }

@@ -87,7 +87,7 @@ function columnsOf(header: Cell[], fields: Fields, file: string): Field[] {
     problems.push({ file, line: 1, ...(field && { field }), detail })
   const found = new Set<Field>()
   if (header.some((name) => name?.includes('\r'))) add(CR_ALONE)
-  // More names than twice the fields are no header either.
+  // A line with more than twice as many names as there are fields is no header either.
   else if (header.length > 2 * known.size || columns.every((column) => column === undefined))
     add(
       `the header must have names of fields, separated by commas: ${[...fields.keys()].slice(0, 2)}`,

@@ -33,7 +33,7 @@ const MAXIMUM_LINE_BYTES = 16 * 1024 * 1024
 const MOST_WAITING = 64
 const MOST_WAITING_BYTES = 16 * 1024 * 1024
 const PAUSE_MS = 1_000
-/** Attempts with a rejected login: its password may be in replacement. */
+/** Attempts in a row whose login PostgreSQL rejects: somebody may be changing the password just now. */
 const MOST_REJECTIONS = 30
 
 interface Line extends Refresh {

@@ -18,7 +18,7 @@ export interface Source {
 
 /** Rows have random ids, so gzip makes them at most 25 times smaller. Blank lines expand 1,000 times. */
 const MAXIMUM_EXPANSION = 200
-/** A small file may be of any kind. */
+/** Size up to which expanded bytes have no limit: a small file cannot cause harm. */
 const EXPANDED_BYTES = 4 * 1024 * 1024
 
 /** The first byte of gzip begins neither JSON nor a header of CSV. */
@@ -132,7 +132,7 @@ const OTHER_FORMS: [RegExp, string][] = [
     /^\s*\{\s*"items"\s*:/,
     "a page of the API: give the output of `jq -c '.items[]'` (1.7 or later)",
   ],
-  // Marks of bytes that are not UTF-8, and NUL as in a workbook, are in no name of a field.
+  // No name of a field has a replacement character (bytes that are not UTF-8) or NUL (a workbook).
   [/^\s*[^\s{][^\n{\0\ufffd]*[,;\t]/, 'probably CSV: add `--format csv`'],
 ]
 
@@ -169,7 +169,7 @@ export async function* untilAbort<T>(
   }
 }
 
-/** Smaller chunks than the 256 KiB that read faster: the memory of an import is a multiple of them. */
+/** In bytes. 256 KiB are faster, but the memory of an import is a multiple of this size. */
 const CHUNK_BYTES = 128 * 1024
 
 /** A source, its size (NaN for a pipe), and the bytes that were read so far. */
