@@ -136,7 +136,9 @@ async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerato
 async function attempts(line: Line, database: OperatorDatabase, settings: Settings) {
   let noticed = ''
   let rejections = 0
-  for (let attempt = 1; ; attempt += 1)
+  for (let attempt = 1; ; attempt += 1) {
+    // Lines that were sent before another one has ended the use of prepared statements fail in the same way.
+    const { prepares } = settings
     try {
       return await send(line, database.pool, settings)
     } catch (error) {
@@ -144,7 +146,7 @@ async function attempts(line: Line, database: OperatorDatabase, settings: Settin
         return { errors: [{ ...error.place, detail: error.message }] }
       if (database.signal.aborted) return undefined
       if (await mayRepeat(error, attempt)) continue
-      if (settings.prepares && isLostPlan(error)) {
+      if (prepares && isLostPlan(error)) {
         settings.prepares = false
         continue
       }
@@ -157,6 +159,7 @@ async function attempts(line: Line, database: OperatorDatabase, settings: Settin
       await sleep(PAUSE_MS, undefined, { signal: database.signal }).catch(() => {})
       await database.findPrimary().catch(() => {})
     }
+  }
 }
 
 /** Sends a line once, and returns its session to the pool. */
