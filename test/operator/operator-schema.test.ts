@@ -1,0 +1,50 @@
+import t from 'tap'
+import { createDatabase } from '../support/database.ts'
+import { operatorHere } from '../support/operator-process.ts'
+import { onServer } from '../support/template.ts'
+
+/** Statements that change the schema, and what `verify` says. */
+const DRIFTS: Record<string, RegExp> = {
+  'drop trigger remember_version on connection':
+    /missing, or changed: CREATE TRIGGER remember_version/,
+  'alter table account_transaction disable trigger account_transaction_number_again':
+    /of no migration: alter table account_transaction disable trigger/,
+  'drop policy of_the_connection on portfolio_transaction':
+    /missing, or changed: create policy of_the_connection on portfolio_transaction /,
+  'create policy everything on app_token for select to investment_service using (true)':
+    /of no migration: create policy everything on app_token/,
+  'alter table connection disable row level security':
+    /missing, or changed: alter table connection enable row level security/,
+  'drop index connection_lookup': /missing, or changed: CREATE UNIQUE INDEX connection_lookup/,
+  'alter table connection drop constraint refreshed_in_years':
+    /missing, or changed: .* constraint refreshed_in_years/,
+  'grant select on app to investment_service': /of no migration: grant select on table app to/,
+  'revoke select on assets_transfer_order from investment_service':
+    /missing, or changed: grant select on table assets_transfer_order to investment_service/,
+  [`create or replace function remember_version() returns trigger language plpgsql
+    as $$ begin return new; end $$`]: /missing, or changed: CREATE OR REPLACE FUNCTION/,
+  'grant create on schema public to public': /of no migration: grant create on schema public/,
+}
+
+t.test('verify: each change of the schema is found', async (t) => {
+  for (const [statement, expected] of Object.entries(DRIFTS)) {
+    const { url } = await createDatabase(t)
+    await onServer(url, statement)
+    const { code, stdout } = await operatorHere(['verify'], { DATABASE_URL: url })
+    t.equal(code, 1, statement)
+    t.match(stdout, expected)
+    const { schema } = (await operatorHere(['verify', '--json'], { DATABASE_URL: url })).json()
+    t.ok(schema.missing.length + schema.unexpected.length > 0)
+  }
+})
+
+t.test(
+  'verify in another time zone, beside an index and a role of the operator: no difference',
+  async (t) => {
+    const { url } = await createDatabase(t)
+    await onServer(url, 'create index mine on account_transaction (account_id)')
+    const zoned = new URL(url)
+    zoned.searchParams.set('options', '-c timezone=Asia/Kathmandu')
+    t.match(await operatorHere(['verify'], { DATABASE_URL: zoned.href }), { code: 0 })
+  },
+)
