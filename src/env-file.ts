@@ -1,9 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import { OperatorError } from './operator-error.ts'
 
 /** Sets the variables of .env that are not set. @throws OperatorError if there is such a file, but it cannot be read */
 export function readEnvFile(): void {
   try {
+    // loadEnvFile() reports every file that it cannot open as a missing one.
+    accessSync('.env', constants.R_OK)
     process.loadEnvFile()
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -21,6 +21,7 @@ async function folderWith(t: Test, envFile: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'env-file-'))
   t.teardown(() => rm(folder, { recursive: true }))
   if (envFile === 'a folder') await mkdir(join(folder, '.env'))
+  else if (envFile === 'a link to itself') await symlink('.env', join(folder, '.env'))
   else if (envFile !== '') await writeFile(join(folder, '.env'), envFile)
   return folder
 }
@@ -73,8 +74,11 @@ t.test('.env: its settings apply, and those of the environment win', async (t) =
 })
 
 t.test('.env that cannot be read: one sentence, and exit code 1', async (t) => {
-  const { end } = await start(t, appList, 'a folder', { DATABASE_URL: url })
-  t.match(await end(), { code: 1, stdout: '', stderr: /^\.env cannot be read \(\w+\)\.\n$/ })
+  for (const file of ['a folder', 'a link to itself']) {
+    const { end } = await start(t, appList, file, { DATABASE_URL: url })
+    const stderr = /^\.env cannot be read \(\w+\)\.\n$/
+    t.match(await end(), { code: 1, stdout: '', stderr }, file)
+  }
 })
 
 t.test('secrets in files: the operator uses them, also from .env', async (t) => {
