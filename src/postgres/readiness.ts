@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { Unavailable } from '../limits/unavailable.ts'
 import type { Database } from './database.ts'
 import { isLocked, isPoolerTimeout, isStandby } from './failures.ts'
 import { missingMigrations, RightDenied } from './migrations.ts'
@@ -24,7 +25,8 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
       if (error instanceof RightDenied) return 'denied'
       if (isStandby(error)) return 'standby'
       // It may have waited for a lock, or behind requests, also in PgBouncer.
-      const isLate = !(error as Error).cause || isPoolerTimeout(error) || isLocked(error)
+      const isUnsent = error instanceof Unavailable && !error.cause
+      const isLate = isUnsent || isPoolerTimeout(error) || isLocked(error)
       return isLate && db.state().primary.responding ? 'ready' : 'unanswered'
     }
   }

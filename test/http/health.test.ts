@@ -43,6 +43,16 @@ t.test('denied right: ready is 503 and names the cause', async (t) => {
   t.equal((await becomes(200)).status, 200)
 })
 
+t.test('PostgreSQL responds with an unexpected error: ready is 503', async (t) => {
+  await sql`alter table kysely_migration rename to kept`.execute(db)
+  await sql`create view kysely_migration as select (1 / 0)::text as name`.execute(db)
+  await sql`grant select on kysely_migration to public`.execute(db)
+  t.equal((await becomes(503)).status, 503)
+  await sql`drop view kysely_migration`.execute(db)
+  await sql`alter table kept rename to kysely_migration`.execute(db)
+  t.equal((await becomes(200)).status, 200)
+})
+
 t.test(
   'each statement exceeds its timeout: ready is 200, since this may be overload',
   async (t) => {
