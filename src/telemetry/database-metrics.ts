@@ -38,15 +38,19 @@ export function databaseMetrics(
   const bytes = gauge('response_memory_bytes', 'Responses that are read but not yet sent.')
   const limit = gauge('response_memory_limit_bytes', 'Limit of this memory.')
 
-  const readPrimary = async () => {
+  const forget = () => {
     for (const each of [info, schema]) each.reset()
+  }
+  const readPrimary = async () => {
     try {
       const { version, standby, newestMigration: newest } = await serverInfo(db)
+      forget()
       up.set(Number(!standby || db.allowsStandby))
       standbys.set(Number(standby))
       info.set({ version }, 1)
       schema.set({ newest }, 1)
     } catch (error) {
+      forget()
       up.set(0)
       standbys.set(Number(isStandby(error)))
     }
@@ -55,8 +59,9 @@ export function databaseMetrics(
   const readRefreshes = async () => {
     if (performance.now() - sampledAt < REFRESHES_MS) return
     sampledAt = performance.now()
-    sampled.reset()
     const rows = await db.probe(refreshesStatement, []).catch(() => undefined)
+    // Another request of Prometheus may read the metrics before.
+    sampled.reset()
     for (let row = rows?.shift(); row; row = rows?.shift())
       sampled.set({ refreshed: String(row[0]) }, Number(row[1]))
   }
