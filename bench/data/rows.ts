@@ -1,10 +1,13 @@
 /**
  * Sample rows: about half of the fields are null, and a row has some 825 bytes of JSON. The same seed
- * gives the same rows on every machine.
+ * gives the same rows on every machine, except for their days.
  */
 
-/** Day of the newest rows. */
-export const NEWEST_DAY = '2025-06-30'
+/**
+ * Day of the newest rows: today. A daily sync asks for the last days, and the service reads an open range of at most two
+ * months by another statement than a longer one.
+ */
+export const NEWEST_DAY = new Date().toISOString().slice(0, 10)
 
 const NEWEST_TIME = Date.parse(NEWEST_DAY)
 const TYPES = ['BUY', 'BUY', 'SELL', 'DIVIDENDS', 'DIVIDENDS', 'TRANSFER_IN', 'COUPON', 'UNKNOWN']
