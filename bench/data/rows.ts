@@ -4,10 +4,10 @@
  */
 
 /**
- * Day of the newest rows: today. A daily sync asks for the last days, and the service reads an open range of at most two
- * months by another statement than a longer one.
+ * Day of the newest rows: yesterday. A daily sync asks for the last days, and the service reads an open range of at
+ * most two months by another statement than a longer one. Orders of the future are invalid.
  */
-export const NEWEST_DAY = new Date().toISOString().slice(0, 10)
+export const NEWEST_DAY = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
 
 const NEWEST_TIME = Date.parse(NEWEST_DAY)
 const TYPES = ['BUY', 'BUY', 'SELL', 'DIVIDENDS', 'DIVIDENDS', 'TRANSFER_IN', 'COUPON', 'UNKNOWN']
