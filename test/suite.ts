@@ -71,7 +71,7 @@ const SUITES: Record<string, Suite> = {
     files: ['test/load/*.test.ts'],
     programs: LINUX,
     install: '.ci/packages util-linux bsdutils',
-    note: 'Linux; five minutes',
+    note: 'Linux; four minutes',
   },
   servers: {
     files: ['test/servers/!(citus).test.ts'],
@@ -92,7 +92,7 @@ const SUITES: Record<string, Suite> = {
       ...['redis-server', 'prometheus', 'promtool', 'systemd-analyze', 'unshare', 'ip'],
     ],
     install: '.ci/packages servers',
-    note: 'Linux; five minutes',
+    note: 'Linux; four minutes',
     environment: { CLIENTS: 'all' },
   },
   citus: {
