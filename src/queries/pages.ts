@@ -77,8 +77,7 @@ function pageQueries(list: ListDefinition) {
     ),
     'later page': responseQuery({
       name: `${table} later page`,
-      purpose:
-        'Reads a later page, from the day of its first row: a deep page is as fast as the first.',
+      purpose: 'Reads a later page, from the day of its first row: it skips only rows of that day.',
       list,
       lookup: (method) =>
         connectionOfApp(method)

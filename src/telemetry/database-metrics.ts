@@ -60,7 +60,7 @@ export function databaseMetrics(
     if (performance.now() - sampledAt < REFRESHES_MS) return
     sampledAt = performance.now()
     const rows = await db.probe(refreshesStatement, []).catch(() => undefined)
-    // Another request of Prometheus may read the metrics before.
+    // Not earlier: meanwhile, another request of Prometheus may read the last values.
     sampled.reset()
     for (let row = rows?.shift(); row; row = rows?.shift())
       sampled.set({ refreshed: String(row[0]) }, Number(row[1]))

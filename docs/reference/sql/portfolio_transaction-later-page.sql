@@ -1,4 +1,4 @@
--- Reads a later page, from the day of its first row: a deep page is as fast as the first.
+-- Reads a later page, from the day of its first row: it skips only rows of that day.
 with
   lookup as materialized (
     select
