@@ -18,8 +18,10 @@ export class ResponseMemory {
  * unknown before its first page, so that one counts as small.
  */
 const SMALL_BYTES = 1_048_576
-/** Requests that may skip more rows are large: within one day, each skipped row is read. */
+/** A page that may skip more rows is deep. PostgreSQL reads each row that it skips within a month. */
 const SMALL_SKIPPED = 10_000
+/** Deep pages are large if those of the app are slower, in ms. Others wait this long for one on the same session. */
+const SLOW_MS = 100
 
 interface Owner {
   tenant: Tenant
@@ -29,6 +31,7 @@ interface Owner {
 /** Memory of one request, until the response is sent or the client has disconnected. */
 export class MemoryReservation {
   large = false
+  deep = false
   /** True if the rows did not fit, and would not fit if no other request used memory. */
   tooLarge = false
   readonly #memory: ResponseMemory
@@ -44,8 +47,10 @@ export class MemoryReservation {
 
   /** @param skipped rows that PostgreSQL may have to skip before these */
   expect(rows: number, skipped = 0): void {
-    const bytes = rows * this.#owner.tenant.rowBytes
-    this.large = rows > DEFAULT_LIMIT || bytes > SMALL_BYTES || skipped > SMALL_SKIPPED
+    const { rowBytes, deepMs } = this.#owner.tenant
+    const bytes = rows * rowBytes
+    this.deep = skipped > SMALL_SKIPPED
+    this.large = rows > DEFAULT_LIMIT || bytes > SMALL_BYTES || (this.deep && deepMs > SLOW_MS)
     // Most small responses have few rows. The number of transfer orders is unknown.
     if (this.large && rows < Number.POSITIVE_INFINITY)
       this.#expected = Math.min(bytes, this.#memory.limit / 4)

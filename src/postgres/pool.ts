@@ -329,11 +329,14 @@ export class Pool {
   }
 
   #succeed(read: Read, rows: RawRows): void {
-    if (read.memory && read.tenant.appId && rows.count >= MEASURED_ROWS)
-      read.tenant.rowBytes = rows.byteLength / rows.count
+    const { memory, tenant } = read
+    if (memory && tenant.appId && rows.count >= MEASURED_ROWS)
+      tenant.rowBytes = rows.byteLength / rows.count
+    if (memory?.deep && tenant.appId)
+      tenant.deepMs = Math.max(performance.now() - read.sentAt, 0.8 * tenant.deepMs)
     if (this.#locked.delete(read.statement.name)) this.#triedAt = Number.NEGATIVE_INFINITY
     if (!rows.overLimit) read.resolve(rows)
-    else if (read.memory?.tooLarge) read.reject(problem('response_too_large'))
+    else if (memory?.tooLarge) read.reject(problem('response_too_large'))
     else read.reject(new Unavailable('responses fill the memory'))
   }
 

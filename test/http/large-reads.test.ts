@@ -120,6 +120,35 @@ for (const [name, { path, table, rows, ...more }] of Object.entries(LARGE)) {
   })
 }
 
+t.test('200: deep pages run at the same time if the last ones were fast', async (t) => {
+  const { token, connection } = busy
+  const path = `${connection.portfolio}?limit=20&page=550`
+  const runningTogether = async () => {
+    let together = 0
+    let responses: Promise<unknown>[] = []
+    await withBlockedStatements(
+      t,
+      db,
+      async () => {
+        responses = Array.from({ length: 4 }, () => get(path, { token }))
+        await until('a read waits', async () => (await running()) > 0)
+        // Longer than a fast page.
+        await sleep(200)
+        together = await running()
+      },
+      'portfolio_transaction',
+      sql`connection_id = ${sql.lit(connection.id)}`,
+    )
+    await Promise.all(responses)
+    return together
+  }
+  await until('several run', async () => {
+    for (let n = 0; n < 10; n += 1) t.equal((await get(path, { token })).status, 200)
+    return (await runningTogether()) > 1
+  })
+  t.equal(await runningTogether(), 1, 'after slow ones')
+})
+
 t.test(
   'client of a large read leaves: PostgreSQL ends the read, and the next one runs',
   async (t) => {

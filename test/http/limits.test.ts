@@ -129,7 +129,7 @@ t.test('memory: a large request needs room for 512 bytes a row, at most for a qu
   t.end()
 })
 
-t.test('large: more than 1,000 rows, 10,000 skipped ones, or 1 MiB by the last page', (t) => {
+t.test('large: more than 1,000 rows, 1 MiB, or a deep page of an app with slow ones', (t) => {
   const tenant = new Tenant('app')
   const isLarge = (rows: number, skipped = 0) => {
     const { memory } = contextOf({ tenant })
@@ -140,6 +140,8 @@ t.test('large: more than 1,000 rows, 10,000 skipped ones, or 1 MiB by the last p
     [isLarge(1_000), isLarge(1_001), isLarge(20, 10_000), isLarge(20, 10_001)],
     [false, true, false, true],
   )
+  tenant.deepMs = 100
+  t.notOk(isLarge(20, 10_001))
   tenant.rowBytes = 10_000
   t.same([isLarge(104), isLarge(105)], [false, true])
   t.end()
