@@ -1,5 +1,3 @@
-import stringWidth from 'string-width'
-
 export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
@@ -33,24 +31,6 @@ export function showProgress(progress: Progress): () => void {
     clearInterval(timer)
     stderr.write('\r\x1b[K')
   }
-}
-
-type Cell = string | number | Date | null
-
-export function table(headings: string[], rows: Cell[][], whenEmpty = ''): string {
-  if (rows.length === 0) return whenEmpty
-  const lines = [headings, ...rows.map((row) => row.map(cellText))]
-  const widths = headings.map((_, column) =>
-    Math.max(...lines.map((line) => stringWidth(line[column] ?? ''))),
-  )
-  const padded = (cell: string, column: number) =>
-    cell + ' '.repeat((widths[column] ?? 0) - stringWidth(cell))
-  return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n')
-}
-
-function cellText(cell: Cell): string {
-  if (cell === null) return '-'
-  return cell instanceof Date ? cell.toISOString() : escaped(String(cell))
 }
 
 /**

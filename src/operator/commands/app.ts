@@ -5,7 +5,8 @@ import { examples, nonEmpty, type Run, shortText } from '../command.ts'
 import { findApp } from '../database.ts'
 import { deleteApp, describeRows } from '../deletion.ts'
 import { isViolation, UsageError } from '../errors.ts'
-import { pluralize, table } from '../output.ts'
+import { pluralize } from '../output.ts'
+import { table } from '../table.ts'
 
 export function defineApp(app: Command, run: Run): void {
   app

@@ -27,7 +27,8 @@ import { DELETED_AT_ONCE, deleteBlocks, deleteConnections, describeRows } from '
 import { UsageError } from '../errors.ts'
 import { jsonProblem } from '../loading/row-reader.ts'
 import { type Line, openInput, readLines, untilAbort } from '../loading/source.ts'
-import { pluralize, printable, table, toJson } from '../output.ts'
+import { pluralize, printable, toJson } from '../output.ts'
+import { table } from '../table.ts'
 
 interface CreateFlags {
   app: string

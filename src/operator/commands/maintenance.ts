@@ -8,7 +8,8 @@ import { examples, type Io, type Report, type Run, wholeNumber } from '../comman
 import { GUARANTEED_DAYS, pruneCursors } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
-import { pluralize, table } from '../output.ts'
+import { pluralize } from '../output.ts'
+import { table } from '../table.ts'
 import { repairRowCounts, type Verification, verifyRowCounts } from '../verify.ts'
 
 export function defineMigrate(command: Command, run: Run, { environment }: Io): void {

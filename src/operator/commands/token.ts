@@ -7,7 +7,7 @@ import { tokenHash } from '../../postgres/tokens.ts'
 import { Uuid } from '../../schemas/fields.ts'
 import { examples, nonEmpty, type Run, secondsOf } from '../command.ts'
 import { findApp, isCitus } from '../database.ts'
-import { table } from '../output.ts'
+import { table } from '../table.ts'
 
 /** Identifies a token for secret scanners. */
 const PREFIX = 'idq_'
