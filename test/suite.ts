@@ -97,7 +97,7 @@ const SUITES: Record<string, Suite> = {
   },
   citus: {
     files: [
-      'test/lists/{real-data,model,data-version,change-feed,history-model}.test.ts',
+      'test/lists/{real-data,model,change-feed,history-model}.test.ts',
       'test/lists/conditional-requests.test.ts',
       'test/security/{isolation,row-level-security,least-privilege}.test.ts',
       'test/postgres/row-counts.test.ts',

@@ -36,7 +36,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\/postgres\/(wire|connections|server|database)/,
-    ['test/postgres/{wire,database-connections,request-deadline,damaged-stream}.test.ts'],
+    ['test/postgres/{wire,database-connections,failures}.test.ts'],
     [
       'test/http/health.test.ts',
       'test/load/{locks,network}.test.ts',
@@ -46,10 +46,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\/postgres\//,
-    [
-      'test/postgres/{connection-settings,timelines,transient-errors}.test.ts',
-      'test/http/health.test.ts',
-    ],
+    ['test/postgres/{connection-settings,failures}.test.ts', 'test/http/health.test.ts'],
     ['test/operator/operator-migrate.test.ts', 'test/repository/generated-files.test.ts'],
     [
       'test/servers/{failover,replica-reads,stale-standbys,without-primary}.test.ts',
@@ -106,10 +103,10 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\//,
-    ['test/settings/{config-errors,env-file}.test.ts', 'test/http/log*.test.ts'],
+    ['test/settings/settings.test.ts', 'test/http/log*.test.ts'],
     ['test/load/start-errors.test.ts'],
     ['test/http/{health,access-log,connections}.test.ts', 'test/openapi/document.test.ts'],
-    ['test/telemetry/*.test.ts', 'test/openapi/docs-page-files.test.ts'],
+    ['test/telemetry/*.test.ts', 'test/openapi/document.test.ts'],
     [
       'test/load/{shutdown,log-output,collector}.test.ts',
       'test/servers/{password-rotation,prometheus}.test.ts',
@@ -167,7 +164,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^/,
-    ['test/repository/ci.test.ts', 'test/settings/env-file.test.ts'],
+    ['test/repository/ci.test.ts', 'test/settings/settings.test.ts'],
     ['test/{repository,settings,seeds}/*.test.ts', 'test/servers/several-instances.test.ts'],
   ],
 ]
