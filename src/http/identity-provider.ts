@@ -1,16 +1,19 @@
 import type { FastifyInstance } from 'fastify'
-import { errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose'
+import * as jose from 'jose'
+import { Counter, Gauge } from 'prom-client'
 import { FifoMap } from 'toad-cache'
 import type { Config } from '../config.ts'
+import { Unavailable } from '../limits/unavailable.ts'
 import { tokenHash } from '../postgres/tokens.ts'
 import { problem } from '../schemas/problem.ts'
-import { signingKeys } from './jwks.ts'
 
-/**
- * Verifies an access token of the identity provider. Returns the client id of the calling app.
- * @throws ProblemError 401, or IdentityProviderUnavailable
- */
-export type IdentityProvider = (token: string) => Promise<string>
+/** The identity provider's keys cannot be fetched or used. A later request may succeed. */
+export class IdentityProviderUnavailable extends Unavailable {
+  override name = 'IdentityProviderUnavailable'
+  override get reason() {
+    return 'identity_provider' as const
+  }
+}
 
 /** Asymmetric signatures only. With a shared secret, the service could sign tokens itself. */
 const algorithms = [
@@ -24,24 +27,29 @@ const clockTolerance = 10
 /** Tokens that are not verified again, and the time for which they are not, in ms. A withdrawn key stays valid as long. */
 const [MAX_CACHED, CACHED_FOR_MS] = [10_000, 60_000]
 
-/** Returns the identity provider of the settings, if there is one. */
-export function identityProvider(
-  config: Config,
-  { log, metrics }: Pick<FastifyInstance, 'log' | 'metrics'>,
-): IdentityProvider | undefined {
-  const { AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience, AUTH_JWKS_URL: url } = config
-  if (issuer === undefined || audience === undefined || url === undefined) return undefined
-  const { AUTH_CLIENT_ID_CLAIM: ownClaim } = config
+/** Time without a fetch after a failure, in ms. */
+const RETRY_MS = 1_000
+
+type App = Pick<FastifyInstance, 'log' | 'metrics'>
+export type IdentityProvider = ReturnType<typeof identityProvider>
+
+/**
+ * Returns a function that verifies an access token, and returns the client id of the calling app. It throws
+ * ProblemError 401, or IdentityProviderUnavailable.
+ */
+export function identityProvider(config: Config, app: App) {
+  // Without a value, jose would not check the claim.
+  const [issuer, audience] = [String(config.AUTH_ISSUER), String(config.AUTH_AUDIENCE)]
   // RFC 9068 names the first one.
-  const claims = ownClaim === undefined ? ['client_id', 'azp'] : [ownClaim]
-  const keys = signingKeys(url, log, metrics)
+  const claims = [config.AUTH_CLIENT_ID_CLAIM ?? ['client_id', 'azp']].flat()
+  const keys = signingKeys(config, app)
   const required = { issuer, audience, algorithms, clockTolerance, requiredClaims: ['exp'] }
   const verified = new FifoMap<{ clientId: string; expiresAt: number }>(MAX_CACHED, CACHED_FOR_MS)
-  return async (token) => {
+  return async (token: string): Promise<string> => {
     const hash = tokenHash(token).toString('base64')
     const cached = verified.get(hash)
     if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId
-    const { payload, protectedHeader } = await jwtVerify(token, keys, required).catch(reject)
+    const { payload, protectedHeader } = await jose.jwtVerify(token, keys, required).catch(reject)
     const clientId = claims.map((name) => payload[name]).find((claim) => claim !== undefined)
     if (!isClientId(clientId) || !isAccessToken(protectedHeader, payload))
       throw problem('invalid_token')
@@ -51,8 +59,8 @@ export function identityProvider(
 }
 
 function reject(error: unknown): never {
-  if (error instanceof errors.JWTExpired) throw problem('expired_token')
-  if (error instanceof errors.JOSEError) throw problem('invalid_token')
+  if (error instanceof jose.errors.JWTExpired) throw problem('expired_token')
+  if (error instanceof jose.errors.JOSEError) throw problem('invalid_token')
   throw error
 }
 
@@ -60,7 +68,7 @@ function reject(error: unknown): never {
  * Excludes ID and logout tokens, and tokens bound to a key of the client (`cnf`): the service cannot check
  * that key. Many providers set no type, or a general one, instead of the type of RFC 9068.
  */
-function isAccessToken({ typ }: JWTHeaderParameters, payload: JWTPayload): boolean {
+function isAccessToken({ typ }: jose.JWTHeaderParameters, payload: jose.JWTPayload): boolean {
   const types = ['jwt', 'at+jwt', 'application/jwt', 'application/at+jwt']
   if (typ !== undefined && !types.includes(String(typ).toLowerCase())) return false
   return ['at_hash', 'c_hash', 'events', 'cnf'].every((claim) => payload[claim] === undefined)
@@ -69,3 +77,53 @@ function isAccessToken({ typ }: JWTHeaderParameters, payload: JWTPayload): boole
 /** True for a text that PostgreSQL can compare with app.client_id. */
 const isClientId = (id: unknown): id is string =>
   typeof id === 'string' && id.isWellFormed() && !id.includes('\0')
+
+const { JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported } = jose.errors
+/** A valid set has no key for the token. */
+const NO_KEY = [JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported]
+
+/** Fetches the public keys of the provider on first use, and then every ten minutes. Returns a function that finds one. */
+function signingKeys({ AUTH_JWKS_URL = '' }: Config, { log, metrics }: App): jose.JWTVerifyGetKey {
+  const registers = metrics ? [metrics] : []
+  const failures = new Counter({
+    name: 'identity_provider_failures_total',
+    help: 'Failed fetches of the keys.',
+    registers,
+  })
+  const cache: Partial<jose.ExportedJWKSCache> = {}
+  new Gauge({
+    name: 'identity_provider_keys_age_seconds',
+    help: 'Time since the last successful fetch of the keys.',
+    registers,
+    collect() {
+      if (cache.uat !== undefined) this.set((Date.now() - cache.uat) / 1000)
+    },
+  })
+  let retryAt = 0
+  const keys = jose.createRemoteJWKSet(new URL(AUTH_JWKS_URL), {
+    timeoutDuration: 3_000,
+    // Between two fetches for unknown key ids.
+    cooldownDuration: 10_000,
+    // While the provider does not respond.
+    cacheMaxAge: 86_400_000,
+    [jose.jwksCache]: cache as jose.ExportedJWKSCache,
+    [jose.customFetch]: (...request) =>
+      Date.now() < retryAt ? Promise.reject(new Error('the last one failed')) : fetch(...request),
+  })
+  const report = (err: unknown) => {
+    if (Date.now() < retryAt) return
+    failures.inc()
+    retryAt = Date.now() + RETRY_MS
+    log.warn({ err }, 'the keys of the identity provider could not be fetched')
+  }
+  setInterval(() => cache.uat && keys.reload().catch(report), 600_000).unref()
+  return async (header, token) => {
+    try {
+      return await keys(header, token)
+    } catch (cause) {
+      if (NO_KEY.some((type) => cause instanceof type)) throw cause
+      report(cause)
+      throw new IdentityProviderUnavailable('the identity provider has no usable keys', { cause })
+    }
+  }
+}

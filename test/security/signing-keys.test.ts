@@ -3,8 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Registry } from 'prom-client'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../src/config.ts'
-import { identityProvider } from '../../src/http/identity-provider.ts'
-import { IdentityProviderUnavailable } from '../../src/http/jwks.ts'
+import { IdentityProviderUnavailable, identityProvider } from '../../src/http/identity-provider.ts'
 import { type Issuer, startIssuer } from '../support/issuer.ts'
 import { until } from '../support/until.ts'
 
@@ -21,7 +20,7 @@ async function start(t: Test) {
   const config = readConfig({ DATABASE_URL: 'postgres://127.0.0.1/x', ...issuer.environment })
   const metrics = new Registry()
   const provider = identityProvider(config, { log: log as never, metrics })
-  const verify = async (token: string) => provider?.(token)
+  const verify = async (token: string) => provider(token)
   const metric = async (name: string) =>
     Number(new RegExp(`^identity_provider_${name} (.*)$`, 'm').exec(await metrics.metrics())?.[1])
   return { issuer, verify, metric, warnings }
