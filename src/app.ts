@@ -84,7 +84,7 @@ export async function buildApp({
   }
   if (config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined) {
     const { tracing } = await import('./telemetry/tracing.ts')
-    await app.register(tracing, { config, db })
+    await app.register(tracing, { config, limits })
   }
   await app.register(compression)
   await app.register(headRequests)

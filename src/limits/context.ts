@@ -7,6 +7,8 @@ import type { Unavailable } from './unavailable.ts'
 
 /** What the requests of an instance share. */
 export class Limits {
+  /** Receive each read of a request after its end. */
+  readonly readListeners: ((read: Read) => void)[] = []
   /** Requests in flight. */
   requests = 0
   readonly maxRequests: number
@@ -26,6 +28,15 @@ export interface Caller {
   credential: string
   /** Identity of the credentials. */
   key: string
+}
+
+export interface Read {
+  context: RequestContext
+  statement: string
+  /** Including the wait for a connection. */
+  durationMs: number
+  /** Undefined if it has succeeded. */
+  error: unknown
 }
 
 /** Tenant of requests that use no limited resource. */
@@ -70,7 +81,9 @@ export class RequestContext {
 
   /** Makes a context for a read that goes on after the client has disconnected. */
   separate(): RequestContext {
-    return new RequestContext(this.limits, this.tenant)
+    const context = new RequestContext(this.limits, this.tenant)
+    context.span = this.span
+    return context
   }
 
   /** Takes a share of the requests in flight. @throws ProblemError 503 if the tenant has its share */
@@ -107,6 +120,16 @@ export class RequestContext {
     const turn = rejections.turn(tenant, this.startedAt)
     if (tenant.rejectionAt > performance.now()) this.repeatedBy = tenant
     return turn
+  }
+
+  /** Records a read that began at `askedAt`. */
+  endRead(statement: string, askedAt: number, error: unknown): void {
+    const endedAt = performance.now()
+    const sentAt = this.sentAt < askedAt ? endedAt : this.sentAt
+    this.waitMs += sentAt - askedAt
+    this.databaseMs += endedAt - sentAt
+    const read = { context: this, statement, durationMs: endedAt - askedAt, error }
+    for (const listener of this.limits.readListeners) listener(read)
   }
 
   /** Ends the request. @param sent true if the whole response has left the process */

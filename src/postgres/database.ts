@@ -1,14 +1,8 @@
-import {
-  type Instrumentation,
-  openServer,
-  type PostgresServer,
-  type ServerOptions,
-} from './postgres-server.ts'
+import { openServer, type PostgresServer, type ServerOptions } from './postgres-server.ts'
 import { openReplica, type Replica, type ReplicaState } from './replicas.ts'
 import { allowsStandby, sameDatabase, serverUrls } from './server-urls.ts'
 
-export interface DatabaseOptions
-  extends Omit<ServerOptions, 'standby' | 'newestUrl' | 'instrumentations'> {
+export interface DatabaseOptions extends Omit<ServerOptions, 'standby' | 'newestUrl'> {
   /** Replicas to read from: URLs separated by commas, each with one or more hosts. */
   replicaUrl?: string | undefined
   /** Returns both lists with the newest users and passwords. */
@@ -22,15 +16,13 @@ export type Database = ReturnType<typeof openDatabase>
 /** Opens the databases. They connect when they are first read. */
 export function openDatabase(options: DatabaseOptions) {
   const { newestUrls = () => options, onReplicaChange = () => {}, size } = options
-  const instrumentations: Instrumentation[] = []
-  const common = { ...options, instrumentations }
   const primary = openServer({
-    ...common,
+    ...options,
     newestUrl: (url) => sameDatabase(newestUrls().url, url),
   })
   const replicas = serverUrls(options.replicaUrl ?? '').map((url) => {
     const newestUrl = (url: string) => sameDatabase(newestUrls().replicaUrl ?? '', url)
-    return openReplica({ ...common, url, newestUrl, standby: true }, onReplicaChange)
+    return openReplica({ ...options, url, newestUrl, standby: true }, onReplicaChange)
   })
   const servers = [primary, ...replicas]
   const waitingReads = ({ state }: Pick<PostgresServer, 'state'>) => state().waiting
@@ -56,8 +48,6 @@ export function openDatabase(options: DatabaseOptions) {
     }),
     /** True if the primary may be a standby: DATABASE_URL allows it. */
     allowsStandby: allowsStandby(options.url),
-    /** Wraps all reads of requests from now on. */
-    instrument: (instrumentation: Instrumentation) => void instrumentations.push(instrumentation),
     renew: async () => {
       await Promise.all(servers.map((server) => server.renew()))
     },

@@ -127,6 +127,7 @@ export class Pool {
     const due = context.startedAt + waitMs + silentMs
     const { tenant } = context
     const askedAt = performance.now()
+    let failure: unknown
     try {
       return await new Promise((resolve, reject) => {
         const read = { ...NEW, statement, values, context, tenant, memory, due, resolve, reject }
@@ -134,11 +135,11 @@ export class Pool {
         this.#waiting.add(read)
         this.#schedule()
       })
+    } catch (error) {
+      failure = error
+      throw error
     } finally {
-      const endedAt = performance.now()
-      const sentAt = context.sentAt < askedAt ? endedAt : context.sentAt
-      context.waitMs += sentAt - askedAt
-      context.databaseMs += endedAt - sentAt
+      context.endRead(statement.title, askedAt, failure)
     }
   }
 

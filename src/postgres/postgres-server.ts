@@ -11,12 +11,7 @@ export interface ServerOptions extends ConnectOptions {
   size: number
   /** Called with `host:port` after a failover to another host of the URL. */
   onFailover?: ((server: string) => void) | undefined
-  /** Wrap each read of a request. The first one is innermost. */
-  instrumentations: readonly Instrumentation[]
 }
-
-/** Wraps a read, for example to measure or trace it. Calls `run` once and returns its result. */
-export type Instrumentation = <T>(statement: string, run: () => Promise<T>) => Promise<T>
 
 /** Part of the connections for large reads. One of them at a time keeps a processor of PostgreSQL busy. */
 const LARGE_SHARE = 0.1
@@ -30,7 +25,7 @@ export type ServerState = ReturnType<PostgresServer['state']>
 
 /** Opens a server with two pools: large reads have few connections, so that small ones do not wait behind them. */
 export function openServer(options: ServerOptions) {
-  const { size, waitMs, pooler, statementTimeoutMs, onFailover, instrumentations } = options
+  const { size, waitMs, pooler, statementTimeoutMs, onFailover } = options
   const hosts = new Hosts(options, (server) => {
     for (const pool of pools) pool.abandon()
     onFailover?.(server)
@@ -57,12 +52,7 @@ export function openServer(options: ServerOptions) {
       context: RequestContext,
     ): Promise<RawRows> => {
       const pool = context.memory.large && !statement.singleRow ? large : small
-      let run = () => pool.read(statement, values, context)
-      for (const instrument of instrumentations) {
-        const measured = run
-        run = () => instrument(statement.title, measured)
-      }
-      return run()
+      return pool.read(statement, values, context)
     },
     /** Runs a statement of a health check or metric, ahead of all requests. @throws Unavailable */
     probe: async (statement: Statement, values: Parameter[]): Promise<RawRows> => {

@@ -2,7 +2,6 @@ import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Limits } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { isStandby } from '../postgres/failures.ts'
-import type { Instrumentation } from '../postgres/postgres-server.ts'
 import { refreshesStatement, serverInfo } from '../postgres/readiness.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 
@@ -15,8 +14,18 @@ const REFRESHES_MS = 60_000
  */
 export function databaseMetrics(
   registry: Registry,
-  { db, limits: { memory } }: { db: Database; limits: Limits },
+  { db, limits: { memory, readListeners } }: { db: Database; limits: Limits },
 ): () => Promise<void> {
+  const durations = new Histogram({
+    name: 'database_read_duration_seconds',
+    help: 'Durations of reads, by statement.',
+    labelNames: ['statement', 'result'],
+    buckets: DURATION_BUCKETS,
+    registers: [registry],
+  })
+  readListeners.push(({ statement, durationMs, error }) =>
+    durations.observe({ statement, result: error ? 'error' : 'success' }, durationMs / 1000),
+  )
   const gauge = (name: string, help: string, ...labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] })
   const up = gauge('database_up', '1 if the primary responds.')
@@ -80,27 +89,5 @@ export function databaseMetrics(
       used.set({ server }, unusableReason ? 0 : 1)
     bytes.set(memory.used)
     limit.set(memory.limit)
-  }
-}
-
-/** Records the duration of each read, including the wait for a connection. */
-export function readDurations(registry: Registry): Instrumentation {
-  const durations = new Histogram({
-    name: 'database_read_duration_seconds',
-    help: 'Durations of reads, by statement.',
-    labelNames: ['statement', 'result'],
-    buckets: DURATION_BUCKETS,
-    registers: [registry],
-  })
-  return async (statement, run) => {
-    const end = durations.startTimer({ statement })
-    try {
-      const rows = await run()
-      end({ result: 'success' })
-      return rows
-    } catch (error) {
-      end({ result: 'error' })
-      throw error
-    }
   }
 }

@@ -12,7 +12,7 @@ import type { Limits } from '../limits/context.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Database } from '../postgres/database.ts'
 import { ProblemError } from '../schemas/problem.ts'
-import { databaseMetrics, readDurations } from './database-metrics.ts'
+import { databaseMetrics } from './database-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 
 declare module 'fastify' {
@@ -41,7 +41,6 @@ export const metrics = fp(async (app: FastifyInstance, sources: MetricSources) =
     const help = 'Number of instances that should run (INSTANCES).'
     new Gauge({ name: 'instances_expected', help, registers: [registry] }).set(config.INSTANCES)
   }
-  sources.db.instrument(readDurations(registry))
   const readDatabase = databaseMetrics(registry, sources)
   const server = metricsServer(app.log, async () => {
     await readDatabase()

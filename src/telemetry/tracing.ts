@@ -16,8 +16,8 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-context.ts'
+import type { Limits, Read } from '../limits/context.ts'
 import { withDeadline } from '../limits/deadline.ts'
-import type { Database } from '../postgres/database.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000
@@ -26,10 +26,10 @@ const QUIET_MS = 60_000
 
 /** Starts OpenTelemetry. It is global to the process, so only one open app can have traces. */
 export const tracing = fp(
-  async (app: FastifyInstance, { config, db }: { config: Config; db: Database }) => {
+  async (app: FastifyInstance, { config, limits }: { config: Config; limits: Limits }) => {
     startSdk(app, config.OTEL_SERVICE_NAME)
     const tracer = trace.getTracer('investment-data-query-service')
-    db.instrument((statement, run) => traceStatement(tracer, statement, run))
+    limits.readListeners.push((read) => traceRead(tracer, read))
     traceRequests(app, tracer)
   },
 )
@@ -71,9 +71,8 @@ function traceRequests(app: FastifyInstance, tracer: Tracer): void {
       'investment.request_id': id,
     }
     const name = url === undefined ? method : `${method} ${url}`
-    const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent)
-    request.context.span = span
-    context.with(trace.setSpan(parent, span), next)
+    request.context.span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent)
+    next()
   })
   app.onRequestEnd(endSpan)
 }
@@ -92,22 +91,19 @@ function endSpan({ request, reply, aborted }: RequestEnd): void {
 }
 
 /** Creates a client span with the name of the statement and without its parameters. */
-function traceStatement<T>(tracer: Tracer, statement: string, run: () => Promise<T>): Promise<T> {
+function traceRead(tracer: Tracer, { context, statement, durationMs, error }: Read): void {
+  if (context.span === undefined) return
   const name = `SELECT ${statement}`
   const attributes = {
     'db.system.name': 'postgresql',
     'db.operation.name': 'SELECT',
     'db.query.summary': name,
   }
-  return tracer.startActiveSpan(name, { kind: SpanKind.CLIENT, attributes }, async (span) => {
-    try {
-      return await run()
-    } catch (error) {
-      span.setAttribute('error.type', error instanceof Error ? error.name : 'unknown')
-      span.setStatus({ code: SpanStatusCode.ERROR })
-      throw error
-    } finally {
-      span.end()
-    }
-  })
+  const options = { kind: SpanKind.CLIENT, attributes, startTime: Date.now() - durationMs }
+  const span = tracer.startSpan(name, options, trace.setSpan(ROOT_CONTEXT, context.span))
+  if (error !== undefined) {
+    span.setAttribute('error.type', error instanceof Error ? error.name : 'unknown')
+    span.setStatus({ code: SpanStatusCode.ERROR })
+  }
+  span.end()
 }
