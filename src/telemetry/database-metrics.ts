@@ -2,7 +2,7 @@ import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Limits } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { isStandby } from '../postgres/failures.ts'
-import { refreshesStatement, serverInfo } from '../postgres/readiness.ts'
+import { refreshesStatement, type ServerInfo, serverInfo } from '../postgres/readiness.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 
 /** Maximum age of the sample of refreshes, in ms. It reads 5,000 rows. */
@@ -47,22 +47,16 @@ export function databaseMetrics(
   const bytes = gauge('response_memory_bytes', 'Responses that are read but not yet sent.')
   const limit = gauge('response_memory_limit_bytes', 'Limit of this memory.')
 
-  const forget = () => {
-    for (const each of [info, schema]) each.reset()
-  }
   const readPrimary = async () => {
-    try {
-      const { version, standby, newestMigration: newest } = await serverInfo(db)
-      forget()
-      up.set(Number(!standby || db.allowsStandby))
-      standbys.set(Number(standby))
-      info.set({ version }, 1)
-      schema.set({ newest }, 1)
-    } catch (error) {
-      forget()
-      up.set(0)
-      standbys.set(Number(isStandby(error)))
-    }
+    const found: Partial<ServerInfo> = await serverInfo(db).catch((error) => {
+      return { standby: isStandby(error) }
+    })
+    const { version, standby, newestMigration: newest } = found
+    for (const each of [info, schema]) each.reset()
+    up.set(Number(version !== undefined && (!standby || db.allowsStandby)))
+    standbys.set(Number(standby))
+    if (version !== undefined) info.set({ version }, 1)
+    if (newest !== undefined) schema.set({ newest }, 1)
   }
   let sampledAt = Number.NEGATIVE_INFINITY
   const readRefreshes = async () => {

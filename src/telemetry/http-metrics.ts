@@ -6,9 +6,6 @@ export const DURATION_BUCKETS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-/** Methods with their own label value. All others have `other`. */
-const METHODS = ['GET', 'HEAD']
-
 /** Registers metrics of requests. No label has a value that a client chose. */
 export function httpMetrics(
   app: FastifyInstance,
@@ -38,7 +35,7 @@ export function httpMetrics(
   })
   app.onRequestEnd(({ request, reply, aborted, durationMs, bytes: sent }) => {
     const route = request.routeOptions.url ?? 'unknown'
-    const method = METHODS.includes(request.method) ? request.method : 'other'
+    const method = ['GET', 'HEAD'].includes(request.method) ? request.method : 'other'
     const status = aborted ? 'aborted' : String(reply.statusCode)
     const statusClass = aborted ? 'aborted' : `${status[0]}xx`
     requests.inc({ route, method, status })

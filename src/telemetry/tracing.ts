@@ -61,13 +61,11 @@ function traceRequests(app: FastifyInstance, tracer: Tracer): void {
     // Health checks have no span.
     if (request.routeOptions.logLevel === 'silent') return next()
     const parent = propagation.extract(ROOT_CONTEXT, request.headers)
-    const { id, method, raw, routeOptions } = request
+    const { id, method, routeOptions } = request
     const { url } = routeOptions
     const attributes: Attributes = {
       'http.request.method': method,
-      ...(url === undefined ? {} : { 'http.route': url }),
-      'url.scheme': 'http',
-      'network.protocol.version': raw.httpVersion,
+      'http.route': url,
       'investment.request_id': id,
     }
     const name = url === undefined ? method : `${method} ${url}`
@@ -79,15 +77,17 @@ function traceRequests(app: FastifyInstance, tracer: Tracer): void {
 
 function endSpan({ request, reply, aborted }: RequestEnd): void {
   const { span, appId, items, errorCode } = request.context
-  if (span === undefined) return
-  const { statusCode } = reply
-  if (aborted) span.setAttribute('error.type', 'aborted')
-  else span.setAttribute('http.response.status_code', statusCode)
-  if (statusCode >= 500) span.setAttribute('error.type', errorCode ?? String(statusCode))
-  if (statusCode >= 500 || aborted) span.setStatus({ code: SpanStatusCode.ERROR })
-  if (appId !== undefined) span.setAttribute('investment.app', appId)
-  if (items !== undefined) span.setAttribute('investment.items', items)
-  span.end()
+  const status = aborted ? undefined : reply.statusCode
+  const failure = aborted ? 'aborted' : errorCode
+  const failed = status === undefined || status >= 500
+  span?.setAttributes({
+    'http.response.status_code': status,
+    'error.type': failed ? failure : undefined,
+    'investment.app': appId,
+    'investment.items': items,
+  })
+  if (failed) span?.setStatus({ code: SpanStatusCode.ERROR })
+  span?.end()
 }
 
 /** Creates a client span with the name of the statement and without its parameters. */

@@ -19,7 +19,6 @@ function seriesOf(text: string): Map<string, number> {
 
 /** URL of the metrics of a service with METRICS_PORT=0, from its log. */
 export function metricsUrl(service: Service): string {
-  const line = service.log.find((line) => line.includes('metrics are served'))
-  const { port } = JSON.parse(String(line))
-  return `http://127.0.0.1:${port}/metrics`
+  const [, url] = /metrics are served at (http:\S+\/metrics)/.exec(service.log.join('')) ?? []
+  return String(url)
 }
