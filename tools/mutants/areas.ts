@@ -75,7 +75,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^src\/http\//,
-    ['test/http/{headers,bad-input,errors,connections,pipelining}.test.ts'],
+    ['test/http/{headers,bad-input,errors,pipelining}.test.ts'],
     ['test/http/*.test.ts', 'test/lists/{conditional-requests,export}.test.ts'],
     ['test/load/unfinished-requests.test.ts', 'test/servers/{quota-redis,attacks}.test.ts'],
   ],
