@@ -47,7 +47,11 @@ const integer = <Default extends number | undefined>(
 }
 
 const url = (pattern: RegExp, example: string) =>
-  valid((value) => pattern.test(value) && URL.canParse(value), `must be a URL like ${example}`)
+  optional(
+    valid((value) => pattern.test(value) && URL.canParse(value), `must be a URL like ${example}`),
+  )
+
+const WEB_URL = url(/^https?:[/]{2}[^\s@{}]+$/i, 'https://HOST/PATH, without user or password')
 
 const serverUrls =
   (targets?: string[]): Parse<string> =>
@@ -56,14 +60,6 @@ const serverUrls =
     if (problem) throw new Error(problem)
     return value
   }
-
-/** True for https, or this machine: on the network, an attacker can replace keys that are sent over plain HTTP. */
-function isTrustworthy(text: string): boolean {
-  const { protocol, hostname = '', username, password } = URL.parse(text) ?? {}
-  if (username || password) return false
-  const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
-  return protocol === 'https:' || (protocol === 'http:' && isLocal)
-}
 
 function isNetwork(text: string): boolean {
   const [address = '', prefix = '0'] = text.trim().split('/')
@@ -77,15 +73,8 @@ export const settings = {
   LOG_LEVEL: choice('info', 'fatal', 'error', 'warn', 'info', 'debug', 'silent'),
   MAX_LIMIT: integer(10_000, 1_000, LARGEST_LIMIT),
   DOCS_PAGE: flag(true),
-  PUBLIC_URL: optional(
-    url(
-      /^https?:[/]{2}[^\s@?#{}]+$/i,
-      'https://HOST/PATH, without user, password, query or fragment',
-    ),
-  ),
-  CONTACT_URL: optional(
-    url(/^https?:[/]{2}[^\s@]+$/i, 'https://HOST/PATH, without user or password'),
-  ),
+  PUBLIC_URL: WEB_URL,
+  CONTACT_URL: WEB_URL,
   DEMO_TOKENS: optional(
     valid((tokens) => /^[^\s,]+,[^\s,]+$/.test(tokens), 'must be APP_TOKEN,CONNECTION_TOKEN'),
   ),
@@ -109,21 +98,20 @@ export const settings = {
 
   AUTH_ISSUER: optional(),
   AUTH_AUDIENCE: optional(),
-  AUTH_JWKS_URL: optional(
-    valid(
-      isTrustworthy,
-      'must be an https URL, or a URL of this machine, without user and password',
-    ),
+  // On the network, an attacker can replace keys that are sent over plain HTTP.
+  AUTH_JWKS_URL: url(
+    /^(https:[/]{2}|http:[/]{2}(localhost|127(\.\d+){3}|\[::1\])[:/])[^\s@\\]+$/i,
+    'https://HOST/PATH, or http:// on this machine, without user or password',
   ),
   AUTH_CLIENT_ID_CLAIM: optional(),
   RATE_LIMIT_PER_MINUTE: integer(0, 0, 10_000_000),
-  REDIS_URL: optional(url(/^rediss?:/i, 'redis://HOST:6379')),
+  REDIS_URL: url(/^rediss?:/i, 'redis://HOST:6379'),
 
   METRICS_PORT: integer(undefined, 0, 65_535),
   METRICS_HOST: text('127.0.0.1'),
   INSTANCES: integer(undefined, 1, 1_000),
   // The SDK of OpenTelemetry reads all OTEL_ variables itself.
-  OTEL_EXPORTER_OTLP_ENDPOINT: optional(url(/^https?:/i, 'http://HOST:4318')),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?:/i, 'http://HOST:4318'),
   OTEL_SERVICE_NAME: text('investment-data-query-service'),
 }
 
@@ -131,41 +119,28 @@ type Name = keyof typeof settings
 export type Config = { [Key in Name]: (typeof settings)[Key]['default'] }
 const names = Object.keys(settings) as Name[]
 
-/**
- * Reads settings.
- * @param read others have their defaults
- * @throws OperatorError with every error
- */
-export function readConfig(environment: NodeJS.ProcessEnv, read = names): Config {
+/** Reads the settings. @throws OperatorError with every error */
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const errors: string[] = []
   const settingOf = (name: Name) => {
     const { default: byDefault, parse } = settings[name]
     const { [name]: value } = environment
     // Compose files and shells pass an unset variable as an empty string.
-    if (!value || !read.includes(name)) return byDefault
+    if (!value) return byDefault
     try {
       return parse(value)
     } catch (error) {
       errors.push(`${name} ${(error as Error).message}`)
-      return byDefault
+      return value
     }
   }
   const config = Object.fromEntries(names.map((name) => [name, settingOf(name)])) as Config
-  const isRead = (name: Name) => environment[name] && read.includes(name)
-  const missing = PROVIDER.filter((name) => !isRead(name))
-  const present = [...PROVIDER, 'AUTH_CLIENT_ID_CLAIM' as const].find(isRead)
-  if (present && missing.length > 0)
-    errors.push(`${missing.join(' and ')} must be set too, because ${present} is set`)
-  if (config.PORT > 0 && config.METRICS_PORT === config.PORT)
-    errors.push('METRICS_PORT must be another port than PORT')
+  const provider = [config.AUTH_ISSUER, config.AUTH_AUDIENCE, config.AUTH_JWKS_URL]
+  if (new Set(provider.map(Boolean)).size > 1)
+    errors.push('AUTH_ISSUER, AUTH_AUDIENCE and AUTH_JWKS_URL must be set together')
   if (errors.length > 0) throw new OperatorError(errors.join('\n'))
   return config
 }
-
-const PROVIDER: Name[] = ['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL']
-
-/** Turns traces on. */
-const TRACES = 'OTEL_EXPORTER_OTLP_ENDPOINT'
 
 /** Settings of earlier releases. */
 const REMOVED = [
@@ -178,10 +153,10 @@ const REMOVED = [
 export function settingWarnings(environment: NodeJS.ProcessEnv): string[] {
   return Object.keys(environment).flatMap((name) => {
     if (name.replace(/_FILE$/, '') in settings) return []
-    if (name.startsWith('OTEL_'))
-      return environment[TRACES] ? [] : [`${name} has no effect without ${TRACES}`]
     if (REMOVED.includes(name)) return [`${name} has no effect any more: see CHANGELOG.md`]
     const meant = name.length > 6 ? closestMatch(name, names, { maxDistance: 2 }) : undefined
-    return meant ? [`${name} is no setting: did you mean ${meant}?`] : []
+    if (meant) return [`${name} is no setting: did you mean ${meant}?`]
+    const isUnused = name.startsWith('OTEL_') && !environment.OTEL_EXPORTER_OTLP_ENDPOINT
+    return isUnused ? [`${name} has no effect without OTEL_EXPORTER_OTLP_ENDPOINT`] : []
   })
 }

@@ -52,7 +52,8 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const { readConfig } = await import('../config.ts')
     const { requireSchema, withDatabase } = await import('./database.ts')
     const { stdout, signal } = io
-    const config = readConfig(io.environment, ['DATABASE_URL', 'DATA_DIR', 'DATABASE_POOLER'])
+    const { DATABASE_URL, DATA_DIR, DATABASE_POOLER } = io.environment
+    const config = readConfig({ DATABASE_URL, DATA_DIR, DATABASE_POOLER })
     const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
     const print = async ({ text, json = {} }: Report) => {
       if (text !== undefined) await stdout(`${isJson ? toJson(json) : printable(text)}\n`)

@@ -20,11 +20,11 @@ const provider = {
 
 t.test('identity provider: its settings must be set together', async (t) => {
   t.ok(readConfig(provider))
-  t.throws(() => readConfig({ AUTH_ISSUER: 'https://id.example' }), {
-    message: 'AUTH_AUDIENCE and AUTH_JWKS_URL must be set too, because AUTH_ISSUER is set',
-  })
-  t.throws(() => readConfig({ AUTH_CLIENT_ID_CLAIM: 'app' }), { message: /AUTH_ISSUER and/ })
-  t.throws(() => readConfig({ ...provider, AUTH_AUDIENCE: '' }), { message: /AUTH_AUDIENCE must/ })
+  const message = 'AUTH_ISSUER, AUTH_AUDIENCE and AUTH_JWKS_URL must be set together'
+  for (const name of Object.keys(provider)) {
+    t.throws(() => readConfig({ ...provider, [name]: '' }), { message })
+    t.throws(() => readConfig({ [name]: provider[name as keyof typeof provider] }), { message })
+  }
 })
 
 t.test('AUTH_JWKS_URL: https, or this machine', async (t) => {
@@ -38,7 +38,7 @@ t.test('AUTH_JWKS_URL: https, or this machine', async (t) => {
 
 t.test('several invalid settings: one error lists all', async (t) => {
   t.throws(() => readConfig({ PORT: '-1', AUTH_ISSUER: 'x', AUTH_JWKS_URL: 'http://a.example' }), {
-    message: /PORT.*\nAUTH_JWKS_URL must be an https.*\nAUTH_AUDIENCE must be set/,
+    message: /PORT.*\nAUTH_JWKS_URL must be a URL.*\nAUTH_ISSUER, AUTH_AUDIENCE and/,
   })
 })
 
@@ -62,10 +62,7 @@ t.test('PUBLIC_URL and CONTACT_URL: URLs without secrets', async (t) => {
       t.strictSame(others, [])
     }
   }
-  for (const part of ['?a=1', '#a', '{tenant}']) {
-    const [error] = errorsOf(t, { PUBLIC_URL: `https://api.example/${part}` })
-    t.match(error, 'PUBLIC_URL must be', part)
-  }
+  t.match(errorsOf(t, { PUBLIC_URL: 'https://api.example/{tenant}' }), [/^PUBLIC_URL must be/])
 })
 
 const PASSWORD = 'S3cret'
@@ -145,7 +142,9 @@ t.test('other URLs that cannot be used: one sentence', async (t) => {
   for (const login of [`user:${PASSWORD}`, `:${PASSWORD}`, 'user'])
     t.same(
       errorsOf(t, { ...provider, AUTH_JWKS_URL: `https://${login}@id.example/keys` }),
-      ['AUTH_JWKS_URL must be an https URL, or a URL of this machine, without user and password'],
+      [
+        'AUTH_JWKS_URL must be a URL like https://HOST/PATH, or http:// on this machine, without user or password',
+      ],
       login,
     )
   t.same(errorsOf(t, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://otel.example:4317' }), [])
@@ -198,11 +197,6 @@ t.test('limits: the lowest and the highest value are valid, and no other', async
   }
 })
 
-t.test('METRICS_PORT: another port than PORT', async (t) => {
-  t.same(errorsOf(t, { METRICS_PORT: '3000' }), ['METRICS_PORT must be another port than PORT'])
-  t.same(errorsOf(t, { PORT: '0', METRICS_PORT: '0' }), [])
-})
-
 t.test('DEMO_TOKENS: a pair of tokens', async (t) => {
   const pair = 'DEMO_TOKENS must be APP_TOKEN,CONNECTION_TOKEN'
   for (const tokens of ['a', 'a,', ',b', 'a,b,c', 'a b'])
@@ -230,8 +224,9 @@ t.test('variables without an effect: a warning for a removed or misspelt setting
     'MAX_REQEUSTS is no setting: did you mean MAX_REQUESTS?',
     'WORKERS has no effect any more: see CHANGELOG.md',
   ])
-  t.same(settingWarnings({ OTEL_TRACES_EXPORTER: 'console' }), [
+  t.same(settingWarnings({ OTEL_TRACES_EXPORTER: 'console', OTEL_EXPORTER_OTLP_ENDPONT: 'x' }), [
     'OTEL_TRACES_EXPORTER has no effect without OTEL_EXPORTER_OTLP_ENDPOINT',
+    'OTEL_EXPORTER_OTLP_ENDPONT is no setting: did you mean OTEL_EXPORTER_OTLP_ENDPOINT?',
   ])
   const known = Object.keys(settings).map((name) => [name, 'x'])
   const others = ['DATABASE_URL_FILE', 'OTEL_EXPORTER_OTLP_HEADERS', 'SERVICE_MEMORY']
