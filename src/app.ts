@@ -41,7 +41,6 @@ export async function buildApp({
   const app = fastify({
     logger: redactedLogger(logger),
     genReqId: newRequestId,
-    requestIdHeader: false,
     // Fastify's own log lines contain the path, and so the connection token.
     logController: new LogController({
       disableRequestLogging: true,
@@ -78,14 +77,11 @@ export async function buildApp({
   await app.register(requestContext, { limits })
   if (config.TRUSTED_PROXIES === undefined) await app.register(proxyWarning)
   await app.register(accessLog)
-  if (config.METRICS_PORT !== undefined) {
-    const { metrics } = await import('./telemetry/metrics.ts')
-    await app.register(metrics, { config, db, limits, droppedLogLines, healthChecks })
-  }
-  if (config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined) {
-    const { tracing } = await import('./telemetry/tracing.ts')
-    await app.register(tracing, { config, limits })
-  }
+  const sources = { config, db, limits, droppedLogLines, healthChecks }
+  if (config.METRICS_PORT !== undefined)
+    await app.register(import('./telemetry/metrics.ts'), sources)
+  if (config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined)
+    await app.register(import('./telemetry/tracing.ts'), sources)
   await app.register(compression)
   await app.register(headRequests)
   await app.register(openapi, { config })
@@ -103,8 +99,7 @@ async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' |
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   if (quotas === undefined) app.log.info('no app has a quota: RATE_LIMIT_PER_MINUTE is 0')
   const quota = await quotas?.openQuota(app, config)
-  const maximumLimit = config.MAX_LIMIT
-  const options: RouteOptions = { db, maximumLimit, quota }
+  const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   for (const route of routes) await app.register(route, options)
 }
 

@@ -8,8 +8,7 @@ export function readEnvFile(): void {
     accessSync('.env', constants.R_OK)
     process.loadEnvFile()
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ENOENT') throw new OperatorError(`.env cannot be read (${code}).`)
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw unreadable('.env', error)
   }
 }
 
@@ -27,20 +26,19 @@ const SECRETS = [
 export function readSecretFiles(environment: NodeJS.ProcessEnv): void {
   for (const name of SECRETS) {
     const { [`${name}_FILE`]: path } = environment
-    if (path) environment[name] = readSecret(path, `The file of ${name}_FILE`)
+    if (!path) continue
+    const subject = `The file of ${name}_FILE`
+    try {
+      environment[name] = readFileSync(path, 'utf8').trim()
+    } catch (error) {
+      throw unreadable(subject, error)
+    }
+    if (environment[name] === '') throw new OperatorError(`${subject} is empty.`)
   }
 }
 
-function readSecret(path: string, subject: string): string {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8').trim()
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new OperatorError(`${subject} cannot be read (${code}).`)
-  }
-  if (text === '') throw new OperatorError(`${subject} is empty.`)
-  return text
+function unreadable(subject: string, error: unknown): OperatorError {
+  return new OperatorError(`${subject} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
 }
 
 /** Handles a failed import of the embedded database. @throws OperatorError if it is not installed */

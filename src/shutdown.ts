@@ -22,7 +22,8 @@ export function closeOnSignal(
   app.server.on('connection', () => {
     acceptedAt = performance.now()
   })
-  const isInUse = () => app.state.open.size > 0 || performance.now() - acceptedAt < FIRST_REQUEST_MS
+  // A new connection has a second for its first request.
+  const isInUse = () => app.state.open.size > 0 || performance.now() - acceptedAt < 1_000
   const options = { delay: shutdownMs(config), logger: app.log, skip: ['SIGHUP' as const] }
   closeWithGrace(options, async ({ signal, err }) => {
     if (err) app.log.fatal({ err }, 'closing after a failure')
@@ -33,7 +34,12 @@ export function closeOnSignal(
       response.shouldKeepAlive = false
     })
     if (signal === 'SIGTERM') await sleep(config.SHUTDOWN_DELAY_MS)
-    await closeServer(app, isInUse)
+    // Node.js considers a connection idle after the last write() of a response, even while bytes wait for a slow client.
+    app.server.closeIdleConnections = () => {}
+    const closed = app.close()
+    while (isInUse()) await sleep(50)
+    app.server.closeAllConnections()
+    await closed
     await close()
   })
 }
@@ -41,20 +47,4 @@ export function closeOnSignal(
 /** Longest time of a shutdown, in ms: the delay, then one second more than a request may wait for the database. */
 export function shutdownMs(config: Config): number {
   return config.SHUTDOWN_DELAY_MS + 2 * config.STATEMENT_TIMEOUT_MS + 2_000
-}
-
-/** Time that a new connection has for its first request, in ms, before a shutdown closes it. */
-const FIRST_REQUEST_MS = 1_000
-
-/**
- * Accepts no more connections, and closes all when none is in use: no response is in flight, and no first request is
- * on its way. Node.js considers a connection idle after the last write() of a response, even while bytes wait for a
- * slow client.
- */
-async function closeServer(app: FastifyInstance, isInUse: () => boolean): Promise<void> {
-  app.server.closeIdleConnections = () => {}
-  const closed = app.close()
-  while (isInUse()) await sleep(50)
-  app.server.closeAllConnections()
-  await closed
 }

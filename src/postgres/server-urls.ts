@@ -34,34 +34,34 @@ function databaseOf(url: string): string {
 export const sameDatabase = (list: string, url: string): string =>
   serverUrls(list).find((each) => databaseOf(each) === databaseOf(url)) ?? url
 
-/** True if both lists differ in no server, port or database. */
-export const namesSameDatabases = (one = '', other = ''): boolean =>
-  serverUrls(one).map(databaseOf).join() === serverUrls(other).map(databaseOf).join()
-
 const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list)?.[1]
 
 /** True if a URL allows a standby. libpq allows one by default, the service does not. */
 export const allowsStandby = (list: string): boolean => targetOf(list) === 'any'
 
-/** Returns the problem of a list of URLs, to follow a setting's name. @param targets accepted target_session_attrs */
-export function serverUrlProblem(list: string, targets?: string[]): string | undefined {
-  if (!/^postgres(ql)?:\/\//.test(list)) return EXAMPLE
+/**
+ * Returns a list of URLs. @throws Error if it cannot be used, with a message to follow a setting's name
+ * @param targets accepted target_session_attrs
+ */
+export function checkServerUrls(list: string, targets?: string[]): string {
+  if (!/^postgres(ql)?:\/\//.test(list)) throw new Error(EXAMPLE)
   for (const url of serverUrls(list)) {
     try {
       const { host, port } = new pg.Client(url)
-      if (!(port > 0 && port < 65_536) || host.includes(',')) return EXAMPLE
+      if (!(port > 0 && port < 65_536) || host.includes(',')) throw new Error(EXAMPLE)
     } catch (error) {
       // pg reads the files of sslrootcert, sslcert and sslkey.
       const { syscall, message } = error as NodeJS.ErrnoException
-      return syscall === undefined ? EXAMPLE : `names a file that cannot be read: ${message}`
+      throw new Error(syscall ? `names a file that cannot be read: ${message}` : EXAMPLE)
     }
   }
   const mode = /[?&]sslmode=([^&,]*)/.exec(list)?.[1]
   if (mode !== undefined && !SSL_MODES.includes(mode))
-    return `has an unknown sslmode: use one of ${SSL_MODES.join(', ')}`
+    throw new Error(`has an unknown sslmode: use one of ${SSL_MODES.join(', ')}`)
   const target = targetOf(list)
-  if (target === undefined || targets === undefined || targets.includes(target)) return undefined
-  return `has an unknown target_session_attrs: use one of ${targets.join(', ')}`
+  if (target !== undefined && targets?.includes(target) === false)
+    throw new Error(`has an unknown target_session_attrs: use one of ${targets.join(', ')}`)
+  return list
 }
 
 const EXAMPLE =

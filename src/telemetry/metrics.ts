@@ -29,7 +29,7 @@ export interface MetricSources {
  * authentication, which clients must not reach. It has its own queue of new connections, so health checks do not wait
  * behind clients.
  */
-export const metrics = fp(async (app: FastifyInstance, sources: MetricSources) => {
+export default fp(async (app: FastifyInstance, sources: MetricSources) => {
   const { config, droppedLogLines, healthChecks } = sources
   const registry = new Registry()
   app.decorate('metrics', registry)

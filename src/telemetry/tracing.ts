@@ -25,7 +25,7 @@ const SHUTDOWN_MS = 2_000
 const QUIET_MS = 60_000
 
 /** Starts OpenTelemetry. It is global to the process, so only one open app can have traces. */
-export const tracing = fp(
+export default fp(
   async (app: FastifyInstance, { config, limits }: { config: Config; limits: Limits }) => {
     startSdk(app, config.OTEL_SERVICE_NAME)
     const tracer = trace.getTracer('investment-data-query-service')

@@ -52,18 +52,24 @@ t.test(
   },
 )
 
-t.test('HOST or PORT cannot be used: one sentence and exit code 1', async (t) => {
+t.test('HOST, PORT or TRUSTED_PROXIES cannot be used: the reason and exit code 1', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   t.teardown(() => taken.close())
   const address = taken.address()
   const port = typeof address === 'object' ? String(address?.port) : ''
-  const settings = [{ PORT: port }, { HOST: '203.0.113.9' }, { HOST: 'nowhere.invalid' }]
+  const settings = [
+    { PORT: port },
+    { HOST: '203.0.113.9' },
+    { HOST: 'nowhere.invalid' },
+    { TRUSTED_PROXIES: '10.0.0.0/8,proxy' },
+  ]
   const results = await Promise.all(settings.map((set) => start({ DATABASE_URL: url, ...set })))
   t.match(results, [
     { stderr: /^listen EADDRINUSE.*:\d+\n$/, code: 1 },
     { stderr: /^listen EADDRNOTAVAIL.* 203\.0\.113\.9\n$/, code: 1 },
     { stderr: /^getaddrinfo \w+ nowhere\.invalid\n$/, code: 1 },
+    { stderr: /^TypeError: invalid IP address: proxy\n/, code: 1 },
   ])
 })
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { OperatorError } from '../../src/operator-error.ts'
-import { serverUrlProblem } from '../../src/postgres/server-urls.ts'
+import { checkServerUrls } from '../../src/postgres/server-urls.ts'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { startCitus } from './citus.ts'
 
@@ -41,7 +41,8 @@ export async function startPostgres(environment: NodeJS.ProcessEnv): Promise<Ser
 }
 
 async function useServer(url: string): Promise<Server> {
-  const problem = serverUrlProblem(url) ?? (await serverProblem(url))
+  const check = async () => serverProblem(checkServerUrls(url))
+  const problem = await check().catch(({ message }: Error) => message)
   if (problem) throw new OperatorError(`TEST_DATABASE_URL ${problem}.`)
   return { url, stop: async () => {} }
 }

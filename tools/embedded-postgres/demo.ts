@@ -5,26 +5,32 @@ import { DEMO } from '../../seeds/sample-data.ts'
 import { isOutdated, seed } from '../../seeds/seed.ts'
 import { migrateToLatest } from '../../src/postgres/migrations.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
-import { type EmbeddedDatabase, startEmbedded } from './embedded.ts'
+import { startEmbedded } from './embedded.ts'
 import { ProvenClient } from './proven-client.ts'
 
 /**
- * An embedded database with the sample data. It stops with this process. `url` is the connection string
- * of the role investment_service.
- */
-export type Demo = EmbeddedDatabase
-
-/**
  * Starts the embedded PostgreSQL, migrates its schema, and adds the sample data if it has no app,
- * or only that of an older release.
+ * or only that of an older release. It stops with this process, which ends if PostgreSQL is killed.
+ * @returns its URL for the role investment_service, and the tokens that the page /docs fills in
  * @throws EmbeddedDatabaseInUse if another process runs it
  */
-export async function startDemo(dataDir: string): Promise<Demo> {
+export async function startDemo(dataDir: string) {
   const embedded = await startEmbedded(dataDir)
   const url = new URL(embedded.url)
   url.username = 'investment_service'
   url.password = await prepare(embedded.url)
-  return { ...embedded, url: url.href }
+  // Standard output has only the log.
+  const report = (text: string) => process.stderr.write(text)
+  void embedded.killed.then((sentence) => {
+    report(`${sentence}\n`)
+    process.exit(1)
+  })
+  return {
+    url: url.href,
+    DEMO_TOKENS: `${DEMO.wealth.token},${DEMO.wealth.connections.small.token}`,
+    welcome: (address: string) => report(welcome(address)),
+    stop: embedded.stop,
+  }
 }
 
 /** @returns the new password of the role investment_service */
@@ -46,13 +52,8 @@ async function prepare(url: string): Promise<string> {
   }
 }
 
-/** Setting that fills the tokens of the sample data in on the page /docs. */
-export const DEMO_SETTINGS = {
-  DEMO_TOKENS: `${DEMO.wealth.token},${DEMO.wealth.connections.small.token}`,
-}
-
 /** Message of `npm start` on standard error: the address, and example requests. */
-export function welcome(address: string): string {
+function welcome(address: string): string {
   const { token, connections } = DEMO.wealth
   const connection = `${address}/api/v1/queries/connections/${connections.small.token}`
   const curl = (path: string) => `  curl -H 'Authorization: Bearer ${token}' '${connection}${path}'`
