@@ -10,8 +10,8 @@ import { httpLimits, proxyWarning, type ServiceState } from './http/limits.ts'
 import { rejectConnect, rejectConnection, rejectPath } from './http/malformed-requests.ts'
 import { openapi } from './http/openapi/openapi.ts'
 import { requestContext } from './http/request-context.ts'
-import { accessLog, type LoggerOptions, redactedLogger } from './http/request-log.ts'
-import { Limits } from './limits/context.ts'
+import { accessLog, type LoggerOptions, serializers } from './http/request-log.ts'
+import type { Limits } from './limits/context.ts'
 import type { Database, DatabaseOptions } from './postgres/database.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
@@ -20,26 +20,19 @@ import { portfolioTransactions } from './routes/portfolio-transactions.ts'
 import { transferOrders } from './routes/transfer-orders.ts'
 import { components } from './schemas/lists.ts'
 
-const routes = [portfolioTransactions, accountTransactions, transferOrders]
-
 export interface AppOptions {
   config: Config
   db: Database
-  limits?: Limits
-  droppedLogLines?: () => number
+  limits: Limits
+  droppedLogLines: () => number
   logger: LoggerOptions
 }
 
-export async function buildApp({
-  config,
-  db,
-  limits = new Limits(config.MAX_REQUESTS, config.ANSWER_MEMORY_MB * 2 ** 20),
-  droppedLogLines = () => 0,
-  logger,
-}: AppOptions): Promise<FastifyInstance> {
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { config, db, limits, logger } = options
   const state: ServiceState = { open: new Set(), draining: false }
   const app = fastify({
-    logger: redactedLogger(logger),
+    logger: { ...logger, serializers },
     genReqId: newRequestId,
     // Fastify's own log lines contain the path, and so the connection token.
     logController: new LogController({
@@ -77,11 +70,10 @@ export async function buildApp({
   await app.register(requestContext, { limits })
   if (config.TRUSTED_PROXIES === undefined) await app.register(proxyWarning)
   await app.register(accessLog)
-  const sources = { config, db, limits, droppedLogLines, healthChecks }
   if (config.METRICS_PORT !== undefined)
-    await app.register(import('./telemetry/metrics.ts'), sources)
+    await app.register(import('./telemetry/metrics.ts'), { ...options, healthChecks })
   if (config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined)
-    await app.register(import('./telemetry/tracing.ts'), sources)
+    await app.register(import('./telemetry/tracing.ts'), options)
   await app.register(compression)
   await app.register(headRequests)
   await app.register(openapi, { config })
@@ -92,15 +84,15 @@ export async function buildApp({
 }
 
 async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
-  const identity =
-    config.AUTH_ISSUER === undefined ? undefined : await import('./http/identity-provider.ts')
+  const identity = config.AUTH_ISSUER ? await import('./http/identity-provider.ts') : undefined
   const verify = identity?.identityProvider(config, app)
   await app.register(authentication, { verify })
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   if (quotas === undefined) app.log.info('no app has a quota: RATE_LIMIT_PER_MINUTE is 0')
   const quota = await quotas?.openQuota(app, config)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
-  for (const route of routes) await app.register(route, options)
+  for (const list of [portfolioTransactions, accountTransactions, transferOrders])
+    await app.register(list, options)
 }
 
 export function databaseOptions(config: Config, url: string): DatabaseOptions {

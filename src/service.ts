@@ -4,6 +4,7 @@ import { readConfig, settingWarnings } from './config.ts'
 import { readEnvFile, readSecretFiles, withoutEmbedded } from './env-file.ts'
 import { MAX_SOCKETS, socketLimit } from './http/limits.ts'
 import { logDestination } from './http/log-destination.ts'
+import { Limits } from './limits/context.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { missingMigrations, RightDenied } from './postgres/migrations.ts'
@@ -55,7 +56,8 @@ export async function start(): Promise<void> {
     },
   })
   const logger = { level: config.LOG_LEVEL, stream }
-  const app = await buildApp({ config, db, droppedLogLines: stream.dropped, logger })
+  const limits = new Limits(config.MAX_REQUESTS, config.ANSWER_MEMORY_MB * 2 ** 20)
+  const app = await buildApp({ config, db, limits, droppedLogLines: stream.dropped, logger })
   const maxSockets = socketLimit(config)
   app.server.maxConnections = maxSockets
   if (maxSockets < MAX_SOCKETS)
@@ -84,17 +86,14 @@ export async function start(): Promise<void> {
 }
 
 async function startDemo(dataDir: string) {
-  if (process.env.NODE_ENV === 'production') {
-    const reason = 'with NODE_ENV=production, no embedded PostgreSQL starts.'
-    throw new OperatorError(`DATABASE_URL must be set: ${reason}`)
-  }
+  if (process.env.NODE_ENV === 'production')
+    throw new OperatorError('DATABASE_URL must be set, because NODE_ENV is production.')
   const demo = await import('../tools/embedded-postgres/demo.ts').catch(withoutEmbedded)
   return await demo.startDemo(dataDir)
 }
 
 /**
- * Checks the schema before the service listens. If the database is unreachable, the service starts, and is ready when
- * the database responds.
+ * Checks the schema. A service without a database starts, and is ready when the database responds.
  * @throws OperatorError if the schema is outdated, or PostgreSQL denies the service a right
  */
 async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
@@ -102,8 +101,7 @@ async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
     const missing = await missingMigrations(db)
     if (missing.length > 0)
       throw new OperatorError(
-        `The database schema is outdated. It lacks ${missing.join(', ')}. ` +
-          'Run `npm run operator -- migrate` first.',
+        `The schema lacks ${missing.join(', ')}. Run \`npm run operator -- migrate\` first.`,
       )
     if (await seesAllRows(db))
       app.log.warn(
@@ -113,7 +111,7 @@ async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
     const { message: reason, cause } = error as Error
     if (error instanceof OperatorError) throw error
     if (error instanceof RightDenied) throw new OperatorError(reason)
-    const { message } = cause instanceof Error ? cause : {}
-    app.log.warn({ reason, cause: message }, 'started without the database: not ready yet')
+    const facts = { reason, cause: (cause as Error | undefined)?.message }
+    app.log.warn(facts, 'started without the database: not ready yet')
   }
 }

@@ -43,28 +43,17 @@ export const accessLog = fp(async (app: FastifyInstance) => {
 
 export type LoggerOptions = Exclude<NonNullable<FastifyServerOptions['logger']>, boolean>
 
-/** Removes secrets from log lines: Fastify logs the path of a request, and all properties of an error. */
-export const redactedLogger = (options: LoggerOptions): LoggerOptions => ({
-  ...options,
-  serializers,
-})
-
-const serializers = {
+/** Remove secrets from log lines: Fastify logs the path of a request, and all properties of an error. */
+export const serializers = {
   req: ({ id, method, routeOptions }: FastifyRequest) => ({ id, method, route: routeOptions.url }),
   res: ({ statusCode = 0 }: { statusCode?: number }) => ({ statusCode }),
   err: (error: unknown) => serializeError(error),
 }
 
-interface LoggedError extends Record<string, unknown> {
-  type: string
-  message: string
-  stack: string
-}
-
-function serializeError(error: unknown, depth = 0): LoggedError {
+function serializeError(error: unknown, depth = 0): Record<'type' | 'message' | 'stack', string> {
   if (!(error instanceof Error)) return { type: typeof error, message: '', stack: '' }
   const { name: type, message, stack = '', cause } = error
   const { code } = error as { code?: unknown }
   const nested = cause && depth < 3 ? { cause: serializeError(cause, depth + 1) } : {}
-  return { type, message, code, stack, ...nested }
+  return { type, message, ...{ code }, stack, ...nested }
 }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fastify from 'fastify'
 import { sql } from 'kysely'
 import t from 'tap'
-import { redactedLogger } from '../../src/http/request-log.ts'
+import { serializers } from '../../src/http/request-log.ts'
 import { contextOf } from '../support/database.ts'
 import { sendRaw } from '../support/raw-http.ts'
 import { addCaller, addEqualRows, addPortfolioTransactions } from '../support/rows.ts'
@@ -227,9 +227,8 @@ t.test(
 
 t.test('redacted logger: no path of a request, no additional properties of an error', async (t) => {
   const log: string[] = []
-  const app = fastify({
-    logger: redactedLogger({ stream: { write: (line) => void log.push(line) } }),
-  })
+  const stream = { write: (line: string) => void log.push(line) }
+  const app = fastify({ logger: { stream, serializers } })
   app.get('/:token', async (request, reply) => {
     const cause = Object.assign(new Error('the cause'), { payload: { sub: 'secret' } })
     cause.cause = 'the secret'

@@ -118,7 +118,7 @@ t.test('outdated schema: one sentence and exit code 1', async (t) => {
   const db = openAsOwner(t, url)
   const { name } = await hideNewestMigration(db)
   t.same(await refusal({ DATABASE_URL: await loginOfService(t, db, url) }), {
-    stderr: `The database schema is outdated. It lacks ${name}. Run \`npm run operator -- migrate\` first.\n`,
+    stderr: `The schema lacks ${name}. Run \`npm run operator -- migrate\` first.\n`,
     code: 1,
   })
 })

@@ -33,7 +33,7 @@ t.test('NODE_ENV=production without DATABASE_URL: no embedded database starts', 
   const program = await launchService(t, { NODE_ENV: 'production', DATABASE_URL: '' })
   await until('the service has ended', () => program.process.exitCode !== null)
   t.equal(program.process.exitCode, 1)
-  t.match(program.output(), 'DATABASE_URL must be set: with NODE_ENV=production')
+  t.match(program.output(), 'DATABASE_URL must be set, because NODE_ENV is production.')
 })
 
 t.test('SIGUSR1: no inspector opens, and the service goes on', async (t) => {

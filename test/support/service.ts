@@ -78,7 +78,13 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   const database = openDatabase(databaseOptions(config, String(config.DATABASE_URL)))
   const logger = { level: options.logLevel ?? 'trace', stream }
   const limits = new Limits(config.MAX_REQUESTS, config.ANSWER_MEMORY_MB * 2 ** 20)
-  const app = await buildApp({ config, db: database, limits, logger })
+  const app = await buildApp({
+    config,
+    db: database,
+    limits,
+    droppedLogLines: () => 0,
+    logger,
+  })
   let closed: Promise<void> | undefined
   const close = () => {
     closed ??= app.close().then(() => database.close())
