@@ -41,8 +41,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     }),
     frameworkErrors: rejectPath,
     clientErrorHandler: rejectConnection,
-    // The routes describe the errors. The default message lists all of them.
-    schemaErrorFormatter: () => new Error('invalid parameters'),
     ...httpLimits(config, state),
     ajv: {
       customOptions: {
@@ -88,7 +86,6 @@ async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' |
   const verify = identity?.identityProvider(config, app)
   await app.register(authentication, { verify })
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
-  if (quotas === undefined) app.log.info('no app has a quota: RATE_LIMIT_PER_MINUTE is 0')
   const quota = await quotas?.openQuota(app, config)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   for (const list of [portfolioTransactions, accountTransactions, transferOrders])

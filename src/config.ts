@@ -39,9 +39,7 @@ const integer = <D extends number | undefined>(byDefault: D, minimum: number, ma
 }
 
 const url = (pattern: RegExp, example: string) =>
-  optional(
-    valid((value) => pattern.test(value) && URL.canParse(value), `must be a URL like ${example}`),
-  )
+  optional(valid((url) => pattern.test(url) && URL.canParse(url), `must be a URL like ${example}`))
 
 const WEB_URL = url(/^https?:[/]{2}[^\s@{}]+$/i, 'https://HOST/PATH, without user or password')
 
@@ -116,7 +114,6 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   return config
 }
 
-/** Settings of earlier releases. */
 const REMOVED = [
   ...['CLIENT_STALL_MS', 'DEMO_APP_TOKEN', 'DEMO_CONNECTION_TOKEN', 'DATABASE_GENERIC_PLANS'],
   ...['DATABASE_PREPARE', 'DATABASE_QUEUE', 'DATABASE_WAIT_MS', 'MAX_EVENT_LOOP_DELAY_MS'],
