@@ -98,6 +98,7 @@ module.exports = {
       '^src/app[.]ts$',
       shutdown,
       http,
+      limits,
       postgres,
       config,
       operatorError,
