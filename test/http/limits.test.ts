@@ -217,15 +217,19 @@ t.test('nextTurn: one response a turn of the event loop, in the order of the cal
 t.test('Rejections: 100 of a tenant do not wait, further ones wait their turn', async (t) => {
   const rejections = new Rejections()
   const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-  for (let n = 0; n < 100; n += 1) await rejections.turn(busy, performance.now())
+  const free = Array.from({ length: 100 }, () => rejections.turn(busy, performance.now()))
+  t.equal(rejections.waiting, 0)
   const order: number[] = []
   const waiting = Array.from({ length: 5 }, async (_, n) => {
     t.ok(await rejections.turn(busy, performance.now()))
     order.push(n)
   })
-  t.equal(rejections.waiting, 5)
-  t.ok(await rejections.turn(other, performance.now()))
-  t.same(order, [], 'another tenant does not wait')
+  // On a busy machine, 50 ms may have passed: one more then does not wait.
+  const { waiting: before } = rejections
+  t.ok(before > 0)
+  const others = rejections.turn(other, performance.now())
+  t.equal(rejections.waiting, before, 'another tenant does not wait')
+  t.same(new Set(await Promise.all([...free, others])), new Set([true]))
   await Promise.all(waiting)
   t.same(order, [0, 1, 2, 3, 4])
   t.equal(rejections.waiting, 0)

@@ -54,7 +54,8 @@ t.test('40P01: the import repeats its statements, and reads the input once', asy
   await until('a deadlock is counted', async () => {
     const { rows } = await sql<{ deadlocks: string }>`
       select deadlocks from pg_stat_database where datname = current_database()`.execute(db)
-    return rows[0]?.deadlocks === '1'
+    // On a busy machine, the import may close the circle again before the other session runs.
+    return Number(rows[0]?.deadlocks) > 0
   })
   const rows = await db
     .selectFrom('portfolio_transaction')
