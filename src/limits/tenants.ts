@@ -12,7 +12,7 @@ export class Tenant {
   deepMs = 200
   /** Rejections that wait, and the time of the last one, on performance.now()'s clock. */
   rejections = 0
-  rejectionAt = 0
+  rejectionAt = Number.NEGATIVE_INFINITY
   /** Repeated rejections without a line in the log, and time of the last one with a line. */
   unlogged = 0
   loggedAt = Number.NEGATIVE_INFINITY
