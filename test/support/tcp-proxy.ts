@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 /**
  * Listens for connections in place of the server of a URL.
  * @param onClient connects each client to the server with forward(), or not
- * @returns the URL with the port of the proxy
+ * @returns the URL with the address of the proxy
  */
 export async function startTcpProxy(
   t: Test,
@@ -23,7 +23,9 @@ export async function startTcpProxy(
     proxy.close()
     for (const client of clients) client.destroy()
   })
-  return Object.assign(new URL(url), { port: (proxy.address() as AddressInfo).port })
+  const { port } = proxy.address() as AddressInfo
+  // The server may be on another address, such as that of a container.
+  return Object.assign(new URL(url), { hostname: '127.0.0.1', port })
 }
 
 export interface Pair {
