@@ -1,4 +1,4 @@
-/** Clients of hey-api and orval. test/openapi/client.test.ts has the one of openapi-typescript. */
+/** Clients of hey-api and orval. test/openapi/document.test.ts has the one of openapi-typescript. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -87,7 +87,7 @@ const types: [RowTypeName, (id: number) => string][] = [
 const lines = (line: (id: number) => string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, index) => line(from + index)).join('\n')
 
-const ROWS = 2_000
+const ROWS = 1_000
 const CONNECTIONS = 20
 /** A plan with a loop over all rows for each row reads a thousand times as many. */
 const MOST = 100 * ROWS

@@ -29,7 +29,7 @@ const AREAS: [RegExp, ...string[][]][] = [
       'test/operator/{operator,operator-deletion,operator-errors,operator-verify,connections}.test.ts',
     ],
     [
-      'test/operator/{operator-migrate,operator-database,operator-cursors}.test.ts',
+      'test/operator/{operator-migrate,operator-errors,operator-cursors}.test.ts',
       'test/import/import-problems.test.ts',
     ],
     ['test/load/operator-interrupt.test.ts', 'test/servers/refresh-promotion.test.ts'],
@@ -66,7 +66,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   [
     /^src\/http\/(authentication|identity|jwks)/,
     ['test/security/{authentication,identity-provider}.test.ts'],
-    ['test/security/signing-keys.test.ts', 'test/http/{errors,overload}.test.ts'],
+    ['test/security/identity-provider.test.ts', 'test/http/{errors,overload}.test.ts'],
     [
       'test/load/fair-shares.test.ts',
       'test/servers/attacks.test.ts',
