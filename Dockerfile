@@ -8,8 +8,19 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # No production dependency needs an install script, so npm runs none. Source maps and type declarations are two
 # fifths of the packages. The service does not need them.
-RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force \
+RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force && rm package-lock.json .npmrc \
  && find node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.[cm]ts' ')' -delete
+COPY migrations migrations
+COPY docs/reference/schema.sql docs/reference/schema.sql
+COPY seeds seeds
+# tools/ is not copied: the embedded database is for development only.
+COPY src src
+# Starts the service once, as its user and without a database. Node.js then keeps the compiled modules, which saves a
+# quarter of the processor time of each start.
+RUN mkdir node_modules/.cache && chown 1000 node_modules/.cache \
+ && HOST=127.0.0.1 DATABASE_URL=postgres://127.0.0.1:1/none SHUTDOWN_DELAY_MS=0 NODE_ENV=production \
+    setpriv --reuid=1000 --regid=1000 --clear-groups timeout 5 node --disable-sigusr1 src/server.ts \
+  || test $? = 124
 # System files that Node.js needs: its libraries, and the configuration of name and user lookups.
 RUN mkdir -p /root-of-image/tmp /root-of-image/etc \
  && chmod 1777 /root-of-image/tmp \
@@ -26,13 +37,7 @@ LABEL org.opencontainers.image.title="Investment Data Query Service" \
       org.opencontainers.image.version="1.0.0"
 COPY --from=build /root-of-image /
 COPY --from=build /usr/local/bin/node /usr/local/bin/node
-COPY --from=build /app/node_modules /app/node_modules
-COPY package.json /app/
-COPY migrations /app/migrations
-COPY docs/reference/schema.sql /app/docs/reference/schema.sql
-COPY seeds /app/seeds
-# tools/ is not copied: the embedded database is for development only.
-COPY src /app/src
+COPY --from=build /app /app
 WORKDIR /app
 USER 1000:1000
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 PATH=/usr/local/bin
