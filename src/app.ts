@@ -13,11 +13,8 @@ import { requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, serializers } from './http/request-log.ts'
 import type { Limits } from './limits/context.ts'
 import type { Database, DatabaseOptions } from './postgres/database.ts'
-import { accountTransactions } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
-import type { RouteOptions } from './routes/list.ts'
-import { portfolioTransactions } from './routes/portfolio-transactions.ts'
-import { transferOrders } from './routes/transfer-orders.ts'
+import { endpoints, type RouteOptions } from './routes/list.ts'
 import { components } from './schemas/lists.ts'
 
 export interface AppOptions {
@@ -42,25 +39,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     frameworkErrors: rejectPath,
     clientErrorHandler: rejectConnection,
     ...httpLimits(config, state),
-    ajv: {
-      customOptions: {
-        allErrors: true,
-        coerceTypes: false,
-        removeAdditional: false,
-        // The routes apply them. A default would look like a parameter of the request.
-        useDefaults: false,
-        allowUnionTypes: true,
-        formats: { decimal: true },
-        // Each app would compile the schema of schemas. The types of TypeBox allow no wrong schema.
-        meta: false,
-        validateSchema: false,
-      },
-    },
   })
   app.decorate('state', state)
   for (const component of components) app.addSchema(component)
-  // Routes with a schema send text or bytes. Unused serializers took two thirds of buildApp().
-  app.setSerializerCompiler(() => JSON.stringify)
   const healthChecks = health(db, state, app.log)
 
   rejectConnect(app)
@@ -88,8 +69,7 @@ async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' |
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   const quota = await quotas?.openQuota(app, config)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
-  for (const list of [portfolioTransactions, accountTransactions, transferOrders])
-    await app.register(list, options)
+  for (const endpoint of endpoints) await app.register(endpoint, options)
 }
 
 export function databaseOptions(config: Config, url: string): DatabaseOptions {

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Quota } from '../http/quota.ts'
 import { knownVersions, negotiate, representationOf, sendResponse } from '../http/representation.ts'
 import type { Caller } from '../limits/context.ts'
@@ -13,14 +13,15 @@ import {
   DEFAULT_LIMIT,
   DEFAULT_PAGE,
   EXPORTS,
+  fits,
   type Format,
   type ListDefinition,
   type ListParameters,
   type ListQuery,
   listParameters,
   MEDIA_TYPES,
-  querySchema,
 } from '../schemas/list.ts'
+import { lists } from '../schemas/lists.ts'
 import { MAX_PARAMETER_ERRORS, type ParameterError, problem } from '../schemas/problem.ts'
 
 export interface RouteOptions {
@@ -33,21 +34,14 @@ const PAGED_FORMATS = Object.keys(MEDIA_TYPES) as Format[]
 const ARRAY_FORMATS: Format[] = ['json', 'exactJson']
 
 /** Makes the endpoint of a list: its parameters, its statements and its responses. */
-export function list(definition: ListDefinition) {
-  const { name, table, path, operationId, tag, summary, description, response, paged } = definition
+function list(definition: ListDefinition) {
+  const { name, table, path, operationId, tag, summary, description, paged } = definition
   const reader = paged ? pagedList(definition) : completedOrders(definition)
   const formats = paged ? PAGED_FORMATS : ARRAY_FORMATS
   return async (app: FastifyInstance, options: RouteOptions): Promise<void> => {
     const parameters = paged ? listParameters(options.maximumLimit) : {}
-    const schema = {
-      operationId,
-      tags: [tag],
-      summary,
-      description,
-      querystring: querySchema(parameters),
-      response: { 200: response },
-    }
-    app.get(path, { schema, attachValidation: true }, async (request, reply) => {
+    const schema = { operationId, tags: [tag], summary, description }
+    app.get(path, { schema }, async (request, reply) => {
       const { context, headers, method, params } = request
       const hash = tokenHash((params as ConnectionParams).token)
       const format = negotiate(headers.accept, formats)
@@ -57,7 +51,7 @@ export function list(definition: ListDefinition) {
       // A repeated parameter is an array.
       const isCursor = typeof since === 'string' && !isExport
       const cursor = isCursor ? parseCursor(since, table, hash) : undefined
-      const errors = parameterErrors(request, parameters, isExport, cursor)
+      const errors = parameterErrors(query, parameters, isExport, cursor)
       await admit(options, reply, hash, errors)
       const given = Number(query.limit ?? DEFAULT_LIMIT)
       const page = Number(query.page ?? DEFAULT_PAGE)
@@ -79,6 +73,9 @@ export function list(definition: ListDefinition) {
     })
   }
 }
+
+/** The three endpoints of the API. */
+export const endpoints = lists.map(list)
 
 /** Headers that only pages, changes and exports have. */
 function listHeaders(
@@ -144,16 +141,25 @@ const NOT_WITH_SINCE = { names: ['from', 'to', 'page', 'version'], place: 'toget
 
 /** @param cursor undefined if `since` is none of this list and connection */
 function parameterErrors(
-  { query, validationError }: FastifyRequest,
+  given: ListQuery,
   parameters: ListParameters,
   isExport: boolean,
   cursor: Cursor | undefined,
 ): ParameterError[] {
-  const given = query as ListQuery
-  const errors = validationError ? schemaErrors(validationError, parameters) : []
+  const errors: ParameterError[] = []
   const add = (parameter: string, code: ParameterError['code'], detail = '') =>
     errors.push({ parameter, code, detail })
   const isValid = (name: string) => errors.every(({ parameter }) => parameter !== name)
+  const names = Object.keys(parameters)
+  const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
+  for (const name of Object.keys(given))
+    if (!names.includes(name))
+      add(name, 'unknown_parameter', `There is no such parameter. ${known}`)
+  for (const [name, { schema, rule }] of Object.entries(parameters)) {
+    const value = given[name as keyof ListQuery]
+    if (Array.isArray(value)) add(name, 'repeated_parameter', `${name} may be given only once.`)
+    else if (value !== undefined && !fits(value, schema)) add(name, 'invalid_format', rule)
+  }
   for (const [name, { range, rule }] of Object.entries(parameters)) {
     const value = Number(given[name as keyof ListQuery])
     if (range && (value < range[0] || value > range[1]) && isValid(name))
@@ -180,24 +186,3 @@ const excludedErrors = (given: ListQuery, { names, place }: typeof NOT_IN_EXPORT
       const detail = `${parameter} cannot be used ${place}.`
       return { parameter, code: 'excluded_parameter', detail }
     })
-
-/** Lists the errors of the schema validation, one per parameter. A query may have 3,000 of them. */
-function schemaErrors(
-  { validation }: NonNullable<FastifyRequest['validationError']>,
-  parameters: ListParameters,
-): ParameterError[] {
-  const names = Object.keys(parameters)
-  const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
-  const errors = new Map<string, ParameterError>()
-  const add = (parameter: string, code: ParameterError['code'], detail: string) =>
-    errors.set(parameter, { parameter, code, detail })
-  for (const { keyword, params, instancePath } of validation) {
-    const name = instancePath.slice(1)
-    const unknown = String(params.additionalProperty)
-    if (keyword === 'additionalProperties')
-      add(unknown, 'unknown_parameter', `There is no such parameter. ${known}`)
-    else if (keyword === 'type') add(name, 'repeated_parameter', `${name} may be given only once.`)
-    else add(name, 'invalid_format', parameters[name]?.rule ?? '')
-  }
-  return [...errors.values()]
-}

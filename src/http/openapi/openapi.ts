@@ -16,7 +16,7 @@ import { describeList, sharedParts } from './operation.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
-/** Serves the OpenAPI document. The first request generates it from the schemas that validate the requests. */
+/** Serves the OpenAPI document. The first request generates it, with the schemas that requests are compared with. */
 export const openapi = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
   const { CONTACT_URL, PUBLIC_URL } = config
   const [appToken, connectionToken] = config.DEMO_TOKENS?.split(',') ?? []
