@@ -72,7 +72,7 @@ export interface components {
         PortfolioTransaction: {
             /**
              * Format: uuid
-             * @description Identifier of the transaction. It does not change when a field is corrected.
+             * @description Identifier, which does not change when a field is corrected.
              */
             transactionId: string;
             /**
@@ -80,58 +80,58 @@ export interface components {
              * @description Identifier of the portfolio that the transaction belongs to.
              */
             portfolioId: string;
-            /** @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert. */
+            /** @description Rate between two currencies. The divisor is not defined: compare the amounts first. */
             exchangeRate: components["schemas"]["Decimal"] | null;
             type: components["schemas"]["PortfolioTransactionType"];
-            /** @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size. */
+            /** @description Shares or other units, with fractions; see `type` for the effect. */
             titles: components["schemas"]["Decimal"] | null;
             /** @description Money that the transaction moves, in `currency`. */
             amount: components["schemas"]["Decimal"] | null;
             /** @description The same amount in the base currency of the portfolio. */
             amountBaseCurrency: components["schemas"]["Decimal"] | null;
-            /** @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
+            /** @description Charge, in `currency`. It is negative at some institutions. */
             commission: components["schemas"]["Decimal"] | null;
-            /** @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
+            /** @description Taxes, in `currency`. They are negative at some institutions. */
             taxes: components["schemas"]["Decimal"] | null;
-            /** @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none. */
+            /** @description Currency of the amounts: usually ISO 4217, otherwise the institution’s code (GBX for pence). */
             currency: string | null;
-            /** @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted. */
+            /** @description Second currency, for example that of the quoted price. */
             localCurrency: string | null;
-            /** @description Text of the institution on the transaction, in the institution’s language. */
+            /** @description Text of the institution, in its language. */
             description: string | null;
             /** @description Price of one share or unit. */
             price: components["schemas"]["Decimal"] | null;
             /**
              * Format: date
-             * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
+             * @description Day of the transaction. Lists are sorted by it. Null only if `valueDateDay` is known.
              */
             operationDateDay: string | null;
             /**
              * Format: date
-             * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
+             * @description Operation date in `originalOperationDateTz`.
              */
             originalOperationDateDay: string | null;
             /**
              * Format: date
-             * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
+             * @description First day in the position or the balance. It sorts rows without an operation date.
              */
             valueDateDay: string | null;
             /**
              * Format: date
-             * @description Value date in the institution’s time zone, `originalValueDateTz`.
+             * @description Value date in `originalValueDateTz`.
              */
             originalValueDateDay: string | null;
-            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
             operationDateHour: string | null;
-            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
             originalOperationDateHour: string | null;
-            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
             valueDateHour: string | null;
-            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
             originalValueDateHour: string | null;
-            /** @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed. */
+            /** @description Time zone of the original operation fields, usually an IANA name. */
             originalOperationDateTz: string | null;
-            /** @description Time zone of the two original value fields, usually an IANA name. Other names are not changed. */
+            /** @description Time zone of the original value fields, usually an IANA name. */
             originalValueDateTz: string | null;
             /**
              * Format: uuid
@@ -140,7 +140,7 @@ export interface components {
             investment: string | null;
             /**
              * Format: uuid
-             * @description `transactionId` of a transaction that belongs with this one, such as the other side of a split.
+             * @description `transactionId` of a transaction that belongs with it, such as the other side of a split.
              */
             relatedTransaction: string | null;
             /** @description Amounts retained from a payment: both, or null. */
@@ -172,11 +172,11 @@ export interface components {
             /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
         };
-        /** @description A movement of cash in one account. It always changes the balance. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals. */
+        /** @description A movement of cash in one account. Every field is present; null means unknown. Signs are the institution’s. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals. */
         AccountTransaction: {
             /**
              * Format: uuid
-             * @description Identifier of the transaction. It does not change when a field is corrected.
+             * @description Identifier, which does not change when a field is corrected.
              */
             movementId: string;
             /**
@@ -185,51 +185,51 @@ export interface components {
              */
             accountId: string;
             type: components["schemas"]["AccountTransactionType"];
-            /** @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s. */
+            /** @description Change of the cash balance, in `currency`: positive for cash in, negative for cash out. */
             amount: components["schemas"]["Decimal"];
-            /** @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert. */
+            /** @description Rate between two currencies. The divisor is not defined: compare the amounts first. */
             exchangeRate: components["schemas"]["Decimal"] | null;
-            /** @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
+            /** @description Charge, in `currency`. It is negative at some institutions. */
             commission: components["schemas"]["Decimal"] | null;
-            /** @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
+            /** @description Taxes, in `currency`. They are negative at some institutions. */
             taxes: components["schemas"]["Decimal"] | null;
-            /** @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none. */
+            /** @description Currency of the amounts: usually ISO 4217, otherwise the institution’s code (GBX for pence). */
             currency: string | null;
-            /** @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted. */
+            /** @description Second currency, for example that of the quoted price. */
             localCurrency: string | null;
-            /** @description Text of the institution on the transaction, in the institution’s language. */
+            /** @description Text of the institution, in its language. */
             description: string | null;
             /**
              * Format: date
-             * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
+             * @description Day of the transaction. Lists are sorted by it. Null only if `valueDateDay` is known.
              */
             operationDateDay: string | null;
             /**
              * Format: date
-             * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
+             * @description Operation date in `originalOperationDateTz`.
              */
             originalOperationDateDay: string | null;
             /**
              * Format: date
-             * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
+             * @description First day in the position or the balance. It sorts rows without an operation date.
              */
             valueDateDay: string | null;
             /**
              * Format: date
-             * @description Value date in the institution’s time zone, `originalValueDateTz`.
+             * @description Value date in `originalValueDateTz`.
              */
             originalValueDateDay: string | null;
-            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
             operationDateHour: string | null;
-            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
             originalOperationDateHour: string | null;
-            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
             valueDateHour: string | null;
-            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
             originalValueDateHour: string | null;
-            /** @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed. */
+            /** @description Time zone of the original operation fields, usually an IANA name. */
             originalOperationDateTz: string | null;
-            /** @description Time zone of the two original value fields, usually an IANA name. Other names are not changed. */
+            /** @description Time zone of the original value fields, usually an IANA name. */
             originalValueDateTz: string | null;
             /**
              * Format: uuid
@@ -270,7 +270,7 @@ export interface components {
              * @description Identifier of the order.
              */
             id: string;
-            /** @description Portfolio that holds the assets, by the name or number in the order. */
+            /** @description Portfolio of the assets, by its name or number in the order. */
             portfolio: string | null;
             /**
              * Format: uuid
@@ -279,21 +279,21 @@ export interface components {
             investment: string | null;
             /** @description Name of the asset to transfer. */
             name: string | null;
-            /** @description International securities identification number of the asset (ISO 6166). */
+            /** @description ISIN of the asset (ISO 6166). */
             isin: string | null;
-            /** @description Currency of `amount`, usually an ISO 4217 code. Null if the order names none. */
+            /** @description Currency of `amount`, usually an ISO 4217 code. */
             currency: string | null;
-            /** @description Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are known, and others may follow. */
+            /** @description Type of asset: STOCK, ETF, RIGHTS, FUND, PP, BOND or WARRANT. Others may follow. */
             assetType: string | null;
             /** @description Number of shares or other units to transfer, with fractions. */
             titles: components["schemas"]["Decimal"] | null;
             /** @description Value to transfer, in `currency`. */
             amount: components["schemas"]["Decimal"] | null;
-            /** @description True for a transfer of the whole position, false for a part of it. */
+            /** @description True for the whole position, false for a part of it. */
             total: boolean | null;
-            /** @description Company that markets the asset, with both members, or null. */
+            /** @description Company that markets the asset. */
             marketer: components["schemas"]["Company"] | null;
-            /** @description Company that manages the asset, with both members, or null. */
+            /** @description Company that manages the asset. */
             managementCompany: components["schemas"]["Company"] | null;
         };
         /** @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included. */
@@ -302,7 +302,7 @@ export interface components {
         ExactPortfolioTransaction: {
             /**
              * Format: uuid
-             * @description Identifier of the transaction. It does not change when a field is corrected.
+             * @description Identifier, which does not change when a field is corrected.
              */
             transactionId: string;
             /**
@@ -310,58 +310,58 @@ export interface components {
              * @description Identifier of the portfolio that the transaction belongs to.
              */
             portfolioId: string;
-            /** @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert. */
+            /** @description Rate between two currencies. The divisor is not defined: compare the amounts first. */
             exchangeRate: components["schemas"]["ExactDecimal"] | null;
             type: components["schemas"]["PortfolioTransactionType"];
-            /** @description Number of shares or other units, with fractions. `type` defines the effect on the position: added, removed, or only its size. */
+            /** @description Shares or other units, with fractions; see `type` for the effect. */
             titles: components["schemas"]["ExactDecimal"] | null;
             /** @description Money that the transaction moves, in `currency`. */
             amount: components["schemas"]["ExactDecimal"] | null;
             /** @description The same amount in the base currency of the portfolio. */
             amountBaseCurrency: components["schemas"]["ExactDecimal"] | null;
-            /** @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
+            /** @description Charge, in `currency`. It is negative at some institutions. */
             commission: components["schemas"]["ExactDecimal"] | null;
-            /** @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
+            /** @description Taxes, in `currency`. They are negative at some institutions. */
             taxes: components["schemas"]["ExactDecimal"] | null;
-            /** @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none. */
+            /** @description Currency of the amounts: usually ISO 4217, otherwise the institution’s code (GBX for pence). */
             currency: string | null;
-            /** @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted. */
+            /** @description Second currency, for example that of the quoted price. */
             localCurrency: string | null;
-            /** @description Text of the institution on the transaction, in the institution’s language. */
+            /** @description Text of the institution, in its language. */
             description: string | null;
             /** @description Price of one share or unit. */
             price: components["schemas"]["ExactDecimal"] | null;
             /**
              * Format: date
-             * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
+             * @description Day of the transaction. Lists are sorted by it. Null only if `valueDateDay` is known.
              */
             operationDateDay: string | null;
             /**
              * Format: date
-             * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
+             * @description Operation date in `originalOperationDateTz`.
              */
             originalOperationDateDay: string | null;
             /**
              * Format: date
-             * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
+             * @description First day in the position or the balance. It sorts rows without an operation date.
              */
             valueDateDay: string | null;
             /**
              * Format: date
-             * @description Value date in the institution’s time zone, `originalValueDateTz`.
+             * @description Value date in `originalValueDateTz`.
              */
             originalValueDateDay: string | null;
-            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
             operationDateHour: string | null;
-            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
             originalOperationDateHour: string | null;
-            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
             valueDateHour: string | null;
-            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
             originalValueDateHour: string | null;
-            /** @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed. */
+            /** @description Time zone of the original operation fields, usually an IANA name. */
             originalOperationDateTz: string | null;
-            /** @description Time zone of the two original value fields, usually an IANA name. Other names are not changed. */
+            /** @description Time zone of the original value fields, usually an IANA name. */
             originalValueDateTz: string | null;
             /**
              * Format: uuid
@@ -370,7 +370,7 @@ export interface components {
             investment: string | null;
             /**
              * Format: uuid
-             * @description `transactionId` of a transaction that belongs with this one, such as the other side of a split.
+             * @description `transactionId` of a transaction that belongs with it, such as the other side of a split.
              */
             relatedTransaction: string | null;
             /** @description Amounts retained from a payment: both, or null. */
@@ -402,11 +402,11 @@ export interface components {
             /** @description Only with `since`: true if more changes exist. When it is false, the copy of the client has exactly `totalItems` rows. */
             hasMore?: boolean;
         };
-        /** @description A movement of cash in one account. It always changes the balance. Every field is present; null means unknown. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string. */
+        /** @description A movement of cash in one account. Every field is present; null means unknown. Signs are the institution’s. Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string. */
         ExactAccountTransaction: {
             /**
              * Format: uuid
-             * @description Identifier of the transaction. It does not change when a field is corrected.
+             * @description Identifier, which does not change when a field is corrected.
              */
             movementId: string;
             /**
@@ -415,51 +415,51 @@ export interface components {
              */
             accountId: string;
             type: components["schemas"]["AccountTransactionType"];
-            /** @description Change of the cash balance, in `currency`: positive for cash that comes in, negative for cash that goes out. The sign is the institution’s. */
+            /** @description Change of the cash balance, in `currency`: positive for cash in, negative for cash out. */
             amount: components["schemas"]["ExactDecimal"];
-            /** @description Rate between two currencies, as the institution states it. The contract does not define which currency is the divisor: compare the amounts before you convert. */
+            /** @description Rate between two currencies. The divisor is not defined: compare the amounts first. */
             exchangeRate: components["schemas"]["ExactDecimal"] | null;
-            /** @description Charge of the institution for the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
+            /** @description Charge, in `currency`. It is negative at some institutions. */
             commission: components["schemas"]["ExactDecimal"] | null;
-            /** @description Taxes on the transaction, in `currency`. The sign is the institution’s: some write a charge as a negative number. */
+            /** @description Taxes, in `currency`. They are negative at some institutions. */
             taxes: components["schemas"]["ExactDecimal"] | null;
-            /** @description Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code (GBX for pence). Null if the institution names none. */
+            /** @description Currency of the amounts: usually ISO 4217, otherwise the institution’s code (GBX for pence). */
             currency: string | null;
-            /** @description Second currency of the transaction, if the institution names one: for example the currency in which the asset is quoted. */
+            /** @description Second currency, for example that of the quoted price. */
             localCurrency: string | null;
-            /** @description Text of the institution on the transaction, in the institution’s language. */
+            /** @description Text of the institution, in its language. */
             description: string | null;
             /**
              * Format: date
-             * @description Day of the transaction. Lists are filtered and sorted by it. It is null only if `valueDateDay` is known.
+             * @description Day of the transaction. Lists are sorted by it. Null only if `valueDateDay` is known.
              */
             operationDateDay: string | null;
             /**
              * Format: date
-             * @description Operation date in the institution’s time zone, `originalOperationDateTz`.
+             * @description Operation date in `originalOperationDateTz`.
              */
             originalOperationDateDay: string | null;
             /**
              * Format: date
-             * @description First day on which the transaction counts in the position or the balance. Lists are filtered and sorted by it if there is no operation date.
+             * @description First day in the position or the balance. It sorts rows without an operation date.
              */
             valueDateDay: string | null;
             /**
              * Format: date
-             * @description Value date in the institution’s time zone, `originalValueDateTz`.
+             * @description Value date in `originalValueDateTz`.
              */
             originalValueDateDay: string | null;
-            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
             operationDateHour: string | null;
-            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
             originalOperationDateHour: string | null;
-            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
             valueDateHour: string | null;
-            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations are not changed. */
+            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
             originalValueDateHour: string | null;
-            /** @description Time zone of the two original operation fields, usually an IANA name. Other names are not changed. */
+            /** @description Time zone of the original operation fields, usually an IANA name. */
             originalOperationDateTz: string | null;
-            /** @description Time zone of the two original value fields, usually an IANA name. Other names are not changed. */
+            /** @description Time zone of the original value fields, usually an IANA name. */
             originalValueDateTz: string | null;
             /**
              * Format: uuid
@@ -500,7 +500,7 @@ export interface components {
              * @description Identifier of the order.
              */
             id: string;
-            /** @description Portfolio that holds the assets, by the name or number in the order. */
+            /** @description Portfolio of the assets, by its name or number in the order. */
             portfolio: string | null;
             /**
              * Format: uuid
@@ -509,21 +509,21 @@ export interface components {
             investment: string | null;
             /** @description Name of the asset to transfer. */
             name: string | null;
-            /** @description International securities identification number of the asset (ISO 6166). */
+            /** @description ISIN of the asset (ISO 6166). */
             isin: string | null;
-            /** @description Currency of `amount`, usually an ISO 4217 code. Null if the order names none. */
+            /** @description Currency of `amount`, usually an ISO 4217 code. */
             currency: string | null;
-            /** @description Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are known, and others may follow. */
+            /** @description Type of asset: STOCK, ETF, RIGHTS, FUND, PP, BOND or WARRANT. Others may follow. */
             assetType: string | null;
             /** @description Number of shares or other units to transfer, with fractions. */
             titles: components["schemas"]["ExactDecimal"] | null;
             /** @description Value to transfer, in `currency`. */
             amount: components["schemas"]["ExactDecimal"] | null;
-            /** @description True for a transfer of the whole position, false for a part of it. */
+            /** @description True for the whole position, false for a part of it. */
             total: boolean | null;
-            /** @description Company that markets the asset, with both members, or null. */
+            /** @description Company that markets the asset. */
             marketer: components["schemas"]["Company"] | null;
-            /** @description Company that manages the asset, with both members, or null. */
+            /** @description Company that manages the asset. */
             managementCompany: components["schemas"]["Company"] | null;
         };
         /** @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included. */
@@ -539,31 +539,31 @@ export interface components {
             /**
              * @description Type of the error, for programs; from a closed list.
              *
-             *     | Value | Status | Meaning |
-             *     |---|---|---|
-             *     | `missing_credentials` | 401 | Send the header "Authorization: Bearer &lt;token>". |
-             *     | `malformed_credentials` | 401 | Authorization must be "Bearer" and one token. |
-             *     | `invalid_token` | 401 | The bearer token is unknown or revoked. |
-             *     | `expired_token` | 401 | The bearer token has expired. |
-             *     | `invalid_request` | 400 | Some query parameters are invalid: `errors` lists each one. |
-             *     | `malformed_request` | 400 | The request cannot be read. |
-             *     | `response_too_large` | 400 | The response exceeds the memory of the service. Request it with a smaller `limit`. |
-             *     | `connection_not_found` | 404 | This app has no connection with this token. |
-             *     | `route_not_found` | 404 | This path does not exist. |
-             *     | `cursor_expired` | 410 | The changes since this cursor are not known. Start again with since=start. |
-             *     | `data_changed` | 412 | The data has changed since this version. Start again with page 0. |
-             *     | `method_not_allowed` | 405 | Only GET and HEAD are supported. |
-             *     | `too_many_requests` | 429 | The app has used up its quota. |
-             *     | `internal_error` | 500 | The service failed. Report the requestId to its operator. |
-             *     | `service_unavailable` | 503 | The service is unavailable. Try again soon. |
+             *     | Value | Meaning |
+             *     |---|---|
+             *     | `missing_credentials` | Send the header "Authorization: Bearer &lt;token>". |
+             *     | `malformed_credentials` | Authorization must be "Bearer" and one token. |
+             *     | `invalid_token` | The bearer token is unknown or revoked. |
+             *     | `expired_token` | The bearer token has expired. |
+             *     | `invalid_request` | Some query parameters are invalid: `errors` lists each one. |
+             *     | `malformed_request` | The request cannot be read. |
+             *     | `response_too_large` | The response exceeds the memory of the service. Request it with a smaller `limit`. |
+             *     | `connection_not_found` | This app has no connection with this token. |
+             *     | `route_not_found` | This path does not exist. |
+             *     | `cursor_expired` | The changes since this cursor are not known. Start again with since=start. |
+             *     | `data_changed` | The data has changed since this version. Start again with page 0. |
+             *     | `method_not_allowed` | Only GET and HEAD are supported. |
+             *     | `too_many_requests` | The app has used up its quota. |
+             *     | `internal_error` | The service failed. Report the requestId to its operator. |
+             *     | `service_unavailable` | The service is unavailable. Try again soon. |
              * @enum {string}
              */
             code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "response_too_large" | "connection_not_found" | "route_not_found" | "cursor_expired" | "data_changed" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
-            /** @description The status in words; the same for every error of one status. */
+            /** @description The status in words. */
             title: string;
-            /** @description The cause of this error, for people. Programs read `code`. */
+            /** @description The cause, for people. Programs read `code`. */
             detail: string;
-            /** @description `X-Request-ID` of the response. Quote it when you report an error. */
+            /** @description `X-Request-ID` of the response. Quote it in reports. */
             requestId: string;
             /** @description Errors of the query parameters, 20 at most; only with `invalid_request`. With more errors, `detail` has their number. */
             errors?: components["schemas"]["ParameterFault"][];
@@ -591,50 +591,43 @@ export interface components {
             detail: string;
         };
         /**
-         * @description Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`
-         *     removes them. `=` does not change the position; `titles` is then its size at that time.
+         * @description Type of the movement, from a closed list. `+` adds `titles` to the position, `-` removes them. `=` does not change the position; `titles` is then its size. A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is resolved and the credential connects again, the same row has the correct type.
          *
-         *     A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is
-         *     resolved and the credential connects again, the same `transactionId` has the correct type.
-         *
-         *     | Value | Shares | Meaning |
-         *     |---|---|---|
-         *     | `BUY` | `+` | Securities or other assets are bought |
-         *     | `COMPENSATION` | `=` | The holder is compensated for a corporate event of the asset, for example with the unstated cash of a forced sale |
-         *     | `COUPON` | `=` | A bond pays its regular interest, a fixed share of its face value |
-         *     | `DELISTING` | `-` | A security leaves a stock exchange |
-         *     | `DIVIDENDS` | `=` | A company pays out part of its profit to its owners |
-         *     | `EXPIRATION` | not defined | The source of this contract defines neither meaning nor effect |
-         *     | `INHERITANCE_OR_DONATION_TRANSFER_IN` | `+` | Inherited or donated assets arrive in the account |
-         *     | `INHERITANCE_OR_DONATION_TRANSFER_OUT` | `-` | Inherited or donated assets leave the account |
-         *     | `ISIN_CHANGE_BUY` | `+` | Incoming side of a change of ISIN |
-         *     | `ISIN_CHANGE_SELL` | `-` | Outgoing side of a change of ISIN |
-         *     | `MERGER_BUY` | `+` | Incoming side of a merger |
-         *     | `MERGER_SELL` | `-` | Outgoing side of a merger |
-         *     | `OFF_MARKET_BUY` | `+` | Bought outside a formal exchange, or granted without an action of the holder |
-         *     | `OFF_MARKET_SELL` | `-` | Sold outside a formal exchange, or by an event outside the holder’s control |
-         *     | `PRODUCT_CHANGE_BUY` | `+` | Incoming side of a product change: a trait such as the share class changes, without a full change of ISIN |
-         *     | `PRODUCT_CHANGE_SELL` | `-` | Outgoing side of a product change |
-         *     | `RIGHTS_CONVERSION_BUY` | `+` | Stock received for rights, usually in a scrip dividend or a capital increase |
-         *     | `RIGHTS_CONVERSION_SELL` | `-` | Outgoing side of that conversion: the rights that became shares |
-         *     | `RIGHTS_EXCLUSION` | `-` | Rights are sold, usually because the market no longer admits them |
-         *     | `RIGHTS_ISSUE` | `+` | Rights are granted, usually for a scrip dividend or a capital increase |
-         *     | `SELL` | `-` | Securities or other assets are sold |
-         *     | `SHARE_ISSUE_PREMIUM` | `=` | Amount above the par value of newly issued shares |
-         *     | `SPINOFF` | `+` | Shares granted because a subsidiary separates from its parent company |
-         *     | `SPLIT_BUY` | `+` | Incoming side of a split |
-         *     | `SPLIT_SELL` | `-` | Outgoing side of a split |
-         *     | `TRANSFER_IN` | `+` | Securities are moved into the account |
-         *     | `TRANSFER_OUT` | `-` | Securities are moved out of the account |
-         *     | `UNKNOWN` | `=` | Not classified correctly so far |
+         *     | Value | Meaning |
+         *     |---|---|
+         *     | `BUY` | (+) Securities or other assets are bought |
+         *     | `COMPENSATION` | (=) Compensation for a corporate event, such as the cash of a forced sale |
+         *     | `COUPON` | (=) A bond pays its regular interest, a fixed share of its face value |
+         *     | `DELISTING` | (-) A security leaves a stock exchange |
+         *     | `DIVIDENDS` | (=) A company pays out part of its profit to its owners |
+         *     | `EXPIRATION` | The source of this contract defines neither meaning nor effect |
+         *     | `INHERITANCE_OR_DONATION_TRANSFER_IN` | (+) Inherited or donated assets arrive in the account |
+         *     | `INHERITANCE_OR_DONATION_TRANSFER_OUT` | (-) Inherited or donated assets leave the account |
+         *     | `ISIN_CHANGE_BUY` | (+) Incoming side of a change of ISIN |
+         *     | `ISIN_CHANGE_SELL` | (-) Outgoing side of a change of ISIN |
+         *     | `MERGER_BUY` | (+) Incoming side of a merger |
+         *     | `MERGER_SELL` | (-) Outgoing side of a merger |
+         *     | `OFF_MARKET_BUY` | (+) Bought outside an exchange, or granted without an action of the holder |
+         *     | `OFF_MARKET_SELL` | (-) Sold outside an exchange, or by an event outside the holder’s control |
+         *     | `PRODUCT_CHANGE_BUY` | (+) Incoming side of a product change, such as of the share class, without a full change of ISIN |
+         *     | `PRODUCT_CHANGE_SELL` | (-) Outgoing side of a product change |
+         *     | `RIGHTS_CONVERSION_BUY` | (+) Stock for rights, usually of a scrip dividend or a capital increase |
+         *     | `RIGHTS_CONVERSION_SELL` | (-) Outgoing side of that conversion: the rights that became shares |
+         *     | `RIGHTS_EXCLUSION` | (-) Rights are sold, usually because the market no longer admits them |
+         *     | `RIGHTS_ISSUE` | (+) Rights are granted, usually for a scrip dividend or a capital increase |
+         *     | `SELL` | (-) Securities or other assets are sold |
+         *     | `SHARE_ISSUE_PREMIUM` | (=) Amount above the par value of newly issued shares |
+         *     | `SPINOFF` | (+) Shares granted because a subsidiary separates from its parent company |
+         *     | `SPLIT_BUY` | (+) Incoming side of a split |
+         *     | `SPLIT_SELL` | (-) Outgoing side of a split |
+         *     | `TRANSFER_IN` | (+) Securities are moved into the account |
+         *     | `TRANSFER_OUT` | (-) Securities are moved out of the account |
+         *     | `UNKNOWN` | (=) Not classified correctly so far |
          * @enum {string}
          */
         PortfolioTransactionType: "BUY" | "COMPENSATION" | "COUPON" | "DELISTING" | "DIVIDENDS" | "EXPIRATION" | "INHERITANCE_OR_DONATION_TRANSFER_IN" | "INHERITANCE_OR_DONATION_TRANSFER_OUT" | "ISIN_CHANGE_BUY" | "ISIN_CHANGE_SELL" | "MERGER_BUY" | "MERGER_SELL" | "OFF_MARKET_BUY" | "OFF_MARKET_SELL" | "PRODUCT_CHANGE_BUY" | "PRODUCT_CHANGE_SELL" | "RIGHTS_CONVERSION_BUY" | "RIGHTS_CONVERSION_SELL" | "RIGHTS_EXCLUSION" | "RIGHTS_ISSUE" | "SELL" | "SHARE_ISSUE_PREMIUM" | "SPINOFF" | "SPLIT_BUY" | "SPLIT_SELL" | "TRANSFER_IN" | "TRANSFER_OUT" | "UNKNOWN";
         /**
-         * @description Reason why the cash balance changed, from a closed list.
-         *
-         *     A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is
-         *     resolved and the credential connects again, the same `movementId` has the correct type.
+         * @description Reason why the cash balance changed, from a closed list. A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is resolved and the credential connects again, the same row has the correct type.
          *
          *     | Value | Meaning |
          *     |---|---|
@@ -643,7 +636,7 @@ export interface components {
          *     | `DIVIDENDS` | A company pays its shareholders, usually out of its profit |
          *     | `DIVIDEND_RETENTION` | The fund or investment firm keeps dividends instead of paying them out |
          *     | `DIVIDEND_RETENTION_REFUND` | Dividends kept earlier are paid after all |
-         *     | `FEES` | The institution charges for its services, such as management, a transaction or a connection to an exchange |
+         *     | `FEES` | The institution charges for a service, such as management or a transaction |
          *     | `FEES_REFUND` | Fees charged earlier are given back |
          *     | `FOREX_DEPOSIT` | Cash comes in from a currency exchange |
          *     | `FOREX_WITHDRAWAL` | Cash goes out for a currency exchange |
@@ -660,16 +653,16 @@ export interface components {
         AccountTransactionType: "COUPON" | "DEPOSIT" | "DIVIDENDS" | "DIVIDEND_RETENTION" | "DIVIDEND_RETENTION_REFUND" | "FEES" | "FEES_REFUND" | "FOREX_DEPOSIT" | "FOREX_WITHDRAWAL" | "GIFT" | "INTEREST" | "INTEREST_CHARGE" | "RETURN_ON_CAPITAL" | "TAXES" | "TAX_REFUND" | "WITHDRAWAL" | "UNKNOWN";
         /** @description Amounts retained from a payment. Both are always present. */
         RetentionDetail: {
-            /** @description Amount retained on the paying side, as the institution states it. */
+            /** @description Amount retained on the paying side. */
             retentionFrom: components["schemas"]["Decimal"];
-            /** @description Amount retained on the receiving side, as the institution states it. */
+            /** @description Amount retained on the receiving side. */
             retentionTo: components["schemas"]["Decimal"];
         };
         /** @description Amounts retained from a payment. Both are always present. */
         ExactRetentionDetail: {
-            /** @description Amount retained on the paying side, as the institution states it. */
+            /** @description Amount retained on the paying side. */
             retentionFrom: components["schemas"]["ExactDecimal"];
-            /** @description Amount retained on the receiving side, as the institution states it. */
+            /** @description Amount retained on the receiving side. */
             retentionTo: components["schemas"]["ExactDecimal"];
         };
         /** @description A company. Both members are always present. */

@@ -7,6 +7,7 @@ import {
   PART,
   TransactionDates,
   TransactionTerms,
+  UNKNOWN_TYPE,
   Uuid,
 } from './fields.ts'
 import { type ListDefinition, ListEnvelope } from './list.ts'
@@ -18,9 +19,7 @@ export const AccountTransactionTypes = {
   DIVIDENDS: 'A company pays its shareholders, usually out of its profit',
   DIVIDEND_RETENTION: 'The fund or investment firm keeps dividends instead of paying them out',
   DIVIDEND_RETENTION_REFUND: 'Dividends kept earlier are paid after all',
-  FEES:
-    'The institution charges for its services, such as management, a transaction or a connection ' +
-    'to an exchange',
+  FEES: 'The institution charges for a service, such as management or a transaction',
   FEES_REFUND: 'Fees charged earlier are given back',
   FOREX_DEPOSIT: 'Cash comes in from a currency exchange',
   FOREX_WITHDRAWAL: 'Cash goes out for a currency exchange',
@@ -34,32 +33,24 @@ export const AccountTransactionTypes = {
   UNKNOWN: 'Not classified correctly so far',
 } as const
 
-export const AccountTransactionType = ClosedList(AccountTransactionTypes, {
-  description: [
-    'Reason why the cash balance changed, from a closed list.',
-    '',
-    'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is',
-    'resolved and the credential connects again, the same `movementId` has the correct type.',
-  ].join('\n'),
-  meaning: (meaning) => meaning,
-  extensions: { [PART]: 'AccountTransactionType' },
-})
+export const AccountTransactionType = ClosedList(
+  AccountTransactionTypes,
+  String,
+  `Reason why the cash balance changed, from a closed list. ${UNKNOWN_TYPE}`,
+  { [PART]: 'AccountTransactionType' },
+)
 
 const { investment, ...costs } = TransactionTerms
 
 /** A movement of cash (section 2.3), with its fields in this order. */
 export const AccountTransaction = Type.Object(
   {
-    movementId: Described(
-      Uuid,
-      'Identifier of the transaction. It does not change when a field is corrected.',
-    ),
+    movementId: Described(Uuid, 'Identifier, which does not change when a field is corrected.'),
     accountId: Described(Uuid, 'Identifier of the account whose balance the transaction changes.'),
     type: AccountTransactionType,
     amount: Described(
       Decimal,
-      'Change of the cash balance, in `currency`: positive for cash that comes in, negative ' +
-        'for cash that goes out. The sign is the institution’s.',
+      'Change of the cash balance, in `currency`: positive for cash in, negative for cash out.',
     ),
     ...costs,
     ...TransactionDates,
@@ -69,8 +60,8 @@ export const AccountTransaction = Type.Object(
     $id: 'AccountTransaction',
     additionalProperties: false,
     description:
-      'A movement of cash in one account. It always changes the balance. Every field is ' +
-      `present; null means unknown. ${DECIMAL_RULE}`,
+      'A movement of cash in one account. Every field is present; null means unknown. ' +
+      `Signs are the institution’s. ${DECIMAL_RULE}`,
   },
 )
 export type AccountTransaction = Static<typeof AccountTransaction>

@@ -30,36 +30,25 @@ export function Nullable<T extends TSchema>(
   return Type.Unsafe<Static<T> | null>({ ...schema, description, type: [schema.type, 'null'] })
 }
 
-interface ClosedListAnnotations<Entry> {
-  description: string
-  meaning: (entry: Entry) => string
-  /** Columns of the table between `Value` and `Meaning`: the heading, and the text of an entry. */
-  columns?: Record<string, (entry: Entry) => string>
-  /** Other keywords for generators. */
-  extensions?: Record<`x-${string}`, unknown>
-}
-
 /** Writes text in Markdown, which reads `<token>` as a tag of HTML. */
 export const markdown = (text: string): string => text.replaceAll('<', '&lt;')
 
 /** String of a closed list: the keys of `entries`. The description ends in a table of them. */
 export function ClosedList<Value extends string, Entry>(
   entries: Record<Value, Entry>,
-  { description, columns, meaning, extensions }: ClosedListAnnotations<Entry>,
+  meaningOf: (entry: Entry) => string,
+  description: string,
+  keywords = {},
 ): TUnsafe<Value> {
-  const line = (cells: string[]) => `| ${cells.join(' | ')} |`
-  const texts = { ...columns, Meaning: meaning }
-  const rows = Object.entries<Entry>(entries).map(([value, entry]) =>
-    line([`\`${value}\``, ...Object.values(texts).map((text) => markdown(text(entry)))]),
-  )
-  const headings = ['Value', ...Object.keys(texts)]
-  const rule = `|${'---|'.repeat(headings.length)}`
+  const values = Object.keys(entries)
+  const meanings = Object.values<Entry>(entries).map(meaningOf)
+  const rows = meanings.map((meaning, at) => `| \`${values[at]}\` | ${markdown(meaning)} |`)
   return Type.Unsafe<Value>({
     type: 'string',
-    enum: Object.keys(entries),
-    description: [description, '', line(headings), rule, ...rows].join('\n'),
-    'x-enum-descriptions': Object.values<Entry>(entries).map(meaning),
-    ...extensions,
+    enum: values,
+    description: [description, '', '| Value | Meaning |', '|---|---|', ...rows].join('\n'),
+    'x-enum-descriptions': meanings,
+    ...keywords,
   })
 }
 
@@ -111,11 +100,6 @@ export function exactDecimals<T extends TSchema>(schema: T): T {
   return JSON.parse(JSON.stringify(schema), exact) as T
 }
 
-export const Currency = Described(
-  ShortText,
-  'Code of a currency: usually ISO 4217, otherwise the institution’s own code (GBX for pence).',
-)
-
 // Without look-ahead, which many regular expression engines lack.
 const YEAR = '(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)'
 const MONTH = '(?:0[1-9]|1[0-2])'
@@ -133,38 +117,28 @@ export const EFFECTIVE_DATE =
   'the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date)'
 
 const timeOf = (day: string) =>
-  Nullable(
-    ShortText,
-    `Time of day on \`${day}\`, usually HH:mm:ss. Other notations are not changed.`,
-  )
+  Nullable(ShortText, `Time of day on \`${day}\`, usually HH:mm:ss. Other notations may occur.`)
 
 const zoneOf = (fields: 'operation' | 'value') =>
-  Nullable(
-    ShortText,
-    `Time zone of the two original ${fields} fields, usually an IANA name. ` +
-      'Other names are not changed.',
-  )
+  Nullable(ShortText, `Time zone of the original ${fields} fields, usually an IANA name.`)
+
+/** Part of the description of a type of transaction. */
+export const UNKNOWN_TYPE =
+  'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is ' +
+  'resolved and the credential connects again, the same row has the correct type.'
 
 /** Fields of both types of transaction, in the order of sections 2.2 and 2.3. */
 export const TransactionDates = {
   operationDateDay: Nullable(
     CalendarDate,
-    'Day of the transaction. Lists are filtered and sorted by it. It is null only if ' +
-      '`valueDateDay` is known.',
+    'Day of the transaction. Lists are sorted by it. Null only if `valueDateDay` is known.',
   ),
-  originalOperationDateDay: Nullable(
-    CalendarDate,
-    'Operation date in the institution’s time zone, `originalOperationDateTz`.',
-  ),
+  originalOperationDateDay: Nullable(CalendarDate, 'Operation date in `originalOperationDateTz`.'),
   valueDateDay: Nullable(
     CalendarDate,
-    'First day on which the transaction counts in the position or the balance. Lists are ' +
-      'filtered and sorted by it if there is no operation date.',
+    'First day in the position or the balance. It sorts rows without an operation date.',
   ),
-  originalValueDateDay: Nullable(
-    CalendarDate,
-    'Value date in the institution’s time zone, `originalValueDateTz`.',
-  ),
+  originalValueDateDay: Nullable(CalendarDate, 'Value date in `originalValueDateTz`.'),
   operationDateHour: timeOf('operationDateDay'),
   originalOperationDateHour: timeOf('originalOperationDateDay'),
   valueDateHour: timeOf('valueDateDay'),
@@ -177,32 +151,15 @@ export const TransactionDates = {
 export const TransactionTerms = {
   exchangeRate: Nullable(
     Decimal,
-    'Rate between two currencies, as the institution states it. The contract does not define ' +
-      'which currency is the divisor: compare the amounts before you convert.',
+    'Rate between two currencies. The divisor is not defined: compare the amounts first.',
   ),
-  commission: Nullable(
-    Decimal,
-    'Charge of the institution for the transaction, in `currency`. The sign is the ' +
-      'institution’s: some write a charge as a negative number.',
-  ),
-  taxes: Nullable(
-    Decimal,
-    'Taxes on the transaction, in `currency`. The sign is the institution’s: some write a ' +
-      'charge as a negative number.',
-  ),
+  commission: Nullable(Decimal, 'Charge, in `currency`. It is negative at some institutions.'),
+  taxes: Nullable(Decimal, 'Taxes, in `currency`. They are negative at some institutions.'),
   currency: Nullable(
-    Currency,
-    'Currency of the amounts: usually an ISO 4217 code, otherwise the institution’s own code ' +
-      '(GBX for pence). Null if the institution names none.',
+    ShortText,
+    'Currency of the amounts: usually ISO 4217, otherwise the institution’s code (GBX for pence).',
   ),
-  localCurrency: Nullable(
-    Currency,
-    'Second currency of the transaction, if the institution names one: for example the ' +
-      'currency in which the asset is quoted.',
-  ),
-  description: Nullable(
-    LongText,
-    'Text of the institution on the transaction, in the institution’s language.',
-  ),
+  localCurrency: Nullable(ShortText, 'Second currency, for example that of the quoted price.'),
+  description: Nullable(LongText, 'Text of the institution, in its language.'),
   investment: Nullable(Uuid, 'Identifier of the investment that the transaction concerns.'),
 }

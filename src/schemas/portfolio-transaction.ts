@@ -8,6 +8,7 @@ import {
   PART,
   TransactionDates,
   TransactionTerms,
+  UNKNOWN_TYPE,
   Uuid,
 } from './fields.ts'
 import { type ListDefinition, ListEnvelope } from './list.ts'
@@ -18,11 +19,7 @@ type Impact = '+' | '-' | '=' | undefined
 /** The closed list of section 2.4: each type with its effect on the position and its meaning. */
 export const PortfolioTransactionTypes = {
   BUY: ['+', 'Securities or other assets are bought'],
-  COMPENSATION: [
-    '=',
-    'The holder is compensated for a corporate event of the asset, for example with the unstated ' +
-      'cash of a forced sale',
-  ],
+  COMPENSATION: ['=', 'Compensation for a corporate event, such as the cash of a forced sale'],
   COUPON: ['=', 'A bond pays its regular interest, a fixed share of its face value'],
   DELISTING: ['-', 'A security leaves a stock exchange'],
   DIVIDENDS: ['=', 'A company pays out part of its profit to its owners'],
@@ -33,23 +30,16 @@ export const PortfolioTransactionTypes = {
   ISIN_CHANGE_SELL: ['-', 'Outgoing side of a change of ISIN'],
   MERGER_BUY: ['+', 'Incoming side of a merger'],
   MERGER_SELL: ['-', 'Outgoing side of a merger'],
-  OFF_MARKET_BUY: [
-    '+',
-    'Bought outside a formal exchange, or granted without an action of the holder',
-  ],
-  OFF_MARKET_SELL: [
-    '-',
-    'Sold outside a formal exchange, or by an event outside the holder’s control',
-  ],
+  OFF_MARKET_BUY: ['+', 'Bought outside an exchange, or granted without an action of the holder'],
+  OFF_MARKET_SELL: ['-', 'Sold outside an exchange, or by an event outside the holder’s control'],
   PRODUCT_CHANGE_BUY: [
     '+',
-    'Incoming side of a product change: a trait such as the share class changes, without a full ' +
-      'change of ISIN',
+    'Incoming side of a product change, such as of the share class, without a full change of ISIN',
   ],
   PRODUCT_CHANGE_SELL: ['-', 'Outgoing side of a product change'],
   RIGHTS_CONVERSION_BUY: [
     '+',
-    'Stock received for rights, usually in a scrip dividend or a capital increase',
+    'Stock for rights, usually of a scrip dividend or a capital increase',
   ],
   RIGHTS_CONVERSION_SELL: ['-', 'Outgoing side of that conversion: the rights that became shares'],
   RIGHTS_EXCLUSION: ['-', 'Rights are sold, usually because the market no longer admits them'],
@@ -64,37 +54,23 @@ export const PortfolioTransactionTypes = {
   UNKNOWN: ['=', 'Not classified correctly so far'],
 } as const satisfies Record<string, readonly [Impact, meaning: string]>
 
-export const PortfolioTransactionType = ClosedList(PortfolioTransactionTypes, {
-  description: [
-    'Type of the movement, from a closed list. Shares: `+` adds `titles` to the position, `-`',
-    'removes them. `=` does not change the position; `titles` is then its size at that time.',
-    '',
-    'A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is',
-    'resolved and the credential connects again, the same `transactionId` has the correct type.',
-  ].join('\n'),
-  columns: {
-    Shares: ([impact]) => (impact ? `\`${impact}\`` : 'not defined'),
-  },
-  meaning: ([, meaning]) => meaning,
-  extensions: {
-    [PART]: 'PortfolioTransactionType',
-    'x-share-impact': Object.fromEntries(
-      Object.entries(PortfolioTransactionTypes).map(([type, [impact]]) => [type, impact ?? null]),
-    ),
-  },
+const impacts = Object.entries(PortfolioTransactionTypes).map(([type, [impact]]) => {
+  return [type, impact ?? null]
 })
+
+export const PortfolioTransactionType = ClosedList(
+  PortfolioTransactionTypes,
+  ([impact, meaning]) => (impact ? `(${impact}) ${meaning}` : meaning),
+  'Type of the movement, from a closed list. `+` adds `titles` to the position, `-` removes them. ' +
+    `\`=\` does not change the position; \`titles\` is then its size. ${UNKNOWN_TYPE}`,
+  { [PART]: 'PortfolioTransactionType', 'x-share-impact': Object.fromEntries(impacts) },
+)
 
 /** Both members of a retention (section 2.2). */
 export const RetentionDetail = Type.Object(
   {
-    retentionFrom: Described(
-      Decimal,
-      'Amount retained on the paying side, as the institution states it.',
-    ),
-    retentionTo: Described(
-      Decimal,
-      'Amount retained on the receiving side, as the institution states it.',
-    ),
+    retentionFrom: Described(Decimal, 'Amount retained on the paying side.'),
+    retentionTo: Described(Decimal, 'Amount retained on the receiving side.'),
   },
   {
     [PART]: 'RetentionDetail',
@@ -108,18 +84,11 @@ const { exchangeRate, investment, ...costs } = TransactionTerms
 /** A movement of an investment (section 2.2), with its fields in this order. */
 export const PortfolioTransaction = Type.Object(
   {
-    transactionId: Described(
-      Uuid,
-      'Identifier of the transaction. It does not change when a field is corrected.',
-    ),
+    transactionId: Described(Uuid, 'Identifier, which does not change when a field is corrected.'),
     portfolioId: Described(Uuid, 'Identifier of the portfolio that the transaction belongs to.'),
     exchangeRate,
     type: PortfolioTransactionType,
-    titles: Nullable(
-      Decimal,
-      'Number of shares or other units, with fractions. `type` defines the effect on the ' +
-        'position: added, removed, or only its size.',
-    ),
+    titles: Nullable(Decimal, 'Shares or other units, with fractions; see `type` for the effect.'),
     amount: Nullable(Decimal, 'Money that the transaction moves, in `currency`.'),
     amountBaseCurrency: Nullable(Decimal, 'The same amount in the base currency of the portfolio.'),
     ...costs,
@@ -128,8 +97,7 @@ export const PortfolioTransaction = Type.Object(
     investment,
     relatedTransaction: Nullable(
       Uuid,
-      '`transactionId` of a transaction that belongs with this one, such as the other side of ' +
-        'a split.',
+      '`transactionId` of a transaction that belongs with it, such as the other side of a split.',
     ),
     retentionDetail: Nullable(RetentionDetail, 'Amounts retained from a payment: both, or null.'),
   },

@@ -13,10 +13,8 @@ const ParameterErrorCode = ClosedList(
     invalid_cursor: 'The value is not a cursor of this list and connection',
     excluded_parameter: 'The parameter cannot be used together with `since`, or in an export',
   },
-  {
-    description: 'Rule that the parameter breaks, for programs; from a closed list.',
-    meaning: (meaning) => meaning,
-  },
+  String,
+  'Rule that the parameter breaks, for programs; from a closed list.',
 )
 export type ParameterErrorCode = Static<typeof ParameterErrorCode>
 
@@ -26,13 +24,9 @@ export const MAX_PARAMETER_ERRORS = 20
 /** One error of one query parameter in a 400. Generated clients know it as `ParameterFault`. */
 export const ParameterError = Type.Object(
   {
-    parameter: Type.String({
-      description: 'Name of the query parameter, as in the request.',
-    }),
+    parameter: Type.String({ description: 'Name of the query parameter, as in the request.' }),
     code: ParameterErrorCode,
-    detail: Type.String({
-      description: 'The rule in words, for people.',
-    }),
+    detail: Type.String({ description: 'The rule in words, for people.' }),
   },
   {
     $id: 'ParameterFault',
@@ -189,20 +183,14 @@ export const Problem = Type.Object(
       enum: [...new Set(problemTypes.map(({ status }) => status))].sort(),
       description: 'HTTP status of the response.',
     }),
-    code: ClosedList(ProblemCodes, {
-      description: 'Type of the error, for programs; from a closed list.',
-      columns: { Status: ({ status }) => String(status) },
-      meaning: ({ detail }) => detail,
-    }),
-    title: Type.String({
-      description: 'The status in words; the same for every error of one status.',
-    }),
-    detail: Type.String({
-      description: 'The cause of this error, for people. Programs read `code`.',
-    }),
-    requestId: Type.String({
-      description: '`X-Request-ID` of the response. Quote it when you report an error.',
-    }),
+    code: ClosedList(
+      ProblemCodes,
+      ({ detail }) => detail,
+      'Type of the error, for programs; from a closed list.',
+    ),
+    title: Type.String({ description: 'The status in words.' }),
+    detail: Type.String({ description: 'The cause, for people. Programs read `code`.' }),
+    requestId: Type.String({ description: '`X-Request-ID` of the response. Quote it in reports.' }),
     errors: Type.Optional(
       Type.Array(Reference(ParameterError), {
         minItems: 1,

@@ -1,6 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
 import {
-  Currency,
   DECIMAL_RULE,
   Decimal,
   Described,
@@ -29,36 +28,20 @@ export const Company = Type.Object(
 export const AssetsTransferOrder = Type.Object(
   {
     id: Described(Uuid, 'Identifier of the order.'),
-    portfolio: Nullable(
-      ShortText,
-      'Portfolio that holds the assets, by the name or number in the order.',
-    ),
+    portfolio: Nullable(ShortText, 'Portfolio of the assets, by its name or number in the order.'),
     investment: Nullable(Uuid, 'Identifier of the investment to transfer.'),
     name: Nullable(ShortText, 'Name of the asset to transfer.'),
-    isin: Nullable(
-      ShortText,
-      'International securities identification number of the asset (ISO 6166).',
-    ),
-    currency: Nullable(
-      Currency,
-      'Currency of `amount`, usually an ISO 4217 code. Null if the order names none.',
-    ),
+    isin: Nullable(ShortText, 'ISIN of the asset (ISO 6166).'),
+    currency: Nullable(ShortText, 'Currency of `amount`, usually an ISO 4217 code.'),
     assetType: Nullable(
       ShortText,
-      'Type of asset. The list is open: STOCK, ETF, RIGHTS, FUND, PP, BOND and WARRANT are ' +
-        'known, and others may follow.',
+      'Type of asset: STOCK, ETF, RIGHTS, FUND, PP, BOND or WARRANT. Others may follow.',
     ),
     titles: Nullable(Decimal, 'Number of shares or other units to transfer, with fractions.'),
     amount: Nullable(Decimal, 'Value to transfer, in `currency`.'),
-    total: Nullable(
-      Type.Boolean(),
-      'True for a transfer of the whole position, false for a part of it.',
-    ),
-    marketer: Nullable(Company, 'Company that markets the asset, with both members, or null.'),
-    managementCompany: Nullable(
-      Company,
-      'Company that manages the asset, with both members, or null.',
-    ),
+    total: Nullable(Type.Boolean(), 'True for the whole position, false for a part of it.'),
+    marketer: Nullable(Company, 'Company that markets the asset.'),
+    managementCompany: Nullable(Company, 'Company that manages the asset.'),
   },
   {
     $id: 'AssetsTransferOrder',
