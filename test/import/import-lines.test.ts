@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
-import { plainBytes, readChunks } from '../../src/operator/loading/source.ts'
+import { openInput, plainBytes } from '../../src/operator/loading/source.ts'
 import { accountLine, portfolioLine, prepareImport } from '../support/importing.ts'
 
 const { problems, run, newConnection, db } = await prepareImport(t)
@@ -51,7 +51,10 @@ t.test('Invalid JSON: reported with its position', async (t) => {
       `${one} ${two}`,
       `Unexpected non-whitespace character after JSON at position ${one.length + 1}`,
     ],
-    [`${one}\r${two}`, 'a line must end with LF or CRLF, not with CR alone'],
+    [
+      `${one}\r${two}`,
+      `Unexpected non-whitespace character after JSON at position ${one.length + 1}`,
+    ],
     ['{"amount":\u200b1}', 'Unexpected token \'\\u200b\', "{"amount":\\u200b1}" is not valid JSON'],
   ]
   const actual = await problems(type, cases.map(([line]) => `${line}\n`).join(''))
@@ -94,9 +97,9 @@ t.test('Invalid UTF-8: a problem of its line only', async (t) => {
     t.match(
       actual.map((problem) => problem.replace(/^\d+/, 'n')),
       [
-        /^n: the line is not UTF-8: .*iconv/,
-        /^n: the line is not UTF-8: .*iconv/,
-        /^n: the line is not UTF-8: .*iconv/,
+        /^n: the line is not UTF-8$/,
+        /^n: the line is not UTF-8$/,
+        /^n: the line is not UTF-8$/,
         /^n: x: there is no such field/,
       ],
     )
@@ -172,8 +175,6 @@ t.test('File compressed by gzip: read; a damaged one is rejected', async (t) => 
   changed.fill(0xff, 100, 200)
   for (const damaged of [changed, file.subarray(0, 5_000)])
     await t.rejects(read(damaged), { name: 'OperatorError', message: /^rows\.ndjson is damaged: / })
-  const array = gzipSync(`[${one}]`)
-  await t.rejects(read(array), { message: /^rows\.ndjson is a JSON array/ })
 })
 
 t.test('Compressed file of several megabytes: every byte', async (t) => {
@@ -181,25 +182,16 @@ t.test('Compressed file of several megabytes: every byte', async (t) => {
   const path = `${t.testdir()}/rows.ndjson.gz`
   await writeFile(path, gzipSync(text, { level: 1 }))
   const found: Buffer[] = []
-  for await (const chunk of plainBytes({ name: path, chunks: readChunks(path) }))
-    found.push(Buffer.from(chunk))
+  for await (const chunk of plainBytes(await openInput(path))) found.push(Buffer.from(chunk))
   t.ok(Buffer.concat(found).equals(Buffer.from(text)))
 })
 
-t.test('JSON in another form: rejected with the command that changes it', async (t) => {
+t.test('JSON in another form: rejected with its lines', async (t) => {
   const row = JSON.parse(one)
-  const forms: [string, RegExp][] = [
-    [`[${one}]`, /^rows\.ndjson is a JSON array: give the output of `jq -c '\.\[\]'`/],
-    [`\ufeff \r\n[\n${one}`, /^rows\.ndjson is a JSON array/],
-    [JSON.stringify([row], null, 2), /^rows\.ndjson is a JSON array/],
-    [JSON.stringify({ items: [row] }), /^rows\.ndjson is a page of .* `jq -c '\.items\[\]'`/],
-  ]
-  for (const [text, message] of forms) {
-    await t.rejects(read(text), { name: 'OperatorError', message }, text)
-    await t.rejects(read(text, 1), { message }, 'byte by byte')
+  for (const rows of [[row], { items: [row] }]) {
+    t.match((await problems(type, JSON.stringify(rows)))[0], /^1: /)
+    t.match((await problems(type, JSON.stringify(rows, null, 2)))[0], /^1: not valid JSON: /)
   }
-  const page = JSON.stringify({ items: [row] }, null, 2)
-  await t.rejects(read(page), { message: /^rows\.ndjson is a page of the API/ })
 })
 
 t.test('File that is neither text nor gzip: rejected with its line', async (t) => {
@@ -219,7 +211,8 @@ t.test('Hostile file: rejected within the limits', async (t) => {
   for (let level = 0; level < 50; level += 1) nested = gzipSync(nested, { level: 1 })
   await t.rejects(read(nested), { message: 'rows.ndjson is compressed twice.' })
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
-  t.match(await problems(type, `{"amount":${deep}}`), [/^1: not valid JSON: .* nested too deeply$/])
+  const inArrays = `{"amount":${deep.replace('[]', '[1]')}}`
+  t.match(await problems(type, inArrays), [/^1: not valid JSON: .* nested too deeply$/])
   const names = Array.from({ length: 20_000 }, (_, index) => `"n${index}":1`).join()
   t.equal((await problems(type, portfolioLine(1, names))).length, 20)
 })

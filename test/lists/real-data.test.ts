@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
-import { readChunks } from '../../src/operator/loading/source.ts'
+import { openInput } from '../../src/operator/loading/source.ts'
 import { AccountTransactions } from '../../src/schemas/account-transaction.ts'
 import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
 import { TransferOrders } from '../../src/schemas/transfer-order.ts'
@@ -69,7 +69,7 @@ function compareAll(folder: string, sources: string[]): void {
       for (const type of Object.keys(rowTypes) as RowTypeName[]) {
         if (!files.includes(`${type}.ndjson`)) continue
         const path = join(folder, source, `${type}.ndjson`)
-        const sources = [{ name: path, chunks: readChunks(path) }]
+        const sources = [await openInput(path)]
         await importRows(pool, { type, connectionId: caller.connection.id, sources })
         compared += await compare(t, service, caller, type, await rowsIn(path))
       }

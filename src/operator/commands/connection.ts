@@ -25,7 +25,6 @@ import {
 import { findApp } from '../database.ts'
 import { DELETED_AT_ONCE, deleteBlocks, deleteConnections, describeRows } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
-import { jsonProblem } from '../loading/row-reader.ts'
 import { type Line, openInput, readLines, untilAbort } from '../loading/source.ts'
 import { pluralize, printable, toJson } from '../output.ts'
 import { table } from '../table.ts'
@@ -192,7 +191,7 @@ function readNew({ text, problem }: Omit<Line, 'line'>): { own?: NewConnection; 
     return { own: { label: null, externalId: null, ...line, token: newToken() } }
   } catch (error) {
     if (error instanceof InvalidArgumentError) return { detail: error.message }
-    return { detail: `not valid JSON: ${jsonProblem(text, error as Error)}` }
+    return { detail: `not valid JSON: ${(error as Error).message}` }
   }
 }
 

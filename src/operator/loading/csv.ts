@@ -1,12 +1,11 @@
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Options, parse } from 'csv-parse'
 import { OperatorError } from '../../operator-error.ts'
-import { type FoundProblem, ImportRejected } from '../errors.ts'
-import { escaped, pluralize } from '../output.ts'
-import { CR_ALONE } from './row-reader.ts'
+import { ImportRejected } from '../errors.ts'
+import { escaped } from '../output.ts'
 import type { Field, Fields } from './row-types.ts'
 import { suggestion, visible } from './rules.ts'
-import { MAXIMUM_LINE_BYTES, NOT_UTF8, plainBytes, type Source } from './source.ts'
+import { MAXIMUM_LINE_BYTES, plainBytes, type Source } from './source.ts'
 
 /** Records that are passed on together. */
 const BATCH = 200
@@ -56,14 +55,11 @@ export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<C
     yield rows
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    const { code, message, records, empty_lines, record } = error
+    const { message, records, empty_lines } = error
     const line = Number(records) + Number(empty_lines) + breaksInCells + 1
-    const explanation =
-      code === 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH'
-        ? `the header has ${pluralize(columns?.length ?? 0, 'field')}, and this record ${(record as Cell[]).length}`
-        : // The line that csv-parse counts is another one if cells have line breaks.
-          message.replace(/ at line \d+/, '')
-    throw new ImportRejected([{ file: source.name, line, detail: `not valid CSV: ${explanation}` }])
+    // The line that csv-parse counts is another one if cells have line breaks.
+    const detail = `not valid CSV: ${message.replace(/ (at|on) line \d+/, '')}`
+    throw new ImportRejected([{ file: source.name, line, detail }])
   }
 }
 
@@ -74,36 +70,26 @@ async function* decode(source: Source): AsyncGenerator<string> {
     yield decoder.decode()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    throw new OperatorError(`${escaped(source.name)} is ${NOT_UTF8}.`)
+    throw new OperatorError(`${escaped(source.name)} is not UTF-8.`)
   }
 }
 
-/** @throws ImportRejected if the header has unknown or repeated names, or is missing */
+/** @throws ImportRejected for the first name in the header that is unknown or repeated */
 function columnsOf(header: Cell[], fields: Fields, file: string): Field[] {
   const known = columnNames(fields)
-  const columns = header.map((name) => known.get(name ?? ''))
-  const problems: FoundProblem[] = []
-  const add = (detail: string, field?: string) =>
-    problems.push({ file, line: 1, ...(field && { field }), detail })
-  const found = new Set<Field>()
-  if (header.some((name) => name?.includes('\r'))) add(CR_ALONE)
-  // A line with more than twice as many names as there are fields is no header either.
-  else if (header.length > 2 * known.size || columns.every((column) => column === undefined))
-    add(
-      `the header must have names of fields, separated by commas: ${[...fields.keys()].slice(0, 2)}`,
-    )
-  else
-    for (const [index, column] of columns.entries()) {
-      const name = header[index] ?? ''
-      const field = visible(name.slice(0, 60))
-      if (name === '') add(`field ${index + 1} of the header has no name`)
-      else if (!column) add(`there is no such field${suggestion(name, known.keys())}`, field)
-      // `retentionFrom` and `retentionDetail.retentionFrom` are the same.
-      else if (found.has(column)) add('the field appears twice', field)
-      else found.add(column)
+  const columns: Field[] = []
+  for (const [index, name] of header.entries()) {
+    const column = known.get(name ?? '')
+    // `retentionFrom` and `retentionDetail.retentionFrom` are the same.
+    if (column && !columns.includes(column)) columns.push(column)
+    else {
+      const field = visible(name?.slice(0, 60) ?? '') || `field ${index + 1}`
+      const detail = column ? 'the field appears twice' : 'there is no such field'
+      const advice = column || !name ? '' : suggestion(name, known.keys())
+      throw new ImportRejected([{ file, line: 1, field, detail: detail + advice }])
     }
-  if (problems.length > 0) throw new ImportRejected(problems)
-  return columns as Field[]
+  }
+  return columns
 }
 
 /** Fields without members, by their names in a header. */

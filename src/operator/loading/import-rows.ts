@@ -18,7 +18,7 @@ import {
 } from './merge.ts'
 import { type Problem, Problems, type Row, RowReader, readJson } from './row-reader.ts'
 import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
-import { type Format, type Line, readJsonLines, type Source, untilAbort } from './source.ts'
+import { type Format, type Line, readLines, type Source, untilAbort } from './source.ts'
 
 export interface ImportOptions {
   type: RowTypeName
@@ -133,7 +133,7 @@ class Input {
       const before = last
       this.#starts.push({ file: source.name, before })
       const batches: AsyncGenerator<Iterable<Line | CsvRow>> =
-        format === 'csv' ? readCsv(source, this.type.fields) : readJsonLines(source)
+        format === 'csv' ? readCsv(source, this.type.fields) : readLines(source)
       for await (const batch of untilAbort(batches, signal)) {
         const lines: string[] = []
         for (const item of batch) {

@@ -22,7 +22,7 @@ import {
 import { type ListOfRows, type Refresh, readRefresh } from './refresh-reader.ts'
 import type { Row } from './row-reader.ts'
 import { rowTypes } from './row-types.ts'
-import { readJsonLines, type Source, untilAbort } from './source.ts'
+import { readLines, type Source, untilAbort } from './source.ts'
 
 /**
  * Limit of a line: 20,000 rows. JSON.parse cannot stop early, so it also bounds the memory of a hostile line. A
@@ -91,7 +91,7 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   let size = 0
   let failure: unknown
   let onEnd = () => {}
-  for await (const line of readLines(options.sources, signal)) {
+  for await (const line of readRefreshes(options.sources, signal)) {
     const { connection = '' } = line
     const end = () => {
       running.delete(processed)
@@ -117,10 +117,10 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   return total
 }
 
-async function* readLines(sources: Source[], signal: AbortSignal): AsyncGenerator<Line> {
+async function* readRefreshes(sources: Source[], signal: AbortSignal): AsyncGenerator<Line> {
   for (const source of sources) {
     const file = sources.length > 1 ? { file: source.name } : {}
-    for await (const block of untilAbort(readJsonLines(source, MAXIMUM_LINE_BYTES), signal))
+    for await (const block of untilAbort(readLines(source, MAXIMUM_LINE_BYTES), signal))
       for (const { line, text, problem } of block) {
         yield { ...readRefresh(text, problem), place: { ...file, line }, size: text.length }
         if (signal.aborted) return

@@ -1,7 +1,7 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
 import type { DateRange } from './merge.ts'
 import { type Field, type Fields, type List, type RowType, rowTypes } from './row-types.ts'
-import { type Detail, Digits, suggestion, visible } from './rules.ts'
+import { Digits, suggestion, visible } from './rules.ts'
 
 /** Values of the columns of a row, as PostgreSQL reads them. */
 export type Row = (string | null)[]
@@ -26,26 +26,15 @@ export class Problems {
   total = 0
   /** Place of the next problems. */
   place: Place = {}
-  readonly #limit: number
-
-  constructor(limit = SHOWN_PROBLEMS) {
-    this.#limit = limit
-  }
 
   /** True if the next problems are only counted. */
   get isFull(): boolean {
-    return this.shown.length >= this.#limit
+    return this.shown.length >= SHOWN_PROBLEMS
   }
 
-  count(problems: number): undefined {
-    this.total += problems
-  }
-
-  add(detail: Detail, field?: string): void {
+  add(detail: string, field?: string): void {
     this.total += 1
-    if (this.isFull) return
-    const text = typeof detail === 'string' ? detail : detail()
-    this.shown.push({ ...this.place, ...(field && { field }), detail: text })
+    if (!this.isFull) this.shown.push({ ...this.place, ...(field && { field }), detail })
   }
 }
 
@@ -66,9 +55,12 @@ const DECIMAL = new RegExp(
   'g',
 )
 
+/** A number that is not in quotes, or looks so in a text. */
+const OTHER_NUMBER = /[:[,]\s*-?\d/
+
 /**
  * Reads a line of JSON with all digits of its numbers. First puts its decimals in quotes, which JSON.parse then keeps:
- * a third of the time of a reviver. A line with a problem, or with a number in another notation, is read again.
+ * a third of the time of a reviver. A bad line with a number in another notation is read again.
  * @param read has no effects, because it may run twice
  */
 export function readJson<T>(
@@ -76,21 +68,22 @@ export function readJson<T>(
   problems: Problems,
   read: (value: unknown, problems: Problems) => T,
 ): T | undefined {
-  // A wrong file may have millions of lines, and an error of JSON.parse takes ten microseconds.
-  if (problems.isFull && !/^\s*\{/.test(line)) return problems.count(1)
+  const { total, shown } = problems
+  const { length } = shown
   try {
     const quoted = line.replace(DECIMAL, '$1"$2"')
-    const value: unknown = JSON.parse(quoted)
-    const found = new Problems(0)
-    const result = read(value, found)
-    if (found.total === 0) return result
-    // A hostile file has millions of bad lines, or of bad rows in a line.
-    const isExact = !/[:[,]\s*-?\d/.test(quoted)
-    if (isExact && problems.isFull) return problems.count(found.total)
-    if (isExact && quoted === line) return read(value, problems)
+    const result = read(JSON.parse(quoted), problems)
+    if (problems.total === total || !OTHER_NUMBER.test(quoted)) return result
+    problems.total = total
+    shown.length = length
   } catch (error) {
-    if (!isOfParse(error)) throw error
-    if (problems.isFull) return problems.count(1)
+    if (!(error instanceof SyntaxError)) throw error
+    // A wrong file has millions of lines.
+    if (problems.isFull) {
+      problems.total += 1
+      return undefined
+    }
+    // The next reading describes the error in the line itself.
   }
   try {
     const value = JSON.parse(line, (_name, value, { source = '' }) =>
@@ -98,23 +91,14 @@ export function readJson<T>(
     )
     return read(value, problems)
   } catch (error) {
-    if (!isOfParse(error)) throw error
-    problems.add(`not valid JSON: ${jsonProblem(line, error)}`)
+    if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error
+    const message = error.message.replace(/ \(line \d+ column \d+\)$/, '')
+    const isDeep = error instanceof RangeError
+    problems.add(
+      `not valid JSON: ${isDeep ? 'its values are nested too deeply' : visible(message)}`,
+    )
     return undefined
   }
-}
-
-/** True for invalid JSON, and for values that are nested too deeply. */
-const isOfParse = (error: unknown): error is Error =>
-  error instanceof SyntaxError || error instanceof RangeError
-
-/** Problem of a line that ends as in files of old Macintosh systems. */
-export const CR_ALONE = 'a line must end with LF or CRLF, not with CR alone'
-
-export function jsonProblem(line: string, { name, message }: Error): string {
-  if (name === 'RangeError') return 'its values are nested too deeply'
-  if (line.trimEnd().includes('\r')) return CR_ALONE
-  return visible(message.replace(/ \(line \d+ column \d+\)$/, ''))
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {
@@ -132,8 +116,9 @@ export function reportUnknown(
   for (const name of Object.keys(object)) {
     if (known.has(name)) continue
     const shown = /^\w{1,60}$/.test(name) ? name : visible(JSON.stringify(name.slice(0, 60)))
-    const detail = () => `there is no such field${suggestion(name, known.keys())}`
-    problems.add(detail, prefix + shown)
+    // A hostile row has thousands of names.
+    const advice = problems.isFull ? '' : suggestion(name, known.keys())
+    problems.add(`there is no such field${advice}`, prefix + shown)
   }
 }
 
@@ -210,7 +195,7 @@ export class RowReader {
     else {
       const problem = rule(value)
       if (problem !== undefined) problems.add(problem, path)
-      row[index] = value instanceof Digits ? value.text : String(value)
+      else row[index] = value instanceof Digits ? value.text : String(value)
     }
   }
 }

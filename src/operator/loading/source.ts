@@ -56,10 +56,6 @@ export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buff
   }
 }
 
-/** Problem of a file or a line, with advice. */
-export const NOT_UTF8 =
-  'not UTF-8: give the output of `iconv -f WINDOWS-1252 -t UTF-8`, or of another encoding'
-
 /** Limit of a line: a file without line breaks must not fill the memory. */
 export const MAXIMUM_LINE_BYTES = 1024 * 1024
 
@@ -122,36 +118,7 @@ export async function* readLines(
 
 function lineProblem(line: Buffer, maximum: number): string | undefined {
   if (line.length > maximum) return `the line is longer than ${maximum} bytes`
-  return isUtf8(line) ? undefined : `the line is ${NOT_UTF8}`
-}
-
-/** Other forms of rows that a beginner may have, and advice. jq before 1.7 rounds numbers. */
-const OTHER_FORMS: [RegExp, string][] = [
-  [/^\s*\[/, "a JSON array: give the output of `jq -c '.[]'` (1.7 or later)"],
-  [
-    /^\s*\{\s*"items"\s*:/,
-    "a page of the API: give the output of `jq -c '.items[]'` (1.7 or later)",
-  ],
-  // No name of a field has a replacement character (bytes that are not UTF-8) or NUL (a workbook).
-  [/^\s*[^\s{][^\n{\0\ufffd]*[,;\t]/, 'probably CSV: add `--format csv`'],
-]
-
-/** Reads lines of JSON, as readLines(). @throws OperatorError when the first lines show another form */
-export async function* readJsonLines(
-  source: Source,
-  maximum?: number,
-): AsyncGenerator<Iterable<Line>> {
-  let isStart = true
-  for await (const block of readLines(source, maximum)) {
-    const lines = isStart ? [...block] : block
-    if (Array.isArray(lines) && lines.length > 0) {
-      isStart = false
-      const start = `${lines[0]?.text}\n${lines[1]?.text}`
-      const other = OTHER_FORMS.find(([pattern]) => pattern.test(start))
-      if (other) throw new OperatorError(`${escaped(source.name)} is ${other[1]}.`)
-    }
-    yield lines
-  }
+  return isUtf8(line) ? undefined : 'the line is not UTF-8'
 }
 
 /** Ends at an abort, also while a source sends nothing: Node.js cannot interrupt a read of a FIFO. */
@@ -203,23 +170,18 @@ export async function openInput(path: string): Promise<Input> {
     if (info.isDirectory())
       throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
     await access(path, constants.R_OK)
+    const size = info.isFile() ? info.size : Number.NaN
+    const input: Input = { name: path, chunks: chunks(), size, read: 0 }
     async function* chunks() {
-      for await (const chunk of readChunks(path)) {
+      for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) {
         input.read += chunk.length
         yield chunk
       }
     }
-    const size = info.isFile() ? info.size : Number.NaN
-    const input: Input = { name: path, chunks: chunks(), size, read: 0 }
     return input
   } catch (error) {
     const { errno } = error as NodeJS.ErrnoException
     if (errno === undefined) throw error
     throw new OperatorError(`${escaped(path)}: ${getSystemErrorMessage(errno)}.`)
   }
-}
-
-/** Opens the file when it is read. */
-export async function* readChunks(path: string): AsyncGenerator<Buffer> {
-  yield* createReadStream(path, { highWaterMark: CHUNK_BYTES })
 }
