@@ -5,11 +5,15 @@ import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { headRequests } from './http/head-requests.ts'
-import { newRequestId } from './http/headers.ts'
 import { httpLimits, proxyWarning, type ServiceState } from './http/limits.ts'
-import { rejectConnect, rejectConnection, rejectPath } from './http/malformed-requests.ts'
+import {
+  rejectConnect,
+  rejectConnection,
+  rejectMalformed,
+  rejectPath,
+} from './http/malformed-requests.ts'
 import { openapi } from './http/openapi/openapi.ts'
-import { requestContext } from './http/request-context.ts'
+import { newRequestId, requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, serializers } from './http/request-log.ts'
 import type { Limits } from './limits/context.ts'
 import type { Database, DatabaseOptions } from './postgres/database.ts'
@@ -47,6 +51,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   rejectConnect(app)
   await app.register(errorHandler)
   await app.register(requestContext, { limits })
+  app.addHook('onRequest', rejectMalformed)
   if (config.TRUSTED_PROXIES === undefined) await app.register(proxyWarning)
   await app.register(accessLog)
   if (config.METRICS_PORT !== undefined)

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Caller } from '../limits/context.ts'
 import { problem } from '../schemas/problem.ts'
@@ -19,13 +19,15 @@ const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 export const authentication = fp(
   async (app: FastifyInstance, { verify }: { verify: IdentityProvider | undefined }) => {
     app.addHook('onRequest', (request, _reply, done) => {
-      const { context, ip } = request
+      const { context, headers, ip } = request
       const { tenants } = context.limits
       const enter = (caller: Caller) => {
         context.caller = caller
         context.enter(tenants.ofCaller(caller.key, ip))
       }
-      const token = bearerToken(request)
+      if (headers.authorization === undefined) throw problem('missing_credentials')
+      const token = BEARER.exec(headers.authorization)?.[1]
+      if (token === undefined) throw problem('malformed_credentials')
       if (verify === undefined || !JWT.test(token)) {
         enter(callerOfToken(token))
         done()
@@ -33,7 +35,7 @@ export const authentication = fp(
       }
       context.enter(tenants.ofAddress(ip))
       verify(token)
-        .then((clientId) => enter(callerOfClient(clientId)))
+        .then((id) => enter({ method: 'clientId', credential: id, key: `client ${id}` }))
         .then(() => done(), done)
     })
   },
@@ -42,15 +44,4 @@ export const authentication = fp(
 export function callerOfToken(token: string): Caller {
   const key = hash('sha256', token, 'hex')
   return { method: 'tokenHash', credential: `\\x${key}`, key }
-}
-
-function callerOfClient(clientId: string): Caller {
-  return { method: 'clientId', credential: clientId, key: `client ${clientId}` }
-}
-
-function bearerToken({ headers: { authorization } }: FastifyRequest): string {
-  if (authorization === undefined) throw problem('missing_credentials')
-  const token = BEARER.exec(authorization)?.[1]
-  if (token === undefined) throw problem('malformed_credentials')
-  return token
 }

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { type ProblemError, problem } from '../schemas/problem.ts'
 import { errorBody, sendError } from './error-handler.ts'
-import { newRequestId, SECURITY_HEADERS, setRequestIdentity } from './headers.ts'
+import { newRequestId, SECURITY_HEADERS, setCommonHeaders } from './request-context.ts'
 
 /** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws ProblemError 400, 405 (contract 7) */
-export function rejectMalformed(request: FastifyRequest, reply: FastifyReply): void {
+export const rejectMalformed: onRequestHookHandler = (request, reply, next) => {
   const { method } = request
   const isAllowed = method === 'GET' || method === 'HEAD'
   if (hasBody(request)) {
@@ -21,6 +21,7 @@ export function rejectMalformed(request: FastifyRequest, reply: FastifyReply): v
   if (host.includes(',') && request.raw.httpVersion !== '1.0')
     throw problem('malformed_request', { detail: 'The request must have one Host header.' })
   if (!isAllowed) throw problem('method_not_allowed')
+  next()
 }
 
 function hasBody({ headers }: FastifyRequest): boolean {
@@ -30,8 +31,7 @@ function hasBody({ headers }: FastifyRequest): boolean {
 
 /** Handles a path that the router cannot decode. No hook runs for such a request. */
 export function rejectPath(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
-  setRequestIdentity(request, reply)
-  reply.headers(SECURITY_HEADERS)
+  setCommonHeaders(request, reply)
   if (hasBody(request)) reply.header('connection', 'close')
   sendError(request, reply, problem('malformed_request'))
   const line = { method: request.method, status: 400, errorCode: 'malformed_request' }

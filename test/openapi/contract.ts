@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import { SECURITY_HEADERS } from '../../src/http/headers.ts'
+import { SECURITY_HEADERS } from '../../src/http/request-context.ts'
 
 interface Reference {
   $ref: string
