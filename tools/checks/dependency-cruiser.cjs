@@ -56,7 +56,7 @@ module.exports = {
     },
     layer('operator-error', operatorError),
     layer('config', config, config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
-    layer('limits', limits, schemas, '^src/json/buffer-pool[.]ts$'),
+    layer('limits', limits, schemas),
     layer('migrations', migrations),
     layer('postgres', postgres, limits, schemas, migrations),
     layer('json', json, wire, limits, schemas),
