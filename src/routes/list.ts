@@ -1,3 +1,4 @@
+import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Quota } from '../http/quota.ts'
 import { knownVersions, negotiate, representationOf, sendResponse } from '../http/representation.ts'
@@ -13,7 +14,6 @@ import {
   DEFAULT_LIMIT,
   DEFAULT_PAGE,
   EXPORTS,
-  fits,
   type Format,
   type ListDefinition,
   type ListParameters,
@@ -177,6 +177,13 @@ function parameterErrors(
   errors.push(...excludedErrors(given, NOT_WITH_SINCE))
   if (cursor === undefined) add('since', 'invalid_cursor', parameters.since?.rule)
   return errors
+}
+
+/** True if a value fits the schema of its parameter. */
+function fits(value: string, { pattern, format }: TSchema): boolean {
+  if (pattern !== undefined && !new RegExp(pattern).test(value)) return false
+  // JavaScript reads the 30th of February as a day in March.
+  return format !== 'date' || new Date(value).toISOString().startsWith(value)
 }
 
 const excludedErrors = (given: ListQuery, { names, place }: typeof NOT_IN_EXPORTS) =>

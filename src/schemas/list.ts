@@ -129,13 +129,6 @@ export function listParameters(maximumLimit: number) {
 export type ListParameters = Record<string, ListParameter>
 export type ListQuery = { [Name in keyof ReturnType<typeof listParameters>]?: string | undefined }
 
-/** True if a value fits the schema of its parameter. */
-export function fits(value: string, { pattern, format }: TSchema): boolean {
-  if (pattern !== undefined && !new RegExp(pattern).test(value)) return false
-  // JavaScript reads the 30th of February as a day in March.
-  return format !== 'date' || new Date(value).toISOString().startsWith(value)
-}
-
 /** One page of a list (section 2.1, contract 9). */
 export function ListEnvelope<Item extends TSchema>(
   item: Item,
