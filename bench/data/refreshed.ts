@@ -56,7 +56,7 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
     let lines = ''
     for (const index of ids.keys()) {
       for (const item of refreshLists(first + index, 0)[type.list]) {
-        const row = readJson(JSON.stringify(item), problems, (value, report) =>
+        const row = readJson({ text: JSON.stringify(item) }, problems, (value, report) =>
           reader.read(value, report, {}),
         )
         if (row === undefined) throw new Error(JSON.stringify(problems.shown))

@@ -9,7 +9,7 @@ import { fc, runs } from '../support/random.ts'
 function problemsOf(line: string): string[] {
   const problems = new Problems()
   const reader = new RowReader(rowTypes['portfolio-transactions'])
-  readJson(line, problems, (value, report) => reader.read(value, report, {}))
+  readJson({ text: line }, problems, (value, report) => reader.read(value, report, {}))
   return problems.shown.map(({ detail }) => detail)
 }
 

@@ -94,7 +94,7 @@ async function importInTransaction(
   options.signal?.throwIfAborted()
   await client.query(`analyze import_row (${key.column})`)
   input.progress.step = 'Writing'
-  input.requireValid(await findDuplicates(client, input))
+  await input.requireValid(client)
   // The input can be read only once, so a deadlock repeats the statements after it.
   await client.query('savepoint staged')
   for (let attempt = 1; ; attempt += 1)
@@ -126,7 +126,9 @@ class Input {
 
   /** Omits rows with problems, and reads on to find others. Each row has its line number as its last column. */
   async *copyText(): AsyncGenerator<Buffer> {
-    const { sources, format, signal } = this.#options
+    const { sources, format, signal, replace = {} } = this.#options
+    const check = (value: unknown, problems: Problems) =>
+      this.#reader.read(value, problems, replace)
     const isText = this.type.columns.map(({ sqlType }) => sqlType === 'text')
     let last = 0
     for (const source of sources) {
@@ -139,11 +141,11 @@ class Input {
         for (const item of batch) {
           last = before + item.line
           this.#problems.place = { line: last }
-          const row = this.#read(item)
-          if (row === undefined) continue
-          lines.push(copyLine(row, last, isText))
-          this.progress.rows += 1
+          const row =
+            'row' in item ? check(item.row, this.#problems) : readJson(item, this.#problems, check)
+          if (row) lines.push(copyLine(row, last, isText))
         }
+        this.progress.rows += lines.length
         yield Buffer.from(lines.join(''))
       }
     }
@@ -153,29 +155,38 @@ class Input {
     return this.progress.rows > 0 ? this.#reader.leftOut() : []
   }
 
-  /** Finds the source of a line, and its line number in that source. */
-  locate(line: number): { file: string; line: number } {
-    const start = this.#starts.findLast(({ before }) => before < line)
-    return { file: start?.file ?? '', line: line - (start?.before ?? 0) }
-  }
-
-  /** @throws ImportRejected with the first problems by line, if there are problems or duplicates */
-  requireValid(duplicates: { first: Problem[]; total: number }): void {
-    const total = this.#problems.total + duplicates.total
+  /**
+   * PostgreSQL finds duplicates, because they may be gigabytes apart.
+   * @throws ImportRejected with the first problems by line, if there are problems or duplicates
+   */
+  async requireValid(client: pg.ClientBase): Promise<void> {
+    const { key } = this.type
+    const { rows } = await client.query<{ line: string; first: string; total: string }>(`
+      with repeated as (
+        select ${key.column} as key, min(line) as first, sum(count(*) - 1) over () as total
+        from import_row group by ${key.column} having count(*) > 1)
+      select i.line, r.first, r.total
+      from import_row i join repeated r on r.key = i.${key.column}
+      where i.line > r.first
+      order by i.line limit ${SHOWN_PROBLEMS}`)
+    const duplicates = rows.map((row): Problem => {
+      const { file, line } = this.#locate(row.first)
+      const detail = `duplicate of the row on line ${line} of ${file}`
+      return { line: Number(row.line), field: key.field, detail }
+    })
+    const total = this.#problems.total + Number(rows[0]?.total ?? 0)
     if (total === 0) return
-    const first = [...this.#problems.shown, ...duplicates.first]
+    const first = [...this.#problems.shown, ...duplicates]
       .sort((a, b) => Number(a.line) - Number(b.line))
-      .map((problem) => ({ ...problem, ...this.locate(Number(problem.line)) }))
+      .map((problem) => ({ ...problem, ...this.#locate(problem.line) }))
     throw new ImportRejected(first, total)
   }
 
-  #read(item: Line | CsvRow): Row | undefined {
-    const check = (value: unknown, problems: Problems) =>
-      this.#reader.read(value, problems, this.#options.replace ?? {})
-    if ('row' in item) return check(item.row, this.#problems)
-    if (item.problem === undefined) return readJson(item.text, this.#problems, check)
-    this.#problems.add(item.problem)
-    return undefined
+  /** Finds the source of a line, and its line number in that source. */
+  #locate(line: unknown): { file: string; line: number } {
+    const { file = '', before = 0 } =
+      this.#starts.findLast(({ before }) => before < Number(line)) ?? {}
+    return { file, line: Number(line) - before }
   }
 }
 
@@ -190,25 +201,6 @@ export function copyLine(row: Row, line: number, isText: boolean[]): string {
   })
   // One join makes a flat text. Added parts stay a tree of thousands of objects until the text is written.
   return `${values.join('\t')}\t${line}\n`
-}
-
-/** PostgreSQL finds duplicates, because they may be gigabytes apart. */
-async function findDuplicates(client: pg.ClientBase, input: Input) {
-  const { key } = input.type
-  const { rows } = await client.query<{ line: string; first: string; total: string }>(`
-    with repeated as (
-      select ${key.column} as key, min(line) as first, sum(count(*) - 1) over () as total
-      from import_row group by ${key.column} having count(*) > 1)
-    select i.line, r.first, r.total
-    from import_row i join repeated r on r.key = i.${key.column}
-    where i.line > r.first
-    order by i.line limit ${SHOWN_PROBLEMS}`)
-  const first = rows.map((row): Problem => {
-    const { file, line } = input.locate(Number(row.first))
-    const detail = `duplicate of the row on line ${line} of ${file}`
-    return { line: Number(row.line), field: key.field, detail }
-  })
-  return { first, total: Number(rows[0]?.total ?? 0) }
 }
 
 async function write(

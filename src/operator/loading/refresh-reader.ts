@@ -3,6 +3,7 @@ import type { DateRange, Replacement } from './merge.ts'
 import { isObject, Problems, type Row, RowReader, readJson, reportUnknown } from './row-reader.ts'
 import { type RowType, rowTypes } from './row-types.ts'
 import { describe, isDay } from './rules.ts'
+import type { Line } from './source.ts'
 
 export interface ListOfRows {
   type: RowType
@@ -21,24 +22,20 @@ export interface Refresh {
 const readers = Object.values(rowTypes).map((type) => ({ type, reader: new RowReader(type) }))
 const MEMBERS = new Set(['connection', ...readers.map(({ type }) => type.list), 'replace'])
 
-/** Reads a line of a refresh with the checks of the import. @param problem reason why it cannot be read */
-export function readRefresh(line: string, problem: string | undefined): Refresh {
+/** Reads a line of a refresh with the checks of the import. */
+export function readRefresh(line: Line): Refresh {
   const problems = new Problems()
   const nothing = { connection: undefined, lists: [], replace: undefined, errors: problems.shown }
-  if (problem === undefined) return { ...nothing, ...readJson(line, problems, readLine) }
-  problems.add(problem)
-  return nothing
+  return { ...nothing, ...readJson(line, problems, readLine) }
 }
 
 function readLine(line: unknown, problems: Problems) {
   problems.place = {}
-  if (!isObject(line)) {
-    problems.add('a JSON object is expected: the refresh of a connection')
-    return undefined
-  }
+  if (!isObject(line)) return problems.add('a JSON object is expected: the refresh of a connection')
   const { connection } = line
+  const isId = typeof connection === 'string' && connection !== ''
   if (connection === undefined) problems.add('the field is missing', 'connection')
-  else if (typeof connection !== 'string' || connection === '') {
+  else if (!isId) {
     const detail = `the id of a connection is expected, in quotes, not ${describe(connection)}`
     problems.add(detail, 'connection')
   }
@@ -52,7 +49,7 @@ function readLine(line: unknown, problems: Problems) {
     else if (rows !== undefined)
       problems.add(`an array is expected, not ${describe(rows)}`, type.list)
   }
-  return { connection: typeof connection === 'string' ? connection : undefined, lists, replace }
+  return { connection: isId ? connection : undefined, lists, replace }
 }
 
 function readRows(
@@ -82,10 +79,8 @@ function readRows(
 
 function readReplace(range: unknown, problems: Problems): Replacement | undefined {
   if (range === null) return undefined
-  if (!isObject(range)) {
-    problems.add(`an object is expected, not ${describe(range)}`, 'replace')
-    return undefined
-  }
+  if (!isObject(range))
+    return problems.add(`an object is expected, not ${describe(range)}`, 'replace')
   const replace: Replacement = {}
   for (const [name, value] of Object.entries(range)) {
     const field = `replace.${name.slice(0, 60)}`

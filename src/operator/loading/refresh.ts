@@ -121,8 +121,8 @@ async function* readRefreshes(sources: Source[], signal: AbortSignal): AsyncGene
   for (const source of sources) {
     const file = sources.length > 1 ? { file: source.name } : {}
     for await (const block of untilAbort(readLines(source, MAXIMUM_LINE_BYTES), signal))
-      for (const { line, text, problem } of block) {
-        yield { ...readRefresh(text, problem), place: { ...file, line }, size: text.length }
+      for (const line of block) {
+        yield { ...readRefresh(line), place: { ...file, line: line.line }, size: line.text.length }
         if (signal.aborted) return
       }
   }

@@ -2,6 +2,7 @@ import { SHOWN_PROBLEMS } from '../errors.ts'
 import type { DateRange } from './merge.ts'
 import { type Field, type Fields, type List, type RowType, rowTypes } from './row-types.ts'
 import { Digits, suggestion, visible } from './rules.ts'
+import type { Line } from './source.ts'
 
 /** Values of the columns of a row, as PostgreSQL reads them. */
 export type Row = (string | null)[]
@@ -32,7 +33,7 @@ export class Problems {
     return this.shown.length >= SHOWN_PROBLEMS
   }
 
-  add(detail: string, field?: string): void {
+  add(detail: string, field?: string): undefined {
     this.total += 1
     if (!this.isFull) this.shown.push({ ...this.place, ...(field && { field }), detail })
   }
@@ -64,14 +65,15 @@ const OTHER_NUMBER = /[:[,]\s*-?\d/
  * @param read has no effects, because it may run twice
  */
 export function readJson<T>(
-  line: string,
+  { text, problem }: Pick<Line, 'text' | 'problem'>,
   problems: Problems,
   read: (value: unknown, problems: Problems) => T,
 ): T | undefined {
+  if (problem !== undefined) return problems.add(problem)
   const { total, shown } = problems
   const { length } = shown
   try {
-    const quoted = line.replace(DECIMAL, '$1"$2"')
+    const quoted = text.replace(DECIMAL, '$1"$2"')
     const result = read(JSON.parse(quoted), problems)
     if (problems.total === total || !OTHER_NUMBER.test(quoted)) return result
     problems.total = total
@@ -79,14 +81,11 @@ export function readJson<T>(
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     // A wrong file has millions of lines.
-    if (problems.isFull) {
-      problems.total += 1
-      return undefined
-    }
+    if (problems.isFull) return problems.add('')
     // The next reading describes the error in the line itself.
   }
   try {
-    const value = JSON.parse(line, (_name, value, { source = '' }) =>
+    const value = JSON.parse(text, (_name, value, { source = '' }) =>
       typeof value === 'number' ? new Digits(source) : value,
     )
     return read(value, problems)
@@ -94,10 +93,9 @@ export function readJson<T>(
     if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error
     const message = error.message.replace(/ \(line \d+ column \d+\)$/, '')
     const isDeep = error instanceof RangeError
-    problems.add(
+    return problems.add(
       `not valid JSON: ${isDeep ? 'its values are nested too deeply' : visible(message)}`,
     )
-    return undefined
   }
 }
 
@@ -139,10 +137,7 @@ export class RowReader {
    */
   read(value: unknown, problems: Problems, range: DateRange): Row | undefined {
     const { fields, columns, noun, dates } = this.#type
-    if (!isObject(value)) {
-      problems.add(`a JSON object is expected: one ${noun}`)
-      return undefined
-    }
+    if (!isObject(value)) return problems.add(`a JSON object is expected: one ${noun}`)
     const before = problems.total
     const row = new Array<string | null>(columns.length).fill(null)
     this.#readMembers(fields, value, row, problems)
@@ -153,10 +148,9 @@ export class RowReader {
     const { from, to } = range
     const day = (date && row[date.index]) ?? undefined
     if (day === undefined || ((!from || day >= from) && (!to || day <= to))) return row
-    problems.add(
+    return problems.add(
       `the effective date ${day} is outside of the replaced range, ${from ?? '…'} to ${to ?? '…'}`,
     )
-    return undefined
   }
 
   /** Fields that no row had so far. They are null in all rows. */

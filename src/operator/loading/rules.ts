@@ -46,27 +46,28 @@ export function visible(text: string): string {
   return escaped(text, /(?! )[\p{C}\p{Z}]/gu)
 }
 
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+/** @param expected begins the problem of a value that is not right */
+const expecting =
+  (expected: string, isRight: (value: unknown) => boolean): Rule =>
+  (value) =>
+    isRight(value) ? undefined : `${expected}, not ${describe(value)}`
 
-const uuid: Rule = (value) =>
-  typeof value === 'string' && UUID.test(value)
-    ? undefined
-    : `a UUID is expected, not ${describe(value)}`
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+const uuid = expecting(
+  'a UUID is expected',
+  (value) => typeof value === 'string' && UUID.test(value),
+)
 
 const DAY = /^(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$/
 
 /** True for an existing day as YYYY-MM-DD, in the years 0001 to 9999. */
 export function isDay(value: unknown): value is string {
   if (typeof value !== 'string' || !DAY.test(value)) return false
-  const day = Number(value.slice(8))
-  if (day <= 28) return true
-  const [year = 0, month = 0] = value.split('-').map(Number)
-  // Date.UTC has no years below 100; the calendar repeats every 400 years.
-  return day <= new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
+  return value.slice(8) <= '28' || new Date(`${value}T00:00Z`).toJSON()?.startsWith(value) === true
 }
 
-const day: Rule = (value) =>
-  isDay(value) ? undefined : `an existing day is expected, as YYYY-MM-DD, not ${describe(value)}`
+const day = expecting('an existing day is expected, as YYYY-MM-DD', isDay)
 
 // PostgreSQL reads at most 128 characters.
 const TIME = '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,99})?'
@@ -87,8 +88,7 @@ const pastInstant: Rule = (value) => {
   return `${describe(value)} is in the future: write null until it has passed`
 }
 
-const boolean: Rule = (value) =>
-  typeof value === 'boolean' ? undefined : `true or false is expected, not ${describe(value)}`
+const boolean = expecting('true or false is expected', (value) => typeof value === 'boolean')
 
 /** Exports with `IEEE754Compatible=true` write decimals as strings, without an exponent. */
 const DECIMAL_STRING = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/

@@ -66,7 +66,8 @@ export interface Line {
   /** From 1. */
   line: number
   text: string
-  problem: string | undefined
+  /** Reason why it cannot be read. */
+  problem?: string | undefined
 }
 
 /**
