@@ -17,8 +17,11 @@ import { newRequestId, requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, serializers } from './http/request-log.ts'
 import type { Limits } from './limits/context.ts'
 import type { Database, DatabaseOptions } from './postgres/database.ts'
+import { accountTransactions } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
-import { endpoints, type RouteOptions } from './routes/list.ts'
+import type { RouteOptions } from './routes/list.ts'
+import { portfolioTransactions } from './routes/portfolio-transactions.ts'
+import { transferOrders } from './routes/transfer-orders.ts'
 import { components } from './schemas/lists.ts'
 
 export interface AppOptions {
@@ -74,7 +77,8 @@ async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' |
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   const quota = await quotas?.openQuota(app, config)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
-  for (const endpoint of endpoints) await app.register(endpoint, options)
+  for (const list of [portfolioTransactions, accountTransactions, transferOrders])
+    await app.register(list, options)
 }
 
 export function databaseOptions(config: Config, url: string): DatabaseOptions {
