@@ -7,7 +7,6 @@ import type { Field, Fields } from './row-types.ts'
 import { suggestion, visible } from './rules.ts'
 import { MAXIMUM_LINE_BYTES, plainBytes, type Source } from './source.ts'
 
-/** Records that are passed on together. */
 const BATCH = 200
 
 type Cell = string | null

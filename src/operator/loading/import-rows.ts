@@ -25,14 +25,10 @@ export interface ImportOptions {
   /** Id of the connection in the database, not its token. */
   connectionId: string
   sources: Source[]
-  /** Format of the sources: newline-delimited JSON by default. */
   format?: Format
-  /** Validates and counts, but writes nothing. */
   dryRun?: boolean
-  /** Removes the other rows of the connection. */
   replace?: Replacement | undefined
   signal?: AbortSignal
-  /** Says how far the import is. */
   progress?: { step: 'Reading' | 'Writing'; rows: number }
 }
 
@@ -225,10 +221,8 @@ async function write(
     const added = present > 0 ? source(NEW) : all
     return { present, updated, added, changed: source(CHANGED) }
   }
-  const merged = await merge(query, [{ type, count: progress.rows, all, compare }], {
-    dryRun,
-    replace,
-  })
+  const lists = [{ type, count: progress.rows, all, compare }]
+  const merged = await merge(query, lists, { dryRun, replace })
   await merged?.written
   const [counts] = merged?.counts ?? []
   if (counts) return counts

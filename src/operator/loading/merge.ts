@@ -13,14 +13,10 @@ export interface RowCounts {
   removed: number
 }
 
-/** Inclusive range of effective dates, YYYY-MM-DD. An absent bound is no limit. */
-export interface DateRange {
+/** Inclusive range of effective dates, YYYY-MM-DD, whose rows the input replaces. An absent bound is no limit. */
+export interface Replacement {
   from?: string | undefined
   to?: string | undefined
-}
-
-/** Range whose rows the input replaces. Transfer orders have no effective date, so they have no range. */
-export interface Replacement extends DateRange {
   /** Accepts the removal of more than half of the rows in the range. */
   yes?: boolean | undefined
 }
@@ -80,7 +76,6 @@ export function mergeSql(
   const range = `and t.effective_day between $${next}::date and $${next + 1}::date`
   const inRange = `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
   return {
-    /** Selects { line, is_changed } of each row that the connection has already. */
     present: `select i.line, (${differs.join(' or ')}) as is_changed ${presentRows}`,
     /** The parameter after those of the source is the data version after the statement. */
     insert: insert('null', `from ${from}`),
@@ -89,10 +84,8 @@ export function mergeSql(
       ${insert('t.completed_at', names.includes('completed_at') ? presentRows : `from ${from}`)}
       on conflict (connection_id, ${key.column}) do update
       set ${all.map((column) => `${column} = excluded.${column}`).join(', ')}`,
-    /** Counts the rows of the connection in a range as `present`, and those that the source lacks as `removed`. */
     countRemovals: `
       select count(*)::integer as present, (count(*) filter (where ${isOther}))::integer as removed ${inRange}`,
-    /** Deletes the rows of the connection in a range that the source lacks. */
     removeOthers: `delete ${inRange} and ${isOther}`,
   }
 }
@@ -106,7 +99,6 @@ function columnValue(column: string, known: string): string {
   return `case when i.completed_at = '${COMPLETION_ABSENT}' then coalesce(${known}, now()) else i.completed_at end`
 }
 
-/** Runs a statement, named or not. */
 type Run = <Row extends object>(query: pg.QueryConfig) => Promise<Row[]>
 
 /** Returns a function that runs statements in order. Only the pipeline of pg sends them without waiting. */
@@ -133,7 +125,6 @@ export async function settled<T extends readonly unknown[] | []>(statements: T) 
 /** Runs a statement. $1 is the id of the connection, and the values follow. */
 export type Query = <Row extends object>(text: string, values?: string[]) => Promise<Row[]>
 
-/** Rows of one list. */
 export interface ListRows {
   type: RowType
   count: number
@@ -177,7 +168,7 @@ const DATA_VERSION = `
 export async function merge(
   query: Query,
   lists: ListRows[],
-  { replace, dryRun = false }: { replace: Replacement | undefined; dryRun?: boolean | undefined },
+  { replace, dryRun }: { replace: Replacement | undefined; dryRun?: boolean | undefined },
 ): Promise<{ counts: RowCounts[]; written: Promise<string> } | undefined> {
   const { from = '-infinity', to = 'infinity', yes = false } = replace ?? {}
   const rangeOf = ({ hasChangeNumbers }: RowType) => (hasChangeNumbers ? [from, to] : [])

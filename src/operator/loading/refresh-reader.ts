@@ -1,5 +1,5 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
-import type { DateRange, Replacement } from './merge.ts'
+import type { Replacement } from './merge.ts'
 import { isObject, Problems, type Row, RowReader, readJson, reportUnknown } from './row-reader.ts'
 import { type RowType, rowTypes } from './row-types.ts'
 import { describe, isDay } from './rules.ts'
@@ -15,7 +15,6 @@ export interface Refresh {
   connection: string | undefined
   lists: ListOfRows[]
   replace: Replacement | undefined
-  /** The first problems. */
   errors: Problems['shown']
 }
 
@@ -56,7 +55,7 @@ function readRows(
   rows: unknown[],
   type: RowType,
   reader: RowReader,
-  range: DateRange,
+  range: Replacement,
   problems: Problems,
 ): Row[] {
   const numbers = new Map<string, number>()

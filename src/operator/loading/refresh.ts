@@ -44,7 +44,6 @@ interface Line extends Refresh {
 
 export interface RefreshOptions {
   sources: Source[]
-  /** Number of sessions. */
   jobs: number
   /** App whose connections the lines name, also by their external ids; undefined: ids of any app. */
   appId: string | undefined

@@ -1,5 +1,5 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
-import type { DateRange } from './merge.ts'
+import type { Replacement } from './merge.ts'
 import { type Field, type Fields, type List, type RowType, rowTypes } from './row-types.ts'
 import { Digits, suggestion, visible } from './rules.ts'
 import type { Line } from './source.ts'
@@ -25,10 +25,8 @@ export interface Problem extends Place {
 export class Problems {
   readonly shown: Problem[] = []
   total = 0
-  /** Place of the next problems. */
   place: Place = {}
 
-  /** True if the next problems are only counted. */
   get isFull(): boolean {
     return this.shown.length >= SHOWN_PROBLEMS
   }
@@ -135,7 +133,7 @@ export class RowReader {
    * @param range effective dates that the row may have
    * @returns undefined if it has a problem
    */
-  read(value: unknown, problems: Problems, range: DateRange): Row | undefined {
+  read(value: unknown, problems: Problems, range: Replacement): Row | undefined {
     const { fields, columns, noun, dates } = this.#type
     if (!isObject(value)) return problems.add(`a JSON object is expected: one ${noun}`)
     const before = problems.total

@@ -18,12 +18,10 @@ export interface Field {
   absent: string | null | undefined
 }
 
-/** The members of an object by their names, in order. */
 export type Fields = ReadonlyMap<string, Field>
 
 interface Column {
   name: string
-  /** Name of its member in JSON. */
   member: string
   sqlType: string
 }
@@ -59,7 +57,6 @@ export type List = 'portfolioTransactions' | 'accountTransactions' | 'transferOr
 
 export interface RowType {
   noun: string
-  /** Name of its list in a refresh. */
   list: List
   table: string
   fields: Fields

@@ -63,7 +63,6 @@ const LINE_BREAK = Buffer.from('\n')
 
 /** A line that is not blank, without its line break. */
 export interface Line {
-  /** From 1. */
   line: number
   text: string
   /** Reason why it cannot be read. */
