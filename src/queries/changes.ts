@@ -75,7 +75,6 @@ export function parseCursor(text: string, table: string, tokenHash: Buffer): Cur
   }
 }
 
-// $1 to $3 identify the caller and the connection.
 const since = parameter<string>(4, 'bigint')
 const limit = parameter<number>(5, 'bigint')
 const version = parameter<string>(6, 'bigint')
@@ -87,8 +86,8 @@ const version = parameter<string>(6, 'bigint')
 const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
 
 /**
- * Compiles the statement for the changes of a list since a change number: rows in their latest state, and
- * ids of removed rows. All are of one snapshot, in the order in which they became visible.
+ * Reads the changes of a list since a change number: rows in their latest state, and ids of removed rows.
+ * All are of one snapshot, in the order in which they became visible.
  */
 export function changeFeed(list: ListDefinition, writers: Record<Format, RowWriter>) {
   const { table } = list

@@ -17,16 +17,12 @@ import {
   responseQuery,
 } from './read.ts'
 
-// $1 to $3 identify the caller and the connection.
 const from = parameter<string>(4, 'date')
 const to = parameter<string>(5, 'date')
 const limit = parameter<number>(6, 'bigint')
 const offset = parameter<number>(7, 'bigint')
 
-/**
- * Reads a list in pages. A page has its rows, the total and the data version of one snapshot.
- * @returns `read` also reads the changes since a cursor, and exports
- */
+/** Reads pages of a list, its changes and its exports. A page has rows, total and version of one snapshot. */
 export function pagedList(list: ListDefinition): ListReader {
   const writers = rowWriters(list.item)
   const queries = pageQueries(list)

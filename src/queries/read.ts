@@ -31,7 +31,6 @@ export interface ListRequest {
   from?: string | undefined
   to?: string | undefined
   since?: Cursor | undefined
-  /** Rows of a page. */
   limit: number
   page: number
   /** Data version that the response must have; undefined: any. */
@@ -64,15 +63,12 @@ export interface Lookup {
 
 export interface ReadResponse {
   lookup: Lookup
-  /** Number of rows. */
   items: number
-  /** Cursor of the next page of changes, if there is one. */
   nextCursor?: string | undefined
   /** Undefined if the client has this version. */
   body: Body | undefined
 }
 
-/** Reads a list. */
 export interface ListReader {
   queries: Record<string, ResponseQuery>
   /** @throws Unavailable, or ProblemError 401, 404, 410, 412 */
@@ -226,11 +222,7 @@ async function readReplica(
   return undefined
 }
 
-/**
- * Takes the lookup from the rows of a response.
- * @param context records the app that the lookup confirms
- * @throws ProblemError 401 or 404
- */
+/** Takes the lookup from the rows, and records its app in the context. @throws ProblemError 401 or 404 */
 function takeLookup(rows: Pick<Rows, 'shift'>, context: Pick<RequestContext, 'confirm'>): Lookup {
   const fields = rows.shift()
   if (fields === undefined) throw problem('invalid_token')
@@ -245,7 +237,6 @@ function takeLookup(rows: Pick<Rows, 'shift'>, context: Pick<RequestContext, 'co
 /**
  * Authenticates a caller that gets no data: with a 400 or a 429, or before its app is known. It also reads after the
  * client has disconnected, because that request counts in the quota of its app.
- * @param hash SHA-256 of the connection token
  * @throws Unavailable, or ProblemError 401
  */
 export async function authenticate(
