@@ -40,6 +40,14 @@ t.test('Invalid number: rejected with the limit that it exceeds', async (t) => {
   t.same(actual, expected)
 })
 
+t.test('Only date is wrong: one problem', async (t) => {
+  const row = JSON.parse(portfolioLine(1))
+  const wrong = JSON.stringify({ ...row, operationDateDay: '2025-02-30', valueDateDay: null })
+  t.same(await problems('portfolio-transactions', wrong), [
+    '1: operationDateDay: an existing day is expected, as YYYY-MM-DD, not "2025-02-30"',
+  ])
+})
+
 t.test('Invalid decimal as a string: rejected', async (t) => {
   const others = ['', ' 1', '1 ', '1\\n', 'NaN', '+1', '-', '01', '.5', '1.', '1,5', '0x1', '١']
   const long = '9'.repeat(39)

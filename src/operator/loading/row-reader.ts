@@ -187,7 +187,8 @@ export class RowReader {
     else {
       const problem = rule(value)
       if (problem !== undefined) problems.add(problem, path)
-      else row[index] = value instanceof Digits ? value.text : String(value)
+      // A wrong date is no missing date.
+      row[index] = value instanceof Digits ? value.text : problem ? '' : String(value)
     }
   }
 }
