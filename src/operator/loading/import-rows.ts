@@ -186,14 +186,11 @@ class Input {
   }
 }
 
-const ESCAPES: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }
-const escapeOf = (character: string) => ESCAPES[character] ?? ''
-
 /** Writes a row in the text format of COPY. Only a text can have characters with a meaning in it. */
 export function copyLine(row: Row, line: number, isText: boolean[]): string {
   const values = row.map((value, column) => {
     if (value === null) return '\\N'
-    return isText[column] ? value.replace(/[\\\t\n\r]/g, escapeOf) : value
+    return isText[column] ? value.replace(/[\\\t\n\r]/g, '\\$&') : value
   })
   // One join makes a flat text. Added parts stay a tree of thousands of objects until the text is written.
   return `${values.join('\t')}\t${line}\n`

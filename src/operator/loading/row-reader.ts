@@ -38,12 +38,11 @@ export class Problems {
 }
 
 const columns = Object.values(rowTypes).flatMap((type) => type.columns)
-const [decimals, others] = [true, false].map((isDecimal) => {
-  const some = columns.filter(({ sqlType }) => (sqlType === 'numeric') === isDecimal)
-  return new Set(some.map(({ member }) => member))
-}) as [Set<string>, Set<string>]
+const isDecimal = ({ sqlType }: { sqlType: string }) => sqlType === 'numeric'
+const decimals = new Set(columns.filter(isDecimal).map(({ member }) => member))
 // One expression finds the decimals of all types in a line.
-if (!decimals.isDisjointFrom(others)) throw new Error('a field is a decimal in one list only')
+if (columns.some((column) => decimals.has(column.member) && !isDecimal(column)))
+  throw new Error('a field is a decimal in one list only')
 
 /**
  * A decimal without an exponent, and its name. A name in a text has a backslash before its quote. The end must be a
