@@ -1,9 +1,14 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
-import { findServers, historyOf } from '../postgres/connect.ts'
+import {
+  type FoundServer,
+  findServers,
+  historyOf,
+  NewestPrimary,
+  supersedes,
+} from '../postgres/connect.ts'
 import { isDenied, isSchemaBehind } from '../postgres/failures.ts'
-import { type FoundServer, NewestPrimary, supersedes } from '../postgres/history.ts'
 import { missingFrom } from '../postgres/migrations.ts'
 import { serverName, serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'

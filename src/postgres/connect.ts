@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import { withDeadline } from '../limits/deadline.ts'
-import { isDenied, ServerIsStandby } from './failures.ts'
-import type { FoundServer } from './history.ts'
+import { isDenied, ServerFailed, ServerIsStandby } from './failures.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings } from './statements.ts'
 import { createSocket, WireClient } from './wire/client.ts'
@@ -56,6 +55,39 @@ export async function connect(options: ConnectOptions): Promise<WireClient> {
   } catch (error) {
     client.destroy()
     throw error
+  }
+}
+
+/** A server that accepts connections, with the history of its data. */
+export interface FoundServer {
+  url: string
+  /** Identity of the database cluster; its standbys have the same one. Empty if the role may not read it. */
+  cluster: string
+  /** Each promotion begins a new timeline. 0: unknown, or a standby. */
+  timeline: number
+  /** Identity of the running server. Several addresses can lead to it. */
+  started: string
+}
+
+/** True if one server was promoted while the other one was a primary: the other one lacks its changes. */
+export const supersedes = (one: FoundServer, other: FoundServer) =>
+  one.cluster === other.cluster && other.timeline > 0 && one.timeline > other.timeline
+
+/**
+ * Remembers the newest primary that a program has used. After a failover, the old primary may come back while the new
+ * one restarts. Reads from it would be old, and writes to it would be lost.
+ */
+export class NewestPrimary {
+  /** The newest one; undefined before the first. */
+  server: FoundServer | undefined
+
+  /** Remembers a server that will be used. @throws ServerFailed if a newer one has superseded it */
+  use(server: FoundServer): void {
+    if (this.server && supersedes(this.server, server))
+      throw new ServerFailed(
+        `${serverName(server.url)} is a superseded primary: it lacks changes of ${serverName(this.server.url)}`,
+      )
+    this.server = server
   }
 }
 

@@ -1,5 +1,4 @@
-import { type ConnectOptions, connect, findServers } from './connect.ts'
-import { NewestPrimary } from './history.ts'
+import { type ConnectOptions, connect, findServers, NewestPrimary } from './connect.ts'
 import { serverName, serverUrls } from './server-urls.ts'
 import type { WireClient } from './wire/client.ts'
 
@@ -27,13 +26,11 @@ export class Hosts {
 
   /** Connects to the host in use. If it accepts no connection, connects to another one. */
   async connect(): Promise<WireClient> {
-    const isOne = this.#urls.length === 1
-    if (!isOne && this.#primary.server === undefined) await this.#find(this.#urls)
+    if (this.#urls.length > 1 && this.#primary.server === undefined) await this.#find(this.#urls)
     const [url] = this.#urls
     try {
       return await this.#open()
     } catch (error) {
-      if (isOne) throw error
       if (url === this.#urls[0]) await this.#find(this.#urls.slice(1))
       if (url === this.#urls[0]) throw error
       return await this.#open()
@@ -56,13 +53,10 @@ export class Hosts {
     return client
   }
 
-  /** Moves to another host if the one in use accepts no connection. */
-  test(): void {
-    if (this.#urls.length === 1) return
-    this.connect().then(
-      (client) => client.end(),
-      () => {},
-    )
+  /** Moves to another host if the one in use accepts no connection. @throws Error if none does */
+  async test(): Promise<void> {
+    const client = await this.connect()
+    client.end()
   }
 
   #find(urls: string[]): Promise<void> {

@@ -3,6 +3,7 @@ import type { ConnectOptions } from './connect.ts'
 import { ServerFailed } from './failures.ts'
 import { Hosts } from './hosts.ts'
 import { Pool } from './pool.ts'
+import { serverUrls } from './server-urls.ts'
 import type { Parameter, Statement } from './statements.ts'
 import type { RawRows } from './wire/raw-rows.ts'
 
@@ -30,6 +31,7 @@ export function openServer(options: ServerOptions) {
     for (const pool of pools) pool.abandon()
     onFailover?.(server)
   })
+  const isOneOfSeveral = serverUrls(options.url).length > 1
   const few = Math.ceil(size * LARGE_SHARE)
   const silentMs = statementTimeoutMs + GRACE_MS
   const usual = { waitMs, pooler, silentMs }
@@ -60,7 +62,7 @@ export function openServer(options: ServerOptions) {
         return await small.probe(statement, values, PROBE_MS)
       } catch (error) {
         // A server that hangs accepts no new connection either, and another host may be the primary.
-        if (error instanceof ServerFailed) hosts.test()
+        if (error instanceof ServerFailed && isOneOfSeveral) hosts.test().catch(() => {})
         throw error
       }
     },
@@ -80,8 +82,7 @@ export function openServer(options: ServerOptions) {
     },
     /** Replaces all connections. @throws Error if no new one can be opened; the others then stay */
     renew: async () => {
-      const client = await hosts.connect()
-      client.end()
+      await hosts.test()
       for (const pool of pools) pool.renew()
     },
     close: async () => {
