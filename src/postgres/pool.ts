@@ -17,7 +17,7 @@ import {
 } from './failures.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
 import type { WireClient } from './wire/client.ts'
-import { sendQuery } from './wire/query.ts'
+import { RawQuery } from './wire/query.ts'
 import { RawRows } from './wire/raw-rows.ts'
 
 export interface PoolOptions {
@@ -316,7 +316,7 @@ export class Pool {
     reads.add(read)
     this.#inFlight.add(read)
     const sent = this.#prepares ? statement : unnamed(statement)
-    sendQuery(client, sent, values, new RawRows(read.memory), (error, rows) => {
+    const query = new RawQuery(sent, values, new RawRows(read.memory), (error, rows) => {
       // The reads of an abandoned session have failed or moved to another one.
       if (!reads.delete(read)) return
       this.#inFlight.delete(read)
@@ -327,6 +327,7 @@ export class Pool {
       if (session.closing) this.#retire(session)
       this.#schedule()
     })
+    client.query(query)
   }
 
   #succeed(read: Read, rows: RawRows): void {

@@ -5,7 +5,7 @@ import { bodyOf } from '../../src/json/response-body.ts'
 import { rowWriters } from '../../src/json/row-writer.ts'
 import { Limits, type RequestContext } from '../../src/limits/context.ts'
 import { connect } from '../../src/postgres/connect.ts'
-import { sendQuery } from '../../src/postgres/wire/query.ts'
+import { RawQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
 import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
 import type { Format } from '../../src/schemas/list.ts'
@@ -112,12 +112,13 @@ function columnType(schema: TSchema): string {
 
 async function readRaw(item: TObject, rows: Row[], context?: RequestContext) {
   return new Promise<RawRows>((resolve, reject) =>
-    sendQuery(
-      client,
-      { name: '', title: '', text: selectOf(item) },
-      [JSON.stringify(rows)],
-      new RawRows(context?.memory),
-      (error, found) => (found ? resolve(found) : reject(error)),
+    client.query(
+      new RawQuery(
+        { name: '', title: '', text: selectOf(item) },
+        [JSON.stringify(rows)],
+        new RawRows(context?.memory),
+        (error, found) => (found ? resolve(found) : reject(error)),
+      ),
     ),
   )
 }

@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/postgres/database.ts'
 import { isLostPlan } from '../../src/postgres/failures.ts'
 import type { Parameter } from '../../src/postgres/statements.ts'
 import type { WireClient } from '../../src/postgres/wire/client.ts'
-import { sendQuery } from '../../src/postgres/wire/query.ts'
+import { RawQuery } from '../../src/postgres/wire/query.ts'
 import { RawRows } from '../../src/postgres/wire/raw-rows.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { contextOf, createDatabase, openClient } from '../support/database.ts'
@@ -193,10 +193,12 @@ t.test('a broken connection: queries in flight and later ones fail once', async 
   const ended = new Promise<Error | undefined>((resolve) => {
     const values: Parameter[] = []
     const sleep = { name: '', title: '', text: 'select pg_sleep(30)' }
-    sendQuery(client, sleep, values, new RawRows(), (error) => {
-      ends += 1
-      resolve(error)
-    })
+    client.query(
+      new RawQuery(sleep, values, new RawRows(), (error) => {
+        ends += 1
+        resolve(error)
+      }),
+    )
   })
   client.destroy(new Error('closed by the test'))
   t.match(await ended, { message: 'closed by the test' })
@@ -229,13 +231,13 @@ const OWN_PROCESS = {
   text: 'select pg_backend_pid()::text',
 }
 
-t.test('a lost prepared statement: sendQuery reports it, and runs it unnamed', async (t) => {
+t.test('a lost prepared statement: RawQuery reports it, and runs it unnamed', async (t) => {
   const client = await openWire(t, url)
   const named = { ...OWN_PROCESS, values: [], raw: true }
   const first = await run(client, named)
   await client.query('deallocate all')
   const lost = await new Promise<Error | undefined>((resolve) =>
-    sendQuery(client, OWN_PROCESS, [], new RawRows(), resolve),
+    client.query(new RawQuery(OWN_PROCESS, [], new RawRows(), resolve)),
   )
   t.ok(isLostPlan(lost), 'error 26000')
   t.same(await run(client, { ...named, name: '' }), first)
@@ -298,15 +300,11 @@ function run(client: pg.ClientBase, { raw, ...query }: Query): Promise<Result> {
 
 function rawRows(client: pg.ClientBase, query: Omit<Query, 'raw'>): Promise<Rows> {
   return new Promise((resolve, reject) =>
-    sendQuery(
-      client,
-      { ...query, title: query.name },
-      query.values,
-      new RawRows(),
-      (error, rows) => {
+    client.query(
+      new RawQuery({ ...query, title: query.name }, query.values, new RawRows(), (error, rows) => {
         if (rows === undefined) reject(error)
         else resolve(Array.from({ length: rows.count }, () => rows.shift() as Rows[number]))
-      },
+      }),
     ),
   )
 }

@@ -2,21 +2,6 @@ import pg from 'pg'
 import type { Parameter, Statement } from '../statements.ts'
 import type { RawRows } from './raw-rows.ts'
 
-/**
- * Runs a SELECT on a pipelined client and collects its rows as bytes. Other queries may be in flight on the same
- * client. Each ends with its own Sync, so it is a separate transaction and fails alone.
- * @param ended called once, with the rows, or with a pg.DatabaseError or the error of a broken connection
- */
-export function sendQuery(
-  client: pg.ClientBase,
-  statement: Statement,
-  values: Parameter[],
-  rows: RawRows,
-  ended: (error: Error | undefined, rows?: RawRows) => void,
-): void {
-  client.query(new RawQuery(statement, values, rows, ended))
-}
-
 interface QueryConnection extends pg.Connection {
   /** Statements that the server has parsed, and those that were sent to be parsed, by name. */
   parsedStatements: Record<string, string | undefined>
@@ -27,8 +12,11 @@ interface QueryConnection extends pg.Connection {
   sync(): void
 }
 
-/** Query for pg's client that leaves its rows as bytes. */
-class RawQuery implements pg.Submittable {
+/**
+ * SELECT for a pipelined client that leaves its rows as bytes. Other queries may be in flight on the same client. Each
+ * ends with its own Sync, so it is a separate transaction and fails alone.
+ */
+export class RawQuery implements pg.Submittable {
   // pg's client records by both which statements are parsed.
   readonly name: string
   readonly text: string
@@ -37,6 +25,7 @@ class RawQuery implements pg.Submittable {
   readonly #values: Parameter[]
   readonly #ended: (error: Error | undefined, rows?: RawRows) => void
 
+  /** @param ended called once, with the rows, or with a pg.DatabaseError or the error of a broken connection */
   constructor(
     { name, text }: Statement,
     values: Parameter[],
