@@ -7,7 +7,8 @@ import { logDestination } from './http/log-destination.ts'
 import { Limits } from './limits/context.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
-import { missingMigrations, RightDenied } from './postgres/migrations.ts'
+import { isDenied } from './postgres/failures.ts'
+import { missingMigrations } from './postgres/migrations.ts'
 import { seesAllRows } from './postgres/readiness.ts'
 import { closeOnSignal } from './shutdown.ts'
 
@@ -110,8 +111,12 @@ async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
   } catch (error) {
     const { message: reason, cause } = error as Error
     if (error instanceof OperatorError) throw error
-    if (error instanceof RightDenied) throw new OperatorError(reason)
     const facts = { reason, cause: (cause as Error | undefined)?.message }
+    if (isDenied(cause))
+      throw new OperatorError(
+        `PostgreSQL denies the service a right that it needs (${facts.cause}). ` +
+          'Run `npm run operator -- migrate` as the owner of the database.',
+      )
     app.log.warn(facts, 'started without the database: not ready yet')
   }
 }

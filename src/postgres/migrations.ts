@@ -1,6 +1,5 @@
 import { type Kysely, type QueryExecutorProvider, sql } from 'kysely'
 import { migrations } from '../../migrations/index.ts'
-import { Unavailable } from '../limits/unavailable.ts'
 import type { Database } from './database.ts'
 import { isDenied, isSchemaBehind, ServerIsStandby } from './failures.ts'
 import { compile } from './statements.ts'
@@ -64,26 +63,13 @@ export const appliedStatement = compile(
   sql`select name, pg_is_in_recovery() from public.kysely_migration order by name`,
 )
 
-export class RightDenied extends Unavailable {
-  override name = 'RightDenied'
-
-  constructor(cause: Error) {
-    super(
-      `PostgreSQL denies the service a right that it needs (${cause.message}). ` +
-        'Run `npm run operator -- migrate` as the owner of the database.',
-      { cause },
-    )
-  }
-}
-
-/** @throws Unavailable, for example RightDenied or ServerIsStandby */
+/** @throws Unavailable, for example ServerIsStandby, or because of a right that PostgreSQL denies */
 export async function missingMigrations(
   db: Pick<Database, 'probe' | 'allowsStandby'>,
 ): Promise<string[]> {
   const rows = await db.probe(appliedStatement, []).catch((error: Error) => {
     const { cause } = error
-    if (isDenied(cause)) throw new RightDenied(cause)
-    if (isSchemaBehind(cause)) return undefined
+    if (isSchemaBehind(cause) && !isDenied(cause)) return undefined
     throw error
   })
   const names = new Set<unknown>()

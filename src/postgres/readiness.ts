@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { Unavailable } from '../limits/unavailable.ts'
 import type { Database } from './database.ts'
-import { isLocked, isPoolerTimeout, isStandby } from './failures.ts'
-import { missingMigrations, RightDenied } from './migrations.ts'
-import { build, compile } from './statements.ts'
+import { isDenied, isLocked, isPoolerTimeout, isStandby } from './failures.ts'
+import { missingMigrations } from './migrations.ts'
+import { compile } from './statements.ts'
 
 /** State of the database. Requests succeed only when it is `ready`. */
 export type Readiness = 'ready' | 'unanswered' | 'standby' | 'schema behind' | 'denied'
@@ -22,7 +22,7 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
       const missing = await missingMigrations(db)
       return missing.length > 0 ? 'schema behind' : 'ready'
     } catch (error) {
-      if (error instanceof RightDenied) return 'denied'
+      if (error instanceof Unavailable && isDenied(error.cause)) return 'denied'
       if (isStandby(error)) return 'standby'
       // It may have waited for a lock, or behind requests, also in PgBouncer.
       const isUnsent = error instanceof Unavailable && !error.cause
@@ -39,28 +39,10 @@ export function readinessOf(db: Database): () => Promise<Readiness> {
 export const serverInfoStatement = compile(
   'server info',
   'Reads the version of PostgreSQL, its role and the newest migration.',
-  sql`${build.selectNoFrom([
-    sql`current_setting('server_version')`.as('version'),
-    sql`pg_is_in_recovery()`.as('standby'),
-    build
-      .selectFrom('kysely_migration')
-      .select((eb) => eb.fn.max('name').as('name'))
-      .as('newest_migration'),
-  ])}`,
+  sql`
+    select current_setting('server_version'), pg_is_in_recovery(), max(name)
+    from public.kysely_migration`,
 )
-
-/** Version of the primary, such as `18.1`, and its newest migration, such as `0004-service-role`. */
-export interface ServerInfo {
-  version: string
-  standby: boolean
-  newestMigration: string
-}
-
-/** @throws Unavailable */
-export async function serverInfo(db: Pick<Database, 'probe'>): Promise<ServerInfo> {
-  const [version, standby, newest] = (await db.probe(serverInfoStatement, [])).shift() ?? []
-  return { version: String(version), standby: standby === 't', newestMigration: String(newest) }
-}
 
 export const refreshesStatement = compile(
   'refreshes',

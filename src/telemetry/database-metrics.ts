@@ -2,7 +2,7 @@ import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Limits } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { isStandby } from '../postgres/failures.ts'
-import { refreshesStatement, type ServerInfo, serverInfo } from '../postgres/readiness.ts'
+import { refreshesStatement, serverInfoStatement } from '../postgres/readiness.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 
 /** Maximum age of the sample of refreshes, in ms. It reads 5,000 rows. */
@@ -48,15 +48,15 @@ export function databaseMetrics(
   const limit = gauge('response_memory_limit_bytes', 'Limit of this memory.')
 
   const readPrimary = async () => {
-    const found: Partial<ServerInfo> = await serverInfo(db).catch((error) => {
-      return { standby: isStandby(error) }
-    })
-    const { version, standby, newestMigration: newest } = found
+    const [version, standby, newest] = await db.probe(serverInfoStatement, []).then(
+      (rows) => rows.shift() ?? [],
+      (error) => [undefined, isStandby(error) ? 't' : 'f'],
+    )
     for (const each of [info, schema]) each.reset()
-    up.set(Number(version !== undefined && (!standby || db.allowsStandby)))
-    standbys.set(Number(standby))
-    if (version !== undefined) info.set({ version }, 1)
-    if (newest !== undefined) schema.set({ newest }, 1)
+    up.set(Number(Boolean(version) && (standby !== 't' || db.allowsStandby)))
+    standbys.set(Number(standby === 't'))
+    if (version) info.set({ version }, 1)
+    if (newest) schema.set({ newest }, 1)
   }
   let sampledAt = Number.NEGATIVE_INFINITY
   const readRefreshes = async () => {
