@@ -1,4 +1,4 @@
-import { openServer, type PostgresServer, type ServerOptions } from './postgres-server.ts'
+import { openServer, type ServerOptions } from './postgres-server.ts'
 import { openReplica, type Replica, type ReplicaState } from './replicas.ts'
 import { allowsStandby, sameDatabase, serverUrls } from './server-urls.ts'
 
@@ -25,14 +25,14 @@ export function openDatabase(options: DatabaseOptions) {
     return openReplica({ ...options, url, newestUrl, standby: true }, onReplicaChange)
   })
   const servers = [primary, ...replicas]
-  const waitingReads = ({ state }: Pick<PostgresServer, 'state'>) => state().waiting
   let turn = 0
   /** Skips a replica with many more waiting reads than the primary: it is overloaded. */
   const nextReplica = (): Replica | undefined => {
     for (const _ of replicas) {
       turn = (turn + 1) % replicas.length
       const replica = replicas[turn]
-      if (replica === undefined || waitingReads(replica) > waitingReads(primary) + size) continue
+      if (replica === undefined || replica.state().waiting > primary.state().waiting + size)
+        continue
       if (replica.isUsable()) return replica
     }
     return undefined

@@ -121,34 +121,28 @@ export class Pool {
    * Runs a SELECT in its turn. All reads of a request share a deadline.
    * @throws Unavailable if no response arrives in time
    */
-  async read(statement: Statement, values: Parameter[], context: RequestContext): Promise<RawRows> {
+  read(statement: Statement, values: Parameter[], context: RequestContext): Promise<RawRows> {
     const { waitMs, silentMs } = this.#options
     const memory = statement.singleRow ? undefined : context.memory
     const due = context.startedAt + waitMs + silentMs
     const { tenant } = context
     const askedAt = performance.now()
-    let failure: unknown
-    try {
-      return await new Promise((resolve, reject) => {
-        const read = { ...NEW, statement, values, context, tenant, memory, due, resolve, reject }
-        if (this.#isOver(read) || this.#isFull(read)) return
-        this.#waiting.add(read)
-        this.#schedule()
-      })
-    } catch (error) {
-      failure = error
-      throw error
-    } finally {
-      context.endRead(statement.title, askedAt, failure)
-    }
+    const reading = new Promise<RawRows>((resolve, reject) => {
+      const read = { ...NEW, statement, values, context, tenant, memory, due, resolve, reject }
+      if (this.#isOver(read) || this.#isFull(read)) return
+      this.#waiting.add(read)
+      this.#schedule()
+    })
+    const end = (error?: unknown) => context.endRead(statement.title, askedAt, error)
+    reading.then(() => end(), end)
+    return reading
   }
 
   /** Runs a statement of a health check or metric at once. @param ms until its deadline */
   probe(statement: Statement, values: Parameter[], ms: number): Promise<RawRows> {
     return new Promise((resolve, reject) => {
       const due = performance.now() + ms
-      const probe = { context: undefined, memory: undefined, tenant: NOBODY }
-      this.#urgent.push({ ...NEW, ...probe, statement, values, due, resolve, reject })
+      this.#urgent.push({ ...NEW, statement, values, due, resolve, reject })
       this.#schedule()
     })
   }
@@ -426,9 +420,14 @@ export class Pool {
   }
 }
 
-const NOBODY = new Tenant()
-
-const NEW = { exclusive: false, repeated: false, sentAt: 0 }
+const NEW = {
+  context: undefined,
+  tenant: new Tenant(),
+  memory: undefined,
+  exclusive: false,
+  repeated: false,
+  sentAt: 0,
+}
 
 const notConnected = (cause: unknown) =>
   new ServerFailed('no connection to the database', { cause })
