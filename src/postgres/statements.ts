@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import {
   DummyDriver,
   Kysely,
@@ -63,8 +63,7 @@ export function compile(title: string, purpose: string, select: RawBuilder<unkno
 }
 
 /** Identifies the text of a statement. */
-export const digestOf = (text: string) =>
-  createHash('sha256').update(text).digest('base64url').slice(0, 12)
+export const digestOf = (text: string) => hash('sha256', text, 'base64url').slice(0, 12)
 
 /**
  * A connection plans each statement once. By default, PostgreSQL would scan or sort a table without
