@@ -51,10 +51,7 @@ export function toJson(value: object): string {
   return escaped(JSON.stringify(value))
 }
 
-/** Escapes these characters in each line of a text. Keeps line breaks. */
+/** Escapes these characters, except line breaks. */
 export function printable(text: string): string {
-  return text
-    .split('\n')
-    .map((line) => escaped(line))
-    .join('\n')
+  return escaped(text, /[^\P{C}\n]/gu)
 }
