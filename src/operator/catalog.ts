@@ -16,19 +16,14 @@ export async function catalogOf(db: Kysely<Tables>): Promise<string[]> {
   )
 }
 
-/** Differences between the catalog of a database and the schema that the migrations make. */
-export interface SchemaDifferences {
-  /** Statements that would create what is missing, or what differs. */
-  missing: string[]
-  /** Statements that created what a migration did not: policies, triggers, rights, disabled triggers. */
-  unexpected: string[]
-}
-
 /** What is unexpected although the migrations do not forbid it: an operator may add an index, for example. */
 const GUARDED = /^(create policy|create trigger|grant|alter table \S+ disable trigger|reindex)/i
 
-/** Compares the catalog with SCHEMA_FILE. @param db a transaction */
-export async function compareSchema(db: Kysely<Tables>): Promise<SchemaDifferences> {
+/**
+ * Compares the catalog with SCHEMA_FILE. @param db a transaction
+ * @returns statements that would create what is missing or differs, and those that created what no migration did
+ */
+export async function compareSchema(db: Kysely<Tables>) {
   await sql`set local timezone = 'UTC'`.execute(db)
   const text = await readFile(new URL(`../../${SCHEMA_FILE}`, import.meta.url), 'utf8')
   const wanted = text.slice(text.indexOf('\n\n') + 2).split(/;\n(?:\n|$)/)

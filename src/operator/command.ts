@@ -41,17 +41,13 @@ export interface Context extends OperatorDatabase {
   show(progress: Progress): void
 }
 
-interface RunOptions {
-  /** Accepts a database with missing migrations. */
-  anySchema?: boolean
-  /** See withDatabase(). */
-  sessions?: number
-}
-
-/** Runs a command on the database, and prints its report. */
+/**
+ * Runs a command on the database, and prints its report. `anySchema` accepts a database with missing migrations. For
+ * `sessions`, see withDatabase().
+ */
 export type Run = (
   work: (context: Context) => Promise<Report>,
-  options?: RunOptions,
+  options?: { anySchema?: boolean; sessions?: number },
 ) => Promise<void>
 
 /** Adds arguments, options and subcommands to a command. */

@@ -107,17 +107,14 @@ class CommandClient extends SafeClient {
   }
 }
 
-interface OpenedPool {
-  pool: pg.Pool
-  /** Open connections. */
-  clients: Set<CommandClient>
-}
+type OpenedPool = ReturnType<typeof openPool>
 
+/** @returns the pool and its open connections */
 function openPool(
   connectionString: string,
   primary: NewestPrimary,
   { signal, sessions, pooler }: CommandOptions,
-): OpenedPool {
+) {
   const clients = new Set<CommandClient>()
   const pool = new pg.Pool({
     Client: CommandClient,

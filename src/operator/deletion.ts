@@ -4,14 +4,8 @@ import type { Tables } from '../postgres/tables.ts'
 import { findApp, missingApp } from './database.ts'
 import { type Progress, pluralize } from './output.ts'
 
-export interface DeletedRows {
-  portfolioTransactions: number
-  accountTransactions: number
-  transferOrders: number
-}
-
 /** Counts the rows themselves: there are no row counts of transfer orders. */
-async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<DeletedRows> {
+async function countRows(db: Kysely<Tables>, connectionIds: string[]) {
   const count = (table: string) => sql<number>`
     (select count(*)::float8 from ${sql.table(table)}
       where connection_id = any(${connectionIds}::bigint[]))`
@@ -27,7 +21,7 @@ async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<D
 /** Locks the tables before any connection, as TRUNCATE does: see "Write with SQL" in docs/importing.md. */
 const lockTables = (transaction: Kysely<Tables>) => countRows(transaction, [])
 
-export function describeRows(rows: DeletedRows): string {
+export function describeRows(rows: Awaited<ReturnType<typeof countRows>>): string {
   const portfolio = pluralize(rows.portfolioTransactions, 'portfolio transaction')
   const account = pluralize(rows.accountTransactions, 'account transaction')
   return `${portfolio}, ${account} and ${pluralize(rows.transferOrders, 'transfer order')}`
@@ -106,7 +100,11 @@ export async function deleteApp(
   const deleted = await deleteBlocks(db, blocks(), show)
   return await withoutTimeout(db, async (transaction) => {
     await lockTables(transaction)
-    await lockApp(transaction, name)
+    // Takes the strongest lock: a session that adds a token or a connection finishes first, or fails. A change of
+    // a unique column takes it on each copy of the row. On Citus, FOR UPDATE would lock one copy.
+    const locked = transaction.updateTable('app').set({ name: sql`id::text` })
+    const { numUpdatedRows } = await locked.where('name', '=', name).executeTakeFirstOrThrow()
+    if (numUpdatedRows === 0n) throw missingApp(name)
     const left = await connectionIds(transaction, Number.MAX_SAFE_INTEGER)
     if (left.length > 0) {
       throw new OperatorError(
@@ -121,17 +119,6 @@ export async function deleteApp(
     await transaction.deleteFrom('app').where('id', '=', app.id).execute()
     return { ...app, tokens: Number(tokens.numDeletedRows), ...deleted }
   })
-}
-
-/**
- * Takes the strongest lock: a session that adds a token or a connection finishes first, or fails. A change of
- * a unique column takes it on each copy of the row. On Citus, FOR UPDATE would lock one copy.
- * @throws OperatorError when the app does not exist
- */
-async function lockApp(transaction: Kysely<Tables>, name: string): Promise<void> {
-  const app = transaction.updateTable('app').set({ name: sql`id::text` })
-  const { numUpdatedRows } = await app.where('name', '=', name).executeTakeFirstOrThrow()
-  if (numUpdatedRows === 0n) throw missingApp(name)
 }
 
 /** Runs a transaction without statement timeout: deleting millions of rows takes long. */

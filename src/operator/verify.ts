@@ -2,11 +2,11 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { firstOfMonth } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { pagedLists } from '../schemas/lists.ts'
-import { compareSchema, type SchemaDifferences } from './catalog.ts'
+import { compareSchema } from './catalog.ts'
 import { withoutTimeout } from './deletion.ts'
 import type { Progress } from './output.ts'
 
-export interface Difference {
+interface Difference {
   connectionId: string
   table: string
   /** A month as YYYY-MM; null for all rows of the connection. */
@@ -17,20 +17,11 @@ export interface Difference {
 }
 
 /** Wrong change numbers: the change feed would skip these rows, or return them too early. */
-export interface WrongNumbers {
+interface WrongNumbers {
   connectionId: string
   table: string
   problem: 'of no version' | 'doubled' | 'older than removal'
   rows: number
-}
-
-export interface Verification {
-  connections: number
-  rows: number
-  differences: Difference[]
-  numbers: WrongNumbers[]
-  /** What somebody has changed in the schema, such as a dropped trigger, policy or index. */
-  schema: SchemaDifferences
 }
 
 /**
@@ -41,7 +32,7 @@ export interface Verification {
 export async function verifyRowCounts(
   db: Kysely<Tables>,
   show: (progress: Progress) => void = () => {},
-): Promise<Verification> {
+) {
   let done = 0
   show(() => ({ step: 'Verifying', done: `${done} of 6 comparisons`, share: done / 6 }))
   return await db

@@ -10,7 +10,7 @@ import { UsageError } from '../errors.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize } from '../output.ts'
 import { table } from '../table.ts'
-import { repairRowCounts, type Verification, verifyRowCounts } from '../verify.ts'
+import { repairRowCounts, verifyRowCounts } from '../verify.ts'
 
 export function defineMigrate(command: Command, run: Run, { environment }: Io): void {
   command.addHelpText('after', examples('migrate')).action(() =>
@@ -117,7 +117,7 @@ const beginning = (statement: string) => statement.replaceAll(/\s+/g, ' ').trim(
 const missed = (statement: string) => `  missing, or changed: ${beginning(statement)}`
 const added = (statement: string) => `  of no migration: ${beginning(statement)}`
 
-function reportOf(json: Verification): Report {
+function reportOf(json: Awaited<ReturnType<typeof verifyRowCounts>>): Report {
   const { missing, unexpected } = json.schema
   const drift = [...missing.map(missed), ...unexpected.map(added)]
   if (json.differences.length === 0 && json.numbers.length === 0 && drift.length === 0) {
