@@ -69,8 +69,8 @@ export interface NewConnection {
   externalId: string | null
 }
 
-/** Id of a new connection; `taken`: the id of the connection that has its external id already. */
-export type Created = { id: string; taken?: never } | { id?: never; taken: string }
+/** A new connection, or the one that has its external id already. */
+export type Created = { id: string; isTaken: boolean }
 
 /**
  * Creates connections of an app in one transaction. The database has only the hashes of their tokens (contract 21).
@@ -95,12 +95,12 @@ export async function createConnections(
     const results = connections.map((connection): Created => {
       const { token, externalId } = connection
       const taken = externalId === null ? undefined : owners.get(externalId)
-      if (taken !== undefined) return { taken }
+      if (taken !== undefined) return { id: taken, isTaken: true }
       const hash = tokenHash(token)
       const id = connectionKey(hash)
       if (externalId !== null) owners.set(externalId, id)
       added.push({ ...connection, id, hash })
-      return { id }
+      return { id, isTaken: false }
     })
     const column = (name: keyof (typeof added)[number]) => added.map((row) => row[name])
     await sql`

@@ -273,13 +273,8 @@ export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
 
 /** Finds an app by its name. @throws OperatorError when the app does not exist */
 export async function findApp(db: Kysely<Tables>, name: string) {
-  const app = await db
-    .selectFrom('app')
-    .select(['id', 'name'])
-    .where('name', '=', name)
-    .executeTakeFirst()
-  if (app) return app
-  throw missingApp(name)
+  const app = db.selectFrom('app').select(['id', 'name']).where('name', '=', name)
+  return await app.executeTakeFirstOrThrow(() => missingApp(name))
 }
 
 export function missingApp(name: string): OperatorError {

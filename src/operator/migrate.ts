@@ -196,7 +196,9 @@ async function withRetries<T>(
     try {
       return await work()
     } catch (error) {
-      if (attempt === ATTEMPTS || !(isLocked(error) || isConcurrentUpdate(error))) throw error
+      // `migrate` in another database of the server may change the role at the same moment.
+      const isRepeatable = isLocked(error) || /tuple concurrently updated$/.test(String(error))
+      if (attempt === ATTEMPTS || !isRepeatable) throw error
       if (isLocked(error)) {
         const blocker = await blockerOf(db)
         onNotice(`${blocker} holds a lock that a migration needs; trying again (${attempt}).`)
@@ -205,7 +207,3 @@ async function withRetries<T>(
     }
   }
 }
-
-/** True if `migrate` in another database of the server changed the role at the same moment. */
-const isConcurrentUpdate = (error: unknown) =>
-  error instanceof Error && error.message === 'tuple concurrently updated'

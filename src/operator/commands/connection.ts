@@ -143,8 +143,8 @@ async function createOne({ db, print }: Context, appName: string, own: NewConnec
   const { token, externalId } = own
   const app = await findApp(db, appName)
   await createConnections(db, app.id, [own], async ([created]) => {
-    const { id, taken = '' } = created as Created
-    if (id === undefined) throw new OperatorError(`${takenBy(taken)}.`)
+    const { id, isTaken } = created as Created
+    if (isTaken) throw new OperatorError(`${takenBy(id)}.`)
     const text = `Connection ${id} of ${appName}. Its token is shown only now:\n${token}`
     await print({ json: { id, token, ...(externalId && { externalId }) }, text })
   })
@@ -162,9 +162,9 @@ async function createMany({ db, signal, stdout, notice }: Context, appName: stri
     await createConnections(db, appId, valid, async (created) => {
       const results = read.map(({ line, own, detail }) => {
         if (own === undefined) return { line, errors: [{ detail }] }
-        const { id, taken = '' } = created.shift() as Created
-        if (id !== undefined) return { line, externalId: own.externalId, id, token: own.token }
-        return { line, errors: [{ field: 'externalId', detail: takenBy(taken) }] }
+        const { id, isTaken } = created.shift() as Created
+        if (isTaken) return { line, errors: [{ field: 'externalId', detail: takenBy(id) }] }
+        return { line, externalId: own.externalId, id, token: own.token }
       })
       for (const result of results) total['errors' in result ? 'failed' : 'created'] += 1
       const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
@@ -243,7 +243,7 @@ function timeBefore(value: string): Date {
   )
 }
 
-async function deleteOne(database: Context, name: string, appName: string | undefined) {
+async function deleteOne(database: Context, name: string, appName?: string) {
   const { id, app, label } = await findConnection(database, name, appName)
   const { connections, ...rows } = await deleteConnections(database.db, [id])
   if (connections === 0) throw missingConnection()
@@ -251,8 +251,7 @@ async function deleteOne(database: Context, name: string, appName: string | unde
   return { json: { id, app, label, ...rows }, text }
 }
 
-async function deleteFrom(context: Context, file: string, appName: string | undefined) {
-  const { db, pool, signal, show } = context
+async function deleteFrom({ db, pool, signal, show }: Context, file: string, appName?: string) {
   const input = await openInput(file)
   const app = appName === undefined ? undefined : await findApp(db, appName)
   const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
