@@ -33,7 +33,7 @@ export async function start(): Promise<void> {
     // quota.ts reads REDIS_URL after it has lost its connection.
     Object.assign(config, { DATABASE_URL, DATABASE_REPLICA_URL, REDIS_URL })
   }
-  /** Each new connection reads the files of secrets again. The last ones stay in use if they cannot be used. */
+  /** Each new connection reads the files of secrets again. The last URLs stay in use if the new ones cannot be used. */
   const newestUrls = () => {
     try {
       readSecrets()

@@ -80,7 +80,7 @@ export interface components {
              * @description Identifier of the portfolio that the transaction belongs to.
              */
             portfolioId: string;
-            /** @description Rate between two currencies. The divisor is not defined: compare the amounts first. */
+            /** @description Rate between two currencies. The divisor is not defined: compare the amounts before you convert. */
             exchangeRate: components["schemas"]["Decimal"] | null;
             type: components["schemas"]["PortfolioTransactionType"];
             /** @description Shares or other units, with fractions; see `type` for the effect. */
@@ -113,7 +113,7 @@ export interface components {
             originalOperationDateDay: string | null;
             /**
              * Format: date
-             * @description First day in the position or the balance. It sorts rows without an operation date.
+             * @description First day in the position or the balance. Lists sort by it if there is no operation date.
              */
             valueDateDay: string | null;
             /**
@@ -187,7 +187,7 @@ export interface components {
             type: components["schemas"]["AccountTransactionType"];
             /** @description Change of the cash balance, in `currency`: positive for cash in, negative for cash out. */
             amount: components["schemas"]["Decimal"];
-            /** @description Rate between two currencies. The divisor is not defined: compare the amounts first. */
+            /** @description Rate between two currencies. The divisor is not defined: compare the amounts before you convert. */
             exchangeRate: components["schemas"]["Decimal"] | null;
             /** @description Charge, in `currency`. It is negative at some institutions. */
             commission: components["schemas"]["Decimal"] | null;
@@ -211,7 +211,7 @@ export interface components {
             originalOperationDateDay: string | null;
             /**
              * Format: date
-             * @description First day in the position or the balance. It sorts rows without an operation date.
+             * @description First day in the position or the balance. Lists sort by it if there is no operation date.
              */
             valueDateDay: string | null;
             /**
@@ -310,7 +310,7 @@ export interface components {
              * @description Identifier of the portfolio that the transaction belongs to.
              */
             portfolioId: string;
-            /** @description Rate between two currencies. The divisor is not defined: compare the amounts first. */
+            /** @description Rate between two currencies. The divisor is not defined: compare the amounts before you convert. */
             exchangeRate: components["schemas"]["ExactDecimal"] | null;
             type: components["schemas"]["PortfolioTransactionType"];
             /** @description Shares or other units, with fractions; see `type` for the effect. */
@@ -343,7 +343,7 @@ export interface components {
             originalOperationDateDay: string | null;
             /**
              * Format: date
-             * @description First day in the position or the balance. It sorts rows without an operation date.
+             * @description First day in the position or the balance. Lists sort by it if there is no operation date.
              */
             valueDateDay: string | null;
             /**
@@ -417,7 +417,7 @@ export interface components {
             type: components["schemas"]["AccountTransactionType"];
             /** @description Change of the cash balance, in `currency`: positive for cash in, negative for cash out. */
             amount: components["schemas"]["ExactDecimal"];
-            /** @description Rate between two currencies. The divisor is not defined: compare the amounts first. */
+            /** @description Rate between two currencies. The divisor is not defined: compare the amounts before you convert. */
             exchangeRate: components["schemas"]["ExactDecimal"] | null;
             /** @description Charge, in `currency`. It is negative at some institutions. */
             commission: components["schemas"]["ExactDecimal"] | null;
@@ -441,7 +441,7 @@ export interface components {
             originalOperationDateDay: string | null;
             /**
              * Format: date
-             * @description First day in the position or the balance. It sorts rows without an operation date.
+             * @description First day in the position or the balance. Lists sort by it if there is no operation date.
              */
             valueDateDay: string | null;
             /**

@@ -38,7 +38,7 @@ export type IdentityProvider = ReturnType<typeof identityProvider>
  * ProblemError 401, or IdentityProviderUnavailable.
  */
 export function identityProvider(config: Config, app: App) {
-  // Without a value, jose would not check the claim.
+  // If a value is undefined, jose does not check the claim.
   const [issuer, audience] = [String(config.AUTH_ISSUER), String(config.AUTH_AUDIENCE)]
   // RFC 9068 names the first one.
   const claims = [config.AUTH_CLIENT_ID_CLAIM ?? ['client_id', 'azp']].flat()
@@ -79,7 +79,7 @@ const isClientId = (id: unknown): id is string =>
   typeof id === 'string' && id.isWellFormed() && !id.includes('\0')
 
 const { JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported } = jose.errors
-/** A valid set has no key for the token. */
+/** Errors of a valid set that has no key for the token. */
 const NO_KEY = [JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported]
 
 /** Fetches the public keys of the provider on first use, and then every ten minutes. Returns a function that finds one. */
@@ -104,7 +104,7 @@ function signingKeys({ AUTH_JWKS_URL = '' }: Config, { log, metrics }: App): jos
     timeoutDuration: 3_000,
     // Between two fetches for unknown key ids.
     cooldownDuration: 10_000,
-    // While the provider does not respond.
+    // The keys stay in use while the provider does not respond.
     cacheMaxAge: 86_400_000,
     [jose.jwksCache]: cache as jose.ExportedJWKSCache,
     [jose.customFetch]: (...request) =>

@@ -63,7 +63,7 @@ export const newRequestId = (): string => randomUUID()
 
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/
 
-/** Sends the request id, and returns the client's own trace id to it (contract 22). */
+/** Sends the security headers, the request id, and the trace id of the client (contract 22). */
 export function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.headers(SECURITY_HEADERS)
   reply.header('x-request-id', request.id)

@@ -43,7 +43,7 @@ export const accessLog = fp(async (app: FastifyInstance) => {
 
 export type LoggerOptions = Exclude<NonNullable<FastifyServerOptions['logger']>, boolean>
 
-/** Remove secrets from log lines: Fastify logs the path of a request, and all properties of an error. */
+/** They remove secrets from log lines: Fastify logs the path of a request, and all properties of an error. */
 export const serializers = {
   req: ({ id, method, routeOptions }: FastifyRequest) => ({ id, method, route: routeOptions.url }),
   res: ({ statusCode = 0 }: { statusCode?: number }) => ({ statusCode }),

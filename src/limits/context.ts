@@ -7,7 +7,7 @@ import type { Unavailable } from './unavailable.ts'
 
 /** What the requests of an instance share. */
 export class Limits {
-  /** Receive each read of a request after its end. */
+  /** Called with each read of a request when it has ended. */
   readonly readListeners: ((read: Read) => void)[] = []
   /** Requests in flight. */
   requests = 0

@@ -52,7 +52,7 @@ export class ResponseMemory {
 const SMALL_BYTES = 1_048_576
 /** A page that may skip more rows is deep. PostgreSQL reads each row that it skips within a month. */
 const SMALL_SKIPPED = 10_000
-/** Deep pages are large if those of the app are slower, in ms. Others wait this long for one on the same session. */
+/** Limit in ms: slower deep pages of an app are large. Reads on the same session wait as long behind a deep page. */
 const SLOW_MS = 100
 
 interface Owner {

@@ -51,7 +51,7 @@ export function toJson(value: object): string {
   return escaped(JSON.stringify(value))
 }
 
-/** Escapes these characters, except line breaks. */
+/** Escapes the same characters as escaped(), except line breaks. */
 export function printable(text: string): string {
   return escaped(text, /[^\P{C}\n]/gu)
 }

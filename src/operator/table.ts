@@ -3,7 +3,7 @@ import { escaped } from './output.ts'
 
 type Cell = string | number | Date | null
 
-/** Formats rows with headings for a terminal. Only commands that list load this file: its library takes 20 ms. */
+/** Formats rows with headings for a terminal. Only commands with tables load this file: its library takes 20 ms. */
 export function table(headings: string[], rows: Cell[][], whenEmpty = ''): string {
   if (rows.length === 0) return whenEmpty
   const lines = [headings, ...rows.map((row) => row.map(cellText))]

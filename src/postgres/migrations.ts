@@ -63,7 +63,7 @@ export const appliedStatement = compile(
   sql`select name, pg_is_in_recovery() from public.kysely_migration order by name`,
 )
 
-/** @throws Unavailable, for example ServerIsStandby, or because of a right that PostgreSQL denies */
+/** @throws Unavailable, for example ServerIsStandby. If PostgreSQL denies a right, its error is the cause */
 export async function missingMigrations(
   db: Pick<Database, 'probe' | 'allowsStandby'>,
 ): Promise<string[]> {

@@ -40,8 +40,9 @@ const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list
 export const allowsStandby = (list: string): boolean => targetOf(list) === 'any'
 
 /**
- * Returns a list of URLs. @throws Error if it cannot be used, with a message to follow a setting's name
+ * Checks a list of URLs, and returns it.
  * @param targets accepted target_session_attrs
+ * @throws Error with a message that follows the name of the setting
  */
 export function checkServerUrls(list: string, targets?: string[]): string {
   if (!/^postgres(ql)?:\/\//.test(list)) throw new Error(EXAMPLE)

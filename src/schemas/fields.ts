@@ -136,7 +136,7 @@ export const TransactionDates = {
   originalOperationDateDay: Nullable(CalendarDate, 'Operation date in `originalOperationDateTz`.'),
   valueDateDay: Nullable(
     CalendarDate,
-    'First day in the position or the balance. It sorts rows without an operation date.',
+    'First day in the position or the balance. Lists sort by it if there is no operation date.',
   ),
   originalValueDateDay: Nullable(CalendarDate, 'Value date in `originalValueDateTz`.'),
   operationDateHour: timeOf('operationDateDay'),
@@ -151,7 +151,7 @@ export const TransactionDates = {
 export const TransactionTerms = {
   exchangeRate: Nullable(
     Decimal,
-    'Rate between two currencies. The divisor is not defined: compare the amounts first.',
+    'Rate between two currencies. The divisor is not defined: compare the amounts before you convert.',
   ),
   commission: Nullable(Decimal, 'Charge, in `currency`. It is negative at some institutions.'),
   taxes: Nullable(Decimal, 'Taxes, in `currency`. They are negative at some institutions.'),

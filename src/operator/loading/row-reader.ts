@@ -53,7 +53,7 @@ const DECIMAL = new RegExp(
   'g',
 )
 
-/** A number that is not in quotes, or looks so in a text. */
+/** Matches a number without quotes. A text may match, too. */
 const OTHER_NUMBER = /[:[,]\s*-?\d/
 
 /**
@@ -77,7 +77,7 @@ export function readJson<T>(
     shown.length = length
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    // A wrong file has millions of lines.
+    // A wrong file may have millions of lines.
     if (problems.isFull) return problems.add('')
     // The next reading describes the error in the line itself.
   }
@@ -111,7 +111,7 @@ export function reportUnknown(
   for (const name of Object.keys(object)) {
     if (known.has(name)) continue
     const shown = /^\w{1,60}$/.test(name) ? name : visible(JSON.stringify(name.slice(0, 60)))
-    // A hostile row has thousands of names.
+    // A hostile row may have thousands of names.
     const advice = problems.isFull ? '' : suggestion(name, known.keys())
     problems.add(`there is no such field${advice}`, prefix + shown)
   }
@@ -186,7 +186,7 @@ export class RowReader {
     else {
       const problem = rule(value)
       if (problem !== undefined) problems.add(problem, path)
-      // A wrong date is no missing date.
+      // Not null: a wrong date would then be reported as missing, too.
       row[index] = value instanceof Digits ? value.text : problem ? '' : String(value)
     }
   }
