@@ -134,9 +134,6 @@ export async function withoutTimeout<T>(
   })
 }
 
-/** Days for which the API guarantees a cursor of the change feed. */
-export const GUARANTEED_DAYS = 400
-
 const REMOVALS = ['portfolio_transaction_removal', 'account_transaction_removal']
 
 async function changedRows(db: Kysely<Tables>, statement: RawBuilder<unknown>): Promise<number> {

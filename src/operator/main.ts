@@ -3,7 +3,6 @@ import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { readEnvFile, readSecretFiles, withoutEmbedded } from '../env-file.ts'
-import { OperatorError } from '../operator-error.ts'
 
 // Node.js otherwise collects garbage only at 200 MB.
 setFlagsFromString('--heap-growing-percent=30')
@@ -34,19 +33,12 @@ for (const signal of SIGNALS) {
   })
 }
 
-const readSecrets = () => readSecretFiles(process.env)
-try {
-  readEnvFile()
-  readSecrets()
-} catch (error) {
-  if (!(error instanceof OperatorError)) throw error
-  stderr(`${error.message}\n`)
-  process.exit(1)
-}
-
 process.exitCode = await operate(process.argv.slice(2), {
-  environment: process.env,
-  readSecrets,
+  environment: () => {
+    readEnvFile()
+    readSecretFiles(process.env)
+    return process.env
+  },
   stdout: (text) =>
     new Promise((resolve, reject) => {
       process.stdout.write(text, (error) => {

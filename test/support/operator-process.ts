@@ -87,7 +87,7 @@ export async function operatorHere(
 ): Promise<Ended> {
   let [stdout, stderr] = ['', '']
   const code = await operate(args, {
-    environment: env,
+    environment: () => env,
     stdout: async (written) => {
       stdout += written
       return isRead()

@@ -1,170 +1,70 @@
+import { randomInt } from 'node:crypto'
 import { text } from 'node:stream/consumers'
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
+import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../../operator-error.ts'
-import { isConnectionKey } from '../../postgres/tokens.ts'
-import {
-  type Context,
-  examples,
-  nonEmpty,
-  type Run,
-  secondsOf,
-  shortText,
-  wholeNumber,
-} from '../command.ts'
-import {
-  type ConnectionFilter,
-  type Created,
-  connectionId,
-  createConnections,
-  findConnection,
-  listConnections,
-  missingConnection,
-  type NewConnection,
-  newToken,
-} from '../connections.ts'
+import type { Tables } from '../../postgres/tables.ts'
+import { connectionKey, tokenHash } from '../../postgres/tokens.ts'
+import { type Context, shortText } from '../command.ts'
+import { connectionId, DESCRIPTION, findConnection } from '../connections.ts'
 import { findApp } from '../database.ts'
 import { DELETED_AT_ONCE, deleteBlocks, deleteConnections, describeRows } from '../deletion.ts'
-import { UsageError } from '../errors.ts'
+import { isViolation, UsageError } from '../errors.ts'
 import { type Line, openInput, readLines, untilAbort } from '../loading/source.ts'
 import { pluralize, printable, toJson } from '../output.ts'
 import { table } from '../table.ts'
 
-interface CreateFlags {
+interface NewConnection {
+  id: string
+  token: string
+  label: string | null
+  externalId: string | null
+}
+
+interface CreateFlags extends Partial<Pick<NewConnection, 'label' | 'externalId'>> {
   app: string
   tokenFile?: string
-  label?: string
-  externalId?: string
   stream?: string | true
 }
 
-export function defineConnection(connection: Command, run: Run): void {
-  connection
-    .command('create')
-    .description('create a connection and show its token, once; or many of them')
-    .requiredOption('--app <name>', 'its app', nonEmpty)
-    .option('--token-file <file>', 'file with its token; generated if absent', nonEmpty)
-    .option('--label <text>', 'a name for people', shortText)
-    .option('--external-id <id>', 'your id of it, unique in the app', shortText)
-    .option(
-      '--stream [file]',
-      'create one for each line of JSON with label and externalId, both optional; default: -, standard input',
-    )
-    .addHelpText(
-      'after',
-      examples(
-        'connection create --app my-app --label "Savings plan"',
-        'connection create --app my-app --stream customers.ndjson > tokens.ndjson',
-      ),
-    )
-    .action(async ({ app, tokenFile, label, externalId, stream }: CreateFlags) => {
-      if (stream === undefined) {
-        const token = tokenFile === undefined ? newToken() : await readToken(tokenFile)
-        const own = { token, label: label ?? null, externalId: externalId ?? null }
-        await run((context) => createOne(context, app, own))
-      } else if ((tokenFile ?? label ?? externalId) === undefined)
-        await run((context) => createMany(context, app, stream === true ? '-' : stream))
-      else throw new UsageError('--stream reads each label and externalId from its lines.')
-    })
-  connection
-    .command('list')
-    .description('list the connections of an app in the order of their ids, without secrets')
-    .requiredOption('--app <name>', 'the app', nonEmpty)
-    .option('--external-id <id>', 'only the one with your id', nonEmpty)
-    .option('--label <text>', 'only those with exactly this label', nonEmpty)
-    .option(
-      '--refreshed-before <time>',
-      'only those without a refresh since this time: an age such as 2d or 12h, or 2025-03-14T15:00Z',
-      timeBefore,
-    )
-    .option('--after <id>', 'only those after this id', key)
-    .option('--limit <n>', 'at most n of them', wholeNumber(1, 1e9))
-    .addHelpText(
-      'after',
-      examples(
-        'connection list --app my-app',
-        'connection list --app my-app --refreshed-before 2d',
-        'connection list --app my-app --limit 1000 --after 4611686018427387904',
-      ),
-    )
-    .action(({ app, ...filter }: ConnectionFilter & { app: string }) =>
-      run((context) => list(context, app, filter)),
-    )
-  connection
-    .command('show')
-    .description('show a connection, without secrets')
-    .argument('<id>', 'its id; with --app, also your external id')
-    .option('--app <name>', 'the app that it must belong to', nonEmpty)
-    .addHelpText('after', examples('connection show 4611686018427387904'))
-    .action((name: string, { app }: { app?: string }) =>
-      run(async (database) => {
-        const json = await findConnection(database, name, app)
-        return { json, text: `${json.app}\n${tableOf([json], true)}` }
-      }),
-    )
-  connection
-    .command('delete')
-    .description('delete connections and all their rows, immediately and permanently')
-    .argument(
-      '[id]',
-      'id of the connection, from `connection list`; with --app, also your external id',
-    )
-    .option(
-      '--file <file>',
-      'file with one id a line: several transactions, which a repetition continues',
-    )
-    .option('--app <name>', 'the app that it must belong to', nonEmpty)
-    .addHelpText(
-      'after',
-      examples(
-        'connection delete 4611686018427387904 --app my-app',
-        'connection delete --app my-app --file ids.txt',
-      ),
-    )
-    .action(async (name: string | undefined, { file, app }: { file?: string; app?: string }) => {
-      if (file !== undefined && name === undefined)
-        await run((context) => deleteFrom(context, file, app))
-      else if (file === undefined && name !== undefined)
-        await run((context) => deleteOne(context, name, app))
-      else throw new UsageError('Give the id of the connection, or a file with ids (--file).')
-    })
-}
-
-/** Reads a token from a file. As an argument, it would reach npm's log, `ps` and the shell's history. */
-async function readToken(path: string): Promise<string> {
-  const { name, chunks } = await openInput(path)
-  const token = (await text(chunks)).replace(/\r?\n$/, '')
-  if (token === '') throw new OperatorError(`There is no token in ${name}.`)
-  return token
-}
-
-const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
-
-async function createOne({ db, print }: Context, appName: string, own: NewConnection) {
-  const { token, externalId } = own
+export async function createConnection(context: Context, flags: CreateFlags) {
+  const { app: appName, tokenFile, stream, label, externalId } = flags
+  const { db, print } = context
+  if (stream !== undefined) {
+    if ((tokenFile ?? label ?? externalId) !== undefined)
+      throw new UsageError('--stream reads each label and externalId from its lines.')
+    return await createMany(context, appName, stream === true ? '-' : stream)
+  }
+  const own = newConnection(
+    flags,
+    tokenFile === undefined ? newToken() : await readToken(tokenFile),
+  )
+  const { id, token } = own
   const app = await findApp(db, appName)
-  await createConnections(db, app.id, [own], async ([created]) => {
-    const { id, isTaken } = created as Created
-    if (isTaken) throw new OperatorError(`${takenBy(id)}.`)
+  await insertConnections(db, app.id, [own], async (ownerOf) => {
+    if (ownerOf(own) !== id) throw new OperatorError(`${takenBy(ownerOf(own))}.`)
     const text = `Connection ${id} of ${appName}. Its token is shown only now:\n${token}`
     await print({ json: { id, token, ...(externalId && { externalId }) }, text })
   })
   return {}
 }
 
+const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
+
 /** Creates a connection for each line. Each block of lines is a transaction. */
 async function createMany({ db, signal, stdout, notice }: Context, appName: string, file: string) {
   const input = await openInput(file)
-  const { id: appId } = await findApp(db, appName)
+  const app = await findApp(db, appName)
   const total = { created: 0, failed: 0 }
   for await (const lines of untilAbort(readLines(input), signal)) {
-    const read = Array.from(lines, ({ line, ...rest }) => ({ line, ...readNew(rest) }))
+    const read = Array.from(lines, (line) => ({ line: line.line, ...readNew(line) }))
     const valid = read.flatMap(({ own }) => own ?? [])
-    await createConnections(db, appId, valid, async (created) => {
+    await insertConnections(db, app.id, valid, async (ownerOf) => {
       const results = read.map(({ line, own, detail }) => {
         if (own === undefined) return { line, errors: [{ detail }] }
-        const { id, isTaken } = created.shift() as Created
-        if (isTaken) return { line, errors: [{ field: 'externalId', detail: takenBy(id) }] }
-        return { line, externalId: own.externalId, id, token: own.token }
+        const { id, token, externalId } = own
+        if (ownerOf(own) === id) return { line, externalId, id, token }
+        return { line, errors: [{ field: 'externalId', detail: takenBy(ownerOf(own)) }] }
       })
       for (const result of results) total['errors' in result ? 'failed' : 'created'] += 1
       const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
@@ -176,7 +76,7 @@ async function createMany({ db, signal, stdout, notice }: Context, appName: stri
   return { failed: total.failed > 0 }
 }
 
-function readNew({ text, problem }: Omit<Line, 'line'>): { own?: NewConnection; detail?: string } {
+function readNew({ text, problem }: Line): { own?: NewConnection; detail?: string } {
   try {
     if (problem) throw new InvalidArgumentError(problem)
     const line: unknown = JSON.parse(text)
@@ -188,26 +88,121 @@ function readNew({ text, problem }: Omit<Line, 'line'>): { own?: NewConnection; 
       if (typeof value === 'string') shortText(value)
       else if (value !== null) throw new InvalidArgumentError('label and externalId are texts')
     }
-    return { own: { label: null, externalId: null, ...line, token: newToken() } }
+    return { own: newConnection(line, newToken()) }
   } catch (error) {
     if (error instanceof InvalidArgumentError) return { detail: error.message }
     return { detail: `not valid JSON: ${(error as Error).message}` }
   }
 }
 
-async function list({ db, isJson, stdout }: Context, appName: string, filter: ConnectionFilter) {
-  const { id } = await findApp(db, appName)
+function newConnection(
+  { label = null, externalId = null }: Partial<NewConnection>,
+  token: string,
+): NewConnection {
+  return { id: connectionKey(tokenHash(token)), token, label, externalId }
+}
+
+/**
+ * Creates connections of an app in one transaction. The database has only the hashes of their tokens (contract 21).
+ * @param onCreated writes the tokens before the commit: a token that nobody has read cannot be had again. `ownerOf`
+ *   returns the id of another connection, if that has the external id already, and this one is not created
+ * @throws OperatorError when a connection with a token exists
+ */
+async function insertConnections(
+  db: Kysely<Tables>,
+  appId: string,
+  connections: NewConnection[],
+  onCreated: (ownerOf: (connection: NewConnection) => string) => Promise<void>,
+): Promise<void> {
+  const create = db.transaction().execute(async (transaction) => {
+    // On Citus, no index keeps external ids unique. Every role could hold an advisory lock instead.
+    await sql`select from app where id = ${appId} for no key update`.execute(transaction)
+    const names = connections.map(({ externalId }) => externalId)
+    const { rows } = await sql<{ id: string; name: string }>`
+      select id, external_id as name from connection
+      where app_id = ${appId} and external_id = any(${names}::text[])`.execute(transaction)
+    const owners = new Map<string | null, string>(rows.map(({ id, name }) => [name, id]))
+    for (const { id, externalId } of connections)
+      if (externalId !== null && !owners.has(externalId)) owners.set(externalId, id)
+    const ownerOf = ({ id, externalId }: NewConnection) => owners.get(externalId) ?? id
+    const added = connections.filter((own) => ownerOf(own) === own.id)
+    const column = (name: keyof NewConnection) => added.map((own) => own[name])
+    await sql`
+      insert into connection (id, app_id, token_hash, label, external_id)
+      select id, ${appId}::uuid, hash, label, name
+      from unnest(${column('id')}::bigint[], ${added.map(({ token }) => tokenHash(token))}::bytea[],
+        ${column('label')}::text[], ${column('externalId')}::text[]) as n (id, hash, label, name)`.execute(
+      transaction,
+    )
+    await onCreated(ownerOf)
+  })
+  await create.catch((error: unknown) => {
+    // Two tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
+    if (!isViolation(error, 'connection_pkey')) throw error
+    throw new OperatorError(
+      'A connection with this token exists already: a token is unique in the whole database.',
+    )
+  })
+}
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+// 131 bits: a person with the id or the ETag cannot guess the token.
+const TOKEN_LENGTH = 22
+
+/** Every character is equally likely and unpredictable. */
+function newToken(): string {
+  return Array.from({ length: TOKEN_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+}
+
+/** Reads a token from a file. As an argument, it would reach npm's log, `ps` and the shell's history. */
+async function readToken(path: string): Promise<string> {
+  const { name, chunks } = await openInput(path)
+  const token = (await text(chunks)).replace(/\r?\n$/, '')
+  if (token === '') throw new OperatorError(`There is no token in ${name}.`)
+  return token
+}
+
+interface ListFlags {
+  app: string
+  after?: string
+  limit?: number
+  externalId?: string
+  label?: string
+  refreshedBefore?: Date
+}
+
+const PAGE = 1_000
+
+/** Prints pages, so that the memory is bounded. */
+export async function listConnections({ db, isJson, stdout }: Context, flags: ListFlags) {
+  const { app: name, externalId, label, refreshedBefore, limit = Number.MAX_SAFE_INTEGER } = flags
+  const { id: appId } = await findApp(db, name)
+  const matching = sql<boolean>`app_id = ${appId}
+    and (${externalId}::text is null or external_id = ${externalId})
+    and (${label}::text is null or label = ${label})
+    and coalesce(refreshed_at < ${refreshedBefore}, true)`
+  const query = db.selectFrom('connection').select(DESCRIPTION).where(matching).orderBy('id')
+  let { after } = flags
   let isFirst = true
-  for await (const items of listConnections(db, id, filter)) {
+  for (let left = limit; left > 0; left -= PAGE) {
+    const page = after === undefined ? query : query.where('id', '>', after)
+    const items = await page.limit(Math.min(left, PAGE)).execute()
+    after = items.at(-1)?.id
+    if (after === undefined) break
     const text = isJson
       ? (isFirst ? '{"items":[' : ',') + items.map((item) => toJson(item)).join()
       : `${printable(tableOf(items, isFirst))}\n`
     if (!(await stdout(text))) return {}
     isFirst = false
   }
-  if (isFirst) return { json: { items: [] }, text: `The app ${appName} has no such connections.` }
+  if (isFirst) return { json: { items: [] }, text: `The app ${name} has no such connections.` }
   if (isJson) await stdout(']}\n')
   return {}
+}
+
+export async function showConnection(context: Context, name: string, { app }: { app?: string }) {
+  const json = await findConnection(context, name, app)
+  return { json, text: `${json.app}\n${tableOf([json], true)}` }
 }
 
 type Item = Omit<Awaited<ReturnType<typeof findConnection>>, 'app'>
@@ -229,29 +224,21 @@ function tableOf(items: Item[], hasHeadings: boolean): string {
   return hasHeadings ? text : text.slice(text.indexOf('\n') + 1)
 }
 
-function key(value: string): string {
-  if (isConnectionKey(value)) return value
-  throw new InvalidArgumentError('It must be the id of a connection.')
-}
-
-function timeBefore(value: string): Date {
-  const seconds = secondsOf(value)
-  const time = Number.isNaN(seconds) ? Date.parse(value) : Date.now() - seconds * 1_000
-  if (Number.isFinite(time) && /^[0-9]/.test(value)) return new Date(time)
-  throw new InvalidArgumentError(
-    'Write an age such as 2d or 12h, or a time such as 2025-03-14T15:00Z.',
-  )
-}
-
-async function deleteOne(database: Context, name: string, appName?: string) {
-  const { id, app, label } = await findConnection(database, name, appName)
-  const { connections, ...rows } = await deleteConnections(database.db, [id])
-  if (connections === 0) throw missingConnection()
-  const text = `Connection ${id} of ${app} is deleted with ${describeRows(rows)}.`
-  return { json: { id, app, label, ...rows }, text }
-}
-
-async function deleteFrom({ db, pool, signal, show }: Context, file: string, appName?: string) {
+export async function removeConnections(
+  context: Context,
+  name: string | undefined,
+  { file, app: appName }: { file?: string; app?: string },
+) {
+  const { db, pool, signal, show } = context
+  if (name !== undefined && file === undefined) {
+    const { id, app, label } = await findConnection(context, name, appName)
+    const { connections, ...rows } = await deleteConnections(db, [id])
+    if (connections === 0) throw new OperatorError('The connection does not exist any more.')
+    const text = `Connection ${id} of ${app} is deleted with ${describeRows(rows)}.`
+    return { json: { id, app, label, ...rows }, text }
+  }
+  if (name !== undefined || file === undefined)
+    throw new UsageError('Give the id of the connection, or a file with ids (--file).')
   const input = await openInput(file)
   const app = appName === undefined ? undefined : await findApp(db, appName)
   const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
@@ -269,8 +256,7 @@ async function deleteFrom({ db, pool, signal, show }: Context, file: string, app
   }
   const deleted = await deleteBlocks(db, blocks(), show)
   const missing = given - deleted.connections
-  const text =
-    `${pluralize(deleted.connections, 'connection')} deleted with ${describeRows(deleted)}` +
-    `${missing > 0 ? `; ${missing} of the ids had none` : ''}.`
+  const rest = missing > 0 ? `; ${missing} of the ids had none` : ''
+  const text = `${pluralize(deleted.connections, 'connection')} deleted with ${describeRows(deleted)}${rest}.`
   return { json: { ...deleted, missing }, text }
 }

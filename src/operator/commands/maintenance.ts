@@ -1,115 +1,62 @@
-import type { Command } from 'commander'
-import type { Kysely } from 'kysely'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { advance, seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
-import type { Tables } from '../../postgres/tables.ts'
-import { examples, type Io, type Report, type Run, wholeNumber } from '../command.ts'
-import { GUARANTEED_DAYS, pruneCursors } from '../deletion.ts'
+import { type Context, GUARANTEED_DAYS, type Report } from '../command.ts'
+import { pruneCursors } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
 import { pluralize } from '../output.ts'
 import { table } from '../table.ts'
 import { repairRowCounts, verifyRowCounts } from '../verify.ts'
 
-export function defineMigrate(command: Command, run: Run, { environment }: Io): void {
-  command.addHelpText('after', examples('migrate')).action(() =>
-    run(
-      async ({ db, notice, show }) => {
-        const applied = await migrate(db, notice, show)
-        const password = environment.SERVICE_DATABASE_PASSWORD || undefined
-        await configureServiceRole(db, password, notice)
-        const done = `Applied ${applied.join(', ')}.`
-        return { json: { applied }, text: applied.length > 0 ? done : 'The schema is up to date.' }
-      },
-      { anySchema: true },
-    ),
-  )
+export async function migrateSchema({ db, environment, notice, show }: Context) {
+  const applied = await migrate(db, notice, show)
+  const password = environment().SERVICE_DATABASE_PASSWORD || undefined
+  await configureServiceRole(db, password, notice)
+  const done = `Applied ${applied.join(', ')}.`
+  return { json: { applied }, text: applied.length > 0 ? done : 'The schema is up to date.' }
 }
 
-export function defineSeed(command: Command, run: Run): void {
-  command.addHelpText('after', examples('seed')).action(() =>
-    run(async ({ db, pool }) => {
-      await requireDemonstration(db)
-      await seed(pool)
-      return { json: { seeded: true }, text: 'The sample data is in the database.' }
-    }),
-  )
-}
-
-export function defineDemo(command: Command, run: Run): void {
-  command
-    .command('advance')
-    .description(
-      'move the sample data by some weekdays: add rows, give UNKNOWN rows their types, correct a ' +
-        'price, cancel a row. Always the same changes on a day.',
-    )
-    .option('--days <n>', 'number of weekdays, at most 366', wholeNumber(1, 366), 1)
-    .addHelpText('after', examples('demo advance', 'demo advance --days 10'))
-    .action(({ days }: { days: number }) =>
-      run(async ({ pool }) => {
-        const { day, ...counts } = await advance(pool, days)
-        const { added, corrected, cancelled } = counts
-        const changes = `${added} rows added, ${corrected} corrected, ${cancelled} cancelled`
-        return {
-          json: { days, day, ...counts },
-          text: `The sample data is that of ${day}: ${changes}.`,
-        }
-      }),
-    )
-}
-
-export function defineVerify(command: Command, run: Run): void {
-  command
-    .option('--repair', 'count the rows again in connections whose row counts are wrong')
-    .addHelpText('after', examples('verify', 'verify --repair'))
-    .action(({ repair }: { repair?: true }) =>
-      run(async ({ db, notice, show }) => {
-        const found = await verifyRowCounts(db, show)
-        const wrong = new Set(found.differences.map(({ connectionId }) => connectionId))
-        if (!repair || wrong.size === 0) return reportOf(found)
-        for (const id of wrong) await repairRowCounts(db, id)
-        notice(`The rows of ${pluralize(wrong.size, 'connection')} were counted again.`)
-        return reportOf(await verifyRowCounts(db, show))
-      }),
-    )
-}
-
-export function definePrune(command: Command, run: Run): void {
-  command
-    .option(
-      '--days <n>',
-      'keep removals and versions of the last n days',
-      wholeNumber(0, 365_000),
-      GUARANTEED_DAYS,
-    )
-    .option('--yes', `accept less than the ${GUARANTEED_DAYS} days that the API guarantees`)
-    .addHelpText('after', examples('prune', 'prune --days 800'))
-    .action(async ({ days, yes }: { days: number; yes?: true }) => {
-      if (days < GUARANTEED_DAYS && !yes) {
-        throw new UsageError(
-          `The API guarantees cursors for ${GUARANTEED_DAYS} days. --yes accepts fewer days.`,
-        )
-      }
-      await run(async ({ db }) => {
-        const json = await pruneCursors(db, days)
-        const removals = pluralize(json.removals, 'removal')
-        const versions = pluralize(json.versions, 'version')
-        const horizons = `older cursors of ${pluralize(json.connections, 'connection')} expired`
-        return { json, text: `${removals} and ${versions} deleted; ${horizons}.` }
-      })
-    })
-}
-
-/** @throws OperatorError if the database has apps, but not those of the sample data */
-async function requireDemonstration(db: Kysely<Tables>): Promise<void> {
+/** Adds the sample data to a database without apps, or only with its own. */
+export async function seedDatabase({ db, pool }: Context) {
   const apps = await db.selectFrom('app').select('name').orderBy('id').execute()
   const [first] = apps
-  if (first === undefined || apps.some(({ name }) => name === DEMO.wealth.app)) return
-  throw new OperatorError(
-    `The database has the app ${first.name}. The sample data has public tokens, so it is ` +
-      'only for a database without other apps.',
-  )
+  if (first !== undefined && !apps.some(({ name }) => name === DEMO.wealth.app))
+    throw new OperatorError(
+      `The database has the app ${first.name}. The sample data has public tokens, so it is ` +
+        'only for a database without other apps.',
+    )
+  await seed(pool)
+  return { json: { seeded: true }, text: 'The sample data is in the database.' }
+}
+
+export async function advanceDemo({ pool }: Context, { days }: { days: number }) {
+  const { day, ...counts } = await advance(pool, days)
+  const { added, corrected, cancelled } = counts
+  const changes = `${added} rows added, ${corrected} corrected, ${cancelled} cancelled`
+  const text = `The sample data is that of ${day}: ${changes}.`
+  return { json: { days, day, ...counts }, text }
+}
+
+export async function prune({ db }: Context, { days, yes }: { days: number; yes?: true }) {
+  if (days < GUARANTEED_DAYS && !yes)
+    throw new UsageError(
+      `The API guarantees cursors for ${GUARANTEED_DAYS} days. --yes accepts fewer days.`,
+    )
+  const json = await pruneCursors(db, days)
+  const removals = pluralize(json.removals, 'removal')
+  const versions = pluralize(json.versions, 'version')
+  const horizons = `older cursors of ${pluralize(json.connections, 'connection')} expired`
+  return { json, text: `${removals} and ${versions} deleted; ${horizons}.` }
+}
+
+export async function verify({ db, notice, show }: Context, { repair }: { repair?: true }) {
+  const found = await verifyRowCounts(db, show)
+  const wrong = new Set(found.differences.map(({ connectionId }) => connectionId))
+  if (!repair || wrong.size === 0) return reportOf(found)
+  for (const id of wrong) await repairRowCounts(db, id)
+  notice(`The rows of ${pluralize(wrong.size, 'connection')} were counted again.`)
+  return reportOf(await verifyRowCounts(db, show))
 }
 
 /** Begins of statements: the whole ones are in docs/reference/schema.sql, and with --json. */

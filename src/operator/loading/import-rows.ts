@@ -2,7 +2,6 @@ import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { OperatorError } from '../../operator-error.ts'
-import { missingConnection } from '../connections.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { type CsvRow, readCsv } from './csv.ts'
 import {
@@ -223,7 +222,7 @@ async function write(
   await merged?.written
   const [counts] = merged?.counts ?? []
   if (counts) return counts
-  throw missingConnection()
+  throw new OperatorError('The connection does not exist any more.')
 }
 
 /**
