@@ -101,8 +101,7 @@ function* writeChunks(
     const source = viewOf(block)
     for (let row = 0; row < block.length; ) {
       const length = source.getInt32(row)
-      // The closing part always has room after the row.
-      const longest = writer.overhead + 6 * length + 1 + closing.length
+      const longest = writer.overhead + 6 * length + 1
       if (at + longest > chunk.length) {
         yield chunk.subarray(0, at)
         chunk = allocate(longest)
@@ -118,5 +117,8 @@ function* writeChunks(
       row += length
     }
   }
-  yield chunk.subarray(0, at + closing.copy(chunk, at))
+  // The ids of removed rows may be longer than a chunk.
+  const fits = at + closing.length <= chunk.length
+  yield chunk.subarray(0, fits ? at + closing.copy(chunk, at) : at)
+  if (!fits) yield closing
 }

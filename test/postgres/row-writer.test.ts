@@ -290,6 +290,19 @@ t.test('long texts: the same items, also if some chunks leave later', async () =
   t.equal(memory.used, 0)
 })
 
+t.test('a long end, such as that of many removed rows: not every row takes a chunk', async (t) => {
+  const rows = Array.from({ length: 1_000 }, () => ({ ...fixed, description: 'x'.repeat(1_200) }))
+  const context = contextOf({ rows: rows.length, limits })
+  const raw = await readRaw(AccountTransaction, rows, context)
+  const closing = `],"removed":["${'x'.repeat(200_000)}"],"limit":1000}`
+  const body = bodyOf(raw, rowWriters(AccountTransaction).json, { ...FRAME, closing }, context)
+  const chunks: Buffer[] = []
+  if (!Buffer.isBuffer(body)) for await (const chunk of body(() => false)) chunks.push(chunk)
+  context.end(true)
+  t.ok(chunks.length > 10 && chunks.length < 100, `${chunks.length} chunks`)
+  sameItems(Buffer.concat(chunks).toString(), await readPlain(AccountTransaction, rows))
+})
+
 t.test('a small memory: rows are rejected as a whole, and the memory is free again', async (t) => {
   // One tenant has 300,000 bytes: less than all rows need, and more than 20 rows and their blocks.
   const small = new Limits(1, 400_000)
