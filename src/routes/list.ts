@@ -169,9 +169,9 @@ function parameterErrors(
     const others = errors.filter(({ parameter }) => !NOT_IN_EXPORTS.names.includes(parameter))
     return [...excludedErrors(given, NOT_IN_EXPORTS), ...others]
   }
-  if (typeof since !== 'string') return errors
+  if (typeof since !== 'string' || !parameters.since) return errors
   errors.push(...excludedErrors(given, NOT_WITH_SINCE))
-  if (cursor === undefined) add('since', 'invalid_cursor', parameters.since?.rule)
+  if (cursor === undefined) add('since', 'invalid_cursor', parameters.since.rule)
   return errors
 }
 

@@ -161,8 +161,9 @@ t.test('400, orders: there are no parameters (section 4.3, contract 5)', async (
     const { errors } = isProblem(t, response, 'invalid_request')
     t.match(errors, [{ parameter: name, code: 'unknown_parameter', detail: /There are none/ }])
   }
-  t.strictSame(await errorsOf(connection.orders, 'limit=1&limit=2&x'), [
+  t.strictSame(await errorsOf(connection.orders, 'limit=1&limit=2&since=x&from=1'), [
+    'from unknown_parameter',
     'limit unknown_parameter',
-    'x unknown_parameter',
+    'since unknown_parameter',
   ])
 })
