@@ -39,13 +39,14 @@ export interface Context extends OperatorDatabase, Pick<Io, 'environment' | 'std
 /** Receives the arguments and options of the command line. Its report is printed. */
 export type Action = (context: Context, ...args: never[]) => Promise<Report>
 
-/** Days for which the API guarantees a cursor of the change feed. */
-export const GUARANTEED_DAYS = 400
+/** Returns a parser that accepts some texts. */
+export const accepting =
+  (isRight: (text: string) => boolean, sentence: string) => (text: string) => {
+    if (isRight(text)) return text
+    throw new InvalidArgumentError(sentence)
+  }
 
-export function nonEmpty(value: string): string {
-  if (value === '') throw new InvalidArgumentError('It must not be empty.')
-  return value
-}
+export const nonEmpty = accepting((text) => text !== '', 'It must not be empty.')
 
 /** Parses a name or label. The database stores it as short text, and tables show it. */
 export function shortText(value: string): string {

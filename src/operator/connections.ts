@@ -23,16 +23,10 @@ export async function connectionId(
 }
 
 /** Columns of a connection, without secrets. */
-export const DESCRIPTION = [
-  'connection.id',
-  'external_id as externalId',
-  'label',
-  'connection.created_at as createdAt',
-  'changed_at as changedAt',
-  'refreshed_at as refreshedAt',
-  sql<number>`portfolio_transactions::float8`.as('portfolioTransactions'),
-  sql<number>`account_transactions::float8`.as('accountTransactions'),
-] as const
+export const DESCRIPTION = sql`connection.id, external_id as "externalId", label,
+  portfolio_transactions::float8 as "portfolioTransactions",
+  account_transactions::float8 as "accountTransactions",
+  connection.created_at as "createdAt", changed_at as "changedAt", refreshed_at as "refreshedAt"`
 
 /**
  * Finds a connection by its id or, with the name of an app, also by its external id.
@@ -51,13 +45,10 @@ export async function findConnection(
   const app = appName === undefined ? undefined : await findApp(db, appName)
   const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
   const id = await connectionId(query, app?.id, name)
-  const row = await db
-    .selectFrom('connection')
-    .innerJoin('app', 'app.id', 'connection.app_id')
-    .select(['app.name as app', ...DESCRIPTION])
-    .where('connection.id', '=', id ?? null)
-    .executeTakeFirst()
-  if (row) return row
+  const { rows } = await sql<{ app: string; id: string; label: string | null }>`
+    select app.name as app, ${DESCRIPTION} from connection join app on app.id = app_id
+    where connection.id = ${id}`.execute(db)
+  if (rows[0]) return rows[0]
   const none = app ? `The app ${app.name} has no connection` : 'There is no connection'
   throw new OperatorError(`${none} ${name}: \`connection list --app NAME\` shows those of an app.`)
 }

@@ -39,19 +39,12 @@ export function showProgress(progress: Progress): () => void {
  * @param characters replaces the characters to escape
  */
 export function escaped(text: string, characters = /\p{C}/gu): string {
-  return text.replace(characters, (character) =>
-    Array.from({ length: character.length }, (_, at) => {
-      return `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`
-    }).join(''),
-  )
+  const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return text.replace(characters, (character) => character.replaceAll(/[\s\S]/g, escapeUnit))
 }
 
 /** Writes JSON for a terminal. */
-export function toJson(value: object): string {
-  return escaped(JSON.stringify(value))
-}
+export const toJson = (value: object) => escaped(JSON.stringify(value))
 
 /** Escapes the same characters as escaped(), except line breaks. */
-export function printable(text: string): string {
-  return escaped(text, /[^\P{C}\n]/gu)
-}
+export const printable = (text: string) => escaped(text, /[^\P{C}\n]/gu)

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isConnectionKey } from '../postgres/tokens.ts'
-import { type Action, GUARANTEED_DAYS, nonEmpty, shortText } from './command.ts'
+import { type Action, accepting, nonEmpty, shortText } from './command.ts'
 
 /** Returns a handler that loads the code of an action, and runs it. `anySchema` accepts missing migrations. */
 export type Run = (
@@ -18,6 +18,9 @@ const COMPLETED_AT = ` Exception: completedAt, the time when the user
 completed the order, which the API does not show. Write a past time such as 2025-03-14T09:30:00Z,
 or null for not yet; left out, it is the time of the import.`
 
+const STREAM =
+  'create one for each line of JSON: {"label":…,"externalId":…}, both optional; default: -'
+
 const maintenance = () => import('./commands/maintenance.ts')
 const app = () => import('./commands/app.ts')
 const token = () => import('./commands/token.ts')
@@ -25,20 +28,14 @@ const connection = () => import('./commands/connection.ts')
 
 export function defineCommands(program: Command, run: Run): void {
   add(program, 'migrate', [''])
-    .description(
-      'update the schema and configure the role of the service. With SERVICE_DATABASE_PASSWORD ' +
-        'in the environment, the role can log in.',
-    )
+    .description('update the schema and the role of the service (see SERVICE_DATABASE_PASSWORD)')
     .action(run(async () => (await maintenance()).migrateSchema, { anySchema: true }))
   add(program, 'seed', [''])
     .description('add the sample data, with its public tokens, to a database without other apps')
     .action(run(async () => (await maintenance()).seedDatabase))
   const demo = program.command('demo').description('the sample data')
   add(demo, 'advance', ['', '--days 10'])
-    .description(
-      'move the sample data by some weekdays: add rows, give UNKNOWN rows their types, correct a ' +
-        'price, cancel a row. Always the same changes on a day.',
-    )
+    .description('move the sample data by some weekdays: add, correct and cancel rows')
     .option('--days <n>', 'number of weekdays, at most 366', wholeNumber(1, 366), 1)
     .action(run(async () => (await maintenance()).advanceDemo))
   add(program, 'verify', ['', '--repair'])
@@ -47,13 +44,8 @@ export function defineCommands(program: Command, run: Run): void {
     .action(run(async () => (await maintenance()).verify))
   add(program, 'prune', ['', '--days 800'])
     .description('delete what only old cursors need; they return 410')
-    .option(
-      '--days <n>',
-      'keep removals and versions of the last n days',
-      wholeNumber(0, 365_000),
-      GUARANTEED_DAYS,
-    )
-    .option('--yes', `accept less than the ${GUARANTEED_DAYS} days that the API guarantees`)
+    .option('--days <n>', 'keep removals and versions of n days', wholeNumber(0, 365_000), 400)
+    .option('--yes', 'accept less than the 400 days that the API guarantees')
     .action(run(async () => (await maintenance()).prune))
   defineApps(program.command('app').description('apps: programs that call the service'), run)
   defineTokens(program.command('token').description('bearer tokens of apps'), run)
@@ -108,33 +100,23 @@ function defineTokens(tokens: Command, run: Run): void {
 
 function defineConnections(connections: Command, run: Run): void {
   connections.description("connections: a user's link to a bank or broker; each belongs to one app")
-  add(connections, 'create', [
-    '--app my-app --label "Savings plan"',
-    '--app my-app --stream customers.ndjson > tokens.ndjson',
-  ])
+  add(connections, 'create', ['--app my-app', '--app my-app --stream new.ndjson > tokens.ndjson'])
     .description('create a connection and show its token, once; or many of them')
     .requiredOption('--app <name>', 'its app', nonEmpty)
     .option('--token-file <file>', 'file with its token; generated if absent', nonEmpty)
     .option('--label <text>', 'a name for people', shortText)
     .option('--external-id <id>', 'your id of it, unique in the app', shortText)
-    .option(
-      '--stream [file]',
-      'create one for each line of JSON with label and externalId, both optional; default: -, standard input',
-    )
+    .addOption(new Option('--stream [file]', STREAM).preset('-'))
     .action(run(async () => (await connection()).createConnection))
-  add(connections, 'list', [
-    '--app my-app',
-    '--app my-app --refreshed-before 2d',
-    '--app my-app --limit 1000 --after 4611686018427387904',
-  ])
+  add(connections, 'list', ['--app my-app', '--app my-app --refreshed-before 2d'])
     .description('list the connections of an app in the order of their ids, without secrets')
     .requiredOption('--app <name>', 'the app', nonEmpty)
     .option('--external-id <id>', 'only the one with your id', nonEmpty)
     .option('--label <text>', 'only those with exactly this label', nonEmpty)
     .option(
       '--refreshed-before <time>',
-      'only those without a refresh since this time: an age such as 2d or 12h, or 2025-03-14T15:00Z',
-      timeBefore,
+      'only those with no refresh since: 2d, 12h, or a time',
+      time,
     )
     .option('--after <id>', 'only those after this id', key)
     .option('--limit <n>', 'at most n of them', wholeNumber(1, 1e9))
@@ -147,10 +129,7 @@ function defineConnections(connections: Command, run: Run): void {
   add(connections, 'delete', ['4611686018427387904 --app my-app', '--app my-app --file ids.txt'])
     .description('delete connections and all their rows, immediately and permanently')
     .argument('[id]', 'id of the connection; with --app, also your external id')
-    .option(
-      '--file <file>',
-      'file with one id a line: several transactions, which a repetition continues',
-    )
+    .option('--file <file>', 'file with one id a line; a repetition continues')
     .option('--app <name>', 'the app that it must belong to', nonEmpty)
     .action(run(async () => (await connection()).removeConnections))
 }
@@ -165,22 +144,11 @@ function defineImports(imports: Command, run: Run): void {
       '--connection 4611686018427387904 --format csv rows.csv.gz',
     ])
       .description(
-        `import ${type.replace('-', ' ')} into a connection, all of them or none. A row whose id ` +
-          'the connection has already is updated if it differs.',
+        `import ${type.replace('-', ' ')}, all or none; those with known ids are updated`,
       )
       .argument('<file...>', 'files, also compressed by gzip; - is standard input')
-      .addOption(
-        new Option(
-          '--format <format>',
-          'a JSON object a line, or CSV with the fields as its header',
-        )
-          .choices(['ndjson', 'csv'])
-          .default('ndjson'),
-      )
-      .requiredOption(
-        '--connection <id>',
-        'id of the connection; with --app, also your external id',
-      )
+      .addOption(new Option('--format <format>').choices(['ndjson', 'csv']).default('ndjson'))
+      .requiredOption('--connection <id>', 'its id; with --app, also your external id')
       .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
       .option('--dry-run', 'only validate the rows, and count what an import would change')
       .option('--replace', 'also remove the rows of the connection that the files do not have')
@@ -211,12 +179,10 @@ export function callOf(command: Command): string {
   return parent ? `${callOf(parent)} ${command.name()}` : command.name()
 }
 
-function wholeNumber(minimum: number, maximum: number) {
-  return (value: string): number => {
-    const number = /^[0-9]+$/.test(value) ? Number(value) : Number.NaN
-    if (number >= minimum && number <= maximum) return number
-    throw new InvalidArgumentError(`It must be a whole number from ${minimum} to ${maximum}.`)
-  }
+const wholeNumber = (minimum: number, maximum: number) => (text: string) => {
+  const number = /^[0-9]+$/.test(text) ? Number(text) : Number.NaN
+  if (number >= minimum && number <= maximum) return number
+  throw new InvalidArgumentError(`It must be a whole number from ${minimum} to ${maximum}.`)
 }
 
 const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }
@@ -233,21 +199,13 @@ function lifetime(text: string): number {
   throw new InvalidArgumentError('Write a number and s, m, h, d or w, up to 36500d.')
 }
 
-function timeBefore(value: string): Date {
-  const seconds = secondsOf(value)
-  const time = Number.isNaN(seconds) ? Date.parse(value) : Date.now() - seconds * 1_000
-  if (Number.isFinite(time) && /^[0-9]/.test(value)) return new Date(time)
-  throw new InvalidArgumentError(
-    'Write an age such as 2d or 12h, or a time such as 2025-03-14T15:00Z.',
-  )
+function time(text: string): Date {
+  const seconds = secondsOf(text)
+  const at = Number.isNaN(seconds) ? Date.parse(text) : Date.now() - seconds * 1_000
+  if (Number.isFinite(at) && /^[0-9]/.test(text)) return new Date(at)
+  throw new InvalidArgumentError('Write an age such as 2d, or a time such as 2025-03-14T15:00Z.')
 }
 
-function uuid(value: string): string {
-  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value)) return value
-  throw new InvalidArgumentError('The id is a UUID: `token list --app NAME` shows it.')
-}
-
-function key(value: string): string {
-  if (isConnectionKey(value)) return value
-  throw new InvalidArgumentError('It must be the id of a connection.')
-}
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const uuid = accepting((text) => UUID.test(text), 'The id is a UUID: see `token list --app NAME`.')
+const key = accepting(isConnectionKey, 'It must be the id of a connection.')

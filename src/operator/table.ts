@@ -1,12 +1,14 @@
 import stringWidth from 'string-width'
 import { escaped } from './output.ts'
 
-type Cell = string | number | Date | null
-
-/** Formats rows with headings for a terminal. Only commands with tables load this file: its library takes 20 ms. */
-export function table(headings: string[], rows: Cell[][], whenEmpty = ''): string {
-  if (rows.length === 0) return whenEmpty
-  const lines = [headings, ...rows.map((row) => row.map(cellText))]
+/** Formats items for a terminal. Only commands with tables load this file: its library takes 20 ms. */
+export function table(items: object[], whenEmpty = ''): string {
+  const [first] = items
+  if (first === undefined) return whenEmpty
+  const headings = Object.keys(first).map((name) =>
+    name.replaceAll(/(?=[A-Z])/g, ' ').toLowerCase(),
+  )
+  const lines = [headings, ...items.map((item) => Object.values(item).map(cellText))]
   const widths = headings.map((_, column) =>
     Math.max(...lines.map((line) => stringWidth(line[column] ?? ''))),
   )
@@ -15,7 +17,7 @@ export function table(headings: string[], rows: Cell[][], whenEmpty = ''): strin
   return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n')
 }
 
-function cellText(cell: Cell): string {
+function cellText(cell: unknown): string {
   if (cell === null) return '-'
   return cell instanceof Date ? cell.toISOString() : escaped(String(cell))
 }

@@ -410,8 +410,8 @@ t.test('Rejected import: lists the problems as text and as JSON', async (t) => {
 
 t.test('Tables: columns align under wide characters and combining marks', async (t) => {
   const names = ['plain', '漢字', 'Überweisung', 'e\u0301e\u0301', '한국어 ｶﾞ', '💶']
-  const rows = names.map((name) => [name, 1])
-  const lines = table(['name', 'rows'], rows).split('\n')
+  const items = names.map((name) => ({ name, rows: 1 }))
+  const lines = table(items).split('\n')
   t.same(lines, [
     'name         rows',
     'plain        1',
@@ -421,7 +421,7 @@ t.test('Tables: columns align under wide characters and combining marks', async 
     '한국어 ｶﾞ    1',
     '💶           1',
   ])
-  t.equal(table(['name'], [], 'There are none.'), 'There are none.')
+  t.equal(table([], 'There are none.'), 'There are none.')
 })
 
 t.test('seed: adds public tokens only to a database without other apps', async (t) => {
@@ -438,8 +438,9 @@ t.test('seed: adds public tokens only to a database without other apps', async (
 
 t.test('Tables: control and bidirectional characters are escaped', async (t) => {
   const names = ['\u001b[2J', 'a\u202eb', 'a\u2066b', 'a\u200bb', '\u009b1m', 'a\r\nb', '\ud83d']
-  const rows = names.map((name) => [name, new Date(0), null])
-  const [, ...lines] = table(['name', 'at', 'none'], rows).split('\n')
+  const items = names.map((name) => ({ name, at: new Date(0), noneAtAll: null }))
+  const [headings, ...lines] = table(items).split('\n')
+  t.match(headings, /^name +at +none at all$/)
   const shown = [
     '\\u001b[2J',
     'a\\u202eb',

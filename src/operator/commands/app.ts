@@ -23,21 +23,12 @@ export async function createApp(
 
 export async function listApps({ db }: Context) {
   // Citus supports no correlated subquery here.
-  const counts = db
-    .selectFrom('connection')
-    .select(['app_id', sql<number>`count(*)::integer`.as('count')])
-    .groupBy('app_id')
-    .as('c')
-  const items = await db
-    .selectFrom('app')
-    .leftJoin(counts, 'c.app_id', 'app.id')
-    .select(['id', 'name', 'client_id as clientId', 'created_at as createdAt'])
-    .select(sql<number>`coalesce(c.count, 0)`.as('connections'))
-    .orderBy('name')
-    .execute()
-  const rows = items.map((app) => [app.name, app.id, app.clientId, app.connections])
-  const text = table(['name', 'id', 'client id', 'connections'], rows, 'There are no apps.')
-  return { json: { items }, text }
+  const { rows: items } = await sql<object>`
+    select id, name, client_id as "clientId", created_at as "createdAt",
+      coalesce(count, 0)::integer as connections
+    from app left join (select app_id, count(*) from connection group by 1) c on app_id = id
+    order by name`.execute(db)
+  return { json: { items }, text: table(items, 'There are no apps.') }
 }
 
 export async function setClientId(

@@ -21,27 +21,24 @@ interface NewConnection {
   externalId: string | null
 }
 
-interface CreateFlags extends Partial<Pick<NewConnection, 'label' | 'externalId'>> {
-  app: string
-  tokenFile?: string
-  stream?: string | true
-}
+type Flags<Name extends string> = { app: string } & Partial<Record<Name, string>>
 
-export async function createConnection(context: Context, flags: CreateFlags) {
-  const { app: appName, tokenFile, stream, label, externalId } = flags
+export async function createConnection(
+  context: Context,
+  flags: Flags<'tokenFile' | 'label' | 'externalId' | 'stream'>,
+) {
+  const { app: appName, tokenFile, label, externalId, stream } = flags
   const { db, print } = context
-  if (stream !== undefined) {
-    if ((tokenFile ?? label ?? externalId) !== undefined)
-      throw new UsageError('--stream reads each label and externalId from its lines.')
-    return await createMany(context, appName, stream === true ? '-' : stream)
-  }
-  const own = newConnection(
-    flags,
-    tokenFile === undefined ? newToken() : await readToken(tokenFile),
-  )
-  const { id, token } = own
   const app = await findApp(db, appName)
-  await insertConnections(db, app.id, [own], async (ownerOf) => {
+  if (stream !== undefined) {
+    if ((tokenFile ?? label ?? externalId) === undefined)
+      return await createMany(context, app.id, stream)
+    throw new UsageError('--stream reads each label and externalId from its lines.')
+  }
+  const own = newConnection(flags, tokenFile && (await readToken(tokenFile)))
+  const { id, token } = own
+  await db.transaction().execute(async (transaction) => {
+    const ownerOf = await insertConnections(transaction, app.id, [own])
     if (ownerOf(own) !== id) throw new OperatorError(`${takenBy(ownerOf(own))}.`)
     const text = `Connection ${id} of ${appName}. Its token is shown only now:\n${token}`
     await print({ json: { id, token, ...(externalId && { externalId }) }, text })
@@ -52,14 +49,14 @@ export async function createConnection(context: Context, flags: CreateFlags) {
 const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
 
 /** Creates a connection for each line. Each block of lines is a transaction. */
-async function createMany({ db, signal, stdout, notice }: Context, appName: string, file: string) {
+async function createMany({ db, signal, stdout, notice }: Context, appId: string, file: string) {
   const input = await openInput(file)
-  const app = await findApp(db, appName)
   const total = { created: 0, failed: 0 }
-  for await (const lines of untilAbort(readLines(input), signal)) {
-    const read = Array.from(lines, (line) => ({ line: line.line, ...readNew(line) }))
-    const valid = read.flatMap(({ own }) => own ?? [])
-    await insertConnections(db, app.id, valid, async (ownerOf) => {
+  for await (const lines of untilAbort(readLines(input), signal))
+    await db.transaction().execute(async (transaction) => {
+      const read = Array.from(lines, (line) => ({ line: line.line, ...readNew(line) }))
+      const valid = read.flatMap(({ own }) => own ?? [])
+      const ownerOf = await insertConnections(transaction, appId, valid)
       const results = read.map(({ line, own, detail }) => {
         if (own === undefined) return { line, errors: [{ detail }] }
         const { id, token, externalId } = own
@@ -67,10 +64,10 @@ async function createMany({ db, signal, stdout, notice }: Context, appName: stri
         return { line, errors: [{ field: 'externalId', detail: takenBy(ownerOf(own)) }] }
       })
       for (const result of results) total['errors' in result ? 'failed' : 'created'] += 1
-      const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
-      if (!isRead) throw new OperatorError('The reader of the results has ended.')
+      // Before the commit: a token that nobody has read cannot be had again.
+      if (!(await stdout(results.map((result) => `${toJson(result)}\n`).join(''))))
+        throw new OperatorError('The reader of the results has ended.')
     })
-  }
   const failed = total.failed > 0 ? `, ${pluralize(total.failed, 'line')} failed` : ''
   notice(`${pluralize(total.created, 'connection')} created${failed}.`)
   return { failed: total.failed > 0 }
@@ -88,7 +85,7 @@ function readNew({ text, problem }: Line): { own?: NewConnection; detail?: strin
       if (typeof value === 'string') shortText(value)
       else if (value !== null) throw new InvalidArgumentError('label and externalId are texts')
     }
-    return { own: newConnection(line, newToken()) }
+    return { own: newConnection(line) }
   } catch (error) {
     if (error instanceof InvalidArgumentError) return { detail: error.message }
     return { detail: `not valid JSON: ${(error as Error).message}` }
@@ -97,52 +94,44 @@ function readNew({ text, problem }: Line): { own?: NewConnection; detail?: strin
 
 function newConnection(
   { label = null, externalId = null }: Partial<NewConnection>,
-  token: string,
+  token = newToken(),
 ): NewConnection {
   return { id: connectionKey(tokenHash(token)), token, label, externalId }
 }
 
 /**
- * Creates connections of an app in one transaction. The database has only the hashes of their tokens (contract 21).
- * @param onCreated writes the tokens before the commit: a token that nobody has read cannot be had again. `ownerOf`
- *   returns the id of another connection, if that has the external id already, and this one is not created
+ * Creates connections of an app. The database has only the hashes of their tokens (contract 21).
+ * @returns a function that returns the id of a connection, or of another one that has its external id already. Then
+ *   it was not created
  * @throws OperatorError when a connection with a token exists
  */
-async function insertConnections(
-  db: Kysely<Tables>,
-  appId: string,
-  connections: NewConnection[],
-  onCreated: (ownerOf: (connection: NewConnection) => string) => Promise<void>,
-): Promise<void> {
-  const create = db.transaction().execute(async (transaction) => {
-    // On Citus, no index keeps external ids unique. Every role could hold an advisory lock instead.
-    await sql`select from app where id = ${appId} for no key update`.execute(transaction)
-    const names = connections.map(({ externalId }) => externalId)
-    const { rows } = await sql<{ id: string; name: string }>`
-      select id, external_id as name from connection
-      where app_id = ${appId} and external_id = any(${names}::text[])`.execute(transaction)
-    const owners = new Map<string | null, string>(rows.map(({ id, name }) => [name, id]))
-    for (const { id, externalId } of connections)
-      if (externalId !== null && !owners.has(externalId)) owners.set(externalId, id)
-    const ownerOf = ({ id, externalId }: NewConnection) => owners.get(externalId) ?? id
-    const added = connections.filter((own) => ownerOf(own) === own.id)
-    const column = (name: keyof NewConnection) => added.map((own) => own[name])
-    await sql`
-      insert into connection (id, app_id, token_hash, label, external_id)
-      select id, ${appId}::uuid, hash, label, name
-      from unnest(${column('id')}::bigint[], ${added.map(({ token }) => tokenHash(token))}::bytea[],
-        ${column('label')}::text[], ${column('externalId')}::text[]) as n (id, hash, label, name)`.execute(
-      transaction,
-    )
-    await onCreated(ownerOf)
-  })
-  await create.catch((error: unknown) => {
+async function insertConnections(db: Kysely<Tables>, appId: string, connections: NewConnection[]) {
+  // On Citus, no index keeps external ids unique. Every role could hold an advisory lock instead.
+  await sql`select from app where id = ${appId} for no key update`.execute(db)
+  const names = connections.map(({ externalId }) => externalId)
+  const { rows } = await sql<{ id: string; name: string }>`
+    select id, external_id as name from connection
+    where app_id = ${appId} and external_id = any(${names}::text[])`.execute(db)
+  const owners = new Map<string | null, string>(rows.map(({ id, name }) => [name, id]))
+  for (const { id, externalId } of connections)
+    if (externalId !== null && !owners.has(externalId)) owners.set(externalId, id)
+  const ownerOf = ({ id, externalId }: NewConnection) => owners.get(externalId) ?? id
+  const added = connections.filter((own) => ownerOf(own) === own.id)
+  const column = (name: keyof NewConnection) => added.map((own) => own[name])
+  const hashes = added.map(({ token }) => tokenHash(token))
+  const insert = sql`
+    insert into connection (id, app_id, token_hash, label, external_id)
+    select id, ${appId}::uuid, hash, label, name
+    from unnest(${column('id')}::bigint[], ${hashes}::bytea[], ${column('label')}::text[],
+      ${column('externalId')}::text[]) as n (id, hash, label, name)`
+  await insert.execute(db).catch((error: unknown) => {
     // Two tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
     if (!isViolation(error, 'connection_pkey')) throw error
     throw new OperatorError(
       'A connection with this token exists already: a token is unique in the whole database.',
     )
   })
+  return ownerOf
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -162,72 +151,46 @@ async function readToken(path: string): Promise<string> {
   return token
 }
 
-interface ListFlags {
-  app: string
-  after?: string
-  limit?: number
-  externalId?: string
-  label?: string
-  refreshedBefore?: Date
-}
-
-const PAGE = 1_000
+const PAGE = 5_000
 
 /** Prints pages, so that the memory is bounded. */
-export async function listConnections({ db, isJson, stdout }: Context, flags: ListFlags) {
+export async function listConnections(
+  { db, isJson, stdout }: Context,
+  flags: Flags<'externalId' | 'label' | 'after'> & { refreshedBefore?: Date; limit?: number },
+) {
   const { app: name, externalId, label, refreshedBefore, limit = Number.MAX_SAFE_INTEGER } = flags
   const { id: appId } = await findApp(db, name)
-  const matching = sql<boolean>`app_id = ${appId}
-    and (${externalId}::text is null or external_id = ${externalId})
-    and (${label}::text is null or label = ${label})
-    and coalesce(refreshed_at < ${refreshedBefore}, true)`
-  const query = db.selectFrom('connection').select(DESCRIPTION).where(matching).orderBy('id')
   let { after } = flags
-  let isFirst = true
+  let separator = '{"items":['
   for (let left = limit; left > 0; left -= PAGE) {
-    const page = after === undefined ? query : query.where('id', '>', after)
-    const items = await page.limit(Math.min(left, PAGE)).execute()
-    after = items.at(-1)?.id
+    const { rows } = await sql<{ id: string }>`
+      select ${DESCRIPTION} from connection
+      where app_id = ${appId} and (${after}::bigint is null or id > ${after})
+        and (${externalId}::text is null or external_id = ${externalId})
+        and (${label}::text is null or label = ${label})
+        and coalesce(refreshed_at < ${refreshedBefore}, true)
+      order by id limit ${Math.min(left, PAGE)}`.execute(db)
+    after = rows.at(-1)?.id
     if (after === undefined) break
-    const text = isJson
-      ? (isFirst ? '{"items":[' : ',') + items.map((item) => toJson(item)).join()
-      : `${printable(tableOf(items, isFirst))}\n`
-    if (!(await stdout(text))) return {}
-    isFirst = false
+    const items = isJson ? rows.map((row) => toJson(row)).join() : `${printable(table(rows))}\n`
+    if (!(await stdout(isJson ? separator + items : items))) return {}
+    separator = ','
   }
-  if (isFirst) return { json: { items: [] }, text: `The app ${name} has no such connections.` }
+  if (separator !== ',')
+    return { json: { items: [] }, text: `The app ${name} has no such connections.` }
   if (isJson) await stdout(']}\n')
   return {}
 }
 
 export async function showConnection(context: Context, name: string, { app }: { app?: string }) {
   const json = await findConnection(context, name, app)
-  return { json, text: `${json.app}\n${tableOf([json], true)}` }
-}
-
-type Item = Omit<Awaited<ReturnType<typeof findConnection>>, 'app'>
-
-const HEADINGS = ['id', 'external id', 'label', 'portfolio', 'account', 'changed', 'refreshed']
-
-/** The first page has the headings. Each page has its own widths of columns. */
-function tableOf(items: Item[], hasHeadings: boolean): string {
-  const rows = items.map((item) => [
-    item.id,
-    item.externalId,
-    item.label,
-    item.portfolioTransactions,
-    item.accountTransactions,
-    item.changedAt,
-    item.refreshedAt,
-  ])
-  const text = table(HEADINGS, rows)
-  return hasHeadings ? text : text.slice(text.indexOf('\n') + 1)
+  return { json, text: table([json]) }
 }
 
 export async function removeConnections(
   context: Context,
   name: string | undefined,
-  { file, app: appName }: { file?: string; app?: string },
+  { file, app: appName }: Partial<Flags<'file'>>,
 ) {
   const { db, pool, signal, show } = context
   if (name !== undefined && file === undefined) {

@@ -1,7 +1,7 @@
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { advance, seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
-import { type Context, GUARANTEED_DAYS, type Report } from '../command.ts'
+import type { Context, Report } from '../command.ts'
 import { pruneCursors } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
 import { configureServiceRole, migrate } from '../migrate.ts'
@@ -39,10 +39,8 @@ export async function advanceDemo({ pool }: Context, { days }: { days: number })
 }
 
 export async function prune({ db }: Context, { days, yes }: { days: number; yes?: true }) {
-  if (days < GUARANTEED_DAYS && !yes)
-    throw new UsageError(
-      `The API guarantees cursors for ${GUARANTEED_DAYS} days. --yes accepts fewer days.`,
-    )
+  if (days < 400 && !yes)
+    throw new UsageError('The API guarantees cursors for 400 days. --yes accepts fewer days.')
   const json = await pruneCursors(db, days)
   const removals = pluralize(json.removals, 'removal')
   const versions = pluralize(json.versions, 'version')
@@ -71,17 +69,10 @@ function reportOf(json: Awaited<ReturnType<typeof verifyRowCounts>>): Report {
     const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
     return { json, text: `The row counts and change numbers agree with ${extent}.` }
   }
-  const differences = table(
-    ['connection', 'table', 'period', 'booked', 'counted'],
-    json.differences.map((d) => [d.connectionId, d.table, d.period ?? 'all', d.booked, d.counted]),
-  )
-  const numbers = table(
-    ['connection', 'table', 'number', 'rows'],
-    json.numbers.map((wrong) => [wrong.connectionId, wrong.table, wrong.problem, wrong.rows]),
-  )
+  const differences = json.differences.map((d) => ({ ...d, period: d.period ?? 'all' }))
   const text = [
-    differences && `The row counts are wrong:\n${differences}`,
-    numbers && `Change numbers are wrong:\n${numbers}`,
+    differences.length > 0 && `The row counts are wrong:\n${table(differences)}`,
+    json.numbers.length > 0 && `Change numbers are wrong:\n${table(json.numbers)}`,
     drift.length > 0 && `The schema differs from docs/reference/schema.sql:\n${drift.join('\n')}`,
   ]
   return { json, text: text.filter(Boolean).join('\n'), failed: true }

@@ -34,23 +34,13 @@ export async function issueToken(
 
 export async function listTokens({ db }: Context, { app: name }: { app: string }) {
   const app = await findApp(db, name)
-  const items = await db
-    .selectFrom('app_token')
-    .where('app_id', '=', app.id)
-    .select(['id', 'created_at as createdAt', 'expires_at as expiresAt'])
-    .select('revoked_at as revokedAt')
-    .select(
-      sql<'valid' | 'expired' | 'revoked'>`case
-        when revoked_at is not null then 'revoked'
-        when expires_at <= now() then 'expired'
-        else 'valid' end`.as('status'),
-    )
-    .orderBy('created_at')
-    .orderBy('id')
-    .execute()
-  const headings = ['id', 'status', 'created', 'expires', 'revoked']
-  const rows = items.map((t) => [t.id, t.status, t.createdAt, t.expiresAt, t.revokedAt])
-  return { json: { items }, text: table(headings, rows, `The app ${name} has no tokens.`) }
+  const { rows: items } = await sql<object>`
+    select id,
+      case when revoked_at is not null then 'revoked' when expires_at <= now() then 'expired'
+        else 'valid' end as status,
+      created_at as "createdAt", expires_at as "expiresAt", revoked_at as "revokedAt"
+    from app_token where app_id = ${app.id} order by created_at, id`.execute(db)
+  return { json: { items }, text: table(items, `The app ${name} has no tokens.`) }
 }
 
 /** Revokes a token immediately and permanently. A revoked token keeps its time of revocation. */
