@@ -7,7 +7,6 @@ import t, { type Test } from 'tap'
 import { databaseOptions } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { catalogOf } from '../../src/operator/catalog.ts'
-import { scramVerifier } from '../../src/operator/migrate.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { missingMigrations } from '../../src/postgres/migrations.ts'
 import { createDatabase, openClient } from '../support/database.ts'
@@ -108,23 +107,11 @@ t.test('SERVICE_DATABASE_PASSWORD: the role of the service can log in', async (t
     url,
     `select rolpassword from pg_authid where rolname = 'investment_service'`,
   )
-  const salt = Buffer.from(String(stored?.rolpassword).split(/[:$]/)[2] ?? '', 'base64')
-  t.equal(stored?.rolpassword, scramVerifier(SERVICE_DATABASE_PASSWORD, salt))
+  t.match(stored?.rolpassword, /^SCRAM-SHA-256\$/)
   const rejected = await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: 'größe' })
   t.match(rejected, { code: 1, stderr: /^SERVICE_DATABASE_PASSWORD must be printable ASCII/ })
   t.equal((await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: '' })).code, 0)
   t.same(await query(login.href, 'select 1 as one'), [{ one: 1 }], 'empty: no change')
-})
-
-t.test('Password verifier: the example of RFC 7677', (t) => {
-  // The keys follow from the password, salt and messages of the example.
-  const salt = Buffer.from('W22ZaJ0SNY7soEsUEjb6gQ==', 'base64')
-  const [, keys = ''] = scramVerifier('pencil', salt).split(`${salt.toString('base64')}$`)
-  t.equal(
-    keys,
-    'WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=',
-  )
-  t.end()
 })
 
 t.test('Locked table: the migration stops waiting and tries again', async (t) => {
@@ -139,17 +126,14 @@ t.test('Locked table: the migration stops waiting and tries again', async (t) =>
     messages = text
   }
   const migrating = operatorHere(['migrate', '--json'], { DATABASE_URL: url }, { onStderr })
-  await until('the first attempt has ended', () => messages !== '')
+  const named =
+    /Waiting for a session of pg_dump \(process \d+ of PostgreSQL\), in a transaction since 2/
+  const again = /Another session holds a lock that a migration needs; trying again \(\d+\)\.\n/
+  await until('an attempt has ended', () => named.test(messages) && again.test(messages))
   // Other sessions read between two attempts.
   await query(url, 'select count(*) from connection')
   await holder.end()
-  const { stderr, json } = await migrating
-  t.same(json(), { applied: known.slice(BLOCKED) })
-  const blocker = 'A session of pg_dump \\(process \\d+, in a transaction since 2[^)]+Z\\)'
-  t.match(
-    stderr,
-    new RegExp(`^${blocker} holds a lock that a migration needs; trying again \\(1\\)\\.\\n`),
-  )
+  t.same((await migrating).json(), { applied: known.slice(BLOCKED) })
 })
 
 t.test('Table locked at each of 30 attempts: migrate gives up, and can run again', async (t) => {
@@ -215,7 +199,10 @@ t.test(
     const owner = await newOwner(t, url)
     await onServer(url, 'alter schema public owner to postgres')
     const refused = await operatorHere(['migrate'], { DATABASE_URL: owner })
-    t.match(refused, { code: 1, stderr: /must run `revoke create on schema public from public;`/ })
+    t.match(refused, {
+      code: 1,
+      stderr: /must run these .*:\nrevoke create on schema public from public;\n$/,
+    })
     t.same(await query(url, `select to_regclass('kysely_migration') as is`), [{ is: null }])
     const revoked = await operatorHere(['migrate'], { DATABASE_URL: url })
     t.match(revoked, {
@@ -257,7 +244,7 @@ for (const before of ['0004-service-role', '0007-writer'])
     t.equal(items.length, 2)
   })
 
-t.test('Order completed after the year 9999: migrate names the table and its rows', async (t) => {
+t.test('Order completed after the year 9999: migrate stops, and continues later', async (t) => {
   const { url } = await emptyDatabase(t)
   await migrateTo(t, url, '0007-writer')
   const db = openAsOwner(t, url)
@@ -268,19 +255,13 @@ t.test('Order completed after the year 9999: migrate names the table and its row
     "update assets_transfer_order set completed_at = '10000-01-01 00:00:00+00' where ctid = '(0,1)'",
   )
   const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: url })
-  const { code, stderr } = await migrate()
-  t.equal(code, 1)
-  t.match(
-    stderr,
-    /^A time completed_at in the table assets_transfer_order is outside of the years 1 to 9999\. /,
+  t.match(await migrate(), { code: 1, stderr: /completed_in_years.*assets_transfer_order/ })
+  // The statement of CHANGELOG.md.
+  await query(
+    url,
+    `update assets_transfer_order set completed_at = now() where completed_at < '0001-01-01 00:00:00+00'
+       or completed_at >= '10000-01-01 00:00:00+00'`,
   )
-  const [, condition = ''] = /`(select [^`]+)`/.exec(stderr) ?? []
-  t.equal((await query(url, condition)).length, 1, 'the statement of the message finds the row')
-  const correction = condition.replace(
-    'select * from assets_transfer_order',
-    'update assets_transfer_order set completed_at = now()',
-  )
-  await query(url, correction)
   t.same((await migrate()).json(), { applied: ['0009-checked-years'] })
 })
 
@@ -298,26 +279,17 @@ t.test('Role without the privilege: statements for an administrator', async (t) 
   const own = Object.assign(new URL(url), { username: role, password: 'secret' }).href
   const { code, stderr } = await operatorHere(['migrate'], { DATABASE_URL: own })
   t.equal(code, 1)
-  t.match(stderr, /^The schema is up to date, but this role may not configure the role/)
+  t.match(stderr, /^This role may not prepare the roles and rights .* Nothing was changed\./)
+  t.same(await query(url, `select to_regclass('kysely_migration') as is`), [{ is: null }])
   const statements = stderr.slice(stderr.indexOf('\n') + 1)
   t.match(statements, `alter role investment_service in database ${database} set jit = 'off';`)
   await onServer(url, statements)
   const again = await operatorHere(['migrate'], { DATABASE_URL: own })
-  t.match(again, { code: 0, stdout: 'The schema is up to date.\n' }, 'no statements are left')
-  const password = 'not to be shown'
-  const login = await operatorHere(['migrate'], {
-    DATABASE_URL: own,
-    SERVICE_DATABASE_PASSWORD: password,
-  })
-  t.match(login, {
-    code: 1,
-    stderr: /:\nalter role investment_service login password 'SCRAM-SHA-256\$[^']+';\n$/,
-  })
-  t.notMatch(login.stderr, password)
-  t.match(await operatorHere(['migrate'], { DATABASE_URL: own, SERVICE_DATABASE_PASSWORD: 'é' }), {
-    code: 1,
-    stderr: 'SERVICE_DATABASE_PASSWORD must be printable ASCII.\n',
-  })
+  t.match(again, { code: 0, stdout: /^Applied / }, 'no statements are left')
+  const SERVICE_DATABASE_PASSWORD = 'not to be shown'
+  const login = await operatorHere(['migrate'], { DATABASE_URL: own, SERVICE_DATABASE_PASSWORD })
+  t.match(login, { code: 1, stderr: /may not do this.*permission denied/ })
+  t.notMatch(login.stderr, SERVICE_DATABASE_PASSWORD)
 })
 
 t.test('Database without rights of PUBLIC: the service gets those that it needs', async (t) => {
@@ -328,35 +300,6 @@ t.test('Database without rights of PUBLIC: the service gets those that it needs'
   t.equal((await service.get('/health/ready')).status, 200)
   const { connection, token } = await addCaller(service.db)
   t.equal((await service.get(connection.portfolio, { token })).status, 200)
-})
-
-t.test('Owner without superuser: a notice names the rights that it may not revoke', async (t) => {
-  const { url } = await emptyDatabase(t)
-  const own = await newOwner(t, url)
-  await closeToPublic(url)
-  await onServer(url, `grant temporary on database ${nameOf(url)} to public`)
-  const { code, stdout, stderr } = await operatorHere(['migrate'], { DATABASE_URL: own })
-  t.match(stdout, /^Applied 0001/)
-  t.equal(code, 0, stderr)
-  t.match(stderr, /^The role of the service can still create temporary tables or large objects, /)
-  t.notMatch(stderr, 'temporary on database', 'the owner revoked this right')
-  await onServer(url, stderr.slice(stderr.indexOf('\n') + 1))
-  const again = await operatorHere(['migrate'], { DATABASE_URL: own })
-  t.match(again, { code: 0, stderr: '', stdout: 'The schema is up to date.\n' })
-})
-
-t.test('Database with tables of another owner: rights of PUBLIC stay', async (t) => {
-  const { url } = await emptyDatabase(t)
-  const own = await newOwner(t, url)
-  await onServer(url, 'create schema other_application create table of_another_owner ()')
-  const shared = await operatorHere(['migrate'], { DATABASE_URL: own })
-  t.equal(shared.code, 0)
-  t.match(shared.stderr, `revoke temporary on database ${nameOf(url)} from public;`)
-  const right = `has_database_privilege('investment_service', current_database(), 'temporary')`
-  t.same(await query(url, `select ${right} as temporary`), [{ temporary: true }])
-  await onServer(url, 'drop schema other_application cascade')
-  await operatorHere(['migrate'], { DATABASE_URL: own })
-  t.same(await query(url, `select ${right} as temporary`), [{ temporary: false }])
 })
 
 t.test('Another run in progress: migrate waits for its end', async (t) => {
@@ -408,7 +351,7 @@ t.test('Role changed at the same moment from another database: migrate tries aga
   const isWaiting = async () => (await query(url, waiting)).length > 0
   await until('migrate waits for the role', isWaiting)
   await other.query('commit')
-  t.match(await migrating, { code: 0, stderr: '' })
+  t.match(await migrating, { code: 0 })
 })
 
 t.test('Owner without superuser: replaces the rows of a connection', async (t) => {

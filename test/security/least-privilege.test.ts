@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import t, { type Test } from 'tap'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
@@ -98,18 +99,24 @@ t.test('every readable table: row-level security is on', async (t) => {
   t.same(rows, [{ relname: 'kysely_migration' }])
 })
 
-t.test('42501: temporary tables, large objects, messages in the log, advisory locks', async (t) => {
-  await allDenied(t, [
-    'create temporary table mine ()',
-    'select 1 into temporary mine',
-    'select lo_creat(-1)',
-    'select lo_create(0)',
-    `select lo_from_bytea(0, 'mine')`,
-    `select lo_import('/etc/hostname')`,
-    `select pg_logical_emit_message(false, 'mine', 'text')`,
-    'select pg_advisory_lock(1)',
-    'select pg_try_advisory_xact_lock_shared(1)',
-  ])
+t.test('42501: rights that the statement in deploy.md revokes from PUBLIC', async (t) => {
+  const [, statement = ''] =
+    /```sql\n(do [^`]+)```/.exec(await readFile('docs/deploy.md', 'utf8')) ?? []
+  await allDenied(
+    t,
+    [
+      'create temporary table mine ()',
+      'select 1 into temporary mine',
+      'select lo_creat(-1)',
+      'select lo_create(0)',
+      `select lo_from_bytea(0, 'mine')`,
+      `select lo_import('/etc/hostname')`,
+      `select pg_logical_emit_message(false, 'mine', 'text')`,
+      'select pg_advisory_lock(1)',
+      'select pg_try_advisory_xact_lock_shared(1)',
+    ],
+    statement,
+  )
 })
 
 t.test('42501: writes in a connection that was made writable', async (t) => {
@@ -142,9 +149,13 @@ t.test('42501: triggers with the functions of the row counts', async (t) => {
   await t.rejects(service.query(hook), { code: '42501' })
 })
 
-/** Runs statements as the service in a connection that was made writable. PostgreSQL denies each one. */
-async function allDenied(t: Test, statements: string[]): Promise<void> {
-  const { service } = await connections(t)
+/**
+ * Runs statements as the service in a connection that was made writable. PostgreSQL denies each one.
+ * @param before statement of a superuser
+ */
+async function allDenied(t: Test, statements: string[], before = ''): Promise<void> {
+  const { service, owner } = await connections(t)
+  await owner.query(before)
   await service.query('set session characteristics as transaction read write')
   for (const statement of statements) {
     await t.rejects(service.query(statement), { code: '42501' }, statement)

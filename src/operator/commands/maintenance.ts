@@ -4,15 +4,14 @@ import { OperatorError } from '../../operator-error.ts'
 import type { Context, Report } from '../command.ts'
 import { pruneCursors } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
-import { configureServiceRole, migrate } from '../migrate.ts'
+import { migrate } from '../migrate.ts'
 import { pluralize } from '../output.ts'
 import { table } from '../table.ts'
 import { repairRowCounts, verifyRowCounts } from '../verify.ts'
 
 export async function migrateSchema({ db, environment, notice, show }: Context) {
-  const applied = await migrate(db, notice, show)
   const password = environment().SERVICE_DATABASE_PASSWORD || undefined
-  await configureServiceRole(db, password, notice)
+  const applied = await migrate(db, password, notice, show)
   const done = `Applied ${applied.join(', ')}.`
   return { json: { applied }, text: applied.length > 0 ? done : 'The schema is up to date.' }
 }
