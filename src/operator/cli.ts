@@ -41,9 +41,8 @@ export async function operate(argv: string[], io: Io): Promise<number> {
         hide()
         hide = showProgress(progress)
       }
-      const newestUrl = (url: string) => io.environment().DATABASE_URL ?? url
       const { jobs: sessions } = args.at(-2) as { jobs?: number }
-      const options = { signal, notice, sessions, pooler: config.DATABASE_POOLER, newestUrl }
+      const options = { signal, notice, sessions, pooler: config.DATABASE_POOLER }
       const use = (url: string) =>
         withDatabase(url, options, async (database) => {
           if (!anySchema) await requireSchema(database)

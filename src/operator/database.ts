@@ -8,7 +8,6 @@ import {
   NewestPrimary,
   supersedes,
 } from '../postgres/connect.ts'
-import { isDenied, isSchemaBehind } from '../postgres/failures.ts'
 import { missingFrom } from '../postgres/migrations.ts'
 import { serverName, serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'
@@ -18,13 +17,7 @@ export interface OperatorDatabase {
   db: Kysely<Tables>
   pool: pg.Pool
   signal: AbortSignal
-  /** Finds the primary again after a failover, or uses the password after its rotation. */
-  findPrimary(): Promise<void>
 }
-
-const CONNECT_MS = 10_000
-/** Time in which the sessions of an interrupted `refresh` finish their lines. */
-const FINISH_MS = 10_000
 
 interface CommandOptions {
   signal: AbortSignal
@@ -34,9 +27,11 @@ interface CommandOptions {
   sessions?: number | undefined
   /** True behind PgBouncer in transaction mode: each transaction has another session. */
   pooler: boolean
-  /** Returns the URL with the newest user and password. */
-  newestUrl?: (url: string) => string
 }
+
+const CONNECT_MS = 10_000
+/** Time in which the sessions of an interrupted `refresh` finish their lines. */
+const FINISH_MS = 10_000
 
 /**
  * Opens the database at a URL, and closes its connections after `use`. So does an abort: PostgreSQL then rolls back the
@@ -47,41 +42,39 @@ export async function withDatabase<T>(
   options: CommandOptions,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
-  const { signal, notice, sessions, newestUrl = () => url } = options
-  const primary = new NewestPrimary()
-  const opened = openPool(await primaryOf(url, primary), primary, options)
+  const { signal, notice, sessions, pooler } = options
+  const opened = await openPool(url, options)
   const { pool, clients } = opened
-  const findPrimary = async () => {
-    pool.options.connectionString = await primaryOf(newestUrl(url), primary)
-  }
-  let closing: NodeJS.Timeout | undefined
+  const report = blockerReport(opened, notice)
+  const checks = [
+    // The processes behind a pooler are unknown.
+    setInterval(() => pooler || report().catch(() => {}), 200),
+    setInterval(() => followPrimary(url, opened, notice).catch(() => {}), 1_000),
+  ]
   const onAbort = () => {
     const close = () => clients.forEach((client) => void client.interrupt())
-    closing = setTimeout(close, sessions === undefined ? 0 : FINISH_MS)
+    checks.push(setTimeout(close, sessions === undefined ? 0 : FINISH_MS))
   }
   signal.addEventListener('abort', onAbort)
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  const report = waitReporter(opened, db, notice)
-  const checks = setInterval(() => {
-    // The processes behind a pooler are unknown.
-    if (!options.pooler) void report()
-    void followPrimary(opened, newestUrl(url), primary, notice)
-  }, 1_000)
   try {
     signal.throwIfAborted()
-    return await use({ db, pool, signal, findPrimary })
+    return await use({ db, pool, signal })
   } finally {
     signal.removeEventListener('abort', onAbort)
-    clearInterval(checks)
-    clearTimeout(closing)
+    checks.forEach(clearInterval)
     await db.destroy()
   }
 }
 
 const APPLICATION = 'investment-data-operator'
 
-/** PostgreSQL ends the session of a lost client, and releases its locks, within about a minute. */
+/**
+ * PostgreSQL notices a closed connection within a second, and a lost one within about a minute. It then rolls back. It
+ * rejects the first setting on Windows.
+ */
 const SESSION_SETTINGS = `
+  set client_connection_check_interval = '1s';
   set idle_in_transaction_session_timeout = '1min';
   set tcp_keepalives_idle = 30;
   set tcp_keepalives_interval = 10;
@@ -107,18 +100,15 @@ class CommandClient extends SafeClient {
   }
 }
 
-type OpenedPool = ReturnType<typeof openPool>
+type OpenedPool = Awaited<ReturnType<typeof openPool>>
 
-/** @returns the pool and its open connections */
-function openPool(
-  connectionString: string,
-  primary: NewestPrimary,
-  { signal, sessions, pooler }: CommandOptions,
-) {
+/** @returns the pool, its open connections and the server that it uses */
+async function openPool(urls: string, { signal, sessions, pooler }: CommandOptions) {
   const clients = new Set<CommandClient>()
+  const primary = new NewestPrimary()
   const pool = new pg.Pool({
     Client: CommandClient,
-    connectionString,
+    connectionString: await primaryOf(urls, primary),
     // One session runs the command, another one finds the sessions that it waits for.
     max: 2 + (sessions ?? 1),
     // PgBouncer 1.18 mixes up the messages of pipelined queries.
@@ -130,98 +120,67 @@ function openPool(
     onConnect: async (connected) => {
       signal.throwIfAborted()
       const client = connected as CommandClient
+      // If a connection breaks, the next statement fails. Without a listener, the process would end.
+      client.on('error', () => {})
       clients.add(client)
+      client.once('end', () => clients.delete(client))
       if (pooler) return
       // A name or an address in front of several servers may lead to another one each time.
       const [history] = await historyOf(client)
       const url = String(pool.options.connectionString)
       if (history) primary.use({ url, cluster: '', timeline: 0, started: '', ...history })
-      await client.query(SESSION_SETTINGS)
-      // PostgreSQL rejects this setting on Windows.
-      await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
+      await client.query(SESSION_SETTINGS).catch(() => {})
     },
   })
-  // If a connection breaks, the next statement fails. Without a listener, the process would end.
   pool.on('error', () => {})
-  pool.on('connect', (client) => client.on('error', () => {}))
-  pool.on('remove', (client) => clients.delete(client as pg.ClientBase as CommandClient))
-  return { pool, clients }
+  return { pool, clients, primary }
 }
 
-/** Sessions that hold a lock for which one of the sessions $1 has waited for a second. */
+/**
+ * Sessions that hold a lock for which one of the sessions $1 waits, except $2. A migration waits for half a second: it
+ * must be found before.
+ */
 const BLOCKERS = `
-  select blocker.pid, blocker.application_name as name, blocker.xact_start as since
+  select distinct blocker.pid, format('Waiting for %s (process %s of PostgreSQL)%s.',
+    case blocker.application_name when '${APPLICATION}' then 'another command of the operator'
+      else 'a session of ' || coalesce(nullif(blocker.application_name, ''), 'an unnamed program') end,
+    blocker.pid, ', in a transaction since '
+      || to_char(blocker.xact_start at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) as sentence
   from pg_stat_activity own, unnest(pg_blocking_pids(own.pid)) id
   join pg_stat_activity blocker on blocker.pid = id
-  where own.pid = any($1) and own.wait_event_type = 'Lock'
-    and own.query_start < now() - interval '1 second'`
+  where own.pid = any($1) and own.wait_event_type = 'Lock' and blocker.pid <> all($2)
+    and own.query_start < now() - interval '200 ms'`
 
-/** The same for a lock on a worker of Citus. The coordinator then waits for the worker, not for a lock. */
-const BLOCKERS_ON_WORKERS = `
-  select blocker.pid, blocker.application_name as name, blocker.xact_start as since
-  from pg_stat_activity own
-  join citus_lock_waits on waiting_gpid = citus_calculate_gpid(citus_coordinator_nodeid(), own.pid)
-  join citus_stat_activity blocker on global_pid = blocking_gpid and not is_worker_query
-  where own.pid = any($1) and own.query_start < now() - interval '1 second'`
-
-export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
-  const { rows } = await sql`select from pg_extension where extname = 'citus'`.execute(db)
-  return rows.length > 0
-}
-
-interface Blocker {
-  pid: number
-  name: string
-  since: Date | null
-}
-
-/** Returns a function that reports each session that the pool's sessions wait for, once. */
-function waitReporter(
-  { pool, clients }: OpenedPool,
-  db: Kysely<Tables>,
-  notice: (sentence: string) => void,
-) {
-  const reported = new Set<number>()
-  const blockers = async () => {
-    const own = [Array.from(clients, ({ processID }) => processID)]
-    const { rows } = await pool.query<Blocker>(BLOCKERS, own)
-    if (rows.length > 0 || !(await isCitus(db))) return rows
-    return (await pool.query<Blocker>(BLOCKERS_ON_WORKERS, own)).rows
-  }
+/** Returns a function that reports each session that the clients wait for, once. */
+function blockerReport({ pool, clients }: OpenedPool, notice: (sentence: string) => void) {
+  const reported: number[] = []
   return async () => {
-    for (const { pid, name, since } of await blockers().catch(() => [])) {
-      if (reported.has(pid)) continue
-      reported.add(pid)
-      const session =
-        name === APPLICATION
-          ? 'another command of the operator'
-          : `a session of ${name || 'an unnamed program'}`
-      const start = since ? `, in a transaction since ${since.toISOString()}` : ''
-      notice(`Waiting for ${session} (process ${pid} of PostgreSQL)${start}.`)
+    const own = Array.from(clients, ({ processID }) => processID)
+    const values = [own, [...own, ...reported]]
+    const { rows } = await pool.query<{ pid: number; sentence: string }>(BLOCKERS, values)
+    for (const { pid, sentence } of rows) {
+      reported.push(pid)
+      notice(sentence)
     }
   }
 }
 
 /**
- * Moves to a server that was promoted while the one in use is alive. Its sessions end, so that `refresh` repeats the
- * lines in progress on the new primary.
+ * Moves to a server that was promoted, even while the one in use is alive. Its sessions end, so that `refresh` repeats
+ * the lines in progress on the new primary.
  */
 async function followPrimary(
-  { pool, clients }: OpenedPool,
   url: string,
-  primary: NewestPrimary,
+  { pool, clients, primary }: OpenedPool,
   notice: (sentence: string) => void,
 ): Promise<void> {
-  const urls = serverUrls(url)
-  const { server: used } = primary
-  if (urls.length === 1 || used === undefined || pool.ending) return
-  const [newest] = await findServers(LIMITS, urls, 500).catch(() => [])
-  if (newest === undefined || primary.server !== used || !supersedes(newest, used)) return
-  primary.use(newest)
-  pool.options.connectionString = newest.url
+  const old = String(pool.options.connectionString)
+  const newest = await primaryOf(url, primary)
+  if (newest === old || old !== pool.options.connectionString) return
+  pool.options.connectionString = newest
   notice(
-    `${serverName(newest.url)} was promoted and replaces ${serverName(used.url)}. What was written in the last two ` +
-      `seconds may be on the old primary alone: repeat it.`,
+    `${serverName(newest)} was promoted and replaces ${serverName(old)}. What was written in the last two seconds ` +
+      'may be on the old primary alone: repeat it.',
   )
   for (const client of clients) client.destroy()
 }
@@ -242,27 +201,33 @@ async function primaryOf(url: string, primary: NewestPrimary): Promise<string> {
       throw new OperatorError(`No server in DATABASE_URL is a primary that responds (${reasons}).`)
     },
   )
-  const [newest, ...others] = servers as [FoundServer, ...FoundServer[]]
-  const isRival = (other: FoundServer) =>
-    other.started !== newest.started && other.timeline > 0 && !supersedes(newest, other)
-  const rival = others.find(isRival)
-  if (rival === undefined) {
-    primary.use(newest)
-    return newest.url
-  }
-  throw new OperatorError(
-    `${serverName(newest.url)} and ${serverName(rival.url)} in DATABASE_URL are both primaries, and neither ` +
-      'replaced the other: DATABASE_URL must name only the one that is in use.',
+  const [newest] = servers as [FoundServer]
+  const used = servers.find((server) => server.url === primary.server?.url)
+  if (used && !supersedes(newest, used)) return used.url
+  const rival = servers.find(
+    (other) => other.started !== newest.started && other.timeline > 0 && !supersedes(newest, other),
   )
+  if (rival !== undefined)
+    throw new OperatorError(
+      `${serverName(newest.url)} and ${serverName(rival.url)} in DATABASE_URL are both primaries, and neither ` +
+        'replaced the other: DATABASE_URL must name only the one that is in use.',
+    )
+  primary.use(newest)
+  return newest.url
+}
+
+export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
+  const { rows } = await sql`select from pg_extension where extname = 'citus'`.execute(db)
+  return rows.length > 0
 }
 
 /** @throws OperatorError when migrations are missing */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
-  const read = db.withSchema('public').selectFrom('kysely_migration').select('name').execute()
-  const applied = await read.catch((error: unknown) => {
-    if (!isDenied(error) && isSchemaBehind(error)) return []
-    throw error
-  })
+  const applied = await db
+    .withSchema('public')
+    .selectFrom('kysely_migration')
+    .select('name')
+    .execute()
   const missing = missingFrom(new Set(applied.map(({ name }) => name)))
   if (missing.length === 0) return
   throw new OperatorError(

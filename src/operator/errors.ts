@@ -44,6 +44,7 @@ const SQL_STATES: Record<string, string> = {
   '28': 'PostgreSQL rejects this user, database or address (see its pg_hba.conf)',
   '3D000': 'The database in DATABASE_URL does not exist: create it first.',
   '25006': 'The database is read-only: it is a standby, or the role may not write.',
+  '42P01': 'The schema of the database is outdated: run `npm run operator -- migrate` first.',
   '42501': 'The role in DATABASE_URL may not do this: use the one that owns the tables',
   '53100': 'The disk of PostgreSQL is full; nothing was changed.',
   '53300': 'PostgreSQL has no free connection: try again later.',

@@ -67,10 +67,13 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       const connection = await newConnection()
       await lock(t, connection.id)
       const child = start(importInto(connection, rows))
-      t.match(
-        await outputOf(child, /\n/),
-        /^Waiting for a session of another-program \(process \d+ of PostgreSQL\), in a transaction since \d{4}-\S+Z\.\n$/,
-      )
+      // PostgreSQL does not know a lock on a worker of Citus.
+      if (isCitus) await until('it waits', async () => (await transactions(WRITING)) === 1)
+      else
+        t.match(
+          await outputOf(child, /\n/),
+          /^Waiting for a session of another-program \(process \d+ of PostgreSQL\), in a transaction since \d{4}-\S+Z\.\n$/,
+        )
       const [rest, exit] = [text(child.stderr), once(child, 'exit')]
       child.kill(signal)
       // As without a listener, which is 130 or 143 in a shell.
@@ -86,7 +89,7 @@ t.test('SIGINT while PostgreSQL does not respond: the command ends', async (t) =
   const connection = await newConnection()
   await lock(t, connection.id)
   const child = start(importInto(connection, rows))
-  await outputOf(child, /Waiting for /)
+  await until('it waits', async () => (await transactions(WRITING)) === 1)
   const { rows: sessions } = await pool.query(
     `select pid from pg_stat_activity
      where datname = current_database() and state = 'active' and query like '${WRITING}'`,

@@ -156,7 +156,6 @@ async function attempts(line: Line, database: OperatorDatabase, settings: Settin
       if (detail !== noticed) settings.notice(`${detail} Trying again until it responds.`)
       noticed = detail
       await sleep(PAUSE_MS, undefined, { signal: database.signal }).catch(() => {})
-      await database.findPrimary().catch(() => {})
     }
   }
 }
