@@ -12,7 +12,6 @@ import {
   type Query,
   type Replacement,
   type RowCounts,
-  type RowSource,
   runInOrder,
 } from './merge.ts'
 import { type Problem, Problems, type Row, RowReader, readJson } from './row-reader.ts'
@@ -202,34 +201,10 @@ async function write(
 ): Promise<RowCounts> {
   const run = runInOrder(client)
   const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
-  const source = (from: string): RowSource => ({ sql: mergeSql(type, `${from} i`, 0), values: [] })
-  const all = source('import_row')
-  /** Finds the rows that the connection has already, in the temporary table `present_row`. */
-  const compare = async () => {
-    const any = await query(`select from ${type.table} where connection_id = $1::bigint limit 1`)
-    if (any.length === 0) return { present: 0, updated: 0, added: all, changed: all }
-    await query(`create temporary table present_row on commit drop as ${all.sql.present}`)
-    const [counts] = await run<{ present: number; updated: number }>({
-      text: `select count(*)::integer as present, count(*) filter (where is_changed)::integer as updated
-        from present_row`,
-    })
-    const { present = 0, updated = 0 } = counts ?? {}
-    const added = present > 0 ? source(NEW) : all
-    return { present, updated, added, changed: source(CHANGED) }
-  }
-  const lists = [{ type, count: progress.rows, all, compare }]
-  const merged = await merge(query, lists, { dryRun, replace })
+  const list = { type, count: progress.rows, sql: mergeSql(type, 'import_row i', 0), values: [] }
+  const merged = await merge(query, [list], { dryRun, replace })
   await merged?.written
   const [counts] = merged?.counts ?? []
   if (counts) return counts
   throw new OperatorError('The connection does not exist any more.')
 }
-
-/**
- * Rows of the input that the connection does not have, and those that differ. OFFSET keeps the join together: PostgreSQL
- * expects few rows of the table, and would compare each of them with each changed row.
- */
-const NEW = `(
-  select i.* from import_row i left join present_row p on p.line = i.line where p.line is null)`
-const CHANGED = `(
-  select i.* from import_row i join present_row p on p.line = i.line where p.is_changed offset 0)`

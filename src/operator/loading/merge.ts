@@ -34,12 +34,6 @@ export const beginLoad = (replace: Replacement | undefined) => `
   set local enable_bitmapscan = off;
   set local enable_sort = off`
 
-/** Rows of an input for the statements of mergeSql(). Their $1 is the id of the connection, and these values follow. */
-export interface RowSource {
-  sql: ReturnType<typeof mergeSql>
-  values: string[]
-}
-
 /**
  * Compiles the statements of a type.
  * @param from item `i` of FROM with the columns of the type and `line`
@@ -55,7 +49,7 @@ export function mergeSql(
   // The change number of a row: the version after the statement, and its line (migration 0002).
   const number = hasChangeNumbers ? { change_number: `$${next}::bigint << 31 | i.line` } : {}
   const all = [...names, ...Object.keys(number)]
-  const insert = (known: string, rows: string) => `
+  const insert = (rows: string, known = 'null') => `
     insert into ${table} (connection_id, ${all.join(', ')})
     select ${['$1::bigint', ...names.map((name) => columnValue(name, known)), ...Object.values(number)]} ${rows}`
   // Rows of the connection that the source has too, each by the primary key: only this index has the order. With old
@@ -75,13 +69,16 @@ export function mergeSql(
   const isOther = `t.${key.column} not in (select i.${key.column} from ${from})`
   const range = `and t.effective_day between $${next}::date and $${next + 1}::date`
   const inRange = `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
+  const isChanged = `(${differs.join(' or ')})`
   return {
-    present: `select i.line, (${differs.join(' or ')}) as is_changed ${presentRows}`,
+    compare: `
+      select count(*)::integer as present, (count(*) filter (where ${isChanged}))::integer as updated ${presentRows}`,
     /** The parameter after those of the source is the data version after the statement. */
-    insert: insert('null', `from ${from}`),
+    insert: insert(`from ${from}`),
+    insertOthers: `${insert(`from ${from}`)} on conflict do nothing`,
     // Citus supports neither MERGE nor UPDATE from a temporary table.
     update: `
-      ${insert('t.completed_at', names.includes('completed_at') ? presentRows : `from ${from}`)}
+      ${insert(`${presentRows} and ${isChanged}`, 't.completed_at')}
       on conflict (connection_id, ${key.column}) do update
       set ${all.map((column) => `${column} = excluded.${column}`).join(', ')}`,
     countRemovals: `
@@ -125,17 +122,12 @@ export async function settled<T extends readonly unknown[] | []>(statements: T) 
 /** Runs a statement. $1 is the id of the connection, and the values follow. */
 export type Query = <Row extends object>(text: string, values?: string[]) => Promise<Row[]>
 
+/** Rows of a list, for the statements of mergeSql(). */
 export interface ListRows {
   type: RowType
   count: number
-  all: RowSource
-  /** Finds the rows that the connection lacks, or has with other values. */
-  compare(query: Query): Promise<{
-    present: number
-    updated: number
-    added: RowSource
-    changed: RowSource
-  }>
+  sql: ReturnType<typeof mergeSql>
+  values: string[]
 }
 
 export class MergeRejected extends OperatorError {
@@ -158,6 +150,8 @@ const DATA_VERSION = `
     data_version || '.' || (extract(epoch from changed_at) * 1000000)::bigint as "dataVersion"
   from connection where id = $1`
 
+const NONE = { present: 0, updated: 0, removed: 0 }
+
 /**
  * Writes the rows of lists into a connection, in the transaction of the caller. A pipeline sends the statements in
  * two round trips.
@@ -176,17 +170,20 @@ export async function merge(
     query(REFRESHED),
     query<{ version: string; dataVersion: string }>(DATA_VERSION),
     settled(
-      lists.map(async ({ type, count, all, compare }) => {
-        const none = { present: 0, removed: 0 }
-        const values = [...all.values, ...rangeOf(type)]
-        const [found, [removal = none]] = await settled([
-          compare(query),
-          replace ? query<typeof none>(all.sql.countRemovals, values) : [],
+      lists.map(async (list) => {
+        const { type, count, sql, values } = list
+        const [[compared = NONE], [removal = NONE]] = await settled([
+          query<typeof NONE>(sql.compare, values),
+          replace ? query<typeof NONE>(sql.countRemovals, [...values, ...rangeOf(type)]) : [],
         ])
-        const { present, updated } = found
-        const { removed } = removal
-        const counts = { inserted: count - present, updated, unchanged: present - updated, removed }
-        return { type, all, ...found, removal, counts }
+        const { present, updated } = compared
+        const counts = {
+          inserted: count - present,
+          updated,
+          unchanged: present - updated,
+          removed: removal.removed,
+        }
+        return { ...list, present, inRange: removal.present, counts }
       }),
     ),
   ])
@@ -194,10 +191,10 @@ export async function merge(
   const counts = compared.map((list) => list.counts)
   if (dryRun) return { counts, written: Promise.resolve(connection.dataVersion) }
   // The input may be truncated.
-  for (const { type, removal } of compared)
-    if (!yes && 2 * removal.removed > removal.present)
+  for (const { type, inRange, counts } of compared)
+    if (!yes && 2 * counts.removed > inRange)
       throw new MergeRejected(
-        `The input lacks ${removal.removed} of the ${pluralize(removal.present, 'row')} that it replaces; nothing was ` +
+        `The input lacks ${counts.removed} of the ${pluralize(inRange, 'row')} that it replaces; nothing was ` +
           'imported. --yes removes them, or "yes": true in a refresh.',
         { list: type.list },
       )
@@ -207,12 +204,11 @@ export async function merge(
     version += 1n
     writes.push(query(text, values))
   }
-  for (const { type, all, added, changed, counts } of compared) {
-    const numbered = ({ values }: RowSource) =>
-      type.hasChangeNumbers ? [...values, String(version + 1n)] : values
-    if (counts.inserted > 0) write(added.sql.insert, numbered(added))
-    if (counts.updated > 0) write(changed.sql.update, numbered(changed))
-    if (counts.removed > 0) write(all.sql.removeOthers, [...all.values, ...rangeOf(type)])
+  for (const { type, sql, values, present, counts } of compared) {
+    const numbered = () => (type.hasChangeNumbers ? [...values, String(version + 1n)] : values)
+    if (counts.inserted > 0) write(present > 0 ? sql.insertOthers : sql.insert, numbered())
+    if (counts.updated > 0) write(sql.update, numbered())
+    if (counts.removed > 0) write(sql.removeOthers, [...values, ...rangeOf(type)])
   }
   const newest = writes.length > 0 ? query<typeof connection>(DATA_VERSION) : [connection]
   const written = settled([settled(writes), newest]).then(([, [after]]) => after?.dataVersion ?? '')

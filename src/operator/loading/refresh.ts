@@ -15,12 +15,10 @@ import {
   merge,
   mergeSql,
   type Query,
-  type RowSource,
   runInOrder,
   settled,
 } from './merge.ts'
 import { type ListOfRows, type Refresh, readRefresh } from './refresh-reader.ts'
-import type { Row } from './row-reader.ts'
 import { rowTypes } from './row-types.ts'
 import { readLines, type Source, untilAbort } from './source.ts'
 
@@ -221,26 +219,8 @@ const sqlOf = new Map(
 )
 
 function listRows({ type, rows }: ListOfRows): ListRows {
-  const sql = sqlOf.get(type) as RowSource['sql']
-  const source = (some: Row[]): RowSource => ({ sql, values: [JSON.stringify(some)] })
-  const all = source(rows)
-  return {
-    type,
-    count: rows.length,
-    all,
-    compare: async (query) => {
-      type Present = { line: string; is_changed: boolean }
-      const present = await query<Present>(sql.present, all.values)
-      const known = new Map(present.map((found) => [Number(found.line) - 1, found.is_changed]))
-      const changed = rows.filter((_, index) => known.get(index))
-      return {
-        present: known.size,
-        updated: changed.length,
-        added: known.size > 0 ? source(rows.filter((_, index) => !known.has(index))) : all,
-        changed: source(changed),
-      }
-    },
-  }
+  const sql = sqlOf.get(type) as ListRows['sql']
+  return { type, count: rows.length, sql, values: [JSON.stringify(rows)] }
 }
 
 function unknown(name: string): MergeRejected {
