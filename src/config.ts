@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { closestMatch } from 'leven'
 import { OperatorError } from './operator-error.ts'
 import { checkServerUrls } from './postgres/server-urls.ts'
@@ -43,6 +44,11 @@ const url = (pattern: RegExp, example: string) =>
 
 const WEB_URL = url(/^https?:[/]{2}[^\s@{}]+$/i, 'https://HOST/PATH, without user or password')
 
+const PROXIES = valid(
+  (list) => list.split(',').every((each) => isIP(each.trim().replace(/[/]\d+$/, ''))),
+  'must be addresses or networks like 10.0.0.1, 10.1.0.0/16',
+)
+
 const serverUrls = (targets?: string[]) => optional((list) => checkServerUrls(list, targets))
 
 /** Defaults and limits of settings by the name of their environment variable. docs/settings.md describes them. */
@@ -66,7 +72,7 @@ export const settings = {
 
   ANSWER_MEMORY_MB: integer(288, 16, 65_536),
   MAX_REQUESTS: integer(1_000, 1, 1_000_000),
-  TRUSTED_PROXIES: optional(),
+  TRUSTED_PROXIES: optional(PROXIES),
 
   AUTH_ISSUER: optional(),
   AUTH_AUDIENCE: optional(),

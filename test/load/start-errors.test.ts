@@ -69,7 +69,7 @@ t.test('HOST, PORT or TRUSTED_PROXIES cannot be used: the reason and exit code 1
     { stderr: /^listen EADDRINUSE.*:\d+\n$/, code: 1 },
     { stderr: /^listen EADDRNOTAVAIL.* 203\.0\.113\.9\n$/, code: 1 },
     { stderr: /^getaddrinfo \w+ nowhere\.invalid\n$/, code: 1 },
-    { stderr: /^TypeError: invalid IP address: proxy\n/, code: 1 },
+    { stderr: /^TRUSTED_PROXIES must be addresses .*\n$/, code: 1 },
   ])
 })
 

@@ -36,6 +36,13 @@ t.test('AUTH_JWKS_URL: https, or this machine', async (t) => {
   }
 })
 
+t.test('TRUSTED_PROXIES: addresses and networks, not a number of proxies', async (t) => {
+  for (const list of ['10.0.0.1', '10.0.0.1, 10.1.0.0/16', '::1,fd00::/8'])
+    t.ok(readConfig({ TRUSTED_PROXIES: list }), list)
+  for (const list of ['1', 'true', '10/8', 'loopback', '10.0.0.1,', '10.0.0.1/', ','])
+    t.throws(() => readConfig({ TRUSTED_PROXIES: list }), { message: /^TRUSTED_PROXIES must/ })
+})
+
 t.test('several invalid settings: one error lists all', async (t) => {
   t.throws(() => readConfig({ PORT: '-1', AUTH_ISSUER: 'x', AUTH_JWKS_URL: 'http://a.example' }), {
     message: /PORT.*\nAUTH_JWKS_URL must be a URL.*\nAUTH_ISSUER, AUTH_AUDIENCE and/,
