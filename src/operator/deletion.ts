@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { findApp, missingApp } from './database.ts'
@@ -18,46 +18,23 @@ async function countRows(db: Kysely<Tables>, connectionIds: string[]) {
     .executeTakeFirstOrThrow()
 }
 
-/** Locks the tables before any connection, as TRUNCATE does: see "Write with SQL" in docs/importing.md. */
-const lockTables = (transaction: Kysely<Tables>) => countRows(transaction, [])
-
 export function describeRows(rows: Awaited<ReturnType<typeof countRows>>): string {
   const portfolio = pluralize(rows.portfolioTransactions, 'portfolio transaction')
   const account = pluralize(rows.accountTransactions, 'account transaction')
   return `${portfolio}, ${account} and ${pluralize(rows.transferOrders, 'transfer order')}`
 }
 
-export const DELETED_AT_ONCE = 500
-
-/** Deletes those of the connections that exist, with their rows and row counts, in one transaction. */
-export async function deleteConnections(db: Kysely<Tables>, ids: string[]) {
-  return await withoutTimeout(db, async (transaction) => {
-    await lockTables(transaction)
-    const found: string[] = []
-    // The order of the triggers' locks prevents deadlocks.
-    for (const id of [...new Set(ids)].sort((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1))) {
-      // Takes the strongest lock: a session that writes rows of the connection finishes first, or fails. Citus
-      // locks rows of one connection at a time.
-      const connection = transaction.selectFrom('connection').select('id').where('id', '=', id)
-      if (await connection.forUpdate().executeTakeFirst()) found.push(id)
-    }
-    const rows = await countRows(transaction, found)
-    await transaction
-      .deleteFrom('connection')
-      .where('id', 'in', [null, ...found])
-      .execute()
-    return { connections: found.length, ...rows }
-  })
-}
+/** Connections that a transaction deletes, so that a repetition continues after an interruption. */
+const AT_ONCE = 500
 
 /**
- * Deletes blocks of connections, each in its own transaction, so that a repetition continues after an interruption.
+ * Deletes those of the connections that exist, with their rows and row counts.
  * @returns the number of connections and rows
  */
-export async function deleteBlocks(
+export async function deleteConnections(
   db: Kysely<Tables>,
-  blocks: AsyncIterable<string[]>,
-  show: (progress: Progress) => void,
+  ids: Iterable<string> | AsyncIterable<string>,
+  show: (progress: Progress) => void = () => {},
 ) {
   const total = {
     connections: 0,
@@ -66,10 +43,28 @@ export async function deleteBlocks(
     transferOrders: 0,
   }
   show(() => ({ step: 'Deleting', done: pluralize(total.connections, 'connection') }))
-  for await (const ids of blocks) {
-    const deleted = await deleteConnections(db, ids)
+  const block = new Set<string>()
+  const deleteBlock = async () => {
+    const deleted = await withoutTimeout(db, async (transaction) => {
+      // Locks the tables before any connection, as TRUNCATE does: see "Write with SQL" in docs/importing.md.
+      await countRows(transaction, [])
+      const found: string[] = []
+      // The order of the triggers' locks prevents deadlocks.
+      for (const id of [...block].sort((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1))) {
+        // Takes the strongest lock: a session that writes rows of the connection finishes first, or fails. Citus
+        // locks rows of one connection at a time.
+        const connection = transaction.selectFrom('connection').select('id').where('id', '=', id)
+        if (await connection.forUpdate().executeTakeFirst()) found.push(id)
+      }
+      const rows = await countRows(transaction, found)
+      await sql`delete from connection where id = any(${found}::bigint[])`.execute(transaction)
+      return { connections: found.length, ...rows }
+    })
+    block.clear()
     for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += deleted[name]
   }
+  for await (const id of ids) if (block.add(id).size === AT_ONCE) await deleteBlock()
+  if (block.size > 0) await deleteBlock()
   return total
 }
 
@@ -85,39 +80,38 @@ export async function deleteApp(
   show: (progress: Progress) => void = () => {},
 ) {
   const app = await findApp(db, name)
-  const connectionIds = async (from: Kysely<Tables>, limit: number) => {
-    const connections = from.selectFrom('connection').select('id').where('app_id', '=', app.id)
-    const found = await connections.orderBy('id').limit(limit).execute()
-    return found.map(({ id }) => id)
+  const connectionIds = async (from: Kysely<Tables>, limit?: number) => {
+    const { rows } = await sql<{ id: string }>`
+      select id from connection where app_id = ${app.id} order by id limit ${limit}`.execute(from)
+    return rows.map(({ id }) => id)
   }
-  async function* blocks() {
-    while (withConnections) {
-      const ids = await connectionIds(db, DELETED_AT_ONCE)
-      if (ids.length === 0) return
-      yield ids
+  async function* allIds() {
+    for (let isLast = !withConnections; !isLast; ) {
+      const ids = await connectionIds(db, AT_ONCE)
+      yield* ids
+      isLast = ids.length < AT_ONCE
     }
   }
-  const deleted = await deleteBlocks(db, blocks(), show)
+  const deleted = await deleteConnections(db, allIds(), show)
   return await withoutTimeout(db, async (transaction) => {
-    await lockTables(transaction)
     // Takes the strongest lock: a session that adds a token or a connection finishes first, or fails. A change of
     // a unique column takes it on each copy of the row. On Citus, FOR UPDATE would lock one copy.
-    const locked = transaction.updateTable('app').set({ name: sql`id::text` })
-    const { numUpdatedRows } = await locked.where('name', '=', name).executeTakeFirstOrThrow()
-    if (numUpdatedRows === 0n) throw missingApp(name)
-    const left = await connectionIds(transaction, Number.MAX_SAFE_INTEGER)
-    if (left.length > 0) {
+    await transaction
+      .updateTable('app')
+      .set({ name: sql`id::text` })
+      .where('id', '=', app.id)
+      .returning('id')
+      .executeTakeFirstOrThrow(() => missingApp(name))
+    const left = await connectionIds(transaction)
+    if (left.length > 0)
       throw new OperatorError(
         `The app ${name} still has ${pluralize(left.length, 'connection')} with ` +
           `${describeRows(await countRows(transaction, left))}. --with-connections deletes them, too.`,
       )
-    }
-    const tokens = await transaction
-      .deleteFrom('app_token')
-      .where('app_id', '=', app.id)
-      .executeTakeFirst()
+    const tokens = transaction.deleteFrom('app_token').where('app_id', '=', app.id)
+    const { numDeletedRows } = await tokens.executeTakeFirst()
     await transaction.deleteFrom('app').where('id', '=', app.id).execute()
-    return { ...app, tokens: Number(tokens.numDeletedRows), ...deleted }
+    return { ...app, tokens: Number(numDeletedRows), ...deleted }
   })
 }
 
@@ -136,39 +130,36 @@ export async function withoutTimeout<T>(
 
 const REMOVALS = ['portfolio_transaction_removal', 'account_transaction_removal']
 
-async function changedRows(db: Kysely<Tables>, statement: RawBuilder<unknown>): Promise<number> {
-  return Number((await statement.execute(db)).numAffectedRows ?? 0)
-}
-
 /**
  * Deletes the ids of rows that were removed before this number of days, and the versions that were replaced before.
  * Cursors from before such a removal or version expire (410). A transaction locks one connection, so imports into
  * others do not wait.
  */
 export async function pruneCursors(db: Kysely<Tables>, days: number) {
-  const pruned = { days, removals: 0, versions: 0, connections: 0 }
   const limit = sql`now() - make_interval(days => ${days}::integer)`
-  await withoutTimeout(db, async (transaction) => {
-    const replaced = sql`
+  const { numAffectedRows: versions } = await withoutTimeout(db, (transaction) =>
+    sql`
       delete from connection_version v
       where (
         select next.changed_at from connection_version next
         where next.connection_id = v.connection_id and next.data_version > v.data_version
-        order by next.data_version limit 1) < ${limit}`
-    pruned.versions = await changedRows(transaction, replaced)
-  })
+        order by next.data_version limit 1) < ${limit}`.execute(transaction),
+  )
+  const pruned = { days, removals: 0, versions: Number(versions), connections: 0 }
   for (const table of REMOVALS) {
     const { rows } = await sql<{ id: string; last: string }>`
       select connection_id as id, max(change_number) as last from ${sql.table(table)}
       where removed_at < ${limit} group by 1`.execute(db)
     for (const { id, last } of rows)
       await withoutTimeout(db, async (transaction) => {
-        const moveHorizon = sql`
-          update connection set change_horizon = ${last} where id = ${id} and change_horizon < ${last}`
-        const remove = sql`
-          delete from ${sql.table(table)} where connection_id = ${id} and change_number <= ${last}`
-        pruned.connections += await changedRows(transaction, moveHorizon)
-        pruned.removals += await changedRows(transaction, remove)
+        const moved = await sql`
+          update connection set change_horizon = ${last} where id = ${id} and change_horizon < ${last}
+        `.execute(transaction)
+        const removed = await sql`
+          delete from ${sql.table(table)} where connection_id = ${id} and change_number <= ${last}
+        `.execute(transaction)
+        pruned.connections += Number(moved.numAffectedRows)
+        pruned.removals += Number(removed.numAffectedRows)
       })
   }
   return pruned

@@ -35,29 +35,31 @@ export async function verifyRowCounts(
 ) {
   let done = 0
   show(() => ({ step: 'Verifying', done: `${done} of 6 comparisons`, share: done / 6 }))
-  return await db
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .setAccessMode('read only')
-    .execute(async (snapshot) => {
-      await sql`set local statement_timeout = 0; set local work_mem = '64MB'`.execute(snapshot)
-      const schema = await compareSchema(snapshot)
-      const differences: Difference[] = []
-      const numbers: WrongNumbers[] = []
-      for (const { table, idColumn } of pagedLists) {
-        numbers.push(...(await wrongNumbers(table, idColumn).execute(snapshot)).rows)
-        done += 1
-        for (const query of [totals(table), months(table)]) {
-          differences.push(...(await query.execute(snapshot)).rows)
-          done += 1
-        }
-      }
-      const { rows } = await sql<{ connections: number; rows: number }>`
-        select count(*)::float8 as connections,
-          coalesce(sum(portfolio_transactions + account_transactions), 0)::float8 as rows
-        from connection`.execute(snapshot)
-      return { connections: 0, rows: 0, ...rows[0], differences, numbers, schema }
-    })
+  const snapshot = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
+  return await snapshot.execute(async (transaction) => {
+    const find = async <Row>(query: RawBuilder<Row>) => {
+      const { rows } = await query.execute(transaction)
+      done += 1
+      return rows
+    }
+    await sql`set local statement_timeout = 0; set local work_mem = '64MB'`.execute(transaction)
+    const schema = await compareSchema(transaction)
+    const differences: Difference[] = []
+    const numbers: WrongNumbers[] = []
+    for (const { table, idColumn } of pagedLists) {
+      const total = sql`select id, null::date, ${sql.ref(`${table}s`)}, 0 from connection`
+      const months = sql`
+        select connection_id, first_day, row_count, 0 from ${sql.table(`${table}_month`)}`
+      numbers.push(...(await find(wrongNumbers(table, idColumn))))
+      differences.push(...(await find(wrongCounts(table, total, sql`null::date`))))
+      differences.push(...(await find(wrongCounts(table, months, MONTH))))
+    }
+    const { rows } = await sql<{ connections: number; rows: number }>`
+      select count(*)::float8 as connections,
+        coalesce(sum(portfolio_transactions + account_transactions), 0)::float8 as rows
+      from connection`.execute(transaction)
+    return { connections: 0, rows: 0, ...rows[0], differences, numbers, schema }
+  })
 }
 
 function wrongNumbers(table: string, id: string): RawBuilder<WrongNumbers> {
@@ -82,32 +84,22 @@ function wrongNumbers(table: string, id: string): RawBuilder<WrongNumbers> {
     group by connection_id, problem order by connection_id, problem`
 }
 
-function totals(table: string): RawBuilder<Difference> {
-  const booked = sql.ref(`c.${table}s`)
-  return sql`
-    select c.id as "connectionId", ${sql.lit(table)} as "table", null as period,
-      ${booked}::float8 as booked, coalesce(n.counted, 0)::float8 as counted
-    from connection c
-    left join (select connection_id, count(*) as counted from ${sql.table(table)} group by 1) n
-      on n.connection_id = c.id
-    where ${booked} <> coalesce(n.counted, 0)
-    order by c.id`
-}
+const MONTH = firstOfMonth(sql<string>`effective_day`)
 
-function months(table: string) {
+/** @param booked query of the stored counts @param month month of a row, or null */
+function wrongCounts(table: string, booked: RawBuilder<unknown>, month: RawBuilder<unknown>) {
   return sql<Difference>`
     select connection_id as "connectionId", ${sql.lit(table)} as "table",
-      to_char(first_day, 'YYYY-MM') as period,
-      coalesce(b.row_count, 0) as booked, coalesce(n.counted, 0)::float8 as counted
-    from ${sql.table(`${table}_month`)} b
-    full join (
-      select connection_id, ${MONTH} as first_day, count(*) as counted
-      from ${sql.table(table)} group by 1, 2) n using (connection_id, first_day)
-    where coalesce(b.row_count, 0) <> coalesce(n.counted, 0)
+      to_char(first_day, 'YYYY-MM') as period, sum(booked)::float8 as booked,
+      sum(counted)::float8 as counted
+    from (
+      ${booked}
+      union all
+      select connection_id, ${month}, 0, count(*) from ${sql.table(table)} group by 1, 2
+    ) n (connection_id, first_day, booked, counted)
+    group by connection_id, first_day having sum(booked) <> sum(counted)
     order by connection_id, first_day`
 }
-
-const MONTH = firstOfMonth(sql<string>`effective_day`)
 
 /** Counts the rows of a connection again. A writer that has not committed adds its rows afterwards. */
 export async function repairRowCounts(db: Kysely<Tables>, id: string): Promise<void> {

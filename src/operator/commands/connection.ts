@@ -8,7 +8,7 @@ import { connectionKey, tokenHash } from '../../postgres/tokens.ts'
 import { type Context, shortText } from '../command.ts'
 import { connectionId, DESCRIPTION, findConnection } from '../connections.ts'
 import { findApp } from '../database.ts'
-import { DELETED_AT_ONCE, deleteBlocks, deleteConnections, describeRows } from '../deletion.ts'
+import { deleteConnections, describeRows } from '../deletion.ts'
 import { isViolation, UsageError } from '../errors.ts'
 import { type Line, openInput, readLines, untilAbort } from '../loading/source.ts'
 import { pluralize, printable, toJson } from '../output.ts'
@@ -206,18 +206,15 @@ export async function removeConnections(
   const app = appName === undefined ? undefined : await findApp(db, appName)
   const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
   let given = 0
-  async function* blocks() {
-    for await (const block of untilAbort(readLines(input), signal)) {
-      const ids: string[] = []
+  async function* ids() {
+    for await (const block of untilAbort(readLines(input), signal))
       for (const { text } of block) {
         given += 1
         const id = await connectionId(query, app?.id, text.trim())
-        if (id !== undefined && ids.push(id) === DELETED_AT_ONCE) yield ids.splice(0)
+        if (id !== undefined) yield id
       }
-      yield ids
-    }
   }
-  const deleted = await deleteBlocks(db, blocks(), show)
+  const deleted = await deleteConnections(db, ids(), show)
   const missing = given - deleted.connections
   const rest = missing > 0 ? `; ${missing} of the ids had none` : ''
   const text = `${pluralize(deleted.connections, 'connection')} deleted with ${describeRows(deleted)}${rest}.`
