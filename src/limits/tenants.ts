@@ -9,8 +9,8 @@ export class Tenant {
   /** Mean size of the rows of its last page, as PostgreSQL sends them, in bytes. At first, the usual one. */
   rowBytes = 512
   /**
-   * Time of its slowest recent deep page in PostgreSQL, in ms. Each faster one makes it a fifth smaller. At first, that
-   * of a slow page.
+   * Time of its slowest recent deep page in PostgreSQL, in ms, also of a failed one. Each faster one makes it a fifth
+   * smaller. At first, that of a slow page.
    */
   deepMs = 200
   /** Rejections that wait, and the time of the last one, on performance.now()'s clock. */

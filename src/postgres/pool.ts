@@ -316,6 +316,9 @@ export class Pool {
       this.#inFlight.delete(read)
       session.progressAt = performance.now()
       if (rows || !isBroken(error)) this.respondedAt = session.progressAt
+      const { memory, tenant } = read
+      if (memory?.deep && tenant.appId)
+        tenant.deepMs = Math.max(session.progressAt - read.sentAt, 0.8 * tenant.deepMs)
       if (rows) this.#succeed(read, rows)
       else if (error) this.#lose(session, read, sent, error)
       if (session.closing) this.#retire(session)
@@ -328,8 +331,6 @@ export class Pool {
     const { memory, tenant } = read
     if (memory && tenant.appId && rows.count >= MEASURED_ROWS)
       tenant.rowBytes = rows.byteLength / rows.count
-    if (memory?.deep && tenant.appId)
-      tenant.deepMs = Math.max(performance.now() - read.sentAt, 0.8 * tenant.deepMs)
     if (this.#locked.delete(read.statement.name)) this.#triedAt = Number.NEGATIVE_INFINITY
     if (!rows.overLimit) read.resolve(rows)
     else if (memory?.tooLarge) read.reject(problem('response_too_large'))

@@ -2,16 +2,18 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
 import { addCaller, addPortfolioTransactions, addTransferOrders } from '../support/rows.ts'
-import { startService } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const ORDERS = 1_500
 const ROWS = 12_000
 
-const { db, get, port } = await startService(t, { environment: { STATEMENT_TIMEOUT_MS: '60000' } })
+const { db, databaseUrl, get, port } = await startService(t, {
+  environment: { STATEMENT_TIMEOUT_MS: '60000' },
+})
 const [busy, long, other] = [await addCaller(db), await addCaller(db), await addCaller(db)]
 const day = (n: number) => new Date(Date.UTC(2025, 0, 1) + n * 3_600_000)
 const orders = Array.from({ length: ORDERS }, (_, n) => ({
@@ -126,33 +128,50 @@ for (const [name, { path, table, rows, ...more }] of Object.entries(LARGE)) {
   })
 }
 
-t.test('200: deep pages run at the same time if the last ones were fast', async (t) => {
-  const { token, connection } = sparse
-  const path = `${connection.portfolio}?limit=20&page=550`
-  const runningTogether = async () => {
-    let together = 0
-    let responses: Promise<unknown>[] = []
-    await withBlockedStatements(
-      t,
-      db,
-      async () => {
-        responses = Array.from({ length: 4 }, () => get(path, { token }))
-        await until('a read waits', async () => (await running()) > 0)
-        // Longer than a fast page.
-        await sleep(200)
-        together = await running()
-      },
-      'portfolio_transaction',
-      sql`connection_id = ${sql.lit(connection.id)}`,
-    )
-    await Promise.all(responses)
-    return together
-  }
+const deepPage = `${sparse.connection.portfolio}?limit=20&page=550`
+
+/** Sends deep pages whose statements wait. Returns the number of those that run at the same time. */
+async function deepPagesTogether(t: Test, service: Pick<Service, 'get'>, ms: number) {
+  let together = 0
+  const responses: Promise<unknown>[] = []
+  await withBlockedStatements(
+    t,
+    db,
+    async () => {
+      // Not all at once: each finds an idle connection to PostgreSQL if there is one.
+      for (let n = 0; n < 4; n += 1) {
+        responses.push(service.get(deepPage, sparse))
+        await sleep(50)
+      }
+      together = await running()
+      await sleep(ms)
+    },
+    'portfolio_transaction',
+    sql`connection_id = ${sql.lit(sparse.connection.id)}`,
+  )
+  await Promise.all(responses)
+  return together
+}
+
+async function untilDeepPagesRunTogether(t: Test, service: Pick<Service, 'get'>, ms: number) {
   await until('several run', async () => {
-    for (let n = 0; n < 10; n += 1) t.equal((await get(path, { token })).status, 200)
-    return (await runningTogether()) > 1
+    for (let n = 0; n < 10; n += 1) t.equal((await service.get(deepPage, sparse)).status, 200)
+    return (await deepPagesTogether(t, service, ms)) > 1
   })
-  t.equal(await runningTogether(), 1, 'after slow ones')
+}
+
+t.test('200: deep pages run at the same time if the last ones were fast', async (t) => {
+  await untilDeepPagesRunTogether(t, { get }, 0)
+  t.equal(await deepPagesTogether(t, { get }, 0), 1, 'after slow ones')
+})
+
+t.test('503: a deep page that exceeds the statement timeout is a slow one', async (t) => {
+  const service = await startService(t, {
+    databaseUrl,
+    environment: { STATEMENT_TIMEOUT_MS: '1000' },
+  })
+  await untilDeepPagesRunTogether(t, service, 1_200)
+  t.equal(await deepPagesTogether(t, service, 1_200), 1)
 })
 
 t.test(
