@@ -17,6 +17,7 @@ import { newRequestId, requestContext } from './http/request-context.ts'
 import { accessLog, type LoggerOptions, serializers } from './http/request-log.ts'
 import type { Limits } from './limits/context.ts'
 import type { Database, DatabaseOptions } from './postgres/database.ts'
+import { checkOf } from './postgres/readiness.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
 import type { RouteOptions } from './routes/list.ts'
@@ -49,7 +50,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   })
   app.decorate('state', state)
   for (const component of components) app.addSchema(component)
-  const healthChecks = health(db, state, app.log)
+  const check = checkOf(db)
+  const healthChecks = health(db, check, state, app.log)
 
   rejectConnect(app)
   await app.register(errorHandler)
@@ -58,7 +60,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   if (config.TRUSTED_PROXIES === undefined) await app.register(proxyWarning)
   await app.register(accessLog)
   if (config.METRICS_PORT !== undefined)
-    await app.register(import('./telemetry/metrics.ts'), { ...options, healthChecks })
+    await app.register(import('./telemetry/metrics.ts'), { ...options, check, healthChecks })
   if (config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined)
     await app.register(import('./telemetry/tracing.ts'), options)
   await app.register(compression)

@@ -8,8 +8,7 @@ import { Limits } from './limits/context.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
 import { isDenied } from './postgres/failures.ts'
-import { missingMigrations } from './postgres/migrations.ts'
-import { seesAllRows } from './postgres/readiness.ts'
+import { readServer } from './postgres/readiness.ts'
 import { closeOnSignal } from './shutdown.ts'
 
 /**
@@ -99,12 +98,12 @@ async function startDemo(dataDir: string) {
  */
 async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
   try {
-    const missing = await missingMigrations(db)
+    const { missing, seesAllRows } = await readServer(db)
     if (missing.length > 0)
       throw new OperatorError(
         `The schema lacks ${missing.join(', ')}. Run \`npm run operator -- migrate\` first.`,
       )
-    if (await seesAllRows(db))
+    if (seesAllRows)
       app.log.warn(
         'row-level security does not restrict this role: use a login of investment_service',
       )

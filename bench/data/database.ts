@@ -3,7 +3,7 @@ import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import { migrateToLatest } from '../../src/postgres/migrations.ts'
+import { migrateToLatest } from '../../migrations/index.ts'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { parentOf } from '../servers/process-usage.ts'
 

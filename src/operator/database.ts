@@ -1,5 +1,6 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
+import { missingFrom } from '../../migrations/index.ts'
 import { OperatorError } from '../operator-error.ts'
 import {
   type FoundServer,
@@ -8,7 +9,6 @@ import {
   NewestPrimary,
   supersedes,
 } from '../postgres/connect.ts'
-import { missingFrom } from '../postgres/migrations.ts'
 import { serverName, serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { SafeClient } from '../postgres/wire/safe-client.ts'

@@ -1,46 +1,26 @@
 import { sql } from 'kysely'
+import { missingFrom } from '../../migrations/index.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import type { Database } from './database.ts'
-import { isDenied, isLocked, isPoolerTimeout, isStandby } from './failures.ts'
-import { missingMigrations } from './migrations.ts'
+import {
+  isDenied,
+  isLocked,
+  isPoolerTimeout,
+  isSchemaBehind,
+  isStandby,
+  ServerIsStandby,
+} from './failures.ts'
 import { compile } from './statements.ts'
 
-/** State of the database. Requests succeed only when it is `ready`. */
-export type Readiness = 'ready' | 'unanswered' | 'standby' | 'schema behind' | 'denied'
-
-/** Time for which a result is reused, in ms: at most four probes a second. */
-const FRESH_MS = 250
-
-/** Returns a function that finds the readiness in less than a second. Concurrent callers share one probe. */
-export function readinessOf(db: Database): () => Promise<Readiness> {
-  let last: Promise<Readiness> | undefined
-  const forget = () => {
-    last = undefined
-  }
-  const probe = async (): Promise<Readiness> => {
-    try {
-      const missing = await missingMigrations(db)
-      return missing.length > 0 ? 'schema behind' : 'ready'
-    } catch (error) {
-      if (error instanceof Unavailable && isDenied(error.cause)) return 'denied'
-      if (isStandby(error)) return 'standby'
-      // It may have waited for a lock, or behind requests, also in PgBouncer.
-      const isUnsent = error instanceof Unavailable && !error.cause
-      const isLate = isUnsent || isPoolerTimeout(error) || isLocked(error)
-      return isLate && db.state().primary.responding ? 'ready' : 'unanswered'
-    }
-  }
-  return () => {
-    last ??= probe().finally(() => setTimeout(forget, FRESH_MS).unref())
-    return last
-  }
-}
-
-export const serverInfoStatement = compile(
-  'server info',
-  'Reads the version of PostgreSQL, its role and the newest migration.',
+export const serverStatement = compile(
+  'server',
+  'Reads the version of PostgreSQL, its role, whether row-level security does not apply, and the applied migrations.',
   sql`
-    select current_setting('server_version'), pg_is_in_recovery(), max(name)
+    select current_setting('server_version'), pg_is_in_recovery(), (
+        select rolsuper or rolbypassrls or pg_has_role(current_user, (
+            select relowner from pg_class where oid = to_regclass('public.connection')), 'usage')
+        from pg_roles where rolname = current_user),
+      string_agg(name, ',' order by name)
     from public.kysely_migration`,
 )
 
@@ -50,17 +30,61 @@ export const refreshesStatement = compile(
   sql`select refreshed, connections from sample_refreshes()`,
 )
 
-export const unrestrictedRole = compile(
-  'unrestricted role',
-  'Checks if row-level security does not apply to the role.',
-  sql`
-    select rolsuper or rolbypassrls or pg_has_role(current_user, (
-        select relowner from pg_class where oid = to_regclass('public.connection')), 'usage')
-    from pg_roles where rolname = current_user`,
-)
+/** @throws Unavailable. If PostgreSQL denies a right, its error is the cause */
+export async function readServer(db: Pick<Database, 'probe' | 'allowsStandby'>) {
+  const rows = await db.probe(serverStatement, []).catch((error: Error) => {
+    const { cause } = error
+    if (isSchemaBehind(cause) && !isDenied(cause)) return undefined
+    throw error
+  })
+  const [version, standby, seesAll, names] = rows?.shift() ?? []
+  // Without a pooler, a standby rejects the connection (connect.ts).
+  if (standby === 't' && !db.allowsStandby) throw new ServerIsStandby('the server is a standby')
+  const applied = names?.split(',') ?? []
+  return {
+    /** Version of PostgreSQL; undefined if no migration was ever applied. */
+    version,
+    isStandby: standby === 't',
+    /** True for a superuser, and for the owner of the tables. */
+    seesAllRows: seesAll === 't',
+    newest: applied.at(-1),
+    missing: missingFrom(new Set(applied)),
+  }
+}
 
-/** True for a superuser, and for the owner of the tables. @throws Unavailable */
-export async function seesAllRows(db: Pick<Database, 'probe'>): Promise<boolean> {
-  const [found] = (await db.probe(unrestrictedRole, [])).shift() ?? []
-  return found === 't'
+/** State of the database. Requests succeed only when it is `ready`. */
+export type Readiness = 'ready' | 'unanswered' | 'standby' | 'schema behind' | 'denied'
+
+export interface Check {
+  readiness: Readiness
+  /** Undefined if the server did not respond to this probe. */
+  server?: Awaited<ReturnType<typeof readServer>>
+}
+
+/** Time for which a result is reused, in ms: at most four probes a second. */
+const FRESH_MS = 250
+
+/** Returns a function that checks the primary in less than a second. Concurrent callers share one probe. */
+export function checkOf(db: Database): () => Promise<Check> {
+  let last: Promise<Check> | undefined
+  const forget = () => {
+    last = undefined
+  }
+  const check = async (): Promise<Check> => {
+    try {
+      const server = await readServer(db)
+      return { readiness: server.missing.length > 0 ? 'schema behind' : 'ready', server }
+    } catch (error) {
+      if (error instanceof Unavailable && isDenied(error.cause)) return { readiness: 'denied' }
+      if (isStandby(error)) return { readiness: 'standby' }
+      // It may have waited for a lock, or behind requests, also in PgBouncer.
+      const isUnsent = error instanceof Unavailable && !error.cause
+      const isLate = isUnsent || isPoolerTimeout(error) || isLocked(error)
+      return { readiness: isLate && db.state().primary.responding ? 'ready' : 'unanswered' }
+    }
+  }
+  return () => {
+    last ??= check().finally(() => setTimeout(forget, FRESH_MS).unref())
+    return last
+  }
 }

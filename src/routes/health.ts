@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import type { ServiceState } from '../http/limits.ts'
 import type { Database } from '../postgres/database.ts'
-import { type Readiness, readinessOf } from '../postgres/readiness.ts'
+import type { Check, Readiness } from '../postgres/readiness.ts'
 import { problem } from '../schemas/problem.ts'
 
 /**
@@ -9,13 +9,17 @@ import { problem } from '../schemas/problem.ts'
  * while the database hangs.
  * @returns a plugin that adds them to a server: that of the API, and that of the metrics
  */
-export function health(db: Database, state: ServiceState, log: FastifyBaseLogger) {
-  const readiness = readinessOf(db)
+export function health(
+  db: Database,
+  check: () => Promise<Check>,
+  state: ServiceState,
+  log: FastifyBaseLogger,
+) {
   let last: Readiness = 'ready'
   const ready = async () => {
     if (state.draining)
       throw problem('service_unavailable', { detail: 'The service is shutting down.' })
-    const found = await readiness()
+    const { readiness: found } = await check()
     if (found !== last) {
       if (found === 'ready') log.info('ready')
       else log.warn({ reason: NOT_READY[found] }, 'not ready')

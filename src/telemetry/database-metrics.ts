@@ -1,12 +1,17 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Limits } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
-import { isStandby } from '../postgres/failures.ts'
-import { refreshesStatement, serverInfoStatement } from '../postgres/readiness.ts'
+import { type Check, refreshesStatement } from '../postgres/readiness.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
 
 /** Maximum age of the sample of refreshes, in ms. It reads 5,000 rows. */
 const REFRESHES_MS = 60_000
+
+interface Sources {
+  db: Database
+  check: () => Promise<Check>
+  limits: Limits
+}
 
 /**
  * Registers metrics of pools and servers.
@@ -14,7 +19,7 @@ const REFRESHES_MS = 60_000
  */
 export function databaseMetrics(
   registry: Registry,
-  { db, limits: { memory, readListeners } }: { db: Database; limits: Limits },
+  { db, check, limits: { memory, readListeners } }: Sources,
 ): () => Promise<void> {
   const durations = new Histogram({
     name: 'database_read_duration_seconds',
@@ -48,13 +53,10 @@ export function databaseMetrics(
   const limit = gauge('response_memory_limit_bytes', 'Limit of this memory.')
 
   const readPrimary = async () => {
-    const [version, standby, newest] = await db.probe(serverInfoStatement, []).then(
-      (rows) => rows.shift() ?? [],
-      (error) => [undefined, isStandby(error) ? 't' : 'f'],
-    )
+    const { readiness, server: { version, newest, isStandby } = {} } = await check()
     for (const each of [info, schema]) each.reset()
-    up.set(Number(Boolean(version) && (standby !== 't' || db.allowsStandby)))
-    standbys.set(Number(standby === 't'))
+    up.set(version ? 1 : 0)
+    standbys.set(readiness === 'standby' || isStandby ? 1 : 0)
     if (version) info.set({ version }, 1)
     if (newest) schema.set({ newest }, 1)
   }

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts'
 import { sendError } from '../http/error-handler.ts'
 import type { Limits } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
+import type { Check } from '../postgres/readiness.ts'
 import { ProblemError } from '../schemas/problem.ts'
 import { databaseMetrics } from './database-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
@@ -20,6 +21,7 @@ export interface MetricSources {
   config: Config
   db: Database
   limits: Limits
+  check: () => Promise<Check>
   droppedLogLines: () => number
   healthChecks: FastifyPluginAsync
 }

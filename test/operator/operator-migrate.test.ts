@@ -8,7 +8,7 @@ import { databaseOptions } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { catalogOf } from '../../src/operator/catalog.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { missingMigrations } from '../../src/postgres/migrations.ts'
+import { readServer } from '../../src/postgres/readiness.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { portfolioLine } from '../support/importing.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
@@ -167,7 +167,7 @@ t.test('Outdated schema: the service names the migrations that are missing', asy
   const login = await loginOfService(t, openAsOwner(t, url), url)
   const db = openDatabase(databaseOptions(readConfig({ DATABASE_URL: login }), login))
   t.teardown(() => db.close())
-  t.same(await missingMigrations(db), known.slice(4))
+  t.same((await readServer(db)).missing, known.slice(4))
 })
 
 t.test(

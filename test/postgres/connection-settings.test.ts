@@ -5,7 +5,7 @@ import { databaseOptions } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { findServers } from '../../src/postgres/connect.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { missingMigrations } from '../../src/postgres/migrations.ts'
+import { readServer } from '../../src/postgres/readiness.ts'
 import { serverName } from '../../src/postgres/server-urls.ts'
 import { contextOf, createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
@@ -97,7 +97,7 @@ t.test('password of the database', async (t) => {
 
       const db = openDatabase(databaseOptions(readConfig({ DATABASE_URL }), DATABASE_URL))
       t.teardown(() => db.close())
-      const error: Error = await missingMigrations(db).then(
+      const error: Error = await readServer(db).then(
         () => new Error('connected'),
         (thrown) => thrown,
       )

@@ -6,7 +6,6 @@ import { databaseOptions } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { clientConfig } from '../../src/postgres/connect.ts'
-import { lockMigrations } from '../../src/postgres/migrations.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { addChangingRows } from '../support/changing-rows.ts'
 import { type CitusNode, citusPrograms, createCitusDatabase, startCitus } from '../support/citus.ts'
@@ -241,7 +240,7 @@ t.test('later migration: it changes a distributed table, and each node has its n
   const options = { DATABASE_URL: url }
   t.match(await operatorHere(['migrate'], options), { code: 0, stdout: /is up to date/ })
   await db.transaction().execute(async (transaction) => {
-    await lockMigrations(transaction)
+    await sql`lock table kysely_migration in share row exclusive mode`.execute(transaction)
     await sql`alter table portfolio_transaction add column later int`.execute(transaction)
     await sql`insert into kysely_migration values ('9999-later', 'now')`.execute(transaction)
   })

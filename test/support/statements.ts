@@ -1,9 +1,4 @@
-import { appliedStatement } from '../../src/postgres/migrations.ts'
-import {
-  refreshesStatement,
-  serverInfoStatement,
-  unrestrictedRole,
-} from '../../src/postgres/readiness.ts'
+import { refreshesStatement, serverStatement } from '../../src/postgres/readiness.ts'
 import type { Statement } from '../../src/postgres/statements.ts'
 import { pagedList } from '../../src/queries/pages.ts'
 import { lookupStatements } from '../../src/queries/read.ts'
@@ -21,9 +16,4 @@ export const statements: ReadonlyMap<string, Statement> = new Map(
 )
 
 /** Statements about the server, which no request runs. */
-export const serverStatements: readonly Statement[] = [
-  appliedStatement,
-  refreshesStatement,
-  serverInfoStatement,
-  unrestrictedRole,
-]
+export const serverStatements: readonly Statement[] = [refreshesStatement, serverStatement]

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import { migrateToLatest } from '../../src/postgres/migrations.ts'
+import { migrateToLatest } from '../../migrations/index.ts'
 import { createCitusTemplate, onEachNode } from './citus.ts'
 
 /** An empty database with the newest schema, which every test clones. */
