@@ -1,6 +1,5 @@
 import { InvalidArgumentError } from 'commander'
 import type { OperatorDatabase } from './database.ts'
-import type { Progress } from './output.ts'
 
 /** The process of a command. */
 export interface Io {
@@ -15,25 +14,18 @@ export interface Io {
   withEmbedded<T>(dataDir: string, use: (url: string) => Promise<T>): Promise<T>
 }
 
-/** Result of a command. */
-export interface Report {
-  /** Undefined: the command has written its results itself. */
-  text?: string
-  /** Replaces the text with --json. */
-  json?: object
-  /** Sets exit code 1. */
-  failed?: boolean
-}
+/** Result of a command. It prints the JSON or the text, if it has a text, and sets exit code 1 if it failed. */
+export type Report = { text?: string; json?: object; failed?: boolean }
 
 /** What a command works with. */
-export interface Context extends OperatorDatabase, Pick<Io, 'environment' | 'stdout'> {
+export interface Context extends OperatorDatabase {
+  environment: NodeJS.ProcessEnv
   isJson: boolean
+  stdout: Io['stdout']
   /** Writes a sentence to standard error. */
   notice(sentence: string): void
   /** Prints a report before the command ends. */
   print(report: Report): Promise<void>
-  /** Shows the progress on a terminal, until the command ends. */
-  show(progress: Progress): void
 }
 
 /** Receives the arguments and options of the command line. Its report is printed. */

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { findApp, missingApp } from './database.ts'
-import { type Progress, pluralize } from './output.ts'
+import { pluralize, showProgress } from './output.ts'
 
 /** Counts the rows themselves: there are no row counts of transfer orders. */
 async function countRows(db: Kysely<Tables>, connectionIds: string[]) {
@@ -34,7 +34,6 @@ const AT_ONCE = 500
 export async function deleteConnections(
   db: Kysely<Tables>,
   ids: Iterable<string> | AsyncIterable<string>,
-  show: (progress: Progress) => void = () => {},
 ) {
   const total = {
     connections: 0,
@@ -42,7 +41,9 @@ export async function deleteConnections(
     accountTransactions: 0,
     transferOrders: 0,
   }
-  show(() => ({ step: 'Deleting', done: pluralize(total.connections, 'connection') }))
+  using _progress = showProgress(() => {
+    return { step: 'Deleting', done: pluralize(total.connections, 'connection') }
+  })
   const block = new Set<string>()
   const deleteBlock = async () => {
     const deleted = await withoutTimeout(db, async (transaction) => {
@@ -77,7 +78,6 @@ export async function deleteConnections(
 export async function deleteApp(
   db: Kysely<Tables>,
   { name, withConnections }: { name: string; withConnections: boolean },
-  show: (progress: Progress) => void = () => {},
 ) {
   const app = await findApp(db, name)
   const connectionIds = async (from: Kysely<Tables>, limit?: number) => {
@@ -92,7 +92,7 @@ export async function deleteApp(
       isLast = ids.length < AT_ONCE
     }
   }
-  const deleted = await deleteConnections(db, allIds(), show)
+  const deleted = await deleteConnections(db, allIds())
   return await withoutTimeout(db, async (transaction) => {
     // Takes the strongest lock: a session that adds a token or a connection finishes first, or fails. A change of
     // a unique column takes it on each copy of the row. On Citus, FOR UPDATE would lock one copy.

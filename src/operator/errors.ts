@@ -9,12 +9,6 @@ export class UsageError extends OperatorError {
   override name = 'UsageError'
 }
 
-/** True if a statement violated this constraint. Citus names it only in the message, with a shard's number. */
-export function isViolation(error: unknown, constraint: string): boolean {
-  if (!(error instanceof pg.DatabaseError)) return false
-  return new RegExp(`\\b${constraint}(_\\d+)?\\b`).test(error.constraint ?? error.message)
-}
-
 /** Explains a foreseeable error of PostgreSQL or of the connection to it, in one sentence. */
 export function explainDatabaseError(error: unknown): string | undefined {
   if (error instanceof pg.DatabaseError) return explainSqlState(error)
@@ -59,7 +53,21 @@ const SQL_STATES: Record<string, string> = {
   '40P01': 'Deadlock with another session; nothing was changed: try again.',
 }
 
-function explainSqlState({ code = '', message }: pg.DatabaseError): string | undefined {
+/** By constraint, which Citus names only in the message. $1 is the value that another row has already. */
+const CONSTRAINTS: [RegExp, string][] = [
+  [/\bapp_name_key/, 'The app $1 already exists.'],
+  [/\bapp_client_id_key/, 'Another app already has the client id $1.'],
+  // Two generated tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
+  [
+    /\bconnection_pkey/,
+    'A connection with this token exists already: a token is unique in the whole database.',
+  ],
+]
+
+function explainSqlState(error: pg.DatabaseError): string | undefined {
+  const { code = '', message, constraint = message, detail = '' } = error
+  const [, violated] = CONSTRAINTS.find(([pattern]) => pattern.test(constraint)) ?? []
+  if (violated) return violated.replace('$1', () => /=\((.*)\)/s.exec(detail)?.[1] ?? '')
   // Citus copies many rows to a worker, and returns the message of the worker without its SQLSTATE.
   const state = message.includes('violates foreign key constraint') ? '23503' : code
   const sentence = SQL_STATES[state] ?? SQL_STATES[state.slice(0, 2)]

@@ -7,7 +7,7 @@ import { isLocked } from '../postgres/failures.ts'
 import { plannerSettings } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { isCitus } from './database.ts'
-import { type Progress, pluralize } from './output.ts'
+import { pluralize, showProgress } from './output.ts'
 
 /** Settings of the role's sessions. PgBouncer may reject them as startup options. */
 const SETTINGS = {
@@ -36,12 +36,13 @@ export async function migrate(
   db: Kysely<Tables>,
   password: string | undefined,
   onNotice: Notice,
-  show: (progress: Progress) => void,
 ): Promise<string[]> {
   if (password !== undefined && !/^[ -~]+$/.test(password))
     throw new OperatorError('SERVICE_DATABASE_PASSWORD must be printable ASCII.')
   const applied: string[] = []
-  show(() => ({ step: 'Migrating', done: `${pluralize(applied.length, 'migration')} applied` }))
+  using _progress = showProgress(() => {
+    return { step: 'Migrating', done: `${pluralize(applied.length, 'migration')} applied` }
+  })
   await withRetries(onNotice, () => prepare(db, onNotice))
   for (;;) {
     const name = await withRetries(onNotice, () => migrateOnce(db, LOCK_TIMEOUT_MS))

@@ -13,11 +13,11 @@ export type Progress = () => {
 /**
  * Shows progress in the last line of standard error, if that is a terminal. It does not change the state of the
  * terminal: an interrupted process could not restore it.
- * @returns a function that removes the line
+ * @returns a resource; its disposal removes the line
  */
-export function showProgress(progress: Progress): () => void {
+export function showProgress(progress: Progress): Disposable | undefined {
   const { stderr } = process
-  if (!stderr.isTTY) return () => {}
+  if (!stderr.isTTY) return undefined
   const start = Date.now()
   const draw = () => {
     const { step, done, share = Number.NaN } = progress()
@@ -27,10 +27,11 @@ export function showProgress(progress: Progress): () => void {
     stderr.write(`\r${line.slice(0, (stderr.columns || 80) - 1)}\x1b[K`)
   }
   const timer = setInterval(draw, 200)
-  return () => {
+  const hide = () => {
     clearInterval(timer)
     stderr.write('\r\x1b[K')
   }
+  return { [Symbol.dispose]: hide }
 }
 
 /**

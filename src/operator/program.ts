@@ -2,113 +2,90 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isConnectionKey } from '../postgres/tokens.ts'
 import { type Action, accepting, nonEmpty, shortText } from './command.ts'
 
-/** Returns a handler that loads the code of an action, and runs it. `anySchema` accepts missing migrations. */
-export type Run = (
-  load: () => Promise<Action>,
+/** Returns a handler that loads a module, and runs an action of it. `anySchema` accepts missing migrations. */
+export type Run = <Name extends string>(
+  load: () => Promise<Record<Name, Action>>,
+  name: Name,
   options?: { anySchema: boolean },
 ) => (...args: unknown[]) => Promise<void>
-
-const REFRESH_FORMAT = `A line is the refresh of one connection, and one transaction:
-  {"connection":"<id>","portfolioTransactions":[…],"accountTransactions":[…],"transferOrders":[…]}
-A list that is absent stays as it is. "replace":{"from":"YYYY-MM-DD","to":"YYYY-MM-DD"} also removes
-the rows in this range that the lists of the line lack. The command prints a line with the result
-after each commit. After a crash, continue at the first line without a result.`
-
-const COMPLETED_AT = ` Exception: completedAt, the time when the user
-completed the order, which the API does not show. Write a past time such as 2025-03-14T09:30:00Z,
-or null for not yet; left out, it is the time of the import.`
-
-const STREAM =
-  'create one for each line of JSON: {"label":…,"externalId":…}, both optional; default: -'
 
 const maintenance = () => import('./commands/maintenance.ts')
 const app = () => import('./commands/app.ts')
 const token = () => import('./commands/token.ts')
 const connection = () => import('./commands/connection.ts')
+const imports = () => import('./commands/import.ts')
+const refresh = () => import('./commands/refresh.ts')
 
 export function defineCommands(program: Command, run: Run): void {
-  add(program, 'migrate', [''])
-    .description('update the schema and the role of the service (see SERVICE_DATABASE_PASSWORD)')
-    .action(run(async () => (await maintenance()).migrateSchema, { anySchema: true }))
-  add(program, 'seed', [''])
-    .description('add the sample data, with its public tokens, to a database without other apps')
-    .action(run(async () => (await maintenance()).seedDatabase))
+  add(program, 'migrate', run(maintenance, 'migrateSchema', { anySchema: true })).description(
+    'update the schema and the role of the service (see SERVICE_DATABASE_PASSWORD)',
+  )
+  add(program, 'seed', run(maintenance, 'seedDatabase')).description(
+    'add the sample data, with its public tokens, to a database without other apps',
+  )
   const demo = program.command('demo').description('the sample data')
-  add(demo, 'advance', ['', '--days 10'])
+  add(demo, 'advance', run(maintenance, 'advanceDemo'), ['', '--days 10'])
     .description('move the sample data by some weekdays: add, correct and cancel rows')
     .option('--days <n>', 'number of weekdays, at most 366', wholeNumber(1, 366), 1)
-    .action(run(async () => (await maintenance()).advanceDemo))
-  add(program, 'verify', ['', '--repair'])
+  add(program, 'verify', run(maintenance, 'verify'), ['', '--repair'])
     .description('compare all rows with the row counts and change numbers, which the API uses')
     .option('--repair', 'count the rows again in connections whose row counts are wrong')
-    .action(run(async () => (await maintenance()).verify))
-  add(program, 'prune', ['', '--days 800'])
+  add(program, 'prune', run(maintenance, 'prune'), ['', '--days 800'])
     .description('delete what only old cursors need; they return 410')
     .option('--days <n>', 'keep removals and versions of n days', wholeNumber(0, 365_000), 400)
     .option('--yes', 'accept less than the 400 days that the API guarantees')
-    .action(run(async () => (await maintenance()).prune))
   defineApps(program.command('app').description('apps: programs that call the service'), run)
   defineTokens(program.command('token').description('bearer tokens of apps'), run)
   defineConnections(program.command('connection'), run)
   defineImports(program.command('import'), run)
-  add(program, 'refresh', ['day.ndjson.gz > results.ndjson', '--app my-app -'])
+  add(program, 'refresh', run(refresh, 'refreshConnections'), ['day.ndjson.gz > results.ndjson'])
     .description('refresh many connections: one line of JSON for each, with all its lists')
     .argument('[file...]', 'files, also compressed by gzip; default: -, standard input')
     .option('--jobs <n>', 'number of sessions', wholeNumber(1, 999), 4)
     .option('--app <name>', 'the app of the connections; accepts their external ids, too', nonEmpty)
     .addHelpText('after', REFRESH_FORMAT)
-    .action(run(async () => (await import('./commands/refresh.ts')).refreshConnections))
 }
 
 function defineApps(apps: Command, run: Run): void {
-  add(apps, 'create', ['my-app'])
+  add(apps, 'create', run(app, 'create'), ['my-app'])
     .description('register an app')
     .argument('<name>', 'unique name of the app', shortText)
     .option('--client-id <id>', 'its client id at the identity provider', shortText)
-    .action(run(async () => (await app()).createApp))
-  add(apps, 'list', [''])
-    .description('list all apps')
-    .action(run(async () => (await app()).listApps))
-  add(apps, 'set-client-id', ['my-app 8f14e45f-client', 'my-app --none'])
+  add(apps, 'list', run(app, 'list')).description('list all apps')
+  add(apps, 'set-client-id', run(app, 'setClientId'), ['my-app 8f14e45f-client', 'my-app --none'])
     .description('replace the client id of an app at the identity provider')
     .argument('<name>', 'name of the app', nonEmpty)
     .argument('[id]', 'client id', shortText)
     .option('--none', 'remove its client id: tokens of the provider are rejected from then on')
-    .action(run(async () => (await app()).setClientId))
-  add(apps, 'delete', ['my-app', 'my-app --with-connections'])
+  add(apps, 'delete', run(app, 'remove'), ['my-app', 'my-app --with-connections'])
     .description('delete an app and its tokens, immediately and permanently')
     .argument('<name>', 'name of the app', nonEmpty)
     .option('--with-connections', 'delete its connections and all their rows, too')
-    .action(run(async () => (await app()).removeApp))
 }
 
 function defineTokens(tokens: Command, run: Run): void {
-  add(tokens, 'issue', ['--app my-app --ttl 90d'])
+  add(tokens, 'issue', run(token, 'issue'), ['--app my-app --ttl 90d'])
     .description('issue a token and show it, once; other tokens of the app stay valid')
     .requiredOption('--app <name>', 'the app', nonEmpty)
     .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; default: it never expires', lifetime)
-    .action(run(async () => (await token()).issueToken))
-  add(tokens, 'list', ['--app my-app'])
+  add(tokens, 'list', run(token, 'list'), ['--app my-app'])
     .description('list the tokens of an app, without secrets')
     .requiredOption('--app <name>', 'the app', nonEmpty)
-    .action(run(async () => (await token()).listTokens))
-  add(tokens, 'revoke', ['0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863'])
+  add(tokens, 'revoke', run(token, 'revoke'), ['0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863'])
     .description('revoke a token, immediately and permanently')
     .argument('<id>', 'id of the token, from `token list`', uuid)
-    .action(run(async () => (await token()).revokeToken))
 }
 
 function defineConnections(connections: Command, run: Run): void {
   connections.description("connections: a user's link to a bank or broker; each belongs to one app")
-  add(connections, 'create', ['--app my-app', '--app my-app --stream new.ndjson > tokens.ndjson'])
+  add(connections, 'create', run(connection, 'create'), ['--app my-app', '--app my-app --stream -'])
     .description('create a connection and show its token, once; or many of them')
     .requiredOption('--app <name>', 'its app', nonEmpty)
     .option('--token-file <file>', 'file with its token; generated if absent', nonEmpty)
     .option('--label <text>', 'a name for people', shortText)
     .option('--external-id <id>', 'your id of it, unique in the app', shortText)
     .addOption(new Option('--stream [file]', STREAM).preset('-'))
-    .action(run(async () => (await connection()).createConnection))
-  add(connections, 'list', ['--app my-app', '--app my-app --refreshed-before 2d'])
+  add(connections, 'list', run(connection, 'list'), ['--app my-app --refreshed-before 2d'])
     .description('list the connections of an app in the order of their ids, without secrets')
     .requiredOption('--app <name>', 'the app', nonEmpty)
     .option('--external-id <id>', 'only the one with your id', nonEmpty)
@@ -120,32 +97,23 @@ function defineConnections(connections: Command, run: Run): void {
     )
     .option('--after <id>', 'only those after this id', key)
     .option('--limit <n>', 'at most n of them', wholeNumber(1, 1e9))
-    .action(run(async () => (await connection()).listConnections))
-  add(connections, 'show', ['4611686018427387904'])
+  add(connections, 'show', run(connection, 'show'), ['4611686018427387904'])
     .description('show a connection, without secrets')
     .argument('<id>', 'its id; with --app, also your external id')
     .option('--app <name>', 'the app that it must belong to', nonEmpty)
-    .action(run(async () => (await connection()).showConnection))
-  add(connections, 'delete', ['4611686018427387904 --app my-app', '--app my-app --file ids.txt'])
+  add(connections, 'delete', run(connection, 'remove'), ['4611686018427387904'])
     .description('delete connections and all their rows, immediately and permanently')
     .argument('[id]', 'id of the connection; with --app, also your external id')
     .option('--file <file>', 'file with one id a line; a repetition continues')
     .option('--app <name>', 'the app that it must belong to', nonEmpty)
-    .action(run(async () => (await connection()).removeConnections))
 }
 
-function defineImports(imports: Command, run: Run): void {
-  imports.description('import rows: newline-delimited JSON or CSV, with the field names of the API')
+function defineImports(group: Command, run: Run): void {
+  group.description('import rows: newline-delimited JSON or CSV, with the field names of the API')
   for (const type of ['portfolio-transactions', 'account-transactions', 'transfer-orders']) {
-    const hasRange = type !== 'transfer-orders'
-    const command = add(imports, type, [
-      '--connection 4611686018427387904 rows.ndjson',
-      '--connection customer-1 --app my-app --dry-run - < rows.ndjson',
-      '--connection 4611686018427387904 --format csv rows.csv.gz',
-    ])
-      .description(
-        `import ${type.replace('-', ' ')}, all or none; those with known ids are updated`,
-      )
+    const example = '--connection 4611686018427387904 --format csv rows.csv.gz'
+    const command = add(group, type, run(imports, 'importFiles'), [example])
+      .description(`import ${type.replace('-', ' ')}, all or none; updates those with known ids`)
       .argument('<file...>', 'files, also compressed by gzip; - is standard input')
       .addOption(new Option('--format <format>').choices(['ndjson', 'csv']).default('ndjson'))
       .requiredOption('--connection <id>', 'its id; with --app, also your external id')
@@ -153,22 +121,29 @@ function defineImports(imports: Command, run: Run): void {
       .option('--dry-run', 'only validate the rows, and count what an import would change')
       .option('--replace', 'also remove the rows of the connection that the files do not have')
       .option('--yes', 'accept that --replace removes more than half of the rows')
-      .addHelpText(
-        'after',
-        `A field that is left out is null, if it may be.${hasRange ? '' : COMPLETED_AT}`,
-      )
-      .action(run(async () => (await import('./commands/import.ts')).importFiles))
+      .addHelpText('after', LEFT_OUT)
     // Transfer orders have no effective date.
-    if (!hasRange) continue
-    command
-      .option('--from <day>', 'first effective date that --replace replaces, YYYY-MM-DD')
-      .option('--to <day>', 'last effective date that --replace replaces, YYYY-MM-DD')
+    if (type !== 'transfer-orders')
+      command
+        .option('--from <day>', 'first effective date that --replace replaces, YYYY-MM-DD')
+        .option('--to <day>', 'last effective date that --replace replaces, YYYY-MM-DD')
   }
 }
 
+const LEFT_OUT = `A field that is left out is null, if it may be. Exception: completedAt, the past time when the user
+completed a transfer order, or null for not yet; left out, it is the time of the import.`
+
+const REFRESH_FORMAT = `A line is the refresh of one connection, and one transaction. A list that is absent stays:
+  {"connection":"<id>","portfolioTransactions":[…],"accountTransactions":[…],"transferOrders":[…]}
+"replace":{"from":"YYYY-MM-DD","to":"YYYY-MM-DD"} also removes the other rows in this range of these lists.
+The command prints a result after each commit. After a crash, continue at the first line without one.`
+
+const STREAM =
+  'create one for each line of JSON: {"label":…,"externalId":…}, both optional; default: -'
+
 /** Adds a command. @param examples arguments of calls */
-function add(group: Command, name: string, examples: string[]): Command {
-  const command = group.command(name)
+function add(group: Command, name: string, action: ReturnType<Run>, examples = ['']): Command {
+  const command = group.command(name).action(action)
   const calls = examples.map((example) => `  ${callOf(command)} ${example}`.trimEnd())
   return command.addHelpText('after', `\nFor example:\n${calls.join('\n')}\n`)
 }

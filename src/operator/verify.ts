@@ -4,7 +4,7 @@ import type { Tables } from '../postgres/tables.ts'
 import { pagedLists } from '../schemas/lists.ts'
 import { compareSchema } from './catalog.ts'
 import { withoutTimeout } from './deletion.ts'
-import type { Progress } from './output.ts'
+import { showProgress } from './output.ts'
 
 interface Difference {
   connectionId: string
@@ -29,12 +29,11 @@ interface WrongNumbers {
  * their change numbers, and the schema with the one that the migrations make. It uses one snapshot, so other sessions
  * may write meanwhile.
  */
-export async function verifyRowCounts(
-  db: Kysely<Tables>,
-  show: (progress: Progress) => void = () => {},
-) {
+export async function verifyRowCounts(db: Kysely<Tables>) {
   let done = 0
-  show(() => ({ step: 'Verifying', done: `${done} of 6 comparisons`, share: done / 6 }))
+  using _progress = showProgress(() => {
+    return { step: 'Verifying', done: `${done} of 6 comparisons`, share: done / 6 }
+  })
   const snapshot = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   return await snapshot.execute(async (transaction) => {
     const find = async <Row>(query: RawBuilder<Row>) => {

@@ -9,21 +9,14 @@ import { type Context, shortText } from '../command.ts'
 import { connectionId, DESCRIPTION, findConnection } from '../connections.ts'
 import { findApp } from '../database.ts'
 import { deleteConnections, describeRows } from '../deletion.ts'
-import { isViolation, UsageError } from '../errors.ts'
+import { UsageError } from '../errors.ts'
 import { type Line, openInput, readLines, untilAbort } from '../loading/source.ts'
 import { pluralize, printable, toJson } from '../output.ts'
 import { table } from '../table.ts'
 
-interface NewConnection {
-  id: string
-  token: string
-  label: string | null
-  externalId: string | null
-}
-
 type Flags<Name extends string> = { app: string } & Partial<Record<Name, string>>
 
-export async function createConnection(
+export async function create(
   context: Context,
   flags: Flags<'tokenFile' | 'label' | 'externalId' | 'stream'>,
 ) {
@@ -92,18 +85,18 @@ function readNew({ text, problem }: Line): { own?: NewConnection; detail?: strin
   }
 }
 
-function newConnection(
-  { label = null, externalId = null }: Partial<NewConnection>,
-  token = newToken(),
-): NewConnection {
+type Names = { label?: string | null; externalId?: string | null }
+
+function newConnection({ label = null, externalId = null }: Names, token = newToken()) {
   return { id: connectionKey(tokenHash(token)), token, label, externalId }
 }
+
+type NewConnection = ReturnType<typeof newConnection>
 
 /**
  * Creates connections of an app. The database has only the hashes of their tokens (contract 21).
  * @returns a function that returns the id of a connection, or of another one that has its external id already. Then
  *   it was not created
- * @throws OperatorError when a connection with a token exists
  */
 async function insertConnections(db: Kysely<Tables>, appId: string, connections: NewConnection[]) {
   // On Citus, no index keeps external ids unique. Every role could hold an advisory lock instead.
@@ -119,28 +112,19 @@ async function insertConnections(db: Kysely<Tables>, appId: string, connections:
   const added = connections.filter((own) => ownerOf(own) === own.id)
   const column = (name: keyof NewConnection) => added.map((own) => own[name])
   const hashes = added.map(({ token }) => tokenHash(token))
-  const insert = sql`
+  await sql`
     insert into connection (id, app_id, token_hash, label, external_id)
     select id, ${appId}::uuid, hash, label, name
     from unnest(${column('id')}::bigint[], ${hashes}::bytea[], ${column('label')}::text[],
-      ${column('externalId')}::text[]) as n (id, hash, label, name)`
-  await insert.execute(db).catch((error: unknown) => {
-    // Two tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
-    if (!isViolation(error, 'connection_pkey')) throw error
-    throw new OperatorError(
-      'A connection with this token exists already: a token is unique in the whole database.',
-    )
-  })
+      ${column('externalId')}::text[]) as n (id, hash, label, name)`.execute(db)
   return ownerOf
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-// 131 bits: a person with the id or the ETag cannot guess the token.
-const TOKEN_LENGTH = 22
 
-/** Every character is equally likely and unpredictable. */
+/** 22 characters have 131 bits: a person with the id or the ETag cannot guess the token. */
 function newToken(): string {
-  return Array.from({ length: TOKEN_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+  return Array.from({ length: 22 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
 }
 
 /** Reads a token from a file. As an argument, it would reach npm's log, `ps` and the shell's history. */
@@ -154,7 +138,7 @@ async function readToken(path: string): Promise<string> {
 const PAGE = 5_000
 
 /** Prints pages, so that the memory is bounded. */
-export async function listConnections(
+export async function list(
   { db, isJson, stdout }: Context,
   flags: Flags<'externalId' | 'label' | 'after'> & { refreshedBefore?: Date; limit?: number },
 ) {
@@ -182,17 +166,17 @@ export async function listConnections(
   return {}
 }
 
-export async function showConnection(context: Context, name: string, { app }: { app?: string }) {
+export async function show(context: Context, name: string, { app }: { app?: string }) {
   const json = await findConnection(context, name, app)
   return { json, text: table([json]) }
 }
 
-export async function removeConnections(
+export async function remove(
   context: Context,
   name: string | undefined,
   { file, app: appName }: Partial<Flags<'file'>>,
 ) {
-  const { db, pool, signal, show } = context
+  const { db, pool, signal } = context
   if (name !== undefined && file === undefined) {
     const { id, app, label } = await findConnection(context, name, appName)
     const { connections, ...rows } = await deleteConnections(db, [id])
@@ -214,7 +198,7 @@ export async function removeConnections(
         if (id !== undefined) yield id
       }
   }
-  const deleted = await deleteConnections(db, ids(), show)
+  const deleted = await deleteConnections(db, ids())
   const missing = given - deleted.connections
   const rest = missing > 0 ? `; ${missing} of the ids had none` : ''
   const text = `${pluralize(deleted.connections, 'connection')} deleted with ${describeRows(deleted)}${rest}.`

@@ -1,23 +1,15 @@
 import type { Command } from 'commander'
-import type { Context, Report } from '../command.ts'
+import type { Context } from '../command.ts'
 import { findConnection } from '../connections.ts'
 import { UsageError } from '../errors.ts'
 import { type ImportOptions, importRows } from '../loading/import-rows.ts'
 import type { RowTypeName } from '../loading/row-types.ts'
 import { isDay } from '../loading/rules.ts'
-import { type Format, openInputs, shareOf } from '../loading/source.ts'
-import { pluralize } from '../output.ts'
+import { openInputs, shareOf } from '../loading/source.ts'
+import { pluralize, showProgress } from '../output.ts'
 
-interface Flags {
-  connection: string
-  app?: string
-  format: Format
-  dryRun?: true
-  replace?: true
-  from?: string
-  to?: string
-  yes?: true
-}
+type Flags = Required<Pick<ImportOptions, 'format'>> &
+  ImportOptions['replace'] & { connection: string; app?: string; dryRun?: true; replace?: true }
 
 /** Imports files. The name of the command is the type of the rows. */
 export async function importFiles(
@@ -25,15 +17,15 @@ export async function importFiles(
   files: string[],
   flags: Flags,
   command: Command,
-): Promise<Report> {
-  const { pool, signal, show } = context
+) {
+  const { pool, signal } = context
   const { format, dryRun = false } = flags
   const type = command.name() as RowTypeName
   const replace = replacementOf(flags)
   const sources = await openInputs(files)
   const { id: connectionId } = await findConnection(context, flags.connection, flags.app)
   const progress: ImportOptions['progress'] = { step: 'Reading', rows: 0 }
-  show(() => {
+  using _progress = showProgress(() => {
     const share = progress.step === 'Reading' ? shareOf(sources) : Number.NaN
     return { step: progress.step, done: pluralize(progress.rows, 'row'), share }
   })
@@ -41,19 +33,12 @@ export async function importFiles(
   const { counts, leftOut } = await importRows(pool, options)
   const { read, inserted, updated, unchanged, removed } = counts
   const [be, are] = dryRun ? [' would be', ' are'] : ['', '']
-  const done = [
-    `${inserted}${be} inserted`,
-    `${updated}${be} updated`,
-    `${unchanged}${are} unchanged`,
-  ]
-  if (replace) done.push(`${removed}${be} removed`)
-  const isEmpty = read === 0 && removed === 0
-  const text = [
-    `Read ${pluralize(read, 'row')}: ${isEmpty ? 'the input has none' : done.join(', ')}.`,
-  ]
-  if (leftOut.length > 0)
-    text.push(`No row has ${leftOut.length} of the fields: they are null. --json names them.`)
-  return { json: { ...counts, leftOut }, text: text.join('\n') }
+  const written = `${inserted}${be} inserted, ${updated}${be} updated, ${unchanged}${are} unchanged`
+  const rest = replace ? `, ${removed}${be} removed` : ''
+  const done = read === 0 && removed === 0 ? 'the input has none' : written + rest
+  const missing = `\nNo row has ${leftOut.length} of the fields: they are null. --json names them.`
+  const text = `Read ${pluralize(read, 'row')}: ${done}.${leftOut.length > 0 ? missing : ''}`
+  return { json: { ...counts, leftOut }, text }
 }
 
 /** @throws UsageError for a range without --replace, and for a wrong or empty one */

@@ -9,9 +9,9 @@ import { pluralize } from '../output.ts'
 import { table } from '../table.ts'
 import { repairRowCounts, verifyRowCounts } from '../verify.ts'
 
-export async function migrateSchema({ db, environment, notice, show }: Context) {
-  const password = environment().SERVICE_DATABASE_PASSWORD || undefined
-  const applied = await migrate(db, password, notice, show)
+export async function migrateSchema({ db, environment, notice }: Context) {
+  const password = environment.SERVICE_DATABASE_PASSWORD || undefined
+  const applied = await migrate(db, password, notice)
   const done = `Applied ${applied.join(', ')}.`
   return { json: { applied }, text: applied.length > 0 ? done : 'The schema is up to date.' }
 }
@@ -47,13 +47,13 @@ export async function prune({ db }: Context, { days, yes }: { days: number; yes?
   return { json, text: `${removals} and ${versions} deleted; ${horizons}.` }
 }
 
-export async function verify({ db, notice, show }: Context, { repair }: { repair?: true }) {
-  const found = await verifyRowCounts(db, show)
+export async function verify({ db, notice }: Context, { repair }: { repair?: true }) {
+  const found = await verifyRowCounts(db)
   const wrong = new Set(found.differences.map(({ connectionId }) => connectionId))
   if (!repair || wrong.size === 0) return reportOf(found)
   for (const id of wrong) await repairRowCounts(db, id)
   notice(`The rows of ${pluralize(wrong.size, 'connection')} were counted again.`)
-  return reportOf(await verifyRowCounts(db, show))
+  return reportOf(await verifyRowCounts(db))
 }
 
 /** Begins of statements: the whole ones are in docs/reference/schema.sql, and with --json. */

@@ -3,20 +3,22 @@ import type { Context } from '../command.ts'
 import { findApp } from '../database.ts'
 import { refresh } from '../loading/refresh.ts'
 import { openInputs, shareOf } from '../loading/source.ts'
-import { pluralize, toJson } from '../output.ts'
+import { pluralize, showProgress, toJson } from '../output.ts'
 
 export async function refreshConnections(
   context: Context,
   files: string[],
   { jobs, app }: { jobs: number; app?: string },
 ) {
-  const { db, notice, show, stdout } = context
+  const { db, notice, stdout } = context
   // A service on the same machine then serves 2,100 instead of 1,400 daily syncs a second.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
   const sources = await openInputs(files.length > 0 ? files : ['-'])
   const appId = app === undefined ? undefined : (await findApp(db, app)).id
   let lines = 0
-  show(() => ({ step: 'Refreshing', done: pluralize(lines, 'line'), share: shareOf(sources) }))
+  using _progress = showProgress(() => {
+    return { step: 'Refreshing', done: pluralize(lines, 'line'), share: shareOf(sources) }
+  })
   const onResult = (result: object) => {
     lines += 1
     return stdout(`${toJson(result)}\n`)

@@ -9,10 +9,7 @@ import { table } from '../table.ts'
 /** Identifies a token for secret scanners. */
 const PREFIX = 'idq_'
 
-export async function issueToken(
-  { db }: Context,
-  { app: name, ttl }: { app: string; ttl?: number },
-) {
+export async function issue({ db }: Context, { app: name, ttl }: { app: string; ttl?: number }) {
   const app = await findApp(db, name)
   const token = PREFIX + randomBytes(32).toString('base64url')
   // The database has only the hash (contract 20).
@@ -32,7 +29,7 @@ export async function issueToken(
   return { json: { id, token, expiresAt }, text }
 }
 
-export async function listTokens({ db }: Context, { app: name }: { app: string }) {
+export async function list({ db }: Context, { app: name }: { app: string }) {
   const app = await findApp(db, name)
   const { rows: items } = await sql<object>`
     select id,
@@ -44,18 +41,14 @@ export async function listTokens({ db }: Context, { app: name }: { app: string }
 }
 
 /** Revokes a token immediately and permanently. A revoked token keeps its time of revocation. */
-export async function revokeToken({ db }: Context, id: string) {
+export async function revoke({ db }: Context, id: string) {
+  const missing = `There is no token ${id}: \`token list --app NAME\` shows those of an app.`
   const token = db.selectFrom('app_token').where('id', '=', id)
   const statement = sql<string>`format(
     'update %%s set revoked_at = %L where id = %L and revoked_at is null', coalesce(revoked_at, now()), id)`
   const { update } = await token
     .select(statement.as('update'))
-    .executeTakeFirstOrThrow(
-      () =>
-        new OperatorError(
-          `There is no token ${id}: \`token list --app NAME\` shows those of an app.`,
-        ),
-    )
+    .executeTakeFirstOrThrow(() => new OperatorError(missing))
   // On Citus, each copy of a token is written by itself: a statement for all fails while a server is down.
   const written = (await isCitus(db))
     ? sql<{ server: string; success: boolean; reason: string }>`
