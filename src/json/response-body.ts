@@ -35,11 +35,13 @@ export function bodyOf(
   smallAt = performance.now()
   const size =
     frame.opening.length + frame.closing.length + rows.count * writer.overhead + rows.byteLength
-  const blocks = [context.memory.takeForJson(size)]
+  const { memory } = context.limits
+  context.json = memory.take(context, size)
+  const blocks = [context.json]
   const [first, ...others] = writeChunks(rows, writer, frame, (n) => blocks.pop() ?? newChunk(n))
   if (others.length === 0) return first as Buffer
   const whole = Buffer.concat([first as Buffer, ...others])
-  context.memory.count(whole.length)
+  memory.count(context, whole.length)
   return whole
 }
 
@@ -55,7 +57,8 @@ export function chunksOf(
 ): Exclude<Body, Buffer> {
   return async function* (isSent) {
     // New memory for each chunk would cost others 0.1 s: the kernel clears it (docs/experiments.md).
-    const block = context.memory.takeForJson(CHUNK)
+    const block = context.limits.memory.take(context, CHUNK)
+    context.json = block
     const allocate = (atLeast: number) => (atLeast <= CHUNK && isSent() ? block : newChunk(atLeast))
     let frame = { opening, closing }
     for await (const rows of reads) {

@@ -1,7 +1,8 @@
 import type { Span } from '@opentelemetry/api'
+import { DEFAULT_LIMIT } from '../schemas/list.ts'
 import { type ProblemCode, problem } from '../schemas/problem.ts'
 import { Rejections } from './rejections.ts'
-import { MemoryReservation, ResponseMemory } from './response-memory.ts'
+import { ResponseMemory } from './response-memory.ts'
 import { mayTake, Tenant, Tenants } from './tenants.ts'
 import type { Unavailable } from './unavailable.ts'
 
@@ -39,6 +40,16 @@ export interface Read {
   error: unknown
 }
 
+/**
+ * Requests for more bytes, or for more rows than the default `limit`, are large. The length of the rows of an app is
+ * unknown before its first page, so that one counts as small.
+ */
+const SMALL_BYTES = 1_048_576
+/** A page that may skip more rows is deep. PostgreSQL reads each row that it skips within a month. */
+const SMALL_SKIPPED = 10_000
+/** Limit in ms: slower deep pages of an app are large. Reads on the same session wait as long behind a deep page. */
+const SLOW_MS = 100
+
 /** Tenant of requests that use no limited resource. */
 const NOBODY = new Tenant()
 
@@ -70,13 +81,19 @@ export class RequestContext {
   repeatedBy: Tenant | undefined
   span: Span | undefined
   readonly limits: Limits
-  readonly memory: MemoryReservation
+  /** Class of its reads, and memory that they need at least, in bytes. */
+  large = false
+  deep = false
+  expectedBytes = 1
+  /** Memory of its response, in bytes. */
+  bytes = 0
+  /** Memory of its JSON, for reuse. */
+  json: Buffer | undefined
   #entered = false
 
   constructor(limits: Limits, tenant = NOBODY) {
     this.limits = limits
     this.tenant = tenant
-    this.memory = new MemoryReservation(limits.memory, this)
   }
 
   /** Makes a context for a read that goes on after the client has disconnected. */
@@ -99,6 +116,17 @@ export class RequestContext {
     this.#entered = true
     limits.requests += 1
     tenant.requests += 1
+  }
+
+  /** @param skipped rows that PostgreSQL may have to skip before these */
+  expectRows(rows: number, skipped = 0): void {
+    const { rowBytes, deepMs } = this.tenant
+    const bytes = rows * rowBytes
+    this.deep = skipped > SMALL_SKIPPED
+    this.large = rows > DEFAULT_LIMIT || bytes > SMALL_BYTES || (this.deep && deepMs > SLOW_MS)
+    // Most small responses have few rows. The number of transfer orders is unknown.
+    if (this.large && rows < Number.POSITIVE_INFINITY)
+      this.expectedBytes = Math.min(bytes, this.limits.memory.limit / 4)
   }
 
   /** Records the app that a read has found for the caller. */
@@ -132,9 +160,16 @@ export class RequestContext {
     for (const listener of this.limits.readListeners) listener(read)
   }
 
-  /** Ends the request. @param sent true if the whole response has left the process */
+  /**
+   * Ends the request, and releases its memory. Nothing more is counted.
+   * @param sent true if the whole response has left the process. The memory of its JSON is then reused, so a writer
+   *   must stop when the request has ended
+   */
   end(sent: boolean): void {
-    this.memory.end(sent)
+    const { memory } = this.limits
+    if (sent && this.json) memory.giveBack(this, this.json)
+    memory.count(this, -this.bytes)
+    this.json = undefined
     this.ended = true
     this.#leave()
   }

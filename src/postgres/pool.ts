@@ -1,9 +1,7 @@
 import type { RequestContext } from '../limits/context.ts'
 import { FairQueue } from '../limits/fair-queue.ts'
-import type { MemoryReservation } from '../limits/response-memory.ts'
 import { mayTake, Tenant } from '../limits/tenants.ts'
 import { Unavailable } from '../limits/unavailable.ts'
-import { problem } from '../schemas/problem.ts'
 import {
   asUnavailable,
   isBroken,
@@ -54,11 +52,12 @@ interface Read {
   /** Undefined for a probe. */
   context: RequestContext | undefined
   tenant: Tenant
-  memory: MemoryReservation | undefined
   due: number
   /** True if no other read may share the session. */
   exclusive: boolean
   repeated: boolean
+  ended: boolean
+  askedAt: number
   sentAt: number
   resolve(rows: RawRows): void
   reject(error: unknown): void
@@ -122,20 +121,17 @@ export class Pool {
    * @throws Unavailable if no response arrives in time
    */
   read(statement: Statement, values: Parameter[], context: RequestContext): Promise<RawRows> {
+    const { promise, resolve, reject } = Promise.withResolvers<RawRows>()
     const { waitMs, silentMs } = this.#options
-    const memory = statement.singleRow ? undefined : context.memory
-    const due = context.startedAt + waitMs + silentMs
     const { tenant } = context
+    const due = context.startedAt + waitMs + silentMs
     const askedAt = performance.now()
-    const reading = new Promise<RawRows>((resolve, reject) => {
-      const read = { ...NEW, statement, values, context, tenant, memory, due, resolve, reject }
-      if (this.#isOver(read) || this.#isFull(read)) return
-      this.#waiting.add(read)
-      this.#schedule()
-    })
-    const end = (error?: unknown) => context.endRead(statement.title, askedAt, error)
-    reading.then(() => end(), end)
-    return reading
+    const read = { ...NEW, statement, values, context, tenant, due, askedAt, resolve, reject }
+    const refusal = this.#refusal(read)
+    if (refusal) this.#end(read, refusal)
+    else this.#waiting.add(read)
+    this.#schedule()
+    return promise
   }
 
   /** Runs a statement of a health check or metric at once. @param ms until its deadline */
@@ -162,20 +158,23 @@ export class Pool {
     this.renew()
   }
 
-  /** Rejects a read that nobody waits for, or that has waited too long. @returns true then */
-  #isOver({ context, reject }: Read): boolean {
-    if (context?.ended) reject(new Unavailable('the client is gone'))
-    else if (context && performance.now() >= context.startedAt + this.#options.waitMs)
-      reject(new Unavailable('no database connection became free in time'))
-    else return false
-    return true
+  /** Returns an error if nobody waits for a read, if it has waited too long, or if its rows have no room. */
+  #refusal({ context, statement }: Read, needsRoom = !statement.singleRow): Error | undefined {
+    if (context === undefined) return undefined
+    if (context.ended) return new Unavailable('the client is gone')
+    if (performance.now() >= context.startedAt + this.#options.waitMs)
+      return new Unavailable('no database connection became free in time')
+    if (!needsRoom) return undefined
+    return context.limits.memory.refusal(context, context.expectedBytes)
   }
 
-  /** Rejects a read without room for its rows. @returns true then */
-  #isFull({ memory, reject }: Read): boolean {
-    if (memory?.hasRoom() !== false) return false
-    reject(new Unavailable('responses fill the memory'))
-    return true
+  /** Ends a read. One that was overdue may end again in PostgreSQL. */
+  #end(read: Read, error: unknown, rows?: RawRows): void {
+    if (read.ended) return
+    read.ended = true
+    read.context?.endRead(read.statement.title, read.askedAt, error)
+    if (rows && !error) read.resolve(rows)
+    else read.reject(error)
   }
 
   #schedule(): void {
@@ -202,21 +201,22 @@ export class Pool {
       if (session === undefined) return
       const { size } = session.reads
       // One packet saves a third of the processor time of PostgreSQL.
-      session.client.sendTogether(() => this.#fill(session))
+      session.client.sendTogether(this.#fill, session)
       if (session.reads.size === size) return
     }
   }
 
-  #fill(session: Session): void {
+  readonly #fill = (session: Session): void => {
     const { reads } = session
     while (reads.size < this.#depth) {
       const [urgent] = this.#urgent
       if (urgent?.exclusive && reads.size > 0) return
       const read = this.#urgent.shift() ?? this.#waiting.take(this.#mayHaveMore)
       if (read === undefined) return
-      if (read !== urgent && (this.#isOver(read) || this.#isFull(read) || this.#isLocked(read)))
-        continue
-      this.#start(session, read, read.statement)
+      const refusal = read === urgent ? undefined : this.#refusal(read)
+      if (refusal) this.#end(read, refusal)
+      else if (read !== urgent && this.#locked.has(read.statement.name)) this.#tryLocked(read)
+      else this.#start(session, read, read.statement)
       if (read.exclusive) return
     }
   }
@@ -239,23 +239,19 @@ export class Pool {
   }
 
   /**
-   * Rejects reads of locked tables at once, so that they do not occupy all sessions. One read at a time waits for the
-   * lock, on a session without other reads. If it succeeds, the rejection ends. @returns true if the read must not run
-   * with others
+   * Rejects a read of a locked table at once, so that such reads do not occupy all sessions. One read at a time waits
+   * for the lock, on a session without other reads. If it succeeds, the rejection ends.
    */
-  #isLocked(read: Read): boolean {
-    const { name } = read.statement
-    if (!this.#locked.has(name)) return false
+  #tryLocked(read: Read): void {
     const now = performance.now()
     if (now - this.#triedAt < this.#options.silentMs) {
-      const cause = this.#locked.get(name)
-      read.reject(new Unavailable('a table of the statement is locked', { cause }))
-      return true
+      const cause = this.#locked.get(read.statement.name)
+      this.#end(read, new Unavailable('a table of the statement is locked', { cause }))
+      return
     }
     this.#triedAt = now
     read.exclusive = true
     this.#urgent.push(read)
-    return true
   }
 
   #mayOpen(): boolean {
@@ -303,38 +299,35 @@ export class Pool {
 
   #start(session: Session, read: Read, statement: Statement): void {
     const { client, reads } = session
-    const { context, values } = read
+    const { context, tenant, values } = read
     read.sentAt = performance.now()
     if (context) context.sentAt = read.sentAt
     if (reads.size === 0) session.progressAt = read.sentAt
     reads.add(read)
     this.#inFlight.add(read)
     const sent = this.#prepares ? statement : unnamed(statement)
-    const query = new RawQuery(sent, values, new RawRows(read.memory), (error, rows) => {
+    const rows = new RawRows(statement.singleRow ? undefined : context)
+    const query = new RawQuery(sent, values, rows, (error) => {
       // The reads of an abandoned session have failed or moved to another one.
       if (!reads.delete(read)) return
       this.#inFlight.delete(read)
       session.progressAt = performance.now()
-      if (rows || !isBroken(error)) this.respondedAt = session.progressAt
-      const { memory, tenant } = read
-      if (memory?.deep && tenant.appId)
+      const isMeasured = tenant.appId !== undefined && !statement.singleRow
+      if (isMeasured && context?.deep)
         tenant.deepMs = Math.max(session.progressAt - read.sentAt, 0.8 * tenant.deepMs)
-      if (rows) this.#succeed(read, rows)
-      else if (error) this.#lose(session, read, sent, error)
+      if (!isBroken(error)) this.respondedAt = session.progressAt
+      if (error) {
+        this.#lose(session, read, sent, error)
+      } else {
+        if (isMeasured && rows.count >= MEASURED_ROWS)
+          tenant.rowBytes = rows.byteLength / rows.count
+        if (this.#locked.delete(statement.name)) this.#triedAt = Number.NEGATIVE_INFINITY
+        this.#end(read, rows.error, rows)
+      }
       if (session.closing) this.#retire(session)
       this.#schedule()
     })
     client.query(query)
-  }
-
-  #succeed(read: Read, rows: RawRows): void {
-    const { memory, tenant } = read
-    if (memory && tenant.appId && rows.count >= MEASURED_ROWS)
-      tenant.rowBytes = rows.byteLength / rows.count
-    if (this.#locked.delete(read.statement.name)) this.#triedAt = Number.NEGATIVE_INFINITY
-    if (!rows.overLimit) read.resolve(rows)
-    else if (memory?.tooLarge) read.reject(problem('response_too_large'))
-    else read.reject(new Unavailable('responses fill the memory'))
   }
 
   /** Repeats a failed read, and closes its session if that is unusable. */
@@ -380,7 +373,7 @@ export class Pool {
     if (isLocked(error)) this.#locked.set(read.statement.name, error)
     if (read.exclusive) this.#triedAt = Number.NEGATIVE_INFINITY
     if (read.repeated || !again || read.context?.ended || performance.now() >= read.due) {
-      read.reject(asUnavailable(error))
+      this.#end(read, asUnavailable(error))
       return
     }
     read.repeated = true
@@ -393,7 +386,12 @@ export class Pool {
   readonly #check = (): void => {
     const now = performance.now()
     for (const session of this.#sessions) this.#checkSession(session, now)
-    if (this.#waiting.length > 0) this.#waiting.takeIf((read) => this.#isOver(read))
+    if (this.#waiting.length > 0)
+      this.#waiting.takeIf((read) => {
+        const refusal = this.#refusal(read, false)
+        if (refusal) this.#end(read, refusal)
+        return refusal !== undefined
+      })
     for (const read of this.#urgent.filter(({ due }) => due <= now)) {
       this.#urgent.splice(this.#urgent.indexOf(read), 1)
       this.#fail(read, notConnected(undefined))
@@ -414,7 +412,7 @@ export class Pool {
     // A server that responded after the oldest read was sent is slow, not down.
     const Failure = progressAt > oldest.sentAt ? Unavailable : ServerSilent
     for (const read of reads)
-      if (read.due <= now) read.reject(new Failure('the database stopped responding'))
+      if (read.due <= now) this.#end(read, new Failure('the database stopped responding'))
     if (now - progressAt < silentMs) return
     this.#abandon(session, oldest)
     this.#retireIdle()
@@ -424,9 +422,10 @@ export class Pool {
 const NEW = {
   context: undefined,
   tenant: new Tenant(),
-  memory: undefined,
   exclusive: false,
   repeated: false,
+  ended: false,
+  askedAt: 0,
   sentAt: 0,
 }
 

@@ -53,7 +53,7 @@ export function openServer(options: ServerOptions) {
       values: Parameter[],
       context: RequestContext,
     ): Promise<RawRows> => {
-      const pool = context.memory.large && !statement.singleRow ? large : small
+      const pool = context.large && !statement.singleRow ? large : small
       return pool.read(statement, values, context)
     },
     /** Runs a statement of a health check or metric, ahead of all requests. @throws Unavailable */

@@ -32,7 +32,7 @@ export function completedOrders(list: ListDefinition): ListReader {
       const isWanted = !request.knownVersions.includes('*')
       if (found.rows && found.rows.count > DEFAULT_LIMIT && isWanted) {
         found.rows.discard()
-        context.memory.expect(Number.POSITIVE_INFINITY)
+        context.expectRows(Number.POSITIVE_INFINITY)
         found = await readRows(db, query, { ...request, knownVersions: [] }, [null])
       }
       return responseOf(found, request, (rows) => bodyOf(rows, writers[format], ARRAY, context))

@@ -57,7 +57,7 @@ export function list(definition: ListDefinition) {
       // HEAD of an export needs its total only.
       const exported = method === 'HEAD' ? 0 : EXPORT_PAGE
       const limit = isExport ? exported : paged ? given : 0
-      context.memory.expect(limit, limit * page)
+      context.expectRows(limit, limit * page)
       const representation = representationOf(name, format, from, to, given, page, since)
       const listRequest: ListRequest = {
         ...{ context, format, from, to, limit, page, version },

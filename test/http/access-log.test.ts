@@ -147,7 +147,7 @@ t.test('malformed request: one line', async (t) => {
 t.test('503: the line has the reason', async (t) => {
   const { limits } = service
   const all = contextOf({ limits })
-  all.memory.take(limits.memory.limit)
+  limits.memory.take(all, limits.memory.limit)
   const before = service.log.length
   t.equal((await service.get(connection.portfolio, { token })).status, 503)
   const errorCode = 'service_unavailable'

@@ -107,8 +107,10 @@ t.test(
 
 t.test('memory: one app has three quarters of it', (t) => {
   const fits = (bytes: number) => {
-    const { memory } = contextOf({ limits: new Limits(1, 400_000) })
-    return memory.take(1) !== undefined && memory.take(bytes - 1) !== undefined
+    const context = contextOf({ limits: new Limits(1, 400_000) })
+    const { memory } = context.limits
+    memory.take(context, 1)
+    return memory.refusal(context, bytes - 1) === undefined
   }
   t.ok(fits(300_000))
   t.notOk(fits(300_004))
@@ -119,7 +121,8 @@ t.test('memory: a large request needs room for 512 bytes a row, at most for a qu
   const room = (rows: number, used: number) => {
     const limits = new Limits(1, 4_000_000)
     limits.memory.used = used
-    return contextOf({ rows, limits }).memory.hasRoom()
+    const context = contextOf({ rows, limits })
+    return limits.memory.refusal(context, context.expectedBytes) === undefined
   }
   t.ok(room(1_000, 3_999_999))
   t.ok(room(1_001, 4_000_000 - 1_001 * 512))
@@ -132,9 +135,9 @@ t.test('memory: a large request needs room for 512 bytes a row, at most for a qu
 t.test('large: more than 1,000 rows, 1 MiB, or a deep page of an app with slow ones', (t) => {
   const tenant = new Tenant('app')
   const isLarge = (rows: number, skipped = 0) => {
-    const { memory } = contextOf({ tenant })
-    memory.expect(rows, skipped)
-    return memory.large
+    const context = contextOf({ tenant })
+    context.expectRows(rows, skipped)
+    return context.large
   }
   t.same(
     [isLarge(1_000), isLarge(1_001), isLarge(20, 10_000), isLarge(20, 10_001)],
@@ -151,9 +154,9 @@ t.test('memory: a request whose client is gone takes nothing', (t) => {
   const limits = new Limits(1, 400_000)
   const context = contextOf({ limits })
   context.end(false)
-  t.equal(context.memory.take(1), undefined)
-  t.ok(context.memory.takeForJson(100))
-  context.memory.count(100)
+  t.match(limits.memory.refusal(context, 1), { name: 'Unavailable' })
+  t.ok(limits.memory.take(context, 100))
+  limits.memory.count(context, 100)
   t.equal(limits.memory.used, 0)
   t.end()
 })

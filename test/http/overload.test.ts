@@ -71,14 +71,14 @@ t.test('400: the page exceeds the memory for one app, whatever the others have',
 t.test('503: only the others leave too little memory', async (t) => {
   const { limits } = service
   const other = contextOf({ limits })
-  t.ok(other.memory.take(8 * 2 ** 20))
+  limits.memory.take(other, 8 * 2 ** 20)
   isProblem(t, await page(ROWS), 'service_unavailable')
   t.equal((await page(50)).status, 200)
   other.end(false)
   t.equal((await page(ROWS)).status, 200)
 
   const all = contextOf({ limits })
-  t.ok(all.memory.take(limits.memory.limit))
+  limits.memory.take(all, limits.memory.limit)
   isProblem(t, await page(50), 'service_unavailable')
   all.end(false)
 })
@@ -122,7 +122,8 @@ t.test('memory of a response: reused only if the whole response was sent', (t) =
   const { memory } = limits
   const blockOf = (sent: boolean) => {
     const context = contextOf({ limits })
-    const { buffer } = context.memory.takeForJson(100_000)
+    context.json = memory.take(context, 100_000)
+    const { buffer } = context.json
     context.end(sent)
     return buffer
   }
@@ -138,9 +139,9 @@ t.test('memory of rows: free when they are written', (t) => {
   const limits = new Limits(1, BYTES)
   const { memory } = limits
   const context = contextOf({ limits })
-  const block = context.memory.take(100_000)
-  t.ok(block && memory.used >= 100_000)
-  if (block) context.memory.giveBack(block)
+  const block = memory.take(context, 100_000)
+  t.ok(memory.used >= 100_000)
+  memory.giveBack(context, block)
   t.equal(memory.used, 0)
   context.end(true)
   t.equal(memory.used, 0)
@@ -150,10 +151,10 @@ t.test('memory of rows: free when they are written', (t) => {
 t.test('memory of JSON: counted until the response ends', (t) => {
   const limits = new Limits(1, BYTES)
   const context = contextOf({ limits })
-  const { length } = context.memory.takeForJson(100_000)
+  const { length } = limits.memory.take(context, 100_000)
   t.ok(length >= 100_000)
   t.equal(limits.memory.used, length)
-  context.memory.count(10_000)
+  limits.memory.count(context, 10_000)
   t.equal(limits.memory.used, length + 10_000, 'stored elsewhere, such as escaped text')
   context.end(true)
   t.equal(limits.memory.used, 0)
@@ -163,13 +164,13 @@ t.test('memory of JSON: counted until the response ends', (t) => {
 t.test('memory of a departed client: nothing more is counted', (t) => {
   const limits = new Limits(1, BYTES)
   const context = contextOf({ limits })
-  context.memory.takeForJson(100_000)
+  limits.memory.take(context, 100_000)
   context.end(false)
-  t.equal(context.memory.take(100_000), undefined, 'no room for rows')
+  t.ok(limits.memory.refusal(context, 100_000), 'no room for rows')
   t.equal(limits.memory.used, 0)
-  context.memory.takeForJson(100_000)
+  limits.memory.take(context, 100_000)
   t.equal(limits.memory.used, 0)
-  context.memory.count(100_000)
+  limits.memory.count(context, 100_000)
   t.equal(limits.memory.used, 0)
   t.end()
 })

@@ -120,12 +120,12 @@ t.test('raw and plain queries in one pipeline: each gets what it gets alone', as
 t.test('queries that are sent together: in one packet', async (t) => {
   const client = await openWire(t, url)
   const { stream } = client.connection
-  client.sendTogether(() => t.equal(stream.writableCorked, 1))
+  client.sendTogether((expected) => t.equal(stream.writableCorked, expected), 1)
   t.equal(stream.writableCorked, 0)
   const fail = () => {
     throw new Error('no query')
   }
-  t.throws(() => client.sendTogether(fail), { message: 'no query' })
+  t.throws(() => client.sendTogether(fail, undefined), { message: 'no query' })
   t.equal(stream.writableCorked, 0, 'also after an error')
 })
 
@@ -283,10 +283,10 @@ function same(result: unknown, expected: unknown): void {
 }
 
 function together(client: WireClient, queries: Query[]): Promise<Result[]> {
-  let results: Promise<Result>[] = []
-  client.sendTogether(() => {
-    results = queries.map((query) => run(client, query))
-  })
+  const results: Promise<Result>[] = []
+  client.sendTogether((all) => {
+    for (const query of all) results.push(run(client, query))
+  }, queries)
   return Promise.all(results)
 }
 
@@ -299,10 +299,11 @@ function run(client: pg.ClientBase, { raw, ...query }: Query): Promise<Result> {
 }
 
 function rawRows(client: pg.ClientBase, query: Omit<Query, 'raw'>): Promise<Rows> {
+  const rows = new RawRows()
   return new Promise((resolve, reject) =>
     client.query(
-      new RawQuery({ ...query, title: query.name }, query.values, new RawRows(), (error, rows) => {
-        if (rows === undefined) reject(error)
+      new RawQuery({ ...query, title: query.name }, query.values, rows, (error) => {
+        if (error) reject(error)
         else resolve(Array.from({ length: rows.count }, () => rows.shift() as Rows[number]))
       }),
     ),

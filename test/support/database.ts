@@ -80,7 +80,7 @@ export function contextOf({
     limits ?? new Limits(1_000, 2 ** 28),
     tenant ?? new Tenant('app'),
   )
-  context.memory.expect(rows)
+  context.expectRows(rows)
   context.startedAt -= msAgo
   return context
 }

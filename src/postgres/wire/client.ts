@@ -19,11 +19,11 @@ export class WireClient extends SafeClient {
   }
 
   /** Sends the queries of `send` in one packet. */
-  sendTogether(send: () => void): void {
+  sendTogether<T>(send: (argument: T) => void, argument: T): void {
     const { stream } = this.connection
     stream.cork()
     try {
-      send()
+      send(argument)
     } finally {
       stream.uncork()
     }

@@ -23,14 +23,14 @@ export class RawQuery implements pg.Submittable {
   /** Receives the rows (client.ts); undefined once the query has ended. */
   rawRows: RawRows | undefined
   readonly #values: Parameter[]
-  readonly #ended: (error: Error | undefined, rows?: RawRows) => void
+  readonly #ended: (error?: Error) => void
 
-  /** @param ended called once, with the rows, or with a pg.DatabaseError or the error of a broken connection */
+  /** @param ended called once: with nothing, or with a pg.DatabaseError or the error of a broken connection */
   constructor(
     { name, text }: Statement,
     values: Parameter[],
     rows: RawRows,
-    ended: (error: Error | undefined, rows?: RawRows) => void,
+    ended: (error?: Error) => void,
   ) {
     this.name = name
     this.text = text
@@ -56,20 +56,21 @@ export class RawQuery implements pg.Submittable {
   }
 
   handleError(error: Error): void {
-    const rows = this.#end()
-    if (rows === undefined) return
-    rows.discard()
+    if (this.rawRows === undefined) return
+    this.rawRows.discard()
+    this.rawRows = undefined
     this.#ended(error)
   }
 
   /** The server sends the number of its rows, such as `SELECT 13`. */
   handleCommandComplete({ text }: { text: string }): void {
-    if (text !== `SELECT ${this.rawRows?.count}`) {
+    if (this.rawRows === undefined) return
+    if (text !== `SELECT ${this.rawRows.count}`) {
       this.handleError(new Error('the rows of a response did not all arrive'))
       return
     }
-    const rows = this.#end()
-    if (rows) this.#ended(undefined, rows.finish())
+    this.rawRows = undefined
+    this.#ended()
   }
 
   /** Fails a query that got neither a result nor an error, such as an empty one. */
@@ -79,13 +80,6 @@ export class RawQuery implements pg.Submittable {
 
   handleRowDescription(): void {}
   handleDataRow(): void {}
-
-  /** Stops receiving rows. Returns undefined if the query has ended before. */
-  #end(): RawRows | undefined {
-    const rows = this.rawRows
-    this.rawRows = undefined
-    return rows
-  }
 }
 
 // A pipelined client accepts only pg's own query class, because pg-cursor and similar classes keep a

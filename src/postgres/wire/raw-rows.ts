@@ -1,6 +1,17 @@
-import type { MemoryReservation } from '../../limits/response-memory.ts'
+import type { RequestContext } from '../../limits/context.ts'
 
-const NOTHING = Buffer.alloc(0)
+// In bytes. The first block has room for a daily sync of a dozen rows. For a full page, blocks grow.
+const FIRST_BLOCK = 4_096
+const LAST_BLOCK = 65_536
+/** Minimum number of rows in a later block, however long they are. */
+const ROWS_PER_BLOCK = 16
+
+/** Memory with whole rows between `start` and `end`. */
+interface Block {
+  memory: Buffer
+  start: number
+  end: number
+}
 
 /**
  * Rows as PostgreSQL sent them: DataRow messages without the type byte. A row has an int32 length (which includes
@@ -10,106 +21,78 @@ const NOTHING = Buffer.alloc(0)
 export class RawRows {
   count = 0
   byteLength = 0
-  /** True if the reservation had no memory left. RawRows then keeps no row. */
-  overLimit = false
-  readonly #reservation: MemoryReservation | undefined
-  readonly #parts: Buffer[] = []
-  readonly #blocks: Buffer[] = []
-  #block: Buffer = NOTHING
-  #end = 0
+  /** Error if the request got no memory. RawRows then keeps no row. */
+  error: Error | undefined
+  readonly #request: RequestContext | undefined
+  #blocks: Block[] = []
+  #last: Block | undefined
 
-  constructor(reservation?: MemoryReservation) {
-    this.#reservation = reservation
+  /** @param request owner of the memory; undefined for rows that are not counted */
+  constructor(request?: RequestContext) {
+    this.#request = request
   }
 
   /** Makes room for a row of `length` bytes, which append() receives. */
   begin(length: number): void {
     this.count += 1
     this.byteLength += length
-    if (this.#end + length > this.#block.length && !this.overLimit) this.#grow(length)
+    const last = this.#last
+    if (this.error || (last && last.end + length <= last.memory.length)) return
+    const usual = Math.min(FIRST_BLOCK * 4 ** this.#blocks.length, LAST_BLOCK)
+    // For rows of 40 KB, a block of one row would waste a third of it.
+    const size = Math.max(usual, length * Math.min(this.#blocks.length + 1, ROWS_PER_BLOCK))
+    const request = this.#request
+    this.error = request?.limits.memory.refusal(request, size)
+    if (this.error) {
+      this.discard()
+      return
+    }
+    const memory = request?.limits.memory.take(request, size) ?? Buffer.allocUnsafe(size)
+    this.#last = { memory, start: 0, end: 0 }
+    this.#blocks.push(this.#last)
   }
 
   append(chunk: Buffer, start: number, end: number): void {
-    if (!this.overLimit) this.#end += chunk.copy(this.#block, this.#end, start, end)
-  }
-
-  finish(): this {
-    this.#seal()
-    this.#block = NOTHING
-    return this
+    if (this.#last) this.#last.end += chunk.copy(this.#last.memory, this.#last.end, start, end)
   }
 
   /** Removes the first row and returns its fields as text. */
   shift(): (string | null)[] | undefined {
-    const part = this.#parts[0]
-    if (part === undefined) return undefined
-    const length = part.readInt32BE(0)
-    this.count -= 1
-    this.byteLength -= length
-    const fields = fieldsOf(part)
-    if (length === part.length) this.#dropFirst()
-    else this.#parts[0] = part.subarray(length)
-    return fields
+    for (const block of this.#blocks) {
+      const { memory, start, end } = block
+      if (start === end) continue
+      const length = memory.readInt32BE(start)
+      this.count -= 1
+      this.byteLength -= length
+      block.start += length
+      const fields: (string | null)[] = []
+      let at = start + 6
+      for (let left = memory.readInt16BE(start + 4); left > 0; left -= 1) {
+        const size = memory.readInt32BE(at)
+        at += 4
+        fields.push(size < 0 ? null : memory.toString('utf8', at, at + size))
+        if (size > 0) at += size
+      }
+      return fields
+    }
+    return undefined
   }
 
   /** Yields the blocks. The next call releases the memory of the last block. */
   *takeBlocks(): Generator<Buffer, void, undefined> {
-    for (let part = this.#parts[0]; part; part = this.#parts[0]) {
-      yield part
-      this.#dropFirst()
+    const request = this.#request
+    for (let [block] = this.#blocks; block; [block] = this.#blocks) {
+      yield block.memory.subarray(block.start, block.end)
+      // discard() may have dropped it.
+      if (this.#blocks.shift()) request?.limits.memory.giveBack(request, block.memory)
     }
   }
 
   /** Drops all rows. The pool does not reuse their blocks, because a caller may still use one. */
   discard(): void {
-    for (const { length } of this.#blocks) this.#reservation?.count(-length)
-    this.#parts.length = 0
-    this.#blocks.length = 0
-    this.#end = 0
-    this.#block = NOTHING
+    const request = this.#request
+    for (const { memory } of this.#blocks) request?.limits.memory.count(request, -memory.length)
+    this.#blocks = []
+    this.#last = undefined
   }
-
-  #dropFirst(): void {
-    this.#parts.shift()
-    const block = this.#blocks.shift()
-    if (block) this.#reservation?.giveBack(block)
-  }
-
-  #grow(length: number): void {
-    this.#seal()
-    const usual = Math.min(FIRST_BLOCK * 4 ** this.#parts.length, LAST_BLOCK)
-    // For rows of 40 KB, a block of one row would waste a third of it.
-    const size = Math.max(usual, length * Math.min(this.#parts.length + 1, ROWS_PER_BLOCK))
-    const block = this.#reservation ? this.#reservation.take(size) : Buffer.allocUnsafe(size)
-    if (block === undefined) {
-      this.discard()
-      this.overLimit = true
-      return
-    }
-    this.#blocks.push(block)
-    this.#block = block
-    this.#end = 0
-  }
-
-  #seal(): void {
-    if (this.#end > 0) this.#parts.push(this.#block.subarray(0, this.#end))
-  }
-}
-
-// In bytes. The first block has room for a daily sync of a dozen rows. For a full page, blocks grow.
-const FIRST_BLOCK = 4_096
-const LAST_BLOCK = 65_536
-/** Minimum number of rows in a later block, however long they are. */
-const ROWS_PER_BLOCK = 16
-
-function fieldsOf(row: Buffer): (string | null)[] {
-  const fields: (string | null)[] = []
-  let at = 6
-  for (let left = row.readInt16BE(4); left > 0; left -= 1) {
-    const length = row.readInt32BE(at)
-    at += 4
-    fields.push(length < 0 ? null : row.toString('utf8', at, at + length))
-    if (length > 0) at += length
-  }
-  return fields
 }
