@@ -1,6 +1,6 @@
 import os from 'node:os'
 import { CommanderError } from 'commander'
-import pg from 'pg'
+import type pg from 'pg'
 import { OperatorError } from '../operator-error.ts'
 import { ServerFailed } from '../postgres/failures.ts'
 import { escaped, pluralize } from './output.ts'
@@ -9,52 +9,15 @@ export class UsageError extends OperatorError {
   override name = 'UsageError'
 }
 
-/** Explains a foreseeable error of PostgreSQL or of the connection to it, in one sentence. */
-export function explainDatabaseError(error: unknown): string | undefined {
-  if (error instanceof pg.DatabaseError) return explainSqlState(error)
-  if (error instanceof ServerFailed) return `${error.message}.`
-  // A server with several addresses fails with one error for each.
-  const first = error instanceof AggregateError ? error.errors[0] : error
-  const { code = '', syscall = '', message = '' } = (first ?? {}) as NodeJS.ErrnoException
-  if (code === 'ECONNRESET' || code === 'EPIPE') return BROKEN
-  if (/^(?:connect|read|getaddrinfo)$/.test(syscall)) return `${UNREACHABLE}: ${message}.`
-  return CLIENT.find(([pattern]) => pattern.test(message))?.[1]
-}
-
 const BROKEN = 'The connection to PostgreSQL broke; unfinished changes are rolled back.'
 const UNREACHABLE = 'PostgreSQL cannot be reached at the address in DATABASE_URL'
 
-/** Errors of pg without a code. */
-const CLIENT: [RegExp, string][] = [
-  [/timeout/, `${UNREACHABLE}: it does not respond.`],
-  [/Connection (ended|terminated)|not queryable/, BROKEN],
-  [/password must be/, 'PostgreSQL requires a password, and DATABASE_URL has none.'],
-  [/does not support SSL/, 'DATABASE_URL requires TLS, which this PostgreSQL does not support.'],
-]
-
-/** By SQLSTATE, or by its class: the first two characters. */
-const SQL_STATES: Record<string, string> = {
-  '28P01': 'PostgreSQL rejects the user or the password in DATABASE_URL.',
-  '28': 'PostgreSQL rejects this user, database or address (see its pg_hba.conf)',
-  '3D000': 'The database in DATABASE_URL does not exist: create it first.',
-  '25006': 'The database is read-only: it is a standby, or the role may not write.',
-  '42P01': 'The schema of the database is outdated: run `npm run operator -- migrate` first.',
-  '42501': 'The role in DATABASE_URL may not do this: use the one that owns the tables',
-  '53100': 'The disk of PostgreSQL is full; nothing was changed.',
-  '53300': 'PostgreSQL has no free connection: try again later.',
-  '53': 'PostgreSQL is out of resources',
-  '55P03': 'Another session holds a lock that this command needs: try again later.',
-  '57014': 'The statement was cancelled; nothing was changed.',
-  '57P03': 'PostgreSQL is starting or stopping: try again later.',
-  '57': BROKEN,
-  '08': BROKEN,
-  '23505': 'Another session wrote the same rows at the same time; nothing was changed: try again.',
-  '23503': 'Another session deleted the parent row at the same time; nothing was changed.',
-  '40P01': 'Deadlock with another session; nothing was changed: try again.',
-}
-
-/** By constraint, which Citus names only in the message. $1 is the value that another row has already. */
-const CONSTRAINTS: [RegExp, string][] = [
+/**
+ * By the code of PostgreSQL (SQLSTATE) or Node.js, the system call and the message. $1 is the value that another
+ * row has already, % the message.
+ */
+const SENTENCES: [RegExp, string][] = [
+  // Citus names a constraint only in the message, with the number of a shard.
   [/\bapp_name_key/, 'The app $1 already exists.'],
   [/\bapp_client_id_key/, 'Another app already has the client id $1.'],
   // Two generated tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
@@ -62,16 +25,46 @@ const CONSTRAINTS: [RegExp, string][] = [
     /\bconnection_pkey/,
     'A connection with this token exists already: a token is unique in the whole database.',
   ],
+  [/^28P01/, 'PostgreSQL rejects the user or the password in DATABASE_URL.'],
+  [/^28/, 'PostgreSQL rejects this user, database or address (see its pg_hba.conf) (%).'],
+  [/^3D000/, 'The database in DATABASE_URL does not exist: create it first.'],
+  [/^25006/, 'The database is read-only: it is a standby, or the role may not write.'],
+  [/^42P01/, 'The schema is outdated: run `npm run operator -- migrate` first.'],
+  [/^42501/, 'The role in DATABASE_URL may not do this: use the one that owns the tables (%).'],
+  [/^53100/, 'The disk of PostgreSQL is full; nothing was changed.'],
+  [/^53300/, 'PostgreSQL has no free connection: try again later.'],
+  [/^53/, 'PostgreSQL is out of resources (%).'],
+  [/^55P03/, 'Another session holds a lock that this command needs: try again later.'],
+  [/^57014/, 'The statement was cancelled; nothing was changed.'],
+  [/^57P03/, 'PostgreSQL is starting or stopping: try again later.'],
+  [
+    /^23505/,
+    'Another session wrote the same rows at the same time; nothing was changed: try again.',
+  ],
+  // Citus copies many rows to a worker, and returns the message of the worker without its SQLSTATE.
+  [
+    /^23503|violates foreign key constraint/,
+    'Another session deleted the parent row at the same time; nothing was changed.',
+  ],
+  [/^40P01/, 'Deadlock with another session; nothing was changed: try again.'],
+  [/^(57|08|ECONNRESET|EPIPE)|^ +.*(Connection (ended|terminated)|not queryable)/, BROKEN],
+  [/^\w+ (connect|read|getaddrinfo) /, `${UNREACHABLE}: %.`],
+  [/^ +.*timeout/, `${UNREACHABLE}: it does not respond.`],
+  [/password must be/, 'PostgreSQL requires a password, and DATABASE_URL has none.'],
+  [/does not support SSL/, 'DATABASE_URL requires TLS, which this PostgreSQL does not support.'],
 ]
 
-function explainSqlState(error: pg.DatabaseError): string | undefined {
-  const { code = '', message, constraint = message, detail = '' } = error
-  const [, violated] = CONSTRAINTS.find(([pattern]) => pattern.test(constraint)) ?? []
-  if (violated) return violated.replace('$1', () => /=\((.*)\)/s.exec(detail)?.[1] ?? '')
-  // Citus copies many rows to a worker, and returns the message of the worker without its SQLSTATE.
-  const state = message.includes('violates foreign key constraint') ? '23503' : code
-  const sentence = SQL_STATES[state] ?? SQL_STATES[state.slice(0, 2)]
-  return sentence?.endsWith('.') === false ? `${sentence} (${message}).` : sentence
+/** Explains a foreseeable error of PostgreSQL or of the connection to it, in one sentence. */
+export function explainDatabaseError(error: unknown): string | undefined {
+  if (error instanceof ServerFailed) return `${error.message}.`
+  // A server with several addresses fails with one error for each.
+  if (error instanceof AggregateError) return explainDatabaseError(error.errors[0])
+  const found: Partial<pg.DatabaseError & NodeJS.ErrnoException> = Object(error)
+  const { code = '', syscall = '', message = '', detail = '' } = found
+  const text = `${code} ${syscall} ${message}`
+  const [, sentence] = SENTENCES.find(([pattern]) => pattern.test(text)) ?? []
+  const taken = /=\((.*)\)/s.exec(detail)?.[1] ?? ''
+  return sentence?.replace('%', () => message).replace('$1', () => taken)
 }
 
 export interface FoundProblem {
@@ -94,19 +87,16 @@ export class ImportRejected extends OperatorError {
 
   /** @param found at least the first problems @param total number of all of them */
   constructor(found: FoundProblem[], total = found.length) {
-    const problems = found.slice(0, SHOWN_PROBLEMS).map(({ file, line, field, detail }) => ({
-      file,
-      line,
-      ...(field && { field }),
-      reason: detail,
-    }))
-    const lines = problems.map(({ file, line, field, reason }) =>
-      escaped([`${file}:${line}`, field, reason].filter((part) => part !== undefined).join(': ')),
+    const problems = found.slice(0, SHOWN_PROBLEMS)
+    const lines = problems.map(({ file, line, field, detail }) =>
+      escaped(`${file}:${line}: ${field ? `${field}: ` : ''}${detail}`),
     )
     const more = total - problems.length
     if (more > 0) lines.push(`… and ${pluralize(more, 'more problem')}`)
     super(`${pluralize(total, 'problem')} in the input; nothing was imported:\n${lines.join('\n')}`)
-    this.problems = problems
+    this.problems = problems.map(({ file, line, field, detail }) => {
+      return { file, line, ...(field && { field }), reason: detail }
+    })
     this.total = total
   }
 }
@@ -125,8 +115,10 @@ export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal
     const { message, problems: faults, total } = error
     return { exitCode: 1, sentence: message, json: { error: 'rejected', faults, total } }
   }
-  if (error instanceof OperatorError) return failed(1, error.message)
-  return failed(1, explainDatabaseError(error) ?? unexpected(error, verbose))
+  const known = error instanceof OperatorError ? error.message : explainDatabaseError(error)
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  const unexpected = verbose ? stack : `Unexpected error: ${message} (--verbose prints its stack).`
+  return failed(1, known ?? unexpected ?? message)
 }
 
 function failed(exitCode: number, sentence: string) {
@@ -136,10 +128,4 @@ function failed(exitCode: number, sentence: string) {
 function usageSentence(message: string): string {
   const text = message.replace('error: ', '').replaceAll(/\s+/g, ' ')
   return text.charAt(0).toUpperCase() + text.slice(1).replace(/([^.?)])$/, '$1.')
-}
-
-function unexpected(error: unknown, verbose: boolean): string {
-  if (verbose && error instanceof Error) return error.stack ?? error.message
-  const message = error instanceof Error ? error.message : String(error)
-  return `Unexpected error: ${message} (--verbose prints its stack).`
 }
