@@ -217,7 +217,8 @@ export class Pool {
       if (refusal) this.#end(read, refusal)
       else if (read !== urgent && this.#locked.has(read.statement.name)) this.#tryLocked(read)
       else this.#start(session, read, read.statement)
-      if (read.exclusive) return
+      // tryLocked() may have added it to the urgent ones.
+      if (read.exclusive && reads.size > 0) return
     }
   }
 
