@@ -26,16 +26,17 @@ const GUARDED = /^(create policy|create trigger|grant|alter table \S+ disable tr
 export async function compareSchema(db: Kysely<Tables>) {
   await sql`set local timezone = 'UTC'`.execute(db)
   const text = await readFile(new URL(`../../${SCHEMA_FILE}`, import.meta.url), 'utf8')
-  const wanted = text.slice(text.indexOf('\n\n') + 2).split(/;\n(?:\n|$)/)
+  const wanted = text
+    .slice(text.indexOf('\n\n') + 2)
+    .split(/;\n(?:\n|$)/)
+    .filter(Boolean)
   const found = await catalogOf(db)
-  const bareOf = (statements: string[]) => new Set(statements.map(bare))
-  const [wantedBare, foundBare] = [bareOf(wanted), bareOf(found)]
+  const [known, present] = [new Set(wanted.map(bare)), new Set(found.map(bare))]
+  const added = found.filter((one) => GUARDED.test(one) && !known.has(bare(one)))
   return {
-    missing: wanted.filter((statement) => statement !== '' && !foundBare.has(bare(statement))),
+    missing: wanted.filter((one) => !present.has(bare(one))),
     // Citus adds triggers and rights of its own.
-    unexpected: (await isCitus(db))
-      ? []
-      : found.filter((one) => GUARDED.test(one) && !wantedBare.has(bare(one))),
+    unexpected: (await isCitus(db)) ? [] : added,
   }
 }
 

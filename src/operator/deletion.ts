@@ -80,28 +80,17 @@ export async function deleteApp(
   { name, withConnections }: { name: string; withConnections: boolean },
 ) {
   const app = await findApp(db, name)
-  const connectionIds = async (from: Kysely<Tables>, limit?: number) => {
-    const { rows } = await sql<{ id: string }>`
-      select id from connection where app_id = ${app.id} order by id limit ${limit}`.execute(from)
-    return rows.map(({ id }) => id)
+  const connectionIds = async (from: Kysely<Tables>) => {
+    const connections = from.selectFrom('connection').select('id').where('app_id', '=', app.id)
+    return (await connections.execute()).map(({ id }) => id)
   }
-  async function* allIds() {
-    for (let isLast = !withConnections; !isLast; ) {
-      const ids = await connectionIds(db, AT_ONCE)
-      yield* ids
-      isLast = ids.length < AT_ONCE
-    }
-  }
-  const deleted = await deleteConnections(db, allIds())
+  const deleted = await deleteConnections(db, withConnections ? await connectionIds(db) : [])
   return await withoutTimeout(db, async (transaction) => {
     // Takes the strongest lock: a session that adds a token or a connection finishes first, or fails. A change of
     // a unique column takes it on each copy of the row. On Citus, FOR UPDATE would lock one copy.
-    await transaction
-      .updateTable('app')
-      .set({ name: sql`id::text` })
-      .where('id', '=', app.id)
-      .returning('id')
-      .executeTakeFirstOrThrow(() => missingApp(name))
+    const locked = transaction.updateTable('app').set({ name: sql`id::text` })
+    const { numUpdatedRows } = await locked.where('id', '=', app.id).executeTakeFirst()
+    if (numUpdatedRows === 0n) throw missingApp(name)
     const left = await connectionIds(transaction)
     if (left.length > 0)
       throw new OperatorError(

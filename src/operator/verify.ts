@@ -6,24 +6,6 @@ import { compareSchema } from './catalog.ts'
 import { withoutTimeout } from './deletion.ts'
 import { showProgress } from './output.ts'
 
-interface Difference {
-  connectionId: string
-  table: string
-  /** A month as YYYY-MM; null for all rows of the connection. */
-  period: string | null
-  /** Stored row count. */
-  booked: number
-  counted: number
-}
-
-/** Wrong change numbers: the change feed would skip these rows, or return them too early. */
-interface WrongNumbers {
-  connectionId: string
-  table: string
-  problem: 'of no version' | 'doubled' | 'older than removal'
-  rows: number
-}
-
 /**
  * Counts all rows and compares them with the row counts of the triggers, per connection and month. Also compares
  * their change numbers, and the schema with the one that the migrations make. It uses one snapshot, so other sessions
@@ -36,23 +18,18 @@ export async function verifyRowCounts(db: Kysely<Tables>) {
   })
   const snapshot = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   return await snapshot.execute(async (transaction) => {
-    const find = async <Row>(query: RawBuilder<Row>) => {
-      const { rows } = await query.execute(transaction)
-      done += 1
-      return rows
+    const find = async <Row>(queries: RawBuilder<Row>[]) => {
+      const found: Row[][] = []
+      for (const query of queries) {
+        found.push((await query.execute(transaction)).rows)
+        done += 1
+      }
+      return found.flat()
     }
     await sql`set local statement_timeout = 0; set local work_mem = '64MB'`.execute(transaction)
     const schema = await compareSchema(transaction)
-    const differences: Difference[] = []
-    const numbers: WrongNumbers[] = []
-    for (const { table, idColumn } of pagedLists) {
-      const total = sql`select id, null::date, ${sql.ref(`${table}s`)}, 0 from connection`
-      const months = sql`
-        select connection_id, first_day, row_count, 0 from ${sql.table(`${table}_month`)}`
-      numbers.push(...(await find(wrongNumbers(table, idColumn))))
-      differences.push(...(await find(wrongCounts(table, total, sql`null::date`))))
-      differences.push(...(await find(wrongCounts(table, months, MONTH))))
-    }
+    const numbers = await find(pagedLists.map(wrongNumbers))
+    const differences = await find(pagedLists.flatMap(wrongCounts))
     const { rows } = await sql<{ connections: number; rows: number }>`
       select count(*)::float8 as connections,
         coalesce(sum(portfolio_transactions + account_transactions), 0)::float8 as rows
@@ -61,12 +38,15 @@ export async function verifyRowCounts(db: Kysely<Tables>) {
   })
 }
 
-function wrongNumbers(table: string, id: string): RawBuilder<WrongNumbers> {
+type PagedList = (typeof pagedLists)[number]
+
+/** Finds wrong change numbers: the change feed would skip these rows, or return them too early. */
+function wrongNumbers({ table, idColumn: id }: PagedList) {
   const [rows, removals, key] = [sql.table(table), sql.table(`${table}_removal`), sql.ref(id)]
   const numbers = sql`(
     select connection_id, change_number from ${rows}
     union all select connection_id, change_number from ${removals}) n`
-  return sql`
+  return sql<object>`
     select connection_id as "connectionId", ${sql.lit(table)} as "table", problem,
       sum(found)::float8 as rows
     from (
@@ -85,9 +65,10 @@ function wrongNumbers(table: string, id: string): RawBuilder<WrongNumbers> {
 
 const MONTH = firstOfMonth(sql<string>`effective_day`)
 
-/** @param booked query of the stored counts @param month month of a row, or null */
-function wrongCounts(table: string, booked: RawBuilder<unknown>, month: RawBuilder<unknown>) {
-  return sql<Difference>`
+/** Finds connections, and then months of them, with another number of rows than the stored one. */
+function wrongCounts({ table }: PagedList) {
+  const compare = (booked: RawBuilder<unknown>, month: RawBuilder<unknown>) =>
+    sql<{ connectionId: string; period: string | null }>`
     select connection_id as "connectionId", ${sql.lit(table)} as "table",
       to_char(first_day, 'YYYY-MM') as period, sum(booked)::float8 as booked,
       sum(counted)::float8 as counted
@@ -98,6 +79,14 @@ function wrongCounts(table: string, booked: RawBuilder<unknown>, month: RawBuild
     ) n (connection_id, first_day, booked, counted)
     group by connection_id, first_day having sum(booked) <> sum(counted)
     order by connection_id, first_day`
+  const months = sql.table(`${table}_month`)
+  return [
+    compare(
+      sql`select id, null::date, ${sql.ref(`${table}s`)}, 0 from connection`,
+      sql`null::date`,
+    ),
+    compare(sql`select connection_id, first_day, row_count, 0 from ${months}`, MONTH),
+  ]
 }
 
 /** Counts the rows of a connection again. A writer that has not committed adds its rows afterwards. */
@@ -108,7 +97,8 @@ export async function repairRowCounts(db: Kysely<Tables>, id: string): Promise<v
       const rows = sql`from ${sql.table(table)} where connection_id = ${id}`
       const counts = sql.table(`${table}_month`)
       await sql`delete from ${counts} where connection_id = ${id}`.execute(transaction)
-      await sql`insert into ${counts} select ${id}::bigint, ${MONTH}, count(*) ${rows} group by 2`.execute(
+      await sql`
+        insert into ${counts} select ${id}::bigint, ${MONTH}, count(*) ${rows} group by 2`.execute(
         transaction,
       )
       await sql`
