@@ -8,9 +8,7 @@ import { callOf, defineCommands, type Run } from './program.ts'
 export async function operate(argv: string[], io: Io): Promise<number> {
   const { stdout, signal } = io
   const program = new Command('npm run operator --')
-    .description(
-      'Manages apps, tokens, connections and rows in DATABASE_URL, or the embedded database.',
-    )
+    .description('Manages the data of the database in DATABASE_URL, or of the embedded one')
     .version(packageJson.version, '-V, --version', 'print the version')
     .option('--json', 'print one JSON object, for scripts (run npm with --silent)')
     .option('--verbose', 'print the stack of an unexpected error')
@@ -59,15 +57,12 @@ export async function operate(argv: string[], io: Io): Promise<number> {
       return error.exitCode === 0 ? 0 : 2
     const { exitResult } = await import('./errors.ts')
     const { json, verbose } = program.opts()
-    const entered = argv.reduce((command, word) => below(command, word) ?? command, program)
-    const result = exitResult(error, verbose, signal, callOf(entered))
+    const below = (command: Command, word: string) =>
+      command.commands.find((subcommand) => subcommand.name() === word) ?? command
+    const result = exitResult(error, verbose, signal, callOf(argv.reduce(below, program)))
     if (result.sentence) notice(result.sentence)
     if (json && result.exitCode > 0) await stdout(`${toJson(result.json)}\n`)
-    exitCode = result.exitCode
+    return result.exitCode
   }
   return exitCode
-}
-
-function below(command: Command, word: string): Command | undefined {
-  return command.commands.find((subcommand) => subcommand.name() === word)
 }

@@ -23,15 +23,12 @@ const stderr = (text: string) =>
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 const interrupt = new AbortController()
-let interruptedAt = 0
-for (const signal of SIGNALS) {
+for (const signal of SIGNALS)
   process.on(signal, () => {
-    // The terminal and npm each send a signal for one Ctrl-C. A second one ends the process at once.
-    if (interrupt.signal.aborted && Date.now() - interruptedAt > 500) process.exit(1)
-    interruptedAt = Date.now()
     interrupt.abort(signal)
+    // The terminal and npm each send a signal for one Ctrl-C. A later one ends the process at once.
+    setTimeout(() => process.on(signal, () => process.exit(1)), 500).unref()
   })
-}
 
 process.exitCode = await operate(process.argv.slice(2), {
   environment: () => {

@@ -2,20 +2,15 @@ export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** What a command does now, and how far it is. */
-export type Progress = () => {
-  step: string
-  done: string
-  /** Share that is done, from 0 to 1; absent or NaN if it is unknown. */
-  share?: number
-}
-
 /**
  * Shows progress in the last line of standard error, if that is a terminal. It does not change the state of the
  * terminal: an interrupted process could not restore it.
+ * @param progress returns the step, and the share that is done, from 0 to 1; NaN or absent if it is unknown
  * @returns a resource; its disposal removes the line
  */
-export function showProgress(progress: Progress): Disposable | undefined {
+export function showProgress(
+  progress: () => { step: string; done: string; share?: number },
+): Disposable | undefined {
   const { stderr } = process
   if (!stderr.isTTY) return undefined
   const start = Date.now()

@@ -16,6 +16,7 @@ const connection = () => import('./commands/connection.ts')
 const imports = () => import('./commands/import.ts')
 const refresh = () => import('./commands/refresh.ts')
 
+/** Adds all commands to the program. Their arguments are checked here, their combinations by the actions. */
 export function defineCommands(program: Command, run: Run): void {
   add(program, 'migrate', run(maintenance, 'migrateSchema', { anySchema: true })).description(
     'update the schema and the role of the service (see SERVICE_DATABASE_PASSWORD)',
@@ -34,19 +35,7 @@ export function defineCommands(program: Command, run: Run): void {
     .description('delete what only old cursors need; they return 410')
     .option('--days <n>', 'keep removals and versions of n days', wholeNumber(0, 365_000), 400)
     .option('--yes', 'accept less than the 400 days that the API guarantees')
-  defineApps(program.command('app').description('apps: programs that call the service'), run)
-  defineTokens(program.command('token').description('bearer tokens of apps'), run)
-  defineConnections(program.command('connection'), run)
-  defineImports(program.command('import'), run)
-  add(program, 'refresh', run(refresh, 'refreshConnections'), ['day.ndjson.gz > results.ndjson'])
-    .description('refresh many connections: one line of JSON for each, with all its lists')
-    .argument('[file...]', 'files, also compressed by gzip; default: -, standard input')
-    .option('--jobs <n>', 'number of sessions', wholeNumber(1, 999), 4)
-    .option('--app <name>', 'the app of the connections; accepts their external ids, too', nonEmpty)
-    .addHelpText('after', REFRESH_FORMAT)
-}
-
-function defineApps(apps: Command, run: Run): void {
+  const apps = program.command('app').description('apps: programs that call the service')
   add(apps, 'create', run(app, 'create'), ['my-app'])
     .description('register an app')
     .argument('<name>', 'unique name of the app', shortText)
@@ -61,9 +50,7 @@ function defineApps(apps: Command, run: Run): void {
     .description('delete an app and its tokens, immediately and permanently')
     .argument('<name>', 'name of the app', nonEmpty)
     .option('--with-connections', 'delete its connections and all their rows, too')
-}
-
-function defineTokens(tokens: Command, run: Run): void {
+  const tokens = program.command('token').description('bearer tokens of apps')
   add(tokens, 'issue', run(token, 'issue'), ['--app my-app --ttl 90d'])
     .description('issue a token and show it, once; other tokens of the app stay valid')
     .requiredOption('--app <name>', 'the app', nonEmpty)
@@ -74,27 +61,22 @@ function defineTokens(tokens: Command, run: Run): void {
   add(tokens, 'revoke', run(token, 'revoke'), ['0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863'])
     .description('revoke a token, immediately and permanently')
     .argument('<id>', 'id of the token, from `token list`', uuid)
-}
-
-function defineConnections(connections: Command, run: Run): void {
-  connections.description("connections: a user's link to a bank or broker; each belongs to one app")
+  const connections = program
+    .command('connection')
+    .description('links of users to banks or brokers')
   add(connections, 'create', run(connection, 'create'), ['--app my-app', '--app my-app --stream -'])
     .description('create a connection and show its token, once; or many of them')
     .requiredOption('--app <name>', 'its app', nonEmpty)
     .option('--token-file <file>', 'file with its token; generated if absent', nonEmpty)
     .option('--label <text>', 'a name for people', shortText)
     .option('--external-id <id>', 'your id of it, unique in the app', shortText)
-    .addOption(new Option('--stream [file]', STREAM).preset('-'))
+    .option('--stream [file]', 'one for each line: {"label":…,"externalId":…}; default: -')
   add(connections, 'list', run(connection, 'list'), ['--app my-app --refreshed-before 2d'])
     .description('list the connections of an app in the order of their ids, without secrets')
     .requiredOption('--app <name>', 'the app', nonEmpty)
     .option('--external-id <id>', 'only the one with your id', nonEmpty)
     .option('--label <text>', 'only those with exactly this label', nonEmpty)
-    .option(
-      '--refreshed-before <time>',
-      'only those with no refresh since: 2d, 12h, or a time',
-      time,
-    )
+    .option('--refreshed-before <time>', 'only those with no refresh since 2d, 12h or a time', time)
     .option('--after <id>', 'only those after this id', key)
     .option('--limit <n>', 'at most n of them', wholeNumber(1, 1e9))
   add(connections, 'show', run(connection, 'show'), ['4611686018427387904'])
@@ -106,15 +88,12 @@ function defineConnections(connections: Command, run: Run): void {
     .argument('[id]', 'id of the connection; with --app, also your external id')
     .option('--file <file>', 'file with one id a line; a repetition continues')
     .option('--app <name>', 'the app that it must belong to', nonEmpty)
-}
-
-function defineImports(group: Command, run: Run): void {
-  group.description('import rows: newline-delimited JSON or CSV, with the field names of the API')
+  const importing = program.command('import').description('import rows, as NDJSON or CSV')
   for (const type of ['portfolio-transactions', 'account-transactions', 'transfer-orders']) {
     const example = '--connection 4611686018427387904 --format csv rows.csv.gz'
-    const command = add(group, type, run(imports, 'importFiles'), [example])
+    const command = add(importing, type, run(imports, 'run'), [example])
       .description(`import ${type.replace('-', ' ')}, all or none; updates those with known ids`)
-      .argument('<file...>', 'files, also compressed by gzip; - is standard input')
+      .argument('<file...>', 'files with the fields of the API, also gzip; - is standard input')
       .addOption(new Option('--format <format>').choices(['ndjson', 'csv']).default('ndjson'))
       .requiredOption('--connection <id>', 'its id; with --app, also your external id')
       .option('--app <name>', 'the app that the connection must belong to', nonEmpty)
@@ -128,6 +107,12 @@ function defineImports(group: Command, run: Run): void {
         .option('--from <day>', 'first effective date that --replace replaces, YYYY-MM-DD')
         .option('--to <day>', 'last effective date that --replace replaces, YYYY-MM-DD')
   }
+  add(program, 'refresh', run(refresh, 'run'), ['day.ndjson.gz > results.ndjson'])
+    .description('refresh many connections: one line of JSON for each, with all its lists')
+    .argument('[file...]', 'files, also compressed by gzip; default: -, standard input')
+    .option('--jobs <n>', 'number of sessions', wholeNumber(1, 999), 4)
+    .option('--app <name>', 'the app of the connections; accepts their external ids, too', nonEmpty)
+    .addHelpText('after', REFRESH_FORMAT)
 }
 
 const LEFT_OUT = `A field that is left out is null, if it may be. Exception: completedAt, the past time when the user
@@ -138,9 +123,6 @@ const REFRESH_FORMAT = `A line is the refresh of one connection, and one transac
 "replace":{"from":"YYYY-MM-DD","to":"YYYY-MM-DD"} also removes the other rows in this range of these lists.
 The command prints a result after each commit. After a crash, continue at the first line without one.`
 
-const STREAM =
-  'create one for each line of JSON: {"label":…,"externalId":…}, both optional; default: -'
-
 /** Adds a command. @param examples arguments of calls */
 function add(group: Command, name: string, action: ReturnType<Run>, examples = ['']): Command {
   const command = group.command(name).action(action)
@@ -150,8 +132,7 @@ function add(group: Command, name: string, action: ReturnType<Run>, examples = [
 
 /** Returns the call of a command, such as `npm run operator -- app create`. */
 export function callOf(command: Command): string {
-  const { parent } = command
-  return parent ? `${callOf(parent)} ${command.name()}` : command.name()
+  return command.parent ? `${callOf(command.parent)} ${command.name()}` : command.name()
 }
 
 const wholeNumber = (minimum: number, maximum: number) => (text: string) => {

@@ -11,21 +11,21 @@ import { findApp } from '../database.ts'
 import { deleteConnections, describeRows } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
 import { type Line, openInput, readLines, untilAbort } from '../loading/source.ts'
-import { pluralize, printable, toJson } from '../output.ts'
+import { pluralize, toJson } from '../output.ts'
 import { table } from '../table.ts'
 
 type Flags<Name extends string> = { app: string } & Partial<Record<Name, string>>
 
 export async function create(
   context: Context,
-  flags: Flags<'tokenFile' | 'label' | 'externalId' | 'stream'>,
+  flags: Flags<'tokenFile' | 'label' | 'externalId'> & { stream?: string | true },
 ) {
   const { app: appName, tokenFile, label, externalId, stream } = flags
   const { db, print } = context
   const app = await findApp(db, appName)
   if (stream !== undefined) {
     if ((tokenFile ?? label ?? externalId) === undefined)
-      return await createMany(context, app.id, stream)
+      return await createMany(context, app.id, stream === true ? '-' : stream)
     throw new UsageError('--stream reads each label and externalId from its lines.')
   }
   const own = newConnection(flags, tokenFile && (await readToken(tokenFile)))
@@ -88,7 +88,8 @@ function readNew({ text, problem }: Line): { own?: NewConnection; detail?: strin
 type Names = { label?: string | null; externalId?: string | null }
 
 function newConnection({ label = null, externalId = null }: Names, token = newToken()) {
-  return { id: connectionKey(tokenHash(token)), token, label, externalId }
+  const hash = tokenHash(token)
+  return { id: connectionKey(hash), hash, token, label, externalId }
 }
 
 type NewConnection = ReturnType<typeof newConnection>
@@ -102,20 +103,19 @@ async function insertConnections(db: Kysely<Tables>, appId: string, connections:
   // On Citus, no index keeps external ids unique. Every role could hold an advisory lock instead.
   await sql`select from app where id = ${appId} for no key update`.execute(db)
   const names = connections.map(({ externalId }) => externalId)
-  const { rows } = await sql<{ id: string; name: string }>`
-    select id, external_id as name from connection
+  const { rows } = await sql<{ id: string; externalId: string }>`
+    select id, external_id as "externalId" from connection
     where app_id = ${appId} and external_id = any(${names}::text[])`.execute(db)
-  const owners = new Map<string | null, string>(rows.map(({ id, name }) => [name, id]))
-  for (const { id, externalId } of connections)
+  const owners = new Map<string | null, string>()
+  for (const { id, externalId } of [...rows, ...connections])
     if (externalId !== null && !owners.has(externalId)) owners.set(externalId, id)
   const ownerOf = ({ id, externalId }: NewConnection) => owners.get(externalId) ?? id
   const added = connections.filter((own) => ownerOf(own) === own.id)
   const column = (name: keyof NewConnection) => added.map((own) => own[name])
-  const hashes = added.map(({ token }) => tokenHash(token))
   await sql`
     insert into connection (id, app_id, token_hash, label, external_id)
     select id, ${appId}::uuid, hash, label, name
-    from unnest(${column('id')}::bigint[], ${hashes}::bytea[], ${column('label')}::text[],
+    from unnest(${column('id')}::bigint[], ${column('hash')}::bytea[], ${column('label')}::text[],
       ${column('externalId')}::text[]) as n (id, hash, label, name)`.execute(db)
   return ownerOf
 }
@@ -156,8 +156,8 @@ export async function list(
       order by id limit ${Math.min(left, PAGE)}`.execute(db)
     after = rows.at(-1)?.id
     if (after === undefined) break
-    const items = isJson ? rows.map((row) => toJson(row)).join() : `${printable(table(rows))}\n`
-    if (!(await stdout(isJson ? separator + items : items))) return {}
+    const items = isJson ? separator + rows.map(toJson).join() : `${table(rows)}\n`
+    if (!(await stdout(items))) return {}
     separator = ','
   }
   if (separator !== ',')

@@ -12,12 +12,7 @@ type Flags = Required<Pick<ImportOptions, 'format'>> &
   ImportOptions['replace'] & { connection: string; app?: string; dryRun?: true; replace?: true }
 
 /** Imports files. The name of the command is the type of the rows. */
-export async function importFiles(
-  context: Context,
-  files: string[],
-  flags: Flags,
-  command: Command,
-) {
+export async function run(context: Context, files: string[], flags: Flags, command: Command) {
   const { pool, signal } = context
   const { format, dryRun = false } = flags
   const type = command.name() as RowTypeName

@@ -1,7 +1,7 @@
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { advance, seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
-import type { Context, Report } from '../command.ts'
+import type { Context } from '../command.ts'
 import { pruneCursors } from '../deletion.ts'
 import { UsageError } from '../errors.ts'
 import { migrate } from '../migrate.ts'
@@ -48,31 +48,29 @@ export async function prune({ db }: Context, { days, yes }: { days: number; yes?
 }
 
 export async function verify({ db, notice }: Context, { repair }: { repair?: true }) {
-  const found = await verifyRowCounts(db)
-  const wrong = new Set(found.differences.map(({ connectionId }) => connectionId))
-  if (!repair || wrong.size === 0) return reportOf(found)
-  for (const id of wrong) await repairRowCounts(db, id)
-  notice(`The rows of ${pluralize(wrong.size, 'connection')} were counted again.`)
-  return reportOf(await verifyRowCounts(db))
-}
-
-/** Begins of statements: the whole ones are in docs/reference/schema.sql, and with --json. */
-const beginning = (statement: string) => statement.replaceAll(/\s+/g, ' ').trim().slice(0, 200)
-const missed = (statement: string) => `  missing, or changed: ${beginning(statement)}`
-const added = (statement: string) => `  of no migration: ${beginning(statement)}`
-
-function reportOf(json: Awaited<ReturnType<typeof verifyRowCounts>>): Report {
-  const { missing, unexpected } = json.schema
-  const drift = [...missing.map(missed), ...unexpected.map(added)]
-  if (json.differences.length === 0 && json.numbers.length === 0 && drift.length === 0) {
-    const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
-    return { json, text: `The row counts and change numbers agree with ${extent}.` }
+  let json = await verifyRowCounts(db)
+  const wrong = new Set(json.differences.map(({ connectionId }) => connectionId))
+  if (repair && wrong.size > 0) {
+    for (const id of wrong) await repairRowCounts(db, id)
+    notice(`The rows of ${pluralize(wrong.size, 'connection')} were counted again.`)
+    json = await verifyRowCounts(db)
   }
+  const { missing, unexpected } = json.schema
+  const drift = [
+    ...missing.map(listed('missing, or changed')),
+    ...unexpected.map(listed('of no migration')),
+  ]
   const differences = json.differences.map((d) => ({ ...d, period: d.period ?? 'all' }))
   const text = [
     differences.length > 0 && `The row counts are wrong:\n${table(differences)}`,
     json.numbers.length > 0 && `Change numbers are wrong:\n${table(json.numbers)}`,
     drift.length > 0 && `The schema differs from docs/reference/schema.sql:\n${drift.join('\n')}`,
-  ]
-  return { json, text: text.filter(Boolean).join('\n'), failed: true }
+  ].filter((part) => part !== false)
+  if (text.length > 0) return { json, text: text.join('\n'), failed: true }
+  const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
+  return { json, text: `The row counts and change numbers agree with ${extent}.` }
 }
+
+/** Lists the begins of statements: the whole ones are in docs/reference/schema.sql, and with --json. */
+const listed = (problem: string) => (statement: string) =>
+  `  ${problem}: ${statement.replaceAll(/\s+/g, ' ').trim().slice(0, 200)}`

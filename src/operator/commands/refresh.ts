@@ -5,11 +5,9 @@ import { refresh } from '../loading/refresh.ts'
 import { openInputs, shareOf } from '../loading/source.ts'
 import { pluralize, showProgress, toJson } from '../output.ts'
 
-export async function refreshConnections(
-  context: Context,
-  files: string[],
-  { jobs, app }: { jobs: number; app?: string },
-) {
+type Flags = { jobs: number; app?: string }
+
+export async function run(context: Context, files: string[], { jobs, app }: Flags) {
   const { db, notice, stdout } = context
   // A service on the same machine then serves 2,100 instead of 1,400 daily syncs a second.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL)

@@ -6,12 +6,10 @@ import type { Context } from '../command.ts'
 import { findApp, isCitus } from '../database.ts'
 import { table } from '../table.ts'
 
-/** Identifies a token for secret scanners. */
-const PREFIX = 'idq_'
-
 export async function issue({ db }: Context, { app: name, ttl }: { app: string; ttl?: number }) {
   const app = await findApp(db, name)
-  const token = PREFIX + randomBytes(32).toString('base64url')
+  // The prefix identifies a token for secret scanners.
+  const token = `idq_${randomBytes(32).toString('base64url')}`
   // The database has only the hash (contract 20).
   const { id, expiresAt } = await db
     .insertInto('app_token')
