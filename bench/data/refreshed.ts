@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { copyLine } from '../../src/operator/loading/import-rows.ts'
+import { copyLine, copySql, textColumns } from '../../src/operator/loading/import-rows.ts'
 import { Problems, RowReader, readJson } from '../../src/operator/loading/row-reader.ts'
 import { type RowType, rowTypes } from '../../src/operator/loading/row-types.ts'
 import { refreshLists } from './rows.ts'
@@ -51,16 +51,15 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
     create temporary table staged as select ${columns}, 0::bigint as line from ${type.table} with no data`)
   const reader = new RowReader(type)
   const problems = new Problems()
-  const isText = type.columns.map(({ sqlType }) => sqlType === 'text')
+  const texts = textColumns(type)
   function* text() {
     let lines = ''
     for (const index of ids.keys()) {
       for (const item of refreshLists(first + index, 0)[type.list]) {
-        const row = readJson({ text: JSON.stringify(item) }, problems, (value, report) =>
-          reader.read(value, report, {}),
-        )
+        const value = readJson({ text: JSON.stringify(item) }, problems)
+        const row = reader.read(value, problems, {})
         if (row === undefined) throw new Error(JSON.stringify(problems.shown))
-        lines += copyLine(row, index + 1, isText)
+        lines += copyLine(row, index + 1, texts)
       }
       if (index % 100 < 99) continue
       yield lines
@@ -68,7 +67,7 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
     }
     yield lines
   }
-  const copy = client.query(copyFrom(`copy staged (${columns}, line) from stdin`))
+  const copy = client.query(copyFrom(copySql('staged', type)))
   await pipeline(Readable.from(text()), copy)
   await client.query(
     `insert into ${type.table} (connection_id, ${columns}${target})

@@ -212,7 +212,8 @@ t.test('Hostile file: rejected within the limits', async (t) => {
   await t.rejects(read(nested), { message: 'rows.ndjson is compressed twice.' })
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
   const inArrays = `{"amount":${deep.replace('[]', '[1]')}}`
-  t.match(await problems(type, inArrays), [/^1: not valid JSON: .* nested too deeply$/])
+  const found = await problems(type, inArrays)
+  t.ok(found.includes('1: amount: a number such as 1234.50 is expected, not an array'))
   const names = Array.from({ length: 20_000 }, (_, index) => `"n${index}":1`).join()
   t.equal((await problems(type, portfolioLine(1, names))).length, 20)
 })

@@ -9,7 +9,8 @@ import { fc, runs } from '../support/random.ts'
 function problemsOf(line: string): string[] {
   const problems = new Problems()
   const reader = new RowReader(rowTypes['portfolio-transactions'])
-  readJson({ text: line }, problems, (value, report) => reader.read(value, report, {}))
+  const value = readJson({ text: line }, problems)
+  if (value !== undefined) reader.read(value, problems, {})
   return problems.shown.map(({ detail }) => detail)
 }
 

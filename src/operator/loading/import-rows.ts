@@ -43,110 +43,121 @@ export interface Imported {
  */
 export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<Imported> {
   const client = await pool.connect()
-  let isBroken = false
-  let isCommitting = false
   // The statement in progress reports the error.
-  const ignore = () => {}
-  client.on('error', ignore)
+  client.on('error', () => {})
   try {
-    await client.query(beginLoad(options.replace))
-    const imported = await importInTransaction(client, options)
-    options.signal?.throwIfAborted()
-    isCommitting = !options.dryRun
-    await client.query(options.dryRun ? 'rollback' : 'commit')
-    return imported
-  } catch (error) {
-    await client.query('rollback').catch(() => {
-      isBroken = true
+    const imported = await importInTransaction(client, options).catch((error: unknown) => {
+      throw options.signal?.aborted
+        ? new OperatorError('Interrupted; nothing was imported.')
+        : error
     })
-    if (isCommitting && isBroken)
-      throw new OperatorError(
-        'The connection to PostgreSQL broke during the commit: the rows may be imported or not. Import them ' +
-          'again: rows that are imported already do not change.',
-      )
-    if (options.signal?.aborted) throw new OperatorError('Interrupted; nothing was imported.')
-    throw error
+    if (!options.dryRun) await client.query('commit').catch(throwInDoubt)
+    return imported
   } finally {
-    client.off('error', ignore)
-    client.release(isBroken)
+    // The end of the session rolls back what is not committed.
+    client.release(true)
   }
+}
+
+function throwInDoubt(error: pg.DatabaseError) {
+  if (error.severity === 'ERROR') throw error
+  throw new OperatorError(
+    'The connection to PostgreSQL broke during the commit: the rows may be imported or not. Import them ' +
+      'again: rows that are imported already do not change.',
+  )
 }
 
 async function importInTransaction(
   client: pg.ClientBase,
   options: ImportOptions,
 ): Promise<Imported> {
-  const input = new Input(options)
-  const { table, key, columns } = input.type
-  const names = columns.map(({ name }) => name).join(', ')
+  const { progress = { step: 'Reading', rows: 0 }, signal } = options
+  const type = rowTypes[options.type]
+  const columns = type.columns.map(({ name }) => name)
+  const input = new Input(type, options, progress)
   // The columns have the domains of the table, so PostgreSQL validates every value again.
-  await client.query(`
+  await client.query(`${beginLoad(options.replace)};
     create temporary table import_row on commit drop
-    as select ${names}, 0::bigint as line from ${table} with no data`)
-  const copy = client.query(copyFrom(`copy import_row (${names}, line) from stdin`))
-  await pipeline(input.copyText(), copy)
-  options.signal?.throwIfAborted()
-  await client.query(`analyze import_row (${key.column})`)
-  input.progress.step = 'Writing'
+    as select ${columns}, 0::bigint as line from ${type.table} with no data`)
+  await pipeline(input.copyText(), client.query(copyFrom(copySql('import_row', type))))
+  signal?.throwIfAborted()
+  await client.query(`analyze import_row (${type.key.column})`)
+  progress.step = 'Writing'
   await input.requireValid(client)
   // The input can be read only once, so a deadlock repeats the statements after it.
   await client.query('savepoint staged')
   for (let attempt = 1; ; attempt += 1)
     try {
-      const counts = await write(client, input, options)
-      return { counts: { read: input.progress.rows, ...counts }, leftOut: input.leftOut() }
+      const counts = await write(client, type, progress.rows, options)
+      signal?.throwIfAborted()
+      return { counts: { read: progress.rows, ...counts }, leftOut: input.leftOut() }
     } catch (error) {
       if (!(await mayRepeat(error, attempt))) throw error
       await client.query('rollback to savepoint staged')
     }
 }
 
+async function write(
+  client: pg.ClientBase,
+  type: RowType,
+  count: number,
+  { connectionId, dryRun, replace }: ImportOptions,
+): Promise<RowCounts> {
+  const run = runInOrder(client)
+  const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
+  const list = { type, count, sql: mergeSql(type, 'import_row i', 0), values: [] }
+  const merged = await merge(query, [list], { dryRun, replace })
+  await merged?.written
+  const [counts] = merged?.counts ?? []
+  if (counts) return counts
+  throw new OperatorError('The connection does not exist any more.')
+}
+
 /** Reads all sources, and writes the valid rows for COPY. */
 class Input {
-  readonly type: RowType
-  readonly progress: NonNullable<ImportOptions['progress']>
+  readonly #type: RowType
   readonly #options: ImportOptions
+  readonly #progress: { rows: number }
   readonly #problems = new Problems()
   readonly #reader: RowReader
   /** Number of the lines before each source. */
   readonly #starts: { file: string; before: number }[] = []
 
-  constructor(options: ImportOptions) {
-    this.type = rowTypes[options.type]
+  constructor(type: RowType, options: ImportOptions, progress: { rows: number }) {
+    this.#type = type
     this.#options = options
-    this.progress = options.progress ?? { step: 'Reading', rows: 0 }
-    this.#reader = new RowReader(this.type)
+    this.#progress = progress
+    this.#reader = new RowReader(type)
   }
 
   /** Omits rows with problems, and reads on to find others. Each row has its line number as its last column. */
   async *copyText(): AsyncGenerator<Buffer> {
     const { sources, format, signal, replace = {} } = this.#options
-    const check = (value: unknown, problems: Problems) =>
-      this.#reader.read(value, problems, replace)
-    const isText = this.type.columns.map(({ sqlType }) => sqlType === 'text')
+    const texts = textColumns(this.#type)
     let last = 0
     for (const source of sources) {
       const before = last
       this.#starts.push({ file: source.name, before })
       const batches: AsyncGenerator<Iterable<Line | CsvRow>> =
-        format === 'csv' ? readCsv(source, this.type.fields) : readLines(source)
+        format === 'csv' ? readCsv(source, this.#type.fields) : readLines(source)
       for await (const batch of untilAbort(batches, signal)) {
         const lines: string[] = []
         for (const item of batch) {
           last = before + item.line
           this.#problems.place = { line: last }
-          const row =
-            'row' in item ? check(item.row, this.#problems) : readJson(item, this.#problems, check)
-          if (row) lines.push(copyLine(row, last, isText))
+          const value = 'row' in item ? item.row : readJson(item, this.#problems)
+          if (value === undefined) continue
+          const row = this.#reader.read(value, this.#problems, replace)
+          if (row) lines.push(copyLine(row, last, texts))
         }
-        this.progress.rows += lines.length
+        this.#progress.rows += lines.length
         yield Buffer.from(lines.join(''))
       }
     }
   }
 
   leftOut(): string[] {
-    return this.progress.rows > 0 ? this.#reader.leftOut() : []
+    return this.#progress.rows > 0 ? this.#reader.leftOut() : []
   }
 
   /**
@@ -154,7 +165,7 @@ class Input {
    * @throws ImportRejected with the first problems by line, if there are problems or duplicates
    */
   async requireValid(client: pg.ClientBase): Promise<void> {
-    const { key } = this.type
+    const { key } = this.#type
     const { rows } = await client.query<{ line: string; first: string; total: string }>(`
       with repeated as (
         select ${key.column} as key, min(line) as first, sum(count(*) - 1) over () as total
@@ -184,27 +195,21 @@ class Input {
   }
 }
 
-/** Writes a row in the text format of COPY. Only a text can have characters with a meaning in it. */
-export function copyLine(row: Row, line: number, isText: boolean[]): string {
-  const values = row.map((value, column) => {
-    if (value === null) return '\\N'
-    return isText[column] ? value.replace(/[\\\t\n\r]/g, '\\$&') : value
-  })
+/** Indexes of the columns whose values may have a character with a meaning in CSV. */
+export const textColumns = ({ columns }: RowType): number[] =>
+  [...columns.keys()].filter((index) => columns[index]?.sqlType === 'text')
+
+/** Writes a row as CSV with tabs, in which an empty field is null and an empty text has quotes. */
+export function copyLine(row: Row, line: number, texts: number[]): string {
+  for (const index of texts) {
+    const text = row[index]
+    if (text === '' || (text && /["\t\n\r]/.test(text)))
+      row[index] = `"${text.replaceAll('"', '""')}"`
+  }
   // One join makes a flat text. Added parts stay a tree of thousands of objects until the text is written.
-  return `${values.join('\t')}\t${line}\n`
+  return `${row.join('\t')}\t${line}\n`
 }
 
-async function write(
-  client: pg.ClientBase,
-  { type, progress }: Input,
-  { connectionId, dryRun, replace }: ImportOptions,
-): Promise<RowCounts> {
-  const run = runInOrder(client)
-  const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
-  const list = { type, count: progress.rows, sql: mergeSql(type, 'import_row i', 0), values: [] }
-  const merged = await merge(query, [list], { dryRun, replace })
-  await merged?.written
-  const [counts] = merged?.counts ?? []
-  if (counts) return counts
-  throw new OperatorError('The connection does not exist any more.')
-}
+/** COPY of rows that copyLine() writes. */
+export const copySql = (table: string, { columns }: RowType): string =>
+  `copy ${table} (${columns.map(({ name }) => name)}, line) from stdin (format csv, delimiter '\t')`

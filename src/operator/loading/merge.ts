@@ -71,8 +71,10 @@ export function mergeSql(
   const inRange = `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
   const isChanged = `(${differs.join(' or ')})`
   return {
+    // PostgreSQL looks up no row if the connection has none.
     compare: `
-      select count(*)::integer as present, (count(*) filter (where ${isChanged}))::integer as updated ${presentRows}`,
+      select count(*)::integer as present, (count(*) filter (where ${isChanged}))::integer as updated
+      ${presentRows} and exists (select from ${table} where connection_id = $1)`,
     /** The parameter after those of the source is the data version after the statement. */
     insert: insert(`from ${from}`),
     insertOthers: `${insert(`from ${from}`)} on conflict do nothing`,

@@ -25,11 +25,11 @@ const MEMBERS = new Set(['connection', ...readers.map(({ type }) => type.list), 
 export function readRefresh(line: Line): Refresh {
   const problems = new Problems()
   const nothing = { connection: undefined, lists: [], replace: undefined, errors: problems.shown }
-  return { ...nothing, ...readJson(line, problems, readLine) }
+  const value = readJson(line, problems)
+  return { ...nothing, ...(value !== undefined && readLine(value, problems)) }
 }
 
 function readLine(line: unknown, problems: Problems) {
-  problems.place = {}
   if (!isObject(line)) return problems.add('a JSON object is expected: the refresh of a connection')
   const { connection } = line
   const isId = typeof connection === 'string' && connection !== ''

@@ -3,14 +3,8 @@ import { closestMatch } from 'leven'
 import { DECIMAL_FRACTION_DIGITS, DECIMAL_INTEGER_DIGITS } from '../../schemas/fields.ts'
 import { escaped } from '../output.ts'
 
-/** A JSON number with all its digits: JSON.parse rounds. */
-export class Digits {
-  readonly text: string
-
-  constructor(text: string) {
-    this.text = text
-  }
-}
+/** Begins a decimal that was a JSON number. No valid text has this character. */
+export const NUMBER = '\0'
 
 /** Returns the problem of a value; undefined: it is right. */
 export type Rule = (value: unknown) => string | undefined
@@ -33,7 +27,6 @@ export function groupOf(names: string[]): Rule {
 
 /** Shows a value of the input in a sentence. */
 export function describe(value: unknown): string {
-  if (value instanceof Digits) return shorten(value.text)
   if (typeof value === 'string') return visible(JSON.stringify(shorten(value)))
   if (typeof value !== 'object' || value === null) return String(value)
   return Array.isArray(value) ? 'an array' : 'an object'
@@ -91,12 +84,14 @@ const pastInstant: Rule = (value) => {
 const boolean = expecting('true or false is expected', (value) => typeof value === 'boolean')
 
 /** Exports with `IEEE754Compatible=true` write decimals as strings, without an exponent. */
-const DECIMAL_STRING = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/
+const DECIMAL = new RegExp(`^${NUMBER}?-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$`)
 
 const decimal: Rule = (value) => {
-  if (typeof value === 'string' && DECIMAL_STRING.test(value))
-    return value.length <= DECIMAL_FRACTION_DIGITS ? undefined : digitsProblem(value)
-  if (value instanceof Digits) return digitsProblem(value.text)
+  if (typeof value === 'string') {
+    const isPlain = DECIMAL.test(value)
+    if (isPlain && value.length <= DECIMAL_FRACTION_DIGITS) return undefined
+    if (isPlain || value.startsWith(NUMBER)) return digitsProblem(value.replace(NUMBER, ''))
+  }
   return `a number such as 1234.50 is expected, not ${describe(value)}`
 }
 
