@@ -11,7 +11,7 @@ import { up as integrity } from './0008-integrity.ts'
 import { up as checkedYears } from './0009-checked-years.ts'
 
 /** Migrations of this release by name, in order. */
-export const migrations: Record<string, Migration['up']> = {
+const migrations: Record<string, Migration['up']> = {
   '0001-apps-and-connections': appsAndConnections,
   '0002-transactions': transactions,
   '0003-row-counts': rowCounts,

@@ -9,14 +9,6 @@ import type { Tables } from '../postgres/tables.ts'
 import { isCitus } from './database.ts'
 import { pluralize, showProgress } from './output.ts'
 
-/** Settings of the role's sessions. PgBouncer may reject them as startup options. */
-const SETTINGS = {
-  default_transaction_read_only: 'on',
-  statement_timeout: '5s',
-  lock_timeout: '1s',
-  idle_in_transaction_session_timeout: '10s',
-}
-
 const ATTEMPTS = 30
 /** Half of a request's lock timeout, by default: requests queue behind a migration that waits. */
 const LOCK_TIMEOUT_MS = 500
@@ -61,13 +53,13 @@ export async function migrate(
 /** Runs the statements of rights.sql, all of them or none. */
 async function prepare(db: Kysely<Tables>, onNotice: Notice): Promise<void> {
   const text = await readFile(new URL('rights.sql', import.meta.url), 'utf8')
-  const settings = JSON.stringify({ ...SETTINGS, ...plannerSettings(!(await isCitus(db))) })
+  const settings = JSON.stringify(plannerSettings(!(await isCitus(db))))
   const find = async (from: Kysely<Tables>, wanted: string) => {
     const query = CompiledQuery.raw(text, [settings])
     const { rows } = await from.executeQuery<{ kind: string; statement: string }>(query)
     return rows.filter(({ kind }) => kind === wanted).map(({ statement }) => statement)
   }
-  const needed = await find(db, 'needed')
+  const [needed, foreign] = [await find(db, 'needed'), await find(db, 'foreign')]
   await db.transaction().execute(async (transaction) => {
     for (const statement of needed)
       await sql
@@ -82,10 +74,8 @@ async function prepare(db: Kysely<Tables>, onNotice: Notice): Promise<void> {
           `An administrator must run these statements in this database. Then try again:\n${left.join(';\n')};`,
       )
   })
-  if (!needed.some((statement) => statement.startsWith('revoke'))) return
-  onNotice('PUBLIC may no longer create objects in the schema public.')
-  // PostgreSQL may prefer these to its own, also in migrations.
-  const foreign = await find(db, 'foreign')
+  if (needed.some((statement) => statement.startsWith('revoke')))
+    onNotice('PUBLIC may no longer create objects in the schema public.')
   if (foreign.length > 0)
     throw new OperatorError(
       'Other roles have created functions or operators in the schema public. No migration ran. Drop them, or move ' +

@@ -1,9 +1,18 @@
 -- Finds what this database needs before migrations, by its kind:
 -- needed   statements that create the roles of the service and of writers, and give the service its settings and rights.
 --          PUBLIC may create objects in the schema public of databases of PostgreSQL 14 and earlier: one revokes it
--- foreign  functions and operators of other roles in this schema, which PostgreSQL may prefer to its own
--- $1: settings of the sessions of the role, as a JSON object
-with service as (
+-- foreign  functions and operators of other roles in a schema where PUBLIC may create objects. PostgreSQL may prefer them
+--          to its own, also in migrations
+-- $1: settings of the planner, as a JSON object
+with settings as (
+  -- PgBouncer may reject them as startup options.
+  select name, value
+  from jsonb_each_text($1::jsonb || '{
+    "default_transaction_read_only": "on",
+    "statement_timeout": "5s",
+    "lock_timeout": "1s",
+    "idle_in_transaction_session_timeout": "10s"}') settings (name, value)
+), service as (
   select coalesce(to_regrole('investment_service')::oid, 0) as oid
 ), database as (
   select oid, datname as name from pg_database where datname = current_database()
@@ -21,11 +30,11 @@ union all
 select 'needed', 'grant usage on schema public to investment_service'
 from service where not has_schema_privilege(service.oid, 'public', 'usage')
 union all
-select 'needed', format('alter role investment_service in database %I set %s = %L', database.name, setting.name, value)
-from service, database, jsonb_each_text($1::jsonb) setting (name, value)
+select 'needed', format('alter role investment_service in database %I set %s = %L', database.name, settings.name, value)
+from service, database, settings
 where not exists (
   select from pg_db_role_setting
-  where setdatabase = database.oid and setrole = service.oid and setting.name || '=' || value = any(setconfig))
+  where setdatabase = database.oid and setrole = service.oid and settings.name || '=' || value = any(setconfig))
 union all
 select 'foreign', format('%s%s of %s', o.kind, o.name, owner.rolname)
 from (
@@ -35,4 +44,4 @@ from (
   select 'operator ', oid::regoperator::text, oprowner
   from pg_operator where oprnamespace = 'public'::regnamespace
 ) o join pg_roles owner on owner.oid = o.owner
-where not owner.rolsuper and owner.rolname <> current_user
+where not owner.rolsuper and owner.rolname <> current_user and has_schema_privilege('public', 'public', 'create')
