@@ -86,6 +86,10 @@ t.test('Invisible character in a rejected value or name: escaped', async (t) => 
       'amount: a number such as 1234.50 is expected, not " 1\\u2009\\u200b\\u0085"',
     ],
     [
+      portfolioLine(3, '"amount":"\\u00001\\t2"'),
+      'amount: a number such as 1234.50 is expected, not "\\u00001\\t2"',
+    ],
+    [
       portfolioLine(4).replace('"BUY"', '"\ufeffBUY"'),
       'type: "\\ufeffBUY" is not in the list; the closest is BUY',
     ],
@@ -164,6 +168,10 @@ t.test('Invalid text: NUL, half of a surrogate pair, too long, or a number', asy
     ],
     [
       portfolioLine(3, `"description":"${'x'.repeat(1_000_000)}"`),
+      'description: the text has more than 10000 characters',
+    ],
+    [
+      portfolioLine(3, `"am\\u006funt":1,"description":"${'\\"'.repeat(200_000)}"`),
       'description: the text has more than 10000 characters',
     ],
     [

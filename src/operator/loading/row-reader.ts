@@ -50,8 +50,8 @@ const DECIMAL = new RegExp(
   'g',
 )
 
-/** Matches names of members, and the escape of a letter in a name. */
-const NAME = /"(?:[^"\\]|\\.)*"(?=\s*:)/g
+/** Matches each string, with the colon after a name, and the escape of a letter in a name. */
+const STRING = /"(?:[^"\\]|\\.)*"(\s*:)?/g
 const ESCAPED_LETTER = /\\u00[4-7]/
 
 /** Reads a line of JSON. A decimal is a text with all its digits, after NUMBER. */
@@ -63,7 +63,9 @@ export function readJson(
   try {
     const line =
       text.includes('\\u00') && ESCAPED_LETTER.test(text)
-        ? text.replace(NAME, (name) => JSON.stringify(JSON.parse(name)))
+        ? text.replace(STRING, (string, colon?: string) =>
+            colon ? JSON.stringify(JSON.parse(string.slice(0, -colon.length))) + colon : string,
+          )
         : text
     return JSON.parse(line.replace(DECIMAL, '$1"\\u0000$2"'))
   } catch {

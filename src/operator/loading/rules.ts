@@ -85,12 +85,13 @@ const boolean = expecting('true or false is expected', (value) => typeof value =
 
 /** Exports with `IEEE754Compatible=true` write decimals as strings, without an exponent. */
 const DECIMAL = new RegExp(`^${NUMBER}?-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$`)
+const EXPONENT = new RegExp(`^${NUMBER}-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?e[-+]?[0-9]+$`, 'i')
 
 const decimal: Rule = (value) => {
   if (typeof value === 'string') {
     const isPlain = DECIMAL.test(value)
     if (isPlain && value.length <= DECIMAL_FRACTION_DIGITS) return undefined
-    if (isPlain || value.startsWith(NUMBER)) return digitsProblem(value.replace(NUMBER, ''))
+    if (isPlain || EXPONENT.test(value)) return digitsProblem(value.replace(NUMBER, ''))
   }
   return `a number such as 1234.50 is expected, not ${describe(value)}`
 }
