@@ -7,7 +7,7 @@ import { logDestination } from './http/log-destination.ts'
 import { Limits } from './limits/context.ts'
 import { OperatorError } from './operator-error.ts'
 import { type Database, openDatabase } from './postgres/database.ts'
-import { isDenied } from './postgres/failures.ts'
+import { hasState, SqlState } from './postgres/failures.ts'
 import { readServer } from './postgres/readiness.ts'
 import { closeOnSignal } from './shutdown.ts'
 
@@ -111,7 +111,7 @@ async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
     const { message: reason, cause } = error as Error
     if (error instanceof OperatorError) throw error
     const facts = { reason, cause: (cause as Error | undefined)?.message }
-    if (isDenied(cause))
+    if (hasState(error, SqlState.denied))
       throw new OperatorError(
         `PostgreSQL denies the service a right that it needs (${facts.cause}). ` +
           'Run `npm run operator -- migrate` as the owner of the database.',

@@ -8,7 +8,7 @@ import {
   historyOf,
   NewestPrimary,
   supersedes,
-} from '../postgres/connect.ts'
+} from '../postgres/hosts.ts'
 import { serverName, serverUrls } from '../postgres/server-urls.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { SafeClient } from '../postgres/wire/safe-client.ts'
@@ -126,9 +126,7 @@ async function openPool(urls: string, { signal, sessions, pooler }: CommandOptio
       client.once('end', () => clients.delete(client))
       if (pooler) return
       // A name or an address in front of several servers may lead to another one each time.
-      const [history] = await historyOf(client)
-      const url = String(pool.options.connectionString)
-      if (history) primary.use({ url, cluster: '', timeline: 0, started: '', ...history })
+      primary.use(await historyOf(client, String(pool.options.connectionString)))
       await client.query(SESSION_SETTINGS).catch(() => {})
     },
   })

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CompiledQuery, type Kysely, sql } from 'kysely'
 import { migrateOnce } from '../../migrations/index.ts'
 import { OperatorError } from '../operator-error.ts'
-import { isLocked } from '../postgres/failures.ts'
+import { hasState, SqlState } from '../postgres/failures.ts'
 import { plannerSettings } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { isCitus } from './database.ts'
@@ -89,9 +89,10 @@ async function withRetries<T>(onNotice: Notice, work: () => Promise<T>): Promise
       return await work()
     } catch (error) {
       // `migrate` in another database of the server may change the role at the same moment.
-      const isRepeatable = isLocked(error) || /tuple concurrently updated$/.test(String(error))
+      const isLocked = hasState(error, SqlState.locked)
+      const isRepeatable = isLocked || /tuple concurrently updated$/.test(String(error))
       if (attempt === ATTEMPTS || !isRepeatable) throw error
-      if (isLocked(error))
+      if (isLocked)
         onNotice(`Another session holds a lock that a migration needs; trying again (${attempt}).`)
       await sleep(PAUSE_MS)
     }

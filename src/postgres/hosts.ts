@@ -1,6 +1,80 @@
-import { type ConnectOptions, connect, findServers, NewestPrimary } from './connect.ts'
+import type pg from 'pg'
+import { withDeadline } from '../limits/deadline.ts'
+import { CONNECT_MS, type ConnectOptions, connect } from './connect.ts'
+import { hasState, ServerFailed, SqlState } from './failures.ts'
 import { serverName, serverUrls } from './server-urls.ts'
 import type { WireClient } from './wire/client.ts'
+
+/** A primary that accepts connections, with the history of its data. */
+export interface FoundServer {
+  url: string
+  /** Identity of the database cluster; its standbys have the same one. Empty if the role may not read it. */
+  cluster: string
+  /** Each promotion begins a new timeline. 0: unknown, or a standby. */
+  timeline: number
+  /** Identity of the running server. Several addresses can lead to it. */
+  started: string
+}
+
+/** True if one server was promoted while the other one was a primary: the other one lacks its changes. */
+export const supersedes = (one: FoundServer, other: FoundServer) =>
+  one.cluster === other.cluster && other.timeline > 0 && one.timeline > other.timeline
+
+/**
+ * Remembers the newest primary that a program has used. After a failover, the old primary may come back while the new
+ * one restarts. Reads from it would be old, and writes to it would be lost.
+ */
+export class NewestPrimary {
+  /** Undefined before the first. */
+  server: FoundServer | undefined
+
+  /** Remembers a server that will be used. @throws ServerFailed if a newer one has superseded it */
+  use(server: FoundServer): void {
+    if (this.server && supersedes(this.server, server))
+      throw new ServerFailed(
+        `${serverName(server.url)} is a superseded primary: it lacks changes of ${serverName(this.server.url)}`,
+      )
+    this.server = server
+  }
+}
+
+// pg_control_checkpoint() has the timeline of the last checkpoint, which a new primary has not yet begun.
+const HISTORY = `
+  select system_identifier::text as cluster, pg_postmaster_start_time()::text as started,
+    case when pg_is_in_recovery() then 0
+      else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end as timeline
+  from pg_control_system()`
+
+/** Reads the history of a server, if the role may read it. */
+export async function historyOf(client: pg.ClientBase, url: string): Promise<FoundServer> {
+  const query: pg.QueryConfig = { text: HISTORY, ...{ query_timeout: CONNECT_MS } }
+  const { rows } = await client.query(query).catch((error) => {
+    if (hasState(error, SqlState.denied)) return { rows: [] }
+    throw error
+  })
+  return { url, cluster: '', timeline: 0, started: url, ...rows[0] }
+}
+
+/**
+ * Finds the primaries that accept connections. It tries all at once, because one of them may be silent.
+ * @param compareMs time after the first response in which the others may respond
+ * @returns newest timeline first
+ * @throws AggregateError with the errors of all servers
+ */
+export async function findServers(
+  options: Omit<ConnectOptions, 'url'>,
+  urls: string[],
+  compareMs: number,
+): Promise<FoundServer[]> {
+  const found: FoundServer[] = []
+  const tests = urls.map(async (url) => {
+    const client = await connect({ ...options, url })
+    found.push(await historyOf(client, url).finally(() => client.destroy()))
+  })
+  await Promise.any(tests)
+  await withDeadline<unknown>(Promise.allSettled(tests), compareMs, () => {})
+  return found.toSorted((one, other) => other.timeline - one.timeline)
+}
 
 /** Time that other hosts get to respond, after the first one did, in ms. */
 const COMPARE_MS = 500
@@ -24,25 +98,18 @@ export class Hosts {
     this.#urls = serverUrls(options.url)
   }
 
-  /** Connects to the host in use. If it accepts no connection, connects to another one. */
+  /** Connects to the host in use. If it accepts no connection, connects to the newest primary of the others. */
   async connect(): Promise<WireClient> {
     if (this.#urls.length > 1 && this.#primary.server === undefined) await this.#find(this.#urls)
-    const [url] = this.#urls
-    try {
-      return await this.#open()
-    } catch (error) {
-      if (url === this.#urls[0]) await this.#find(this.#urls.slice(1))
+    const [url = '', ...others] = this.#urls
+    const client = await connect({ ...this.#options, url }).catch(async (error) => {
+      if (url === this.#urls[0]) await this.#find(others)
       if (url === this.#urls[0]) throw error
-      return await this.#open()
-    }
-  }
-
-  async #open(): Promise<WireClient> {
-    const [url = ''] = this.#urls
-    const client = await connect({ ...this.#options, url })
-    if (url === this.#urls[0]) return await this.#planned(client)
-    client.end()
-    return await this.#open()
+    })
+    if (client && url === this.#urls[0]) return await this.#planned(client)
+    // Meanwhile, another host has come into use.
+    client?.end()
+    return await this.connect()
   }
 
   /** On Citus, PostgreSQL must know the connection of a statement to plan it. A pooler has the settings of the role. */
@@ -53,25 +120,22 @@ export class Hosts {
     return client
   }
 
-  /** Moves to another host if the one in use accepts no connection. @throws Error if none does */
-  async test(): Promise<void> {
-    const client = await this.connect()
-    client.end()
-  }
-
+  /** Uses the newest primary of these, if one responds. @throws ServerFailed if the one in use has superseded it */
   #find(urls: string[]): Promise<void> {
-    this.#search ??= this.#useNewest(urls).finally(() => {
-      this.#search = undefined
-    })
+    this.#search ??= findServers(this.#options, urls, COMPARE_MS)
+      .then(
+        ([newest]) => newest && this.#use(newest),
+        () => {},
+      )
+      .finally(() => {
+        this.#search = undefined
+      })
     return this.#search
   }
 
-  /** Uses the newest primary of these, if one responds. @throws ServerFailed if a newer one has superseded it */
-  async #useNewest(urls: string[]): Promise<void> {
-    const [newest] = await findServers(this.#options, urls, COMPARE_MS).catch(() => [])
-    if (newest === undefined) return
-    const { url } = newest
-    this.#primary.use(newest)
+  #use(server: FoundServer): void {
+    this.#primary.use(server)
+    const { url } = server
     if (url === this.#urls[0]) return
     this.#urls = [url, ...this.#urls.filter((each) => each !== url)]
     this.#onMove(serverName(url))

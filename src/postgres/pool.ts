@@ -4,14 +4,13 @@ import { mayTake, Tenant } from '../limits/tenants.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import {
   asUnavailable,
+  hasState,
   isBroken,
   isConnectionFailure,
   isCut,
-  isLocked,
-  isLostPlan,
   isReset,
   ServerFailed,
-  ServerSilent,
+  SqlState,
 } from './failures.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
 import type { WireClient } from './wire/client.ts'
@@ -333,7 +332,7 @@ export class Pool {
 
   /** Repeats a failed read, and closes its session if that is unusable. */
   #lose(session: Session, read: Read, statement: Statement, error: Error): void {
-    const isLost = isLostPlan(error) && statement.name !== ''
+    const isLost = hasState(error, SqlState.lostPlan) && statement.name !== ''
     if (isLost || isBroken(error)) session.closing = true
     if (isCut(error)) this.#retireIdle()
     if (!isLost) {
@@ -358,7 +357,7 @@ export class Pool {
 
   /** Closes a session at once. PostgreSQL runs its reads in order: those behind a late one have not begun. */
   #abandon(session: Session, late?: Read): void {
-    const error = new ServerSilent('the database stopped responding')
+    const error = new ServerFailed('the database stopped responding')
     const reads = [...session.reads]
     session.reads.clear()
     session.client.destroy(error)
@@ -371,7 +370,7 @@ export class Pool {
 
   /** Repeats a read once after a failure of its session. Repeating a read is safe. */
   #fail(read: Read, error: Error, again = isConnectionFailure(error)): void {
-    if (isLocked(error)) this.#locked.set(read.statement.name, error)
+    if (hasState(error, SqlState.locked)) this.#locked.set(read.statement.name, error)
     if (read.exclusive) this.#triedAt = Number.NEGATIVE_INFINITY
     if (read.repeated || !again || read.context?.ended || performance.now() >= read.due) {
       this.#end(read, asUnavailable(error))
@@ -411,7 +410,7 @@ export class Pool {
       return
     }
     // A server that responded after the oldest read was sent is slow, not down.
-    const Failure = progressAt > oldest.sentAt ? Unavailable : ServerSilent
+    const Failure = progressAt > oldest.sentAt ? Unavailable : ServerFailed
     for (const read of reads)
       if (read.due <= now) this.#end(read, new Failure('the database stopped responding'))
     if (now - progressAt < silentMs) return

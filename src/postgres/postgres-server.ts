@@ -62,7 +62,11 @@ export function openServer(options: ServerOptions) {
         return await small.probe(statement, values, PROBE_MS)
       } catch (error) {
         // A server that hangs accepts no new connection either, and another host may be the primary.
-        if (error instanceof ServerFailed && isOneOfSeveral) hosts.test().catch(() => {})
+        if (error instanceof ServerFailed && isOneOfSeveral)
+          hosts.connect().then(
+            (client) => client.end(),
+            () => {},
+          )
         throw error
       }
     },
@@ -82,7 +86,8 @@ export function openServer(options: ServerOptions) {
     },
     /** Replaces all connections. @throws Error if no new one can be opened; the others then stay */
     renew: async () => {
-      await hosts.test()
+      const client = await hosts.connect()
+      client.end()
       for (const pool of pools) pool.renew()
     },
     close: async () => {

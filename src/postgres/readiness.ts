@@ -2,19 +2,12 @@ import { sql } from 'kysely'
 import { missingFrom } from '../../migrations/index.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import type { Database } from './database.ts'
-import {
-  isDenied,
-  isLocked,
-  isPoolerTimeout,
-  isSchemaBehind,
-  isStandby,
-  ServerIsStandby,
-} from './failures.ts'
+import { hasState, isPoolerTimeout, isStandby, ServerIsStandby, SqlState } from './failures.ts'
 import { compile } from './statements.ts'
 
 export const serverStatement = compile(
   'server',
-  'Reads the version of PostgreSQL, its role, whether row-level security does not apply, and the applied migrations.',
+  'Reads version, role and migrations of the server, and the rights of the login.',
   sql`
     select current_setting('server_version'), pg_is_in_recovery(), (
         select rolsuper or rolbypassrls or pg_has_role(current_user, (
@@ -32,10 +25,9 @@ export const refreshesStatement = compile(
 
 /** @throws Unavailable. If PostgreSQL denies a right, its error is the cause */
 export async function readServer(db: Pick<Database, 'probe' | 'allowsStandby'>) {
-  const rows = await db.probe(serverStatement, []).catch((error: Error) => {
-    const { cause } = error
-    if (isSchemaBehind(cause) && !isDenied(cause)) return undefined
-    throw error
+  const rows = await db.probe(serverStatement, []).catch((error: unknown) => {
+    if (hasState(error, SqlState.denied) || !hasState(error, SqlState.schemaBehind)) throw error
+    return undefined
   })
   const [version, standby, seesAll, names] = rows?.shift() ?? []
   // Without a pooler, a standby rejects the connection (connect.ts).
@@ -75,11 +67,11 @@ export function checkOf(db: Database): () => Promise<Check> {
       const server = await readServer(db)
       return { readiness: server.missing.length > 0 ? 'schema behind' : 'ready', server }
     } catch (error) {
-      if (error instanceof Unavailable && isDenied(error.cause)) return { readiness: 'denied' }
+      if (hasState(error, SqlState.denied)) return { readiness: 'denied' }
       if (isStandby(error)) return { readiness: 'standby' }
       // It may have waited for a lock, or behind requests, also in PgBouncer.
       const isUnsent = error instanceof Unavailable && !error.cause
-      const isLate = isUnsent || isPoolerTimeout(error) || isLocked(error)
+      const isLate = isUnsent || isPoolerTimeout(error) || hasState(error, SqlState.locked)
       return { readiness: isLate && db.state().primary.responding ? 'ready' : 'unanswered' }
     }
   }

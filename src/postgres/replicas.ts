@@ -1,6 +1,6 @@
 import { withDeadline } from '../limits/deadline.ts'
 import { Unavailable } from '../limits/unavailable.ts'
-import { isStandbyConflict, ServerFailed } from './failures.ts'
+import { hasState, ServerFailed, SqlState } from './failures.ts'
 import {
   openServer,
   type PostgresServer,
@@ -59,7 +59,7 @@ export function openReplica(options: ServerOptions, onChange: (state: ReplicaSta
         return rows
       } catch (error) {
         if (!(error instanceof Unavailable)) throw error
-        if (error instanceof ServerFailed && !isStandbyConflict(error.cause))
+        if (error instanceof ServerFailed && !hasState(error, SqlState.conflict))
           set('it does not respond')
         return undefined
       }

@@ -7,15 +7,13 @@ export function serverUrls(list: string): string[] {
   if (list === '') return []
   return list.split(/,(?=postgres(?:ql)?:\/\/)/).flatMap((url) => {
     const [, before = url, hosts = '', after = ''] = SEVERAL_HOSTS.exec(url) ?? []
-    return hosts.split(',').map((host) => before + host + withoutAlias(after))
+    return hosts.split(',').map((host) => before + host + after.replace(ALIAS, '$1verify-full'))
   })
 }
 
-/** pg treats these modes as `verify-full`, and prints a warning for each of them. */
-const ALIASES = /([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/
-
-const withoutAlias = (end: string) =>
-  end.includes('uselibpqcompat=') ? end : end.replace(ALIASES, '$1verify-full')
+/** pg treats these modes as `verify-full`, and prints a warning. */
+const ALIAS =
+  /(?<!uselibpqcompat=.*)([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)(?!.*uselibpqcompat=)/
 
 const SSL_MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 
@@ -25,19 +23,14 @@ export function serverName(url: string): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-function databaseOf(url: string): string {
-  const { host, port, database } = new pg.Client(url)
-  return `${host}:${port}/${database}`
-}
+const databaseOf = (url: string) => `${serverName(url)}/${new pg.Client(url).database}`
 
 /** Returns the URL of the same database in a newer list, which may have another user and password. */
 export const sameDatabase = (list: string, url: string): string =>
   serverUrls(list).find((each) => databaseOf(each) === databaseOf(url)) ?? url
 
-const targetOf = (list: string) => /[?&]target_session_attrs=([^&,]*)/.exec(list)?.[1]
-
 /** True if a URL allows a standby. libpq allows one by default, the service does not. */
-export const allowsStandby = (list: string): boolean => targetOf(list) === 'any'
+export const allowsStandby = (list: string) => /[?&]target_session_attrs=any(?![^&,])/.test(list)
 
 /**
  * Checks a list of URLs, and returns it.
@@ -56,12 +49,13 @@ export function checkServerUrls(list: string, targets?: string[]): string {
       throw new Error(syscall ? `names a file that cannot be read: ${message}` : EXAMPLE)
     }
   }
-  const mode = /[?&]sslmode=([^&,]*)/.exec(list)?.[1]
-  if (mode !== undefined && !SSL_MODES.includes(mode))
-    throw new Error(`has an unknown sslmode: use one of ${SSL_MODES.join(', ')}`)
-  const target = targetOf(list)
-  if (target !== undefined && targets?.includes(target) === false)
-    throw new Error(`has an unknown target_session_attrs: use one of ${targets.join(', ')}`)
+  for (const [, name, value = ''] of list.matchAll(
+    /[?&](sslmode|target_session_attrs)=([^&,]*)/g,
+  )) {
+    const values = name === 'sslmode' ? SSL_MODES : targets
+    if (values?.includes(value) === false)
+      throw new Error(`has an unknown ${name}: use one of ${values.join(', ')}`)
+  }
   return list
 }
 

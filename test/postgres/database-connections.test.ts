@@ -127,7 +127,7 @@ t.test('silent connection: the reads behind the first one are repeated on anothe
   // The server responds on its other connection.
   for (let turn = 0; turn < 10; turn += 1) await read(sleep, ['0.1'])
   t.match(await results, [
-    { reason: { name: 'ServerSilent' } },
+    { reason: { name: 'ServerFailed', message: /stopped responding/ } },
     { value: ['a1'] },
     { value: ['b1'] },
   ])

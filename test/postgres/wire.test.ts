@@ -4,7 +4,7 @@ import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { connect as connectWire } from '../../src/postgres/connect.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { isLostPlan } from '../../src/postgres/failures.ts'
+import { hasState, SqlState } from '../../src/postgres/failures.ts'
 import type { Parameter } from '../../src/postgres/statements.ts'
 import type { WireClient } from '../../src/postgres/wire/client.ts'
 import { RawQuery } from '../../src/postgres/wire/query.ts'
@@ -239,7 +239,7 @@ t.test('a lost prepared statement: RawQuery reports it, and runs it unnamed', as
   const lost = await new Promise<Error | undefined>((resolve) =>
     client.query(new RawQuery(OWN_PROCESS, [], new RawRows(), resolve)),
   )
-  t.ok(isLostPlan(lost), 'error 26000')
+  t.ok(hasState(lost, SqlState.lostPlan), 'error 26000')
   t.same(await run(client, { ...named, name: '' }), first)
 })
 

@@ -1,4 +1,4 @@
--- Reads the version of PostgreSQL, its role, whether row-level security does not apply, and the applied migrations.
+-- Reads version, role and migrations of the server, and the rights of the login.
 select
   current_setting('server_version'),
   pg_is_in_recovery(),

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
-import { hasState } from '../../postgres/failures.ts'
+import { hasState, SqlState } from '../../postgres/failures.ts'
 import { pluralize } from '../output.ts'
 import { COMPLETION_ABSENT, type List, type RowType } from './row-types.ts'
 
@@ -225,7 +225,7 @@ const PAUSE_MS = 50
  * @returns false if another attempt would not help: another error, or too many attempts
  */
 export async function mayRepeat(error: unknown, attempt: number): Promise<boolean> {
-  if (!hasState(error, /^(40001|40P01)$/) || attempt >= ATTEMPTS) return false
+  if (!hasState(error, SqlState.conflict) || attempt >= ATTEMPTS) return false
   await sleep(Math.random() * attempt * PAUSE_MS)
   return true
 }

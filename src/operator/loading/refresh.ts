@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fastq from 'fastq'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
-import { hasState, isLostPlan } from '../../postgres/failures.ts'
+import { hasState, SqlState } from '../../postgres/failures.ts'
 import { digestOf } from '../../postgres/statements.ts'
 import { connectionId } from '../connections.ts'
 import { isCitus, type OperatorDatabase } from '../database.ts'
@@ -143,7 +143,7 @@ async function attempts(line: Line, database: OperatorDatabase, settings: Settin
         return { errors: [{ ...error.place, detail: error.message }] }
       if (database.signal.aborted) return undefined
       if (await mayRepeat(error, attempt)) continue
-      if (prepares && isLostPlan(error)) {
+      if (prepares && hasState(error, SqlState.lostPlan)) {
         settings.prepares = false
         continue
       }
