@@ -13,17 +13,13 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     .option('--json', 'print one JSON object, for scripts (run npm with --silent)')
     .option('--verbose', 'print the stack of an unexpected error')
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({
-      writeOut: (text) => void stdout(text),
-      writeErr: io.stderr,
-      outputError: () => {},
-    })
+    .configureOutput({ writeOut: stdout, writeErr: io.stderr, outputError: () => {} })
     .exitOverride()
   let exitCode = 0
   const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
   const print = async ({ text, json = {} }: Report) => {
-    const { json: isJson } = program.opts()
-    if (text !== undefined) await stdout(`${isJson ? toJson(json) : printable(text)}\n`)
+    const line = program.opts().json ? toJson(json) : text && printable(text)
+    if (text !== undefined) await stdout(`${line}\n`)
   }
   const run: Run =
     (load, name, { anySchema } = { anySchema: false }) =>
