@@ -1,54 +1,64 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
-import type { Replacement } from './merge.ts'
+import { type ListRows, mergeSql, type Replacement } from './merge.ts'
 import { isObject, Problems, type Row, RowReader, readJson, reportUnknown } from './row-reader.ts'
 import { type RowType, rowTypes } from './row-types.ts'
-import { describe, isDay } from './rules.ts'
+import { describe, isDay, NUMBER } from './rules.ts'
 import type { Line } from './source.ts'
-
-export interface ListOfRows {
-  type: RowType
-  rows: Row[]
-}
 
 /** A line: the refresh of one connection. */
 export interface Refresh {
-  connection: string | undefined
-  lists: ListOfRows[]
-  replace: Replacement | undefined
+  connection?: string
+  lists: ListRows[]
+  replace?: Replacement | undefined
   errors: Problems['shown']
 }
 
-const readers = Object.values(rowTypes).map((type) => ({ type, reader: new RowReader(type) }))
+const readers = Object.values(rowTypes).map((type) => {
+  const columns = type.columns.map(
+    ({ name, sqlType }, index) => `(r ->> ${index})::${sqlType} as ${name}`,
+  )
+  // One parameter: a JSON array with an array of the columns for each row.
+  const rows = `(
+    select line, ${columns.join(', ')}
+    from jsonb_array_elements($2::jsonb) with ordinality rows (r, line)) i`
+  return { type, sql: mergeSql(type, rows, 1), reader: new RowReader(type) }
+})
 const MEMBERS = new Set(['connection', ...readers.map(({ type }) => type.list), 'replace'])
 
-/** Reads a line of a refresh with the checks of the import. */
-export function readRefresh(line: Line): Refresh {
-  const problems = new Problems()
-  const nothing = { connection: undefined, lists: [], replace: undefined, errors: problems.shown }
-  const value = readJson(line, problems)
-  return { ...nothing, ...(value !== undefined && readLine(value, problems)) }
-}
+/** Smallest rows that fit in a line. Empty objects would need 30 times the memory of the line. */
+const MOST_VALUES = 400_000
 
-function readLine(line: unknown, problems: Problems) {
-  if (!isObject(line)) return problems.add('a JSON object is expected: the refresh of a connection')
-  const { connection } = line
-  const isId = typeof connection === 'string' && connection !== ''
+/** Reads a line of a refresh with the checks of the import. */
+export function readRefresh({ text, problem }: Line): Refresh {
+  const problems = new Problems()
+  const refresh: Refresh = { lists: [], errors: problems.shown }
+  const isLong = text.length > MOST_VALUES && Number(text.match(/[[{]/g)?.length) > MOST_VALUES
+  const tooMany = isLong ? `the line has more than ${MOST_VALUES} objects and arrays` : undefined
+  const line = readJson({ text, problem: problem ?? tooMany }, problems)
+  if (line === undefined) return refresh
+  if (!isObject(line)) {
+    problems.add('a JSON object is expected: the refresh of a connection')
+    return refresh
+  }
+  const { connection, replace = null } = line
   if (connection === undefined) problems.add('the field is missing', 'connection')
-  else if (!isId) {
+  else if (typeof connection === 'string' && connection !== '' && !connection.startsWith(NUMBER))
+    refresh.connection = connection
+  else {
     const detail = `the id of a connection is expected, in quotes, not ${describe(connection)}`
     problems.add(detail, 'connection')
   }
   reportUnknown(line, MEMBERS, problems)
-  const replace = readReplace(line.replace ?? null, problems)
-  const lists: ListOfRows[] = []
-  for (const { type, reader } of readers) {
+  if (replace !== null) refresh.replace = readReplace(replace, problems)
+  for (const { type, sql, reader } of readers) {
     const rows = line[type.list]
-    if (Array.isArray(rows))
-      lists.push({ type, rows: readRows(rows, type, reader, replace ?? {}, problems) })
-    else if (rows !== undefined)
+    if (Array.isArray(rows)) {
+      const valid = readRows(rows, type, reader, refresh.replace ?? {}, problems)
+      refresh.lists.push({ type, sql, count: rows.length, values: [JSON.stringify(valid)] })
+    } else if (rows !== undefined)
       problems.add(`an array is expected, not ${describe(rows)}`, type.list)
   }
-  return { connection: isId ? connection : undefined, lists, replace }
+  return refresh
 }
 
 function readRows(
@@ -77,7 +87,6 @@ function readRows(
 }
 
 function readReplace(range: unknown, problems: Problems): Replacement | undefined {
-  if (range === null) return undefined
   if (!isObject(range))
     return problems.add(`an object is expected, not ${describe(range)}`, 'replace')
   const replace: Replacement = {}

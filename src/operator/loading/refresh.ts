@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { EventEmitter, once } from 'node:events'
 import fastq from 'fastq'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
@@ -9,17 +10,14 @@ import { isCitus, type OperatorDatabase } from '../database.ts'
 import { explainDatabaseError } from '../errors.ts'
 import {
   beginLoad,
-  type ListRows,
   MergeRejected,
   mayRepeat,
   merge,
-  mergeSql,
   type Query,
   runInOrder,
   settled,
 } from './merge.ts'
-import { type ListOfRows, type Refresh, readRefresh } from './refresh-reader.ts'
-import { rowTypes } from './row-types.ts'
+import { type Refresh, readRefresh } from './refresh-reader.ts'
 import { readLines, type Source, untilAbort } from './source.ts'
 
 /**
@@ -31,8 +29,6 @@ const MAXIMUM_LINE_BYTES = 16 * 1024 * 1024
 const MOST_WAITING = 64
 const MOST_WAITING_BYTES = 16 * 1024 * 1024
 const PAUSE_MS = 1_000
-/** Attempts in a row whose login PostgreSQL rejects: somebody may be changing the password just now. */
-const MOST_REJECTIONS = 30
 
 interface Line extends Refresh {
   /** File and line number of the result. */
@@ -74,42 +70,37 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   )
   const process = async (line: Line, before: Promise<void> | undefined) => {
     await before
-    const found = line.errors.length > 0 ? { errors: line.errors } : await sessions.push(line)
+    const { place, connection, errors } = line
+    const found = errors.length > 0 ? { errors } : await sessions.push(line)
     if (found === undefined) return
     total['errors' in found ? 'failed' : 'refreshed'] += 1
-    const { connection } = line
-    const result = { ...line.place, ...(connection && { connection }), ...found }
-    if (!(await options.onResult(result)))
+    if (!(await options.onResult({ ...place, ...(connection && { connection }), ...found })))
       throw new OperatorError('The reader of the results has ended, so the refresh ends, too.')
   }
   /** The last line of each connection in progress. */
   const last = new Map<string, Promise<void>>()
-  const running = new Set<Promise<void>>()
-  let size = 0
+  const ends = new EventEmitter()
+  let [waiting, size] = [0, 0]
   let failure: unknown
-  let onEnd = () => {}
   for await (const line of readRefreshes(options.sources, signal)) {
     const { connection = '' } = line
-    const end = () => {
-      running.delete(processed)
-      if (last.get(connection) === processed) last.delete(connection)
-      size -= line.size
-      onEnd()
-    }
-    const fail = (error: unknown) => {
-      failure ??= error
-      stop.abort()
-    }
-    const processed = process(line, last.get(connection)).catch(fail).finally(end)
-    running.add(processed)
-    last.set(connection, processed)
-    size += line.size
-    while (running.size >= MOST_WAITING || size > MOST_WAITING_BYTES)
-      await new Promise<void>((resolve) => {
-        onEnd = resolve
+    const processed = process(line, last.get(connection))
+      .catch((error: unknown) => {
+        failure ??= error
+        stop.abort()
       })
+      .finally(() => {
+        if (last.get(connection) === processed) last.delete(connection)
+        waiting -= 1
+        size -= line.size
+        ends.emit('end')
+      })
+    last.set(connection, processed)
+    waiting += 1
+    size += line.size
+    while (waiting >= MOST_WAITING || size > MOST_WAITING_BYTES) await once(ends, 'end')
   }
-  await Promise.all(running)
+  await Promise.all(last.values())
   if (failure !== undefined) throw failure
   return total
 }
@@ -132,7 +123,6 @@ async function* readRefreshes(sources: Source[], signal: AbortSignal): AsyncGene
  */
 async function attempts(line: Line, database: OperatorDatabase, settings: Settings) {
   let noticed = ''
-  let rejections = 0
   for (let attempt = 1; ; attempt += 1) {
     // Lines that were sent before another one has ended the use of prepared statements fail in the same way.
     const { prepares } = settings
@@ -148,9 +138,7 @@ async function attempts(line: Line, database: OperatorDatabase, settings: Settin
         continue
       }
       const detail = explainDatabaseError(error) ?? String(error)
-      if (!isRejected(error) && !isLost(error)) return { errors: [{ detail }] }
-      rejections = isRejected(error) ? rejections + 1 : 0
-      if (rejections === MOST_REJECTIONS) throw error
+      if (!isLost(error)) return { errors: [{ detail }] }
       if (detail !== noticed) settings.notice(`${detail} Trying again until it responds.`)
       noticed = detail
       await sleep(PAUSE_MS, undefined, { signal: database.signal }).catch(() => {})
@@ -169,14 +157,12 @@ async function send(line: Line, pool: pg.Pool, settings: Settings) {
     // pg keeps the statements of a connection that has ended.
     return await Promise.race([write(client, line, settings), ended])
   } catch (error) {
-    isBroken = isLost(error)
-    if (!isBroken)
-      await Promise.race([client.query('rollback'), ended]).catch(() => {
-        isBroken = true
-      })
+    isBroken = !(error instanceof MergeRejected)
+    if (!isBroken) client.query('rollback').catch(() => {})
     throw error
   } finally {
     client.off('end', onEnd)
+    // The end of a session rolls back its line.
     client.release(isBroken)
   }
 }
@@ -193,7 +179,7 @@ async function write(
     const id = await connectionId(run, appId, connection)
     if (id === undefined) throw unknown(connection)
     const query: Query = (text, values = []) => run(text, [id, ...values])
-    return await merge(query, lists.map(listRows), { replace })
+    return await merge(query, lists, { replace })
   }
   const [, merged] = await settled([
     inOrder({ text: `${beginLoad(replace)}; set local plan_cache_mode = ${plans}` }),
@@ -203,24 +189,6 @@ async function write(
   const [dataVersion] = await settled([merged.written, inOrder({ text: 'commit' })])
   const counts = lists.map(({ type }, index) => [type.list, merged.counts[index]])
   return { dataVersion, ...Object.fromEntries(counts) }
-}
-
-const sqlOf = new Map(
-  Object.values(rowTypes).map((type) => {
-    const columns = type.columns.map(
-      ({ name, sqlType }, index) => `(r ->> ${index})::${sqlType} as ${name}`,
-    )
-    // One parameter: a JSON array with an array of the columns for each row.
-    const rows = `(
-      select line, ${columns.join(', ')}
-      from jsonb_array_elements($2::jsonb) with ordinality rows (r, line)) i`
-    return [type, mergeSql(type, rows, 1)]
-  }),
-)
-
-function listRows({ type, rows }: ListOfRows): ListRows {
-  const sql = sqlOf.get(type) as ListRows['sql']
-  return { type, count: rows.length, sql, values: [JSON.stringify(rows)] }
 }
 
 function unknown(name: string): MergeRejected {
@@ -237,16 +205,13 @@ function nameOf(text: string): string {
   return name
 }
 
-/** SQLSTATEs, or their classes, after which the database may soon respond again. */
+/** SQLSTATEs, or their classes, after which the database may soon respond again, and of a rejected login. */
 const LOST = /^(08|25006|53|55P03|57P)/
+const REJECTED = /^(28|3D)/
 
-/** True if a login was rejected, or the database does not exist. */
-const isRejected = (error: unknown) => hasState(error, /^(28|3D)/)
-
-/** @throws an error that is not of PostgreSQL or the connection to it */
+/** @throws an error that is not of PostgreSQL or the connection to it, and one that rejects the login */
 function isLost(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError || error instanceof MergeRejected)
-    return hasState(error, LOST)
-  if (explainDatabaseError(error) === undefined) throw error
+  if (error instanceof pg.DatabaseError && !hasState(error, REJECTED)) return hasState(error, LOST)
+  if (explainDatabaseError(error) === undefined || hasState(error, REJECTED)) throw error
   return true
 }
