@@ -28,9 +28,9 @@ export function groupOf(names: string[]): Rule {
 /** Shows a value of the input in a sentence. */
 export function describe(value: unknown): string {
   if (typeof value === 'string')
-    return value.startsWith(NUMBER)
-      ? shorten(value.slice(1))
-      : visible(JSON.stringify(shorten(value)))
+    return visible(
+      value.startsWith(NUMBER) ? shorten(value.slice(1)) : JSON.stringify(shorten(value)),
+    )
   if (typeof value !== 'object' || value === null) return String(value)
   return Array.isArray(value) ? 'an array' : 'an object'
 }
