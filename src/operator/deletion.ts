@@ -82,7 +82,7 @@ export async function deleteApp(
   const app = await findApp(db, name)
   const connectionIds = async (from: Kysely<Tables>) => {
     const connections = from.selectFrom('connection').select('id').where('app_id', '=', app.id)
-    return (await connections.execute()).map(({ id }) => id)
+    return (await connections.orderBy('id').execute()).map(({ id }) => id)
   }
   const deleted = await deleteConnections(db, withConnections ? await connectionIds(db) : [])
   return await withoutTimeout(db, async (transaction) => {
