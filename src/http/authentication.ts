@@ -20,22 +20,19 @@ export const authentication = fp(
   async (app: FastifyInstance, { verify }: { verify: IdentityProvider | undefined }) => {
     app.addHook('onRequest', (request, _reply, done) => {
       const { context, headers, ip } = request
-      const { tenants } = context.limits
-      const enter = (caller: Caller) => {
-        context.caller = caller
-        context.enter(tenants.ofCaller(caller.key, ip))
-      }
       if (headers.authorization === undefined) throw problem('missing_credentials')
       const token = BEARER.exec(headers.authorization)?.[1]
       if (token === undefined) throw problem('malformed_credentials')
       if (verify === undefined || !JWT.test(token)) {
-        enter(callerOfToken(token))
+        context.enter(ip, callerOfToken(token))
         done()
         return
       }
-      context.enter(tenants.ofAddress(ip))
+      context.enter(ip)
       verify(token)
-        .then((id) => enter({ method: 'clientId', credential: id, key: `client ${id}` }))
+        .then((id) =>
+          context.enter(ip, { method: 'clientId', credential: id, key: `client ${id}` }),
+        )
         .then(() => done(), done)
     })
   },

@@ -1,5 +1,5 @@
 import type { RequestContext } from '../limits/context.ts'
-import type { RawRows } from '../postgres/wire/raw-rows.ts'
+import type { RawRows } from '../postgres/wire/query.ts'
 import type { RowWriter } from './row-writer.ts'
 
 /**
@@ -37,8 +37,7 @@ export function bodyOf(
     frame.opening.length + frame.closing.length + rows.count * writer.overhead + rows.byteLength
   const { memory } = context.limits
   context.json = memory.take(context, size)
-  const blocks = [context.json]
-  const [first, ...others] = writeChunks(rows, writer, frame, (n) => blocks.pop() ?? newChunk(n))
+  const [first, ...others] = writeChunks(rows, writer, frame, newChunk, context.json)
   if (others.length === 0) return first as Buffer
   const whole = Buffer.concat([first as Buffer, ...others])
   memory.count(context, whole.length)
@@ -100,29 +99,28 @@ function endTurn(): void {
 
 const newChunk = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))
 
-const viewOf = ({ buffer, byteOffset, length }: Buffer) => new DataView(buffer, byteOffset, length)
-
 function* writeChunks(
   rows: RawRows,
   writer: RowWriter,
   frame: Frame,
   allocate: (atLeast: number) => Buffer,
+  firstChunk?: Buffer,
 ): Generator<Buffer, void, undefined> {
   const opening = Buffer.from(frame.opening)
   const closing = Buffer.from(frame.closing)
-  let chunk = allocate(opening.length + closing.length)
-  let target = viewOf(chunk)
+  let chunk = firstChunk ?? allocate(opening.length + closing.length)
+  let target = new DataView(chunk.buffer, chunk.byteOffset, chunk.length)
   let at = opening.copy(chunk)
   let comma = false
   for (const block of rows.takeBlocks()) {
-    const source = viewOf(block)
+    const source = new DataView(block.buffer, block.byteOffset, block.length)
     for (let row = 0; row < block.length; ) {
       const length = source.getInt32(row)
       const longest = writer.overhead + 6 * length + 1
       if (at + longest > chunk.length) {
         yield chunk.subarray(0, at)
         chunk = allocate(longest)
-        target = viewOf(chunk)
+        target = new DataView(chunk.buffer, chunk.byteOffset, chunk.length)
         at = 0
       }
       if (comma) {

@@ -103,12 +103,17 @@ export class RequestContext {
     return context
   }
 
-  /** Takes a share of the requests in flight. @throws ProblemError 503 if the tenant has its share */
-  enter(tenant: Tenant): void {
+  /**
+   * Takes a share of the requests in flight, for the app of a caller or for the network of its address.
+   * @throws ProblemError 503 if the tenant has its share
+   */
+  enter(ip: string, caller?: Caller): void {
+    this.caller = caller
     if (this.ended) return
     this.#leave()
-    this.tenant = tenant
     const { limits } = this
+    const tenant = limits.tenants.of(ip, caller?.key)
+    this.tenant = tenant
     if (!mayTake(1, tenant.requests, limits.maxRequests - limits.requests)) {
       const detail = 'Too many requests are in flight. Try again soon.'
       throw problem('service_unavailable', { detail })
@@ -144,7 +149,7 @@ export class RequestContext {
   waitToReject(ip: string): Promise<boolean> {
     const { rejections, tenants } = this.limits
     this.#leave()
-    const tenant = this.tenant === NOBODY ? tenants.ofAddress(ip) : this.tenant
+    const tenant = this.tenant === NOBODY ? tenants.of(ip) : this.tenant
     const turn = rejections.turn(tenant, this.startedAt)
     if (tenant.rejectionAt > performance.now()) this.repeatedBy = tenant
     return turn

@@ -36,6 +36,45 @@ export function mayTake(more: number, has: number, free: number): boolean {
   return has === 0 ? more <= free : has + more <= 3 * (free - more)
 }
 
+/** Items that wait, in the order of their arrival for each tenant. Tenants take turns. */
+export class FairQueue<Item extends { tenant: Tenant }> {
+  length = 0
+  /** The tenant that is next in turn is first. */
+  readonly #waiting = new Map<Tenant, Item[]>()
+
+  add(item: Item): void {
+    const items = this.#waiting.get(item.tenant)
+    if (items) items.push(item)
+    else this.#waiting.set(item.tenant, [item])
+    this.length += 1
+  }
+
+  /** Takes the next item of the tenants that may have one more. */
+  take(mayHaveMore: (tenant: Tenant) => boolean): Item | undefined {
+    for (const [tenant, items] of this.#waiting) {
+      if (!mayHaveMore(tenant)) continue
+      const item = items.shift()
+      this.#waiting.delete(tenant)
+      if (items.length > 0) this.#waiting.set(tenant, items)
+      this.length -= 1
+      return item
+    }
+    return undefined
+  }
+
+  /** Takes all items for which this holds. */
+  takeIf(holds: (item: Item) => boolean): Item[] {
+    const all = [...this.#waiting.values()].flat()
+    this.#waiting.clear()
+    this.length = 0
+    return all.filter((item) => {
+      if (holds(item)) return true
+      this.add(item)
+      return false
+    })
+  }
+}
+
 /** Maximum of callers that an instance remembers, and of apps and networks. It drops the oldest. */
 const MAX_CALLERS = 50_000
 const MAX_TENANTS = 10_000
@@ -49,13 +88,11 @@ export class Tenants {
   readonly #apps = new LruMap<Tenant>(MAX_TENANTS)
   readonly #networks = new LruMap<Tenant>(MAX_TENANTS)
 
-  /** @param key identity of the credentials */
-  ofCaller(key: string, ip: string): Tenant {
-    return this.#appOf.get(key) ?? this.ofAddress(ip)
-  }
-
-  /** In IPv6, a client has a /64 network. */
-  ofAddress(ip: string): Tenant {
+  /** @param key identity of the credentials, if the request has any */
+  of(ip: string, key?: string): Tenant {
+    const app = key && this.#appOf.get(key)
+    if (app) return app
+    // In IPv6, a client has a /64 network.
     const network = ip.includes('.') ? ip : ip.split('::', 1).join().split(':', 4).join(':')
     const tenant = this.#networks.get(network) ?? new Tenant()
     this.#networks.set(network, tenant)

@@ -1,6 +1,5 @@
 import type { RequestContext } from '../limits/context.ts'
-import { FairQueue } from '../limits/fair-queue.ts'
-import { mayTake, Tenant } from '../limits/tenants.ts'
+import { FairQueue, mayTake, Tenant } from '../limits/tenants.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import {
   asUnavailable,
@@ -14,8 +13,7 @@ import {
 } from './failures.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
 import type { WireClient } from './wire/client.ts'
-import { RawQuery } from './wire/query.ts'
-import { RawRows } from './wire/raw-rows.ts'
+import { RawQuery, RawRows } from './wire/query.ts'
 
 export interface PoolOptions {
   /** Maximum number of sessions. */
@@ -315,10 +313,11 @@ export class Pool {
       const isMeasured = tenant.appId !== undefined && !statement.singleRow
       if (isMeasured && context?.deep)
         tenant.deepMs = Math.max(session.progressAt - read.sentAt, 0.8 * tenant.deepMs)
-      if (!isBroken(error)) this.respondedAt = session.progressAt
       if (error) {
+        if (!isBroken(error)) this.respondedAt = session.progressAt
         this.#lose(session, read, sent, error)
       } else {
+        this.respondedAt = session.progressAt
         if (isMeasured && rows.count >= MEASURED_ROWS)
           tenant.rowBytes = rows.byteLength / rows.count
         if (this.#locked.delete(statement.name)) this.#triedAt = Number.NEGATIVE_INFINITY

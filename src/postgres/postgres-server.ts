@@ -5,7 +5,7 @@ import { Hosts } from './hosts.ts'
 import { Pool } from './pool.ts'
 import { serverUrls } from './server-urls.ts'
 import type { Parameter, Statement } from './statements.ts'
-import type { RawRows } from './wire/raw-rows.ts'
+import type { RawRows } from './wire/query.ts'
 
 export interface ServerOptions extends ConnectOptions {
   /** Maximum number of connections. */

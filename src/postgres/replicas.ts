@@ -8,7 +8,7 @@ import {
   type ServerState,
 } from './postgres-server.ts'
 import { serverName } from './server-urls.ts'
-import type { RawRows } from './wire/raw-rows.ts'
+import type { RawRows } from './wire/query.ts'
 
 export interface ReplicaState extends ServerState {
   name: string

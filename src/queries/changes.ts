@@ -117,22 +117,21 @@ export function changeFeed(list: ListDefinition, writers: Record<Format, RowWrit
     db: Database,
     request: ListRequest & { since: Cursor },
   ): Promise<ReadResponse> => {
-    const { context, since, limit, format } = request
+    const { since, limit, format } = request
     const changes = changesOf(since.version)
     const values = [String(since.number), String(limit), changes]
     // Most polls of a complete copy find no changes. A lookup is then enough (docs/performance.md).
     const copied = since.number === lastOf(changes) ? since.version : undefined
     const found = await readRows(db, query, request, values, copied)
-    if (found.rows === undefined) return responseOf(found, request, () => Buffer.alloc(0))
-    const { lookup } = found
+    const { lookup, rows } = found
+    if (rows === undefined) return { lookup, items: 0, body: undefined }
     const { next, hasMore, removed } = nextCursor(since, lookup)
     const cursor = formatCursor(next, table, request.tokenHash)
     const closing =
       `],"limit":${limit},"page":0,"totalItems":${lookup.totalItems},` +
       `"removed":[${removed}],"nextCursor":"${cursor}","hasMore":${hasMore}}`
-    const response = responseOf(found, request, (rows) =>
-      bodyOf(rows, writers[format], { opening: '{"items":[', closing }, context),
-    )
+    const frame = { opening: '{"items":[', closing }
+    const response = responseOf(found, request, writers[format], frame)
     return hasMore ? { ...response, nextCursor: cursor } : response
   }
   return { read, query }

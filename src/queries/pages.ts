@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { bodyOf, chunksOf } from '../json/response-body.ts'
+import { chunksOf } from '../json/response-body.ts'
 import { type RowWriter, rowWriters } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { firstOfMonth, parameter } from '../postgres/statements.ts'
@@ -30,15 +30,13 @@ export function pagedList(list: ListDefinition): ListReader {
   return {
     queries: { ...queries, changes: feed.query },
     read: async (db, request) => {
-      const { context, format, since, limit, page } = request
+      const { format, since, limit, page } = request
       if (since !== undefined) return feed.read(db, { ...request, since })
       const writer = writers[format]
       if (EXPORTS.has(format)) return exportRows(db, queries, writer, request)
       const found = await readPage(db, queries, request)
       const closing = `],"limit":${limit},"page":${page},"totalItems":${found.lookup.totalItems}}`
-      return responseOf(found, request, (rows) =>
-        bodyOf(rows, writer, { opening: '{"items":[', closing }, context),
-      )
+      return responseOf(found, request, writer, { opening: '{"items":[', closing })
     },
   }
 }
@@ -94,19 +92,14 @@ function pageQueries(list: ListDefinition) {
 function readPage(db: Database, queries: PageQueries, request: ListRequest) {
   const { from, to, limit, page } = request
   const values = [from ?? '-infinity', to ?? 'infinity', String(limit)]
-  const offset = page > 0 ? [String(limit * page)] : []
-  return readRows(db, queries[pageFor(request)], request, [...values, ...offset])
-}
-
-/**
- * A total over up to two calendar months counts its rows: one plan node less for the daily sync. The current month
- * only selects the faster plan of an open range.
- */
-function pageFor({ from, to, page }: ListRequest): keyof PageQueries {
-  if (page > 0) return 'later page'
-  if (from === undefined && to === undefined) return 'first page'
+  if (page > 0) return readRows(db, queries['later page'], request, [...values, `${limit * page}`])
+  if (from === undefined && to === undefined)
+    return readRows(db, queries['first page'], request, values)
+  // A total over up to two calendar months counts its rows: one plan node less for the daily sync. The current month
+  // only selects the faster plan of an open range.
   const [first, last] = [monthOf(from ?? '0001-01'), monthOf(to ?? new Date().toISOString())]
-  return last - first <= 1 ? 'first page of days' : 'first page of months'
+  const range = last - first <= 1 ? 'first page of days' : 'first page of months'
+  return readRows(db, queries[range], request, values)
 }
 
 const monthOf = (day: string) => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7))
@@ -126,7 +119,11 @@ async function exportRows(
 ): Promise<ReadResponse> {
   const { context } = request
   const first = await readPage(db, queries, request)
-  const { version, totalItems } = first.lookup
+  const { lookup, rows } = first
+  const frame = { opening: writer.header, closing: '' }
+  if (rows === undefined || request.knownVersions.includes('*'))
+    return responseOf(first, request, writer, frame)
+  const { version, totalItems } = lookup
   async function* pages(rows: Rows) {
     let left = totalItems - rows.count
     yield rows
@@ -139,11 +136,7 @@ async function exportRows(
       yield more
     }
   }
-  const frame = { opening: writer.header, closing: '' }
-  const response = responseOf(first, request, (rows) =>
-    chunksOf(pages(rows), writer, frame, context),
-  )
-  return response.body ? { ...response, items: totalItems } : response
+  return { lookup, items: totalItems, body: chunksOf(pages(rows), writer, frame, context) }
 }
 
 /*

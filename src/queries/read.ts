@@ -1,6 +1,6 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import type { Body } from '../json/response-body.ts'
-import { columnsOf } from '../json/row-writer.ts'
+import { type Body, bodyOf, type Frame } from '../json/response-body.ts'
+import { columnsOf, type RowWriter } from '../json/row-writer.ts'
 import type { Caller, RequestContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Replica } from '../postgres/replicas.ts'
@@ -131,13 +131,15 @@ interface ReadRows {
   rows: Rows | undefined
 }
 
-/** @param write makes the body of the rows, unless the client has any version */
+/** Writes the body of the rows, unless the client has this version or any. */
 export function responseOf(
   { lookup, rows }: ReadRows,
-  { knownVersions }: ListRequest,
-  write: (rows: Rows) => Body,
+  { context, knownVersions }: ListRequest,
+  writer: RowWriter,
+  frame: Frame,
 ): ReadResponse {
-  if (rows && !knownVersions.includes('*')) return { lookup, items: rows.count, body: write(rows) }
+  if (rows && !knownVersions.includes('*'))
+    return { lookup, items: rows.count, body: bodyOf(rows, writer, frame, context) }
   rows?.discard()
   return { lookup, items: 0, body: undefined }
 }

@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { bodyOf } from '../json/response-body.ts'
 import { rowWriters } from '../json/row-writer.ts'
 import { parameter } from '../postgres/statements.ts'
 import { DEFAULT_LIMIT, type ListDefinition } from '../schemas/list.ts'
@@ -35,7 +34,7 @@ export function completedOrders(list: ListDefinition): ListReader {
         context.expectRows(Number.POSITIVE_INFINITY)
         found = await readRows(db, query, { ...request, knownVersions: [] }, [null])
       }
-      return responseOf(found, request, (rows) => bodyOf(rows, writers[format], ARRAY, context))
+      return responseOf(found, request, writers[format], ARRAY)
     },
   }
 }

@@ -1,4 +1,3 @@
-import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Quota } from '../http/quota.ts'
 import { knownVersions, negotiate, representationOf, sendResponse } from '../http/representation.ts'
@@ -51,7 +50,7 @@ export function list(definition: ListDefinition) {
       const isCursor = typeof since === 'string' && !isExport
       const cursor = isCursor ? parseCursor(since, table, hash) : undefined
       const errors = parameterErrors(query, parameters, isExport, cursor)
-      await admit(options, reply, hash, errors)
+      if (options.quota || errors.length > 0) await admit(options, reply, hash, errors)
       const given = Number(query.limit ?? DEFAULT_LIMIT)
       const page = Number(query.page ?? DEFAULT_PAGE)
       // HEAD of an export needs its total only.
@@ -111,7 +110,6 @@ async function admit(
   hash: Buffer,
   errors: ParameterError[],
 ): Promise<void> {
-  if (quota === undefined && errors.length === 0) return
   const { context } = reply.request
   const authenticated = () => authenticate(db, context.caller as Caller, hash, context)
   const { appId } = context.tenant
@@ -154,7 +152,14 @@ function parameterErrors(
   for (const [name, { schema, rule }] of Object.entries(parameters)) {
     const value = given[name as keyof ListQuery]
     if (Array.isArray(value)) add(name, 'repeated_parameter', `${name} may be given only once.`)
-    else if (value !== undefined && !fits(value, schema)) add(name, 'invalid_format', rule)
+    else if (value !== undefined) {
+      const { pattern, format } = schema
+      // JavaScript reads the 30th of February as a day in March.
+      const isValid =
+        (pattern === undefined || new RegExp(pattern).test(value)) &&
+        (format !== 'date' || new Date(value).getUTCDate() === Number(value.slice(-2)))
+      if (!isValid) add(name, 'invalid_format', rule)
+    }
   }
   for (const [name, { range, rule }] of Object.entries(parameters)) {
     const value = Number(given[name as keyof ListQuery])
@@ -173,13 +178,6 @@ function parameterErrors(
   errors.push(...excludedErrors(given, NOT_WITH_SINCE))
   if (cursor === undefined) add('since', 'invalid_cursor', parameters.since.rule)
   return errors
-}
-
-/** True if a value fits the schema of its parameter. */
-function fits(value: string, { pattern, format }: TSchema): boolean {
-  if (pattern !== undefined && !new RegExp(pattern).test(value)) return false
-  // JavaScript reads the 30th of February as a day in March.
-  return format !== 'date' || new Date(value).getUTCDate() === Number(value.slice(-2))
 }
 
 const excludedErrors = (given: ListQuery, { names, place }: typeof NOT_IN_EXPORTS) =>

@@ -2,9 +2,8 @@ import { setImmediate as nextImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { nextTurn } from '../../src/json/response-body.ts'
 import { Limits, RequestContext } from '../../src/limits/context.ts'
-import { FairQueue } from '../../src/limits/fair-queue.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
-import { mayTake, Tenant } from '../../src/limits/tenants.ts'
+import { FairQueue, mayTake, Tenant } from '../../src/limits/tenants.ts'
 import { contextOf } from '../support/database.ts'
 
 /** Takes units for tenants in turn, until none gets more. @returns the units of each */
@@ -32,41 +31,42 @@ t.test('shares: three quarters for one tenant, three sevenths each for two', (t)
 
 t.test('requests in flight: exactly the maximum, and the share of each tenant', (t) => {
   const limits = new Limits(20, 1)
-  const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-  const enter = (tenant: Tenant) => {
+  const enter = (ip: string) => {
     const context = new RequestContext(limits)
     try {
-      context.enter(tenant)
+      context.enter(ip)
       return context
     } catch {
       return undefined
     }
   }
-  const fill = (tenant: Tenant) => {
+  const fill = (ip: string) => {
     const entered: RequestContext[] = []
-    for (let next = enter(tenant); next; next = enter(tenant)) entered.push(next)
+    for (let next = enter(ip); next; next = enter(ip)) entered.push(next)
     return entered
   }
-  const [first, ...others] = fill(busy)
+  const [first, ...others] = fill('10.0.0.1')
   t.equal(others.length, 14)
-  t.equal(fill(other).length, 3)
-  for (let n = 18; n < 20; n += 1) t.ok(enter(new Tenant()), 'a new tenant finds room')
-  t.notOk(enter(new Tenant()))
+  t.equal(fill('10.0.0.2').length, 3)
+  for (let n = 18; n < 20; n += 1) t.ok(enter(`10.1.0.${n}`), 'a new tenant finds room')
+  t.notOk(enter('10.0.0.3'))
   first?.end(true)
-  t.ok(enter(new Tenant()))
+  t.ok(enter('10.0.0.3'))
   t.equal(limits.requests, 20)
   t.end()
 })
 
 t.test('request of a departed client: it takes no share when its app is known', (t) => {
   const limits = new Limits(4, 1)
-  const [address, app] = [new Tenant(), new Tenant('app')]
+  const caller = { method: 'clientId' as const, credential: 'client', key: 'client' }
+  limits.tenants.learn(caller.key, 'app')
+  const [address, app] = [limits.tenants.of('10.0.0.1'), limits.tenants.of('', caller.key)]
   const context = new RequestContext(limits)
-  context.enter(address)
+  context.enter('10.0.0.1')
   t.equal(address.requests, 1)
   context.end(false)
-  context.enter(app)
-  t.same([address.requests, app.requests], [0, 0])
+  context.enter('10.0.0.1', caller)
+  t.same([address.requests, app.requests, app.appId], [0, 0, 'app'])
   t.end()
 })
 
@@ -75,12 +75,12 @@ t.test(
   (t) => {
     const limits = new Limits(100, 1)
     const address = (n: number) => `10.0.${n >> 8}.${n & 255}`
-    const first = limits.tenants.ofAddress(address(0))
-    for (let n = 1; n < 10_000; n += 1) limits.tenants.ofAddress(address(n))
-    t.equal(limits.tenants.ofAddress(address(0)), first)
-    const second = limits.tenants.ofAddress(address(1))
-    for (let n = 10_000; n < 20_000; n += 1) limits.tenants.ofAddress(address(n))
-    t.not(limits.tenants.ofAddress(address(1)), second)
+    const first = limits.tenants.of(address(0))
+    for (let n = 1; n < 10_000; n += 1) limits.tenants.of(address(n))
+    t.equal(limits.tenants.of(address(0)), first)
+    const second = limits.tenants.of(address(1))
+    for (let n = 10_000; n < 20_000; n += 1) limits.tenants.of(address(n))
+    t.not(limits.tenants.of(address(1)), second)
     t.end()
   },
 )
@@ -98,7 +98,7 @@ t.test(
       ['2001:db8::5', '2001:db8::a:b:c:d'],
       ['::1'],
     ]
-    const tenants = groups.map((ips) => new Set(ips.map((ip) => limits.tenants.ofAddress(ip))))
+    const tenants = groups.map((ips) => new Set(ips.map((ip) => limits.tenants.of(ip))))
     for (const each of tenants) t.equal(each.size, 1)
     t.equal(new Set(tenants.flatMap((each) => [...each])).size, groups.length)
     t.end()

@@ -293,7 +293,7 @@ t.test(
         logLevel: 'silent',
       })
       await service.get('/api/v1/queries/connections/none/assets-transfer', { headers })
-      const isCounted = (ip: string) => service.limits.tenants.ofAddress(ip).rejectionAt > 0
+      const isCounted = (ip: string) => service.limits.tenants.of(ip).rejectionAt > 0
       const addresses = ['127.0.0.1', '203.0.113.1', '203.0.113.2']
       t.same(addresses.filter(isCounted), [counted])
     }

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type pg from 'pg'
-import type { RawRows } from './raw-rows.ts'
+import type { RawRows } from './query.ts'
 import { SafeClient } from './safe-client.ts'
 
 /** Client that pipelines queries and runs raw ones (query.ts). */

@@ -1,6 +1,6 @@
 import pg from 'pg'
+import type { RequestContext } from '../../limits/context.ts'
 import type { Parameter, Statement } from '../statements.ts'
-import type { RawRows } from './raw-rows.ts'
 
 interface QueryConnection extends pg.Connection {
   /** Statements that the server has parsed, and those that were sent to be parsed, by name. */
@@ -85,3 +85,100 @@ export class RawQuery implements pg.Submittable {
 // A pipelined client accepts only pg's own query class, because pg-cursor and similar classes keep a
 // portal open. RawQuery does not. It inherits only methods that no SELECT needs.
 Object.setPrototypeOf(RawQuery.prototype, pg.Query.prototype)
+
+// In bytes. The first block has room for a daily sync of a dozen rows. For a full page, blocks grow.
+const FIRST_BLOCK = 4_096
+const LAST_BLOCK = 65_536
+/** Minimum number of rows in a later block, however long they are. */
+const ROWS_PER_BLOCK = 16
+
+/** Memory with whole rows between `start` and `end`. */
+interface Block {
+  memory: Buffer
+  start: number
+  end: number
+}
+
+/**
+ * Rows as PostgreSQL sent them: DataRow messages without the type byte. A row has an int32 length (which includes
+ * itself), an int16 field count, and its fields. A field has an int32 length (-1 is null) and its bytes of text. Blocks
+ * have whole rows, at a third of the size of their JSON. No value becomes a JavaScript string or number.
+ */
+export class RawRows {
+  count = 0
+  byteLength = 0
+  /** Error if the request got no memory. RawRows then keeps no row. */
+  error: Error | undefined
+  readonly #request: RequestContext | undefined
+  #blocks: Block[] = []
+  #last: Block | undefined
+
+  /** @param request owner of the memory; undefined for rows that are not counted */
+  constructor(request?: RequestContext) {
+    this.#request = request
+  }
+
+  /** Makes room for a row of `length` bytes, which append() receives. */
+  begin(length: number): void {
+    this.count += 1
+    this.byteLength += length
+    const last = this.#last
+    if (this.error || (last && last.end + length <= last.memory.length)) return
+    const usual = Math.min(FIRST_BLOCK * 4 ** this.#blocks.length, LAST_BLOCK)
+    // For rows of 40 KB, a block of one row would waste a third of it.
+    const size = Math.max(usual, length * Math.min(this.#blocks.length + 1, ROWS_PER_BLOCK))
+    const request = this.#request
+    this.error = request?.limits.memory.refusal(request, size)
+    if (this.error) {
+      this.discard()
+      return
+    }
+    const memory = request?.limits.memory.take(request, size) ?? Buffer.allocUnsafe(size)
+    this.#last = { memory, start: 0, end: 0 }
+    this.#blocks.push(this.#last)
+  }
+
+  append(chunk: Buffer, start: number, end: number): void {
+    if (this.#last) this.#last.end += chunk.copy(this.#last.memory, this.#last.end, start, end)
+  }
+
+  /** Removes the first row and returns its fields as text. */
+  shift(): (string | null)[] | undefined {
+    for (const block of this.#blocks) {
+      const { memory, start, end } = block
+      if (start === end) continue
+      const length = memory.readInt32BE(start)
+      this.count -= 1
+      this.byteLength -= length
+      block.start += length
+      const fields: (string | null)[] = []
+      let at = start + 6
+      for (let left = memory.readInt16BE(start + 4); left > 0; left -= 1) {
+        const size = memory.readInt32BE(at)
+        at += 4
+        fields.push(size < 0 ? null : memory.toString('utf8', at, at + size))
+        if (size > 0) at += size
+      }
+      return fields
+    }
+    return undefined
+  }
+
+  /** Yields the blocks. The next call releases the memory of the last block. */
+  *takeBlocks(): Generator<Buffer, void, undefined> {
+    const request = this.#request
+    for (let [block] = this.#blocks; block; [block] = this.#blocks) {
+      yield block.memory.subarray(block.start, block.end)
+      // discard() may have dropped it.
+      if (this.#blocks.shift()) request?.limits.memory.giveBack(request, block.memory)
+    }
+  }
+
+  /** Drops all rows. The pool does not reuse their blocks, because a caller may still use one. */
+  discard(): void {
+    const request = this.#request
+    for (const { memory } of this.#blocks) request?.limits.memory.count(request, -memory.length)
+    this.#blocks = []
+    this.#last = undefined
+  }
+}
