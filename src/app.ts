@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import fastify, { type FastifyInstance, LogController } from 'fastify'
 import type { Config } from './config.ts'
 import { authentication } from './http/authentication.ts'
@@ -5,16 +6,16 @@ import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { headRequests } from './http/head-requests.ts'
-import { httpLimits, proxyWarning, type ServiceState } from './http/limits.ts'
 import {
+  httpLimits,
   rejectConnect,
   rejectConnection,
   rejectMalformed,
   rejectPath,
-} from './http/malformed-requests.ts'
+} from './http/http-server.ts'
+import { accessLog, type LoggerOptions, serializers } from './http/log.ts'
 import { openapi } from './http/openapi/openapi.ts'
-import { newRequestId, requestContext } from './http/request-context.ts'
-import { accessLog, type LoggerOptions, serializers } from './http/request-log.ts'
+import { requestContext, type ServiceState } from './http/request-context.ts'
 import type { Limits } from './limits/context.ts'
 import type { Database, DatabaseOptions } from './postgres/database.ts'
 import { checkOf } from './postgres/readiness.ts'
@@ -38,7 +39,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const state: ServiceState = { open: new Set(), draining: false }
   const app = fastify({
     logger: { ...logger, serializers },
-    genReqId: newRequestId,
+    // Ids that clients send may not be unique.
+    genReqId: randomUUID as () => string,
     // Fastify's own log lines contain the path, and so the connection token.
     logController: new LogController({
       disableRequestLogging: true,
@@ -46,7 +48,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     }),
     frameworkErrors: rejectPath,
     clientErrorHandler: rejectConnection,
-    ...httpLimits(config, state),
+    ...httpLimits(config),
   })
   app.decorate('state', state)
   for (const component of components) app.addSchema(component)
@@ -57,8 +59,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(errorHandler)
   await app.register(requestContext, { limits })
   app.addHook('onRequest', rejectMalformed)
-  if (config.TRUSTED_PROXIES === undefined) await app.register(proxyWarning)
-  await app.register(accessLog)
+  await app.register(accessLog, { trustsProxies: config.TRUSTED_PROXIES !== undefined })
   if (config.METRICS_PORT !== undefined)
     await app.register(import('./telemetry/metrics.ts'), { ...options, check, healthChecks })
   if (config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined)

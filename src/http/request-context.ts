@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Limits, RequestContext } from '../limits/context.ts'
@@ -13,8 +13,16 @@ export interface RequestEnd {
   bytes: number
 }
 
+export interface ServiceState {
+  /** Sockets with a request in flight. */
+  open: Set<Socket>
+  /** True during shutdown: the service still responds, but is not ready. */
+  draining: boolean
+}
+
 declare module 'fastify' {
   interface FastifyInstance {
+    state: ServiceState
     /** Adds a listener to the end of each request: complete, failed or aborted. */
     onRequestEnd(listener: (end: RequestEnd) => void): void
   }
@@ -34,8 +42,11 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
     setCommonHeaders(request, reply)
     const receivedAt = context.startedAt
     const { socket } = request.raw
+    const { open } = app.state
+    open.add(socket)
     const earlierBytes = socket.bytesWritten
     reply.raw.once('close', () => {
+      open.delete(socket)
       const { writableFinished } = reply.raw
       context.end(writableFinished)
       const bytes = socket.bytesWritten - earlierBytes
@@ -57,9 +68,6 @@ export const SECURITY_HEADERS = {
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
 }
-
-/** The service ignores ids that clients send, because they may not be unique. */
-export const newRequestId = (): string => randomUUID()
 
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/
 

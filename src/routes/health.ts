@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import type { ServiceState } from '../http/limits.ts'
+import type { ServiceState } from '../http/request-context.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Check, Readiness } from '../postgres/readiness.ts'
 import { problem } from '../schemas/problem.ts'

@@ -3,7 +3,7 @@
  * one tick of the event loop. `{ end: 'exit' }` ends the process at once, `{ end: 'shutdown' }` in order.
  * It sends the number of dropped lines after each message.
  */
-import { logDestination } from '../../src/http/log-destination.ts'
+import { logDestination } from '../../src/http/log.ts'
 
 export interface LogCommand {
   write?: string[]

@@ -15,7 +15,7 @@ export const equivalent: Record<string, Record<string, string>> = {
     'if (cached !== undefined && Date.now() < cached.expiresAt) return cached.clientId -> if (cached !== undefined && Date.now() <= cached.expiresAt) return cached.clientId':
       'In this millisecond, the token is verified again, and is still valid.',
   },
-  'src/http/limits.ts': {
+  'src/http/http-server.ts': {
     'maxHeaderSize: MAX_HEADER_BYTES, -> ...{},': 'It is the default of Node.js.',
     'if (socket.parser) socket.parser.onIncoming = () => 2 -> if (socket.parser) socket.parser.onIncoming = () => 3':
       'The parser of Node.js then ends with an error, and the socket is destroyed in the same turn.',

@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto'
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { Config } from '../config.ts'
+import { serverUrls } from '../postgres/server-urls.ts'
+import { type ProblemError, problem } from '../schemas/problem.ts'
+import { errorBody, sendError } from './error-handler.ts'
+import { SECURITY_HEADERS, setCommonHeaders } from './request-context.ts'
+
+/** Limits of the HTTP server. docs/settings.md gives the reasons. The other limits are in src/limits. */
+export function httpLimits({ TRUSTED_PROXIES }: Config) {
+  return {
+    // During shutdown, the service responds with `Connection: close`.
+    return503OnClosing: false,
+    trustProxy: TRUSTED_PROXIES ?? false,
+    // A connection token of any length gets 404. Node.js limits the whole path.
+    routerOptions: { maxParamLength: MAX_HEADER_BYTES },
+    serverFactory: createLimitedServer,
+  }
+}
+
+/** Connections of clients, if the process may open as many files. Each one needs memory, even when idle. */
+export const MAX_SOCKETS = 5_000
+
+/** Time in which a client sends its request, in ms. */
+const REQUEST_TIMEOUT_MS = 10_000
+
+/**
+ * Time without progress on a connection with a request in flight, in ms. The kernel accepts large blocks, so a client
+ * that reads 10 KB/s shows progress once a minute.
+ */
+const STALL_MS = 120_000
+
+/** Request line and all headers together. */
+const MAX_HEADER_BYTES = 16_384
+
+/** Files of Node.js itself, log, metrics and Redis. */
+const RESERVED_FILES = 100
+
+/**
+ * Returns MAX_SOCKETS, or less if the process may not open as many files. If clients took all files, the
+ * service could not connect to PostgreSQL.
+ */
+export function socketLimit({ DATABASE_POOL_SIZE, DATABASE_REPLICA_URL = '' }: Config): number {
+  const report: { userLimits?: { open_files: { soft: number | 'unlimited' } } } =
+    process.report.getReport()
+  const files = report.userLimits?.open_files.soft
+  if (typeof files !== 'number') return MAX_SOCKETS
+  const servers = 1 + serverUrls(DATABASE_REPLICA_URL).length
+  const free = files - servers * (DATABASE_POOL_SIZE + 1) - RESERVED_FILES
+  return Math.min(MAX_SOCKETS, Math.max(1, free))
+}
+
+function createLimitedServer(handler: RequestListener): Server {
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    // On a new connection, counted from its start.
+    headersTimeout: REQUEST_TIMEOUT_MS,
+    // Node.js checks both timeouts at this interval, in ms.
+    connectionsCheckingInterval: 1_000,
+    // Load balancers usually close idle connections after 60 s. Otherwise they may send a request on a
+    // connection that the service is closing.
+    keepAliveTimeout: 72_000,
+    // rejectMalformed() checks it, to send the common error body.
+    requireHostHeader: false,
+    // Two headers Authorization or Host then match no rule. Otherwise Node.js would drop the second one.
+    joinDuplicateHeaders: true,
+  })
+  server.setTimeout(STALL_MS)
+  // RFC 9110, section 10.1.1: a server may ignore an expectation.
+  for (const event of ['checkContinue', 'checkExpectation'])
+    server.on(event, (request, response) => server.emit('request', request, response))
+  serveOneByOne(server, handler)
+  return server
+}
+
+/** Node.js documents no other way to end the parser of a socket. */
+interface ParsedSocket extends Socket {
+  parser?: { onIncoming: () => number }
+}
+
+/**
+ * Serves one request at a time on each socket. A second one before the end of the response closes the socket: no usual
+ * client pipelines, and the responses behind the first one would wait in memory.
+ */
+function serveOneByOne(server: Server, handler: RequestListener): void {
+  server.on('request', (request, response) => {
+    const socket: ParsedSocket = request.socket
+    // The socket belongs to the response before this one.
+    if (response.socket === null) {
+      // 2 ends the parser. It would otherwise parse 2,400 requests of a chunk, which takes 0.1 s.
+      if (socket.parser) socket.parser.onIncoming = () => 2
+      socket.destroy()
+      return
+    }
+    handler(request, response)
+  })
+}
+
+/** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws ProblemError 400, 405 (contract 7) */
+export const rejectMalformed: onRequestHookHandler = (request, reply, next) => {
+  const { method } = request
+  const isAllowed = method === 'GET' || method === 'HEAD'
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
+  if (length !== '0' || encoding !== undefined) {
+    // Otherwise, Node.js would read the whole body to reach the next request.
+    reply.header('connection', 'close')
+    // RFC 9110, section 9.3.1: a proxy may read the body of a GET request as a second request.
+    if (isAllowed)
+      throw problem('malformed_request', { detail: 'The request must not have a body.' })
+  }
+  // RFC 9112, section 3.2: exactly one Host header since HTTP/1.1. Node.js joins repeated ones with commas.
+  const { host = ',' } = request.headers
+  if (host.includes(',') && request.raw.httpVersion !== '1.0')
+    throw problem('malformed_request', { detail: 'The request must have one Host header.' })
+  if (!isAllowed) throw problem('method_not_allowed')
+  next()
+}
+
+/** Handles a path that the router cannot decode. No hook runs for such a request. */
+export function rejectPath(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
+  setCommonHeaders(request, reply)
+  // The request has a body.
+  if ('content-length' in request.headers || 'transfer-encoding' in request.headers)
+    reply.header('connection', 'close')
+  sendError(request, reply, problem('malformed_request'))
+  const line = { method: request.method, status: 400, errorCode: 'malformed_request' }
+  request.log.info(line, 'request')
+}
+
+/** Socket of a client. Node.js documents no other way to find its response in flight. */
+type ClientSocket = Duplex & { _httpMessage?: ServerResponse | null }
+
+/** Handles a request that Node.js cannot parse, that is too long, or that is incomplete at its timeout. */
+export function rejectConnection(
+  this: FastifyInstance,
+  error: Error & { code?: string },
+  socket: ClientSocket,
+): void {
+  // Otherwise, an error body would end up in the middle of a response.
+  const isResponding = socket._httpMessage?.headersSent ?? false
+  if (error.code === 'ECONNRESET' || !socket.writable || isResponding) socket.destroy()
+  else endSocket(this, socket, problem('malformed_request'))
+}
+
+/** Rejects CONNECT (contract 7). Node.js passes its socket on, also while a response is in flight. */
+export function rejectConnect(app: FastifyInstance): void {
+  app.server.on('connect', (_request, socket: ClientSocket) => {
+    const { _httpMessage: response } = socket
+    socket.on('error', () => {})
+    // Node.js no longer tells the response that its socket has closed.
+    if (response) socket.once('close', () => response.emit('close')).destroy()
+    else endSocket(app, socket, problem('method_not_allowed'))
+  })
+}
+
+function endSocket(app: FastifyInstance, socket: Duplex, error: ProblemError): void {
+  const requestId = randomUUID()
+  const found = errorBody(error, requestId)
+  app.log.info({ requestId, status: found.status, errorCode: found.code }, 'request')
+  const body = JSON.stringify(found)
+  const headers = {
+    'x-request-id': requestId,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    connection: 'close',
+    ...SECURITY_HEADERS,
+    ...error.headers,
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const response = `HTTP/1.1 ${found.status} ${found.title}\r\n${lines.join('')}\r\n${body}`
+  socket.end(response, () => socket.destroy())
+}
