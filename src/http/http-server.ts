@@ -123,9 +123,8 @@ export const rejectMalformed: onRequestHookHandler = (request, reply, next) => {
 /** Handles a path that the router cannot decode. No hook runs for such a request. */
 export function rejectPath(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
   setCommonHeaders(request, reply)
-  // The request has a body.
-  if ('content-length' in request.headers || 'transfer-encoding' in request.headers)
-    reply.header('connection', 'close')
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
+  if (length !== '0' || encoding !== undefined) reply.header('connection', 'close')
   sendError(request, reply, problem('malformed_request'))
   const line = { method: request.method, status: 400, errorCode: 'malformed_request' }
   request.log.info(line, 'request')

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { sql } from 'kysely'
-import { bodyOf } from '../json/response-body.ts'
 import type { RowWriter } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { parameter } from '../postgres/statements.ts'
