@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Caller } from '../limits/context.ts'
+import type { Caller } from '../context.ts'
 import { problem } from '../schemas/problem.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { type Limits, RequestContext } from '../limits/context.ts'
+import { type Limits, RequestContext } from '../context.ts'
 
 export interface RequestEnd {
   request: FastifyRequest

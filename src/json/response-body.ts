@@ -1,4 +1,4 @@
-import type { RequestContext } from '../limits/context.ts'
+import type { RequestContext } from '../context.ts'
 import type { RawRows } from '../postgres/wire/query.ts'
 import type { RowWriter } from './row-writer.ts'
 

@@ -1,6 +1,5 @@
 import { problem } from '../schemas/problem.ts'
-import type { RequestContext } from './context.ts'
-import { mayTake } from './tenants.ts'
+import { mayTake, type Tenant } from './tenants.ts'
 import { Unavailable } from './unavailable.ts'
 
 // In bytes. Smaller buffers are cheap to allocate. Larger ones are rare.
@@ -8,6 +7,13 @@ const SMALLEST = 65_536
 const LARGEST = 4_194_304
 /** Maximum size of idle buffers, in bytes: the pages of about twenty requests. */
 const MOST_IDLE = 33_554_432
+
+/** A request, and its part of the memory in bytes. */
+export interface MemoryOwner {
+  tenant: Tenant
+  bytes: number
+  ended: boolean
+}
 
 /**
  * Memory of responses in flight, in bytes: rows from the database, and JSON that is not sent yet. It uses large
@@ -27,14 +33,14 @@ export class ResponseMemory {
   }
 
   /** Returns the error of a request that may not take more memory now: what other apps need stays free. */
-  refusal({ ended, tenant, bytes }: RequestContext, more: number): Error | undefined {
+  refusal({ ended, tenant, bytes }: MemoryOwner, more: number): Error | undefined {
     if (!ended && mayTake(more, tenant.bytes, this.limit - this.used)) return undefined
     const everFits = mayTake(more, bytes, this.limit - bytes)
     return everFits ? new Unavailable('responses fill the memory') : problem('response_too_large')
   }
 
   /** Returns a buffer of at least `size` bytes with arbitrary content, without a check of the limits. */
-  take(request: RequestContext, size: number): Buffer {
+  take(request: MemoryOwner, size: number): Buffer {
     const isReusable = size >= SMALLEST && size <= LARGEST
     const rounded = isReusable ? 2 ** Math.ceil(Math.log2(size)) : size
     this.count(request, rounded)
@@ -48,7 +54,7 @@ export class ResponseMemory {
   }
 
   /** Takes a buffer back. The caller must not use any part of it again. */
-  giveBack(request: RequestContext, buffer: Buffer): void {
+  giveBack(request: MemoryOwner, buffer: Buffer): void {
     this.count(request, -buffer.length)
     if (!this.#lent.delete(buffer)) return
     this.#idle.push(buffer)
@@ -57,7 +63,7 @@ export class ResponseMemory {
   }
 
   /** Counts bytes of a request that are stored elsewhere. A negative number releases memory without reusing it. */
-  count(request: RequestContext, bytes: number): void {
+  count(request: MemoryOwner, bytes: number): void {
     if (request.ended) return
     request.bytes += bytes
     request.tenant.bytes += bytes

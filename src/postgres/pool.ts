@@ -1,4 +1,4 @@
-import type { RequestContext } from '../limits/context.ts'
+import type { RequestContext } from '../context.ts'
 import { FairQueue, mayTake, Tenant } from '../limits/tenants.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import {

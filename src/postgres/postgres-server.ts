@@ -1,4 +1,4 @@
-import type { RequestContext } from '../limits/context.ts'
+import type { RequestContext } from '../context.ts'
 import type { ConnectOptions } from './connect.ts'
 import { ServerFailed } from './failures.ts'
 import { Hosts } from './hosts.ts'

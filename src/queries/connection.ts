@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { Caller } from '../limits/context.ts'
+import type { Caller } from '../context.ts'
 import { build, compile, parameter, type Statement } from '../postgres/statements.ts'
 
 export type AuthMethod = Caller['method']

@@ -1,7 +1,7 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
+import type { Caller, RequestContext } from '../context.ts'
 import { type Body, bodyOf, type Frame } from '../json/response-body.ts'
 import { columnsOf, type RowWriter } from '../json/row-writer.ts'
-import type { Caller, RequestContext } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Replica } from '../postgres/replicas.ts'
 import { type Parameter, parameter, type Statement } from '../postgres/statements.ts'

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { Caller } from '../context.ts'
 import type { Quota } from '../http/quota.ts'
 import { knownVersions, negotiate, representationOf, sendResponse } from '../http/representation.ts'
-import type { Caller } from '../limits/context.ts'
 import type { Database } from '../postgres/database.ts'
 import { tokenHash } from '../postgres/tokens.ts'
 import { parseCursor } from '../queries/changes.ts'

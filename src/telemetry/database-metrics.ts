@@ -1,5 +1,5 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
-import type { Limits } from '../limits/context.ts'
+import type { Limits } from '../context.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Check, refreshesStatement } from '../postgres/readiness.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'

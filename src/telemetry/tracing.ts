@@ -15,8 +15,8 @@ import { NodeSDK } from '@opentelemetry/sdk-node'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
+import type { Limits, Read } from '../context.ts'
 import type { RequestEnd } from '../http/request-context.ts'
-import type { Limits, Read } from '../limits/context.ts'
 import { withDeadline } from '../limits/deadline.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */

@@ -1,7 +1,7 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises'
 import t from 'tap'
+import { Limits, RequestContext } from '../../src/context.ts'
 import { nextTurn } from '../../src/json/response-body.ts'
-import { Limits, RequestContext } from '../../src/limits/context.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
 import { FairQueue, mayTake, Tenant } from '../../src/limits/tenants.ts'
 import { contextOf } from '../support/database.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Limits } from '../../src/limits/context.ts'
+import { Limits } from '../../src/context.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
 import { contextOf, createDatabase } from '../support/database.ts'

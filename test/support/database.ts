@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Test } from 'tap'
-import { Limits, RequestContext } from '../../src/limits/context.ts'
+import { Limits, RequestContext } from '../../src/context.ts'
 import { Tenant } from '../../src/limits/tenants.ts'
 import { onEachNode } from './citus.ts'
 import { databaseUrl, isCitus } from './template.ts'

@@ -13,7 +13,7 @@ const layer = (name, from, ...may) => ({
 const schemas = '^src/schemas/'
 const postgres = '^src/postgres/'
 const migrations = '^migrations/'
-const limits = '^src/limits/'
+const limits = '^src/(limits/|context[.]ts$)'
 const wire = '^src/postgres/wire/'
 const json = '^src/json/'
 const queries = '^src/queries/'
@@ -105,8 +105,18 @@ module.exports = {
       embedded,
       '^tools/readable-log[.]ts$',
     ),
-    layer('operator', operator, operatorError, postgres, schemas, config, embedded, seeds),
-    layer('embedded', embedded, operatorError, postgres, schemas, operator, seeds),
+    layer(
+      'operator',
+      operator,
+      operatorError,
+      postgres,
+      migrations,
+      schemas,
+      config,
+      embedded,
+      seeds,
+    ),
+    layer('embedded', embedded, operatorError, postgres, migrations, schemas, operator, seeds),
     layer('clients', clients),
     layer('seeds', seeds, '^src/', migrations),
     {

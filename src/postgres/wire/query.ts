@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { RequestContext } from '../../limits/context.ts'
+import type { RequestContext } from '../../context.ts'
 import type { Parameter, Statement } from '../statements.ts'
 
 interface QueryConnection extends pg.Connection {

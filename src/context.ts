@@ -1,10 +1,10 @@
 import type { Span } from '@opentelemetry/api'
-import { DEFAULT_LIMIT } from '../schemas/list.ts'
-import { type ProblemCode, problem } from '../schemas/problem.ts'
-import { Rejections } from './rejections.ts'
-import { ResponseMemory } from './response-memory.ts'
-import { mayTake, Tenant, Tenants } from './tenants.ts'
-import type { Unavailable } from './unavailable.ts'
+import { Rejections } from './limits/rejections.ts'
+import { ResponseMemory } from './limits/response-memory.ts'
+import { mayTake, Tenant, Tenants } from './limits/tenants.ts'
+import type { Unavailable } from './limits/unavailable.ts'
+import { DEFAULT_LIMIT } from './schemas/list.ts'
+import { type ProblemCode, problem } from './schemas/problem.ts'
 
 /** What the requests of an instance share. */
 export class Limits {
