@@ -26,10 +26,7 @@ const GUARDED = /^(create policy|create trigger|grant|alter table \S+ disable tr
 export async function compareSchema(db: Kysely<Tables>) {
   await sql`set local timezone = 'UTC'`.execute(db)
   const text = await readFile(new URL(`../../${SCHEMA_FILE}`, import.meta.url), 'utf8')
-  const wanted = text
-    .slice(text.indexOf('\n\n') + 2)
-    .split(/;\n(?:\n|$)/)
-    .filter(Boolean)
+  const wanted = text.slice(text.indexOf('\n\n') + 2, -2).split(';\n\n')
   const found = await catalogOf(db)
   const [known, present] = [new Set(wanted.map(bare)), new Set(found.map(bare))]
   const added = found.filter((one) => GUARDED.test(one) && !known.has(bare(one)))
