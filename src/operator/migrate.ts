@@ -1,3 +1,4 @@
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CompiledQuery, type Kysely, sql } from 'kysely'
@@ -43,11 +44,19 @@ export async function migrate(
   }
   if (password !== undefined) {
     const login = sql`
-      set password_encryption = 'scram-sha-256';
-      alter role investment_service login password ${sql.lit(password)}`
+      alter role investment_service login password ${sql.lit(scramVerifier(password))}`
     await withRetries(onNotice, () => login.execute(db))
   }
   return applied
+}
+
+/** Computes what PostgreSQL stores (RFC 7677): the password itself reaches neither the server nor its log. */
+export function scramVerifier(password: string, salt = randomBytes(16)): string {
+  const salted = pbkdf2Sync(password, salt, 4096, 32, 'sha256')
+  const hmac = (text: string) => createHmac('sha256', salted).update(text).digest()
+  const storedKey = createHash('sha256').update(hmac('Client Key')).digest('base64')
+  const keys = `${storedKey}:${hmac('Server Key').toString('base64')}`
+  return `SCRAM-SHA-256$4096:${salt.toString('base64')}$${keys}`
 }
 
 /** Runs the statements of rights.sql, all of them or none. */
@@ -59,7 +68,7 @@ async function prepare(db: Kysely<Tables>, onNotice: Notice): Promise<void> {
     const { rows } = await from.executeQuery<{ kind: string; statement: string }>(query)
     return rows.filter(({ kind }) => kind === wanted).map(({ statement }) => statement)
   }
-  const [needed, foreign] = [await find(db, 'needed'), await find(db, 'foreign')]
+  const needed = await find(db, 'needed')
   await db.transaction().execute(async (transaction) => {
     for (const statement of needed)
       await sql
@@ -74,8 +83,9 @@ async function prepare(db: Kysely<Tables>, onNotice: Notice): Promise<void> {
           `An administrator must run these statements in this database. Then try again:\n${left.join(';\n')};`,
       )
   })
-  if (needed.some((statement) => statement.startsWith('revoke')))
-    onNotice('PUBLIC may no longer create objects in the schema public.')
+  if (!needed.some((statement) => statement.startsWith('revoke'))) return
+  onNotice('PUBLIC may no longer create objects in the schema public.')
+  const foreign = await find(db, 'foreign')
   if (foreign.length > 0)
     throw new OperatorError(
       'Other roles have created functions or operators in the schema public. No migration ran. Drop them, or move ' +

@@ -1,8 +1,7 @@
 -- Finds what this database needs before migrations, by its kind:
 -- needed   statements that create the roles of the service and of writers, and give the service its settings and rights.
 --          PUBLIC may create objects in the schema public of databases of PostgreSQL 14 and earlier: one revokes it
--- foreign  functions and operators of other roles in a schema where PUBLIC may create objects. PostgreSQL may prefer them
---          to its own, also in migrations
+-- foreign  functions and operators of other roles in this schema. PostgreSQL may prefer them to its own, also in migrations
 -- $1: settings of the planner, as a JSON object
 with settings as (
   -- PgBouncer may reject them as startup options.
@@ -44,4 +43,4 @@ from (
   select 'operator ', oid::regoperator::text, oprowner
   from pg_operator where oprnamespace = 'public'::regnamespace
 ) o join pg_roles owner on owner.oid = o.owner
-where not owner.rolsuper and owner.rolname <> current_user and has_schema_privilege('public', 'public', 'create')
+where not owner.rolsuper and owner.rolname <> current_user

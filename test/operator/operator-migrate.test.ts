@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { databaseOptions } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { catalogOf } from '../../src/operator/catalog.ts'
+import { scramVerifier } from '../../src/operator/migrate.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { readServer } from '../../src/postgres/readiness.ts'
 import { createDatabase, openClient } from '../support/database.ts'
@@ -107,11 +108,23 @@ t.test('SERVICE_DATABASE_PASSWORD: the role of the service can log in', async (t
     url,
     `select rolpassword from pg_authid where rolname = 'investment_service'`,
   )
-  t.match(stored?.rolpassword, /^SCRAM-SHA-256\$/)
+  const salt = Buffer.from(String(stored?.rolpassword).split(/[:$]/)[2] ?? '', 'base64')
+  t.equal(stored?.rolpassword, scramVerifier(SERVICE_DATABASE_PASSWORD, salt))
   const rejected = await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: 'größe' })
   t.match(rejected, { code: 1, stderr: /^SERVICE_DATABASE_PASSWORD must be printable ASCII/ })
   t.equal((await operatorHere(['migrate'], { ...env, SERVICE_DATABASE_PASSWORD: '' })).code, 0)
   t.same(await query(login.href, 'select 1 as one'), [{ one: 1 }], 'empty: no change')
+})
+
+t.test('Password verifier: the example of RFC 7677', (t) => {
+  // The keys follow from the password, salt and messages of the example.
+  const salt = Buffer.from('W22ZaJ0SNY7soEsUEjb6gQ==', 'base64')
+  const [, keys = ''] = scramVerifier('pencil', salt).split(`${salt.toString('base64')}$`)
+  t.equal(
+    keys,
+    'WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=',
+  )
+  t.end()
 })
 
 t.test('Locked table: the migration stops waiting and tries again', async (t) => {
