@@ -6,7 +6,7 @@ import { serverName, serverUrls } from './server-urls.ts'
 import type { WireClient } from './wire/client.ts'
 
 /** A primary that accepts connections, with the history of its data. */
-export interface FoundServer {
+interface FoundServer {
   url: string
   /** Identity of the database cluster; its standbys have the same one. Empty if the role may not read it. */
   cluster: string
@@ -17,7 +17,7 @@ export interface FoundServer {
 }
 
 /** True if one server was promoted while the other one was a primary: the other one lacks its changes. */
-export const supersedes = (one: FoundServer, other: FoundServer) =>
+const supersedes = (one: FoundServer, other: FoundServer) =>
   one.cluster === other.cluster && other.timeline > 0 && one.timeline > other.timeline
 
 /**
@@ -120,11 +120,30 @@ export class Hosts {
     return client
   }
 
-  /** Uses the newest primary of these, if one responds. @throws ServerFailed if the one in use has superseded it */
+  /** URL of the host in use. */
+  get url(): string {
+    return this.#urls[0] ?? ''
+  }
+
+  /**
+   * Waits for all of several hosts, and moves to a newer primary, even while the one in use responds.
+   * @throws ServerFailed if no primary responds, or as #use()
+   */
+  async follow(): Promise<void> {
+    if (this.#urls.length === 1) return
+    const all = findServers(this.#options, this.#urls, CONNECT_MS)
+    const found = await all.catch(({ errors }: AggregateError) => {
+      const reasons = errors.map(({ message }: Error) => message).join('; ')
+      throw new ServerFailed(`No server in DATABASE_URL is a primary that responds (${reasons})`)
+    })
+    this.#use(found)
+  }
+
+  /** Uses the newest primary of these, if one responds. @throws ServerFailed as #use() */
   #find(urls: string[]): Promise<void> {
     this.#search ??= findServers(this.#options, urls, COMPARE_MS)
       .then(
-        ([newest]) => newest && this.#use(newest),
+        (found) => this.#use(found),
         () => {},
       )
       .finally(() => {
@@ -133,9 +152,21 @@ export class Hosts {
     return this.#search
   }
 
-  #use(server: FoundServer): void {
-    this.#primary.use(server)
-    const { url } = server
+  /** @throws ServerFailed if the one in use has superseded the newest one, or none of two others has replaced the other */
+  #use([newest, ...others]: FoundServer[]): void {
+    const used = others.find(({ url }) => url === this.#primary.server?.url)
+    if (newest === undefined || (used && !supersedes(newest, used))) return
+    const rival = others.find(
+      (other) =>
+        other.started !== newest.started && other.timeline > 0 && !supersedes(newest, other),
+    )
+    if (rival)
+      throw new ServerFailed(
+        `${serverName(newest.url)} and ${serverName(rival.url)} in DATABASE_URL are both primaries, and neither ` +
+          'replaced the other: DATABASE_URL must name only the one that is in use',
+      )
+    this.#primary.use(newest)
+    const { url } = newest
     if (url === this.#urls[0]) return
     this.#urls = [url, ...this.#urls.filter((each) => each !== url)]
     this.#onMove(serverName(url))

@@ -218,9 +218,9 @@ t.test('Two live primaries: a new service and the operator use the newer one', a
   t.equal(await items(service), 1)
 })
 
-t.test('Two promoted standbys: the operator refuses to choose one', async (t) => {
+t.test('Two promoted standbys: the operator and a new service refuse to choose one', async (t) => {
   const primary = await startDebianPostgres(t)
-  await migrate(primary.url)
+  const login = await migrate(primary.url)
   const standbys = [await startStandby(t, primary), await startStandby(t, primary)] as const
   await primary.stop()
   for (const standby of standbys) await query(standby, 'select pg_promote()')
@@ -233,6 +233,10 @@ t.test('Two promoted standbys: the operator refuses to choose one', async (t) =>
     / are both primaries, and neither replaced the other: DATABASE_URL must name only/,
   )
   for (const host of hosts) t.match(stderr, host)
+  const either = login.replace(/(?<=@)[^/]+/, hosts.join())
+  const { service } = await serve(t, { DATABASE_URL: either })
+  await untilReadyIs(service, 503)
+  await until('the reason is logged', async () => service.output().includes('both primaries'))
   // Two addresses of one server are no conflict.
   const [one] = standbys
   const twice = one.url.replace(/(?<=@)[^/]+/, `127.0.0.1:${one.port},localhost:${one.port}`)
