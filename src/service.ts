@@ -50,9 +50,9 @@ export async function start(): Promise<void> {
     ...databaseOptions(config, url),
     newestUrls,
     onFailover: (server) => app.log.warn({ server }, 'the primary has changed'),
-    onReplicaChange: ({ name, unusableReason: reason }) => {
-      if (reason === undefined) app.log.info({ replica: name }, 'replica is used')
-      else app.log.warn({ replica: name, reason }, 'replica is excluded')
+    onReplicaChange: (replica, reason) => {
+      if (reason === undefined) app.log.info({ replica }, 'replica is used')
+      else app.log.warn({ replica, reason }, 'replica is excluded')
     },
   })
   const logger = { level: config.LOG_LEVEL, stream }

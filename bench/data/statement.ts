@@ -1,5 +1,5 @@
-import { callerOfToken } from '../../src/http/authentication.ts'
 import { Limits, RequestContext } from '../../src/context.ts'
+import { callerOfToken } from '../../src/http/authentication.ts'
 import type { Database } from '../../src/postgres/database.ts'
 import type { Parameter, Statement } from '../../src/postgres/statements.ts'
 import { PLANNER_SETTINGS } from '../../src/postgres/statements.ts'

@@ -1,13 +1,27 @@
-import { openServer, type ServerOptions } from './postgres-server.ts'
-import { openReplica, type Replica, type ReplicaState } from './replicas.ts'
-import { allowsStandby, sameDatabase, serverUrls } from './server-urls.ts'
+import { withDeadline } from '../limits/deadline.ts'
+import { Unavailable } from '../limits/unavailable.ts'
+import type { ConnectOptions } from './connect.ts'
+import { hasState, ServerFailed, SqlState } from './failures.ts'
+import { Hosts } from './hosts.ts'
+import { Pool } from './pool.ts'
+import { allowsStandby, sameDatabase, serverName, serverUrls } from './server-urls.ts'
+import type { Parameter, Statement } from './statements.ts'
+import type { RawRows } from './wire/query.ts'
+
+interface ServerOptions extends ConnectOptions {
+  /** Maximum number of connections. */
+  size: number
+  /** Called with `host:port` after a failover to another host of the URL. */
+  onFailover?: ((server: string) => void) | undefined
+}
 
 export interface DatabaseOptions extends Omit<ServerOptions, 'standby' | 'newestUrl'> {
   /** Replicas to read from: URLs separated by commas, each with one or more hosts. */
   replicaUrl?: string | undefined
   /** Returns both lists with the newest users and passwords. */
   newestUrls?: () => Pick<DatabaseOptions, 'url' | 'replicaUrl'>
-  onReplicaChange?: (replica: ReplicaState) => void
+  /** Called when a replica is no longer used, with the reason, or is used again. */
+  onReplicaChange?: (name: string, unusableReason: string | undefined) => void
 }
 
 /** Databases of the service: a primary, and replicas if the settings name any. */
@@ -20,26 +34,21 @@ export function openDatabase(options: DatabaseOptions) {
     ...options,
     newestUrl: (url) => sameDatabase(newestUrls().url, url),
   })
+  /** The next one in turn is first. */
   const replicas = serverUrls(options.replicaUrl ?? '').map((url) => {
     const newestUrl = (url: string) => sameDatabase(newestUrls().replicaUrl ?? '', url)
     return openReplica({ ...options, url, newestUrl, standby: true }, onReplicaChange)
   })
   const servers = [primary, ...replicas]
-  let turn = 0
   /** Skips a replica with many more waiting reads than the primary: it is overloaded. */
   const nextReplica = (): Replica | undefined => {
-    for (const _ of replicas) {
-      turn = (turn + 1) % replicas.length
-      const replica = replicas[turn]
-      if (replica === undefined || replica.state().waiting > primary.state().waiting + size)
-        continue
-      if (replica.isUsable()) return replica
-    }
-    return undefined
+    const most = primary.state().waiting + size
+    const next = replicas.find((replica) => replica.state().waiting <= most && replica.isUsable())
+    if (next) replicas.push(...replicas.splice(replicas.indexOf(next), 1))
+    return next
   }
   return {
-    read: primary.read,
-    probe: primary.probe,
+    ...primary,
     /** Returns usable replicas in turn. Undefined without DATABASE_REPLICA_URL. */
     replica: replicas.length > 0 ? nextReplica : undefined,
     state: () => ({
@@ -51,8 +60,139 @@ export function openDatabase(options: DatabaseOptions) {
     renew: async () => {
       await Promise.all(servers.map((server) => server.renew()))
     },
-    close: async () => {
-      await Promise.all(servers.map((server) => server.close()))
+    close: () => {
+      for (const server of servers) server.close()
+    },
+  }
+}
+
+/** Part of the connections for large reads. One of them at a time keeps a processor of PostgreSQL busy. */
+const LARGE_SHARE = 0.1
+/** Time after the statement timeout at which a server counts as down, in ms. */
+const GRACE_MS = 1_000
+/** Maximum duration of a probe, in ms: orchestrators usually wait one second for a health check. */
+const PROBE_MS = 800
+
+/** Opens a server with two pools: large reads have few connections, so that small ones do not wait behind them. */
+function openServer(options: ServerOptions) {
+  const { size, waitMs, pooler, statementTimeoutMs, onFailover } = options
+  const hosts = new Hosts(options, (server) => {
+    for (const pool of pools) pool.abandon()
+    onFailover?.(server)
+  })
+  const test = async () => (await hosts.connect()).end()
+  const isOneOfSeveral = serverUrls(options.url).length > 1
+  const few = Math.ceil(size * LARGE_SHARE)
+  const silentMs = statementTimeoutMs + GRACE_MS
+  const usual = { waitMs, pooler, silentMs }
+  const large = new Pool({ ...usual, size: few, isLarge: true }, async () => {
+    const client = await hosts.connect()
+    // PostgreSQL then ends the statement of a closed connection. Some systems do not support it.
+    if (!pooler) await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
+    return client
+  })
+  const small = new Pool({ ...usual, size: Math.max(1, size - few), large }, () => hosts.connect())
+  const pools = [small, large]
+
+  return {
+    /** Runs a SELECT of a request. @throws Unavailable if no response arrives in time */
+    read: small.read.bind(small),
+    /** Runs a statement of a health check or metric, ahead of all requests. @throws Unavailable */
+    probe: async (statement: Statement, values: Parameter[]): Promise<RawRows> => {
+      try {
+        return await small.read(statement, values, undefined, PROBE_MS)
+      } catch (error) {
+        // A server that hangs accepts no new connection either, and another host may be the primary.
+        if (error instanceof ServerFailed && isOneOfSeveral) test().catch(() => {})
+        throw error
+      }
+    },
+    state: () => {
+      /** Time since the last response, also an error, in ms. */
+      const quietMs = performance.now() - Math.max(small.respondedAt, large.respondedAt)
+      return {
+        /** Number of open connections, and of those in use. */
+        connections: small.sessions + large.sessions,
+        inUse: small.inUse + large.inUse,
+        /** Number of reads that wait for a connection. */
+        waiting: small.waiting + large.waiting,
+        quietMs,
+        /** True if the server recently responded to a request. A health check may wait behind slow ones. */
+        responding: quietMs < silentMs,
+      }
+    },
+    /** Replaces all connections. @throws Error if no new one can be opened; the others then stay */
+    renew: async () => {
+      await test()
+      for (const pool of pools) pool.renew()
+    },
+    close: () => {
+      for (const pool of pools) pool.close()
+    },
+  }
+}
+
+/** Time without any response of a replica after which a read uses the primary, in ms. */
+const SILENT_MS = 1_000
+/** Time for which a replica is not used after a failure, in ms. One read then tries it. */
+const UNUSED_MS = 5_000
+/** Old versions in a row after which a replica is not used. Just after a change, each replica has an old version. */
+const OLD_READS = 10
+
+export type Replica = ReturnType<typeof openReplica>
+
+/** Opens a standby that serves reads while it responds and has the newest data. */
+function openReplica(
+  options: ServerOptions,
+  onChange: (name: string, unusableReason: string | undefined) => void,
+) {
+  const server = openServer(options)
+  const name = serverName(options.url)
+  let unusableReason: string | undefined
+  let usableAt = 0
+  let oldReads = 0
+
+  const set = (reason: string | undefined) => {
+    usableAt = reason === undefined ? 0 : performance.now() + UNUSED_MS
+    if (reason === unusableReason) return
+    unusableReason = reason
+    onChange(name, reason)
+  }
+  const checkSilence = () => {
+    if (server.state().quietMs >= SILENT_MS) throw new ServerFailed('the replica does not respond')
+    return undefined
+  }
+  return {
+    ...server,
+    name,
+    state: () => ({ ...server.state(), name, unusableReason }),
+    /** @returns undefined if the replica fails or has no room: the primary may succeed */
+    read: async (...query: Parameters<typeof server.read>): Promise<RawRows | undefined> => {
+      const reading = server.read(...query)
+      try {
+        let rows: RawRows | undefined
+        do rows = await withDeadline(reading, SILENT_MS, checkSilence)
+        while (rows === undefined)
+        return rows
+      } catch (error) {
+        if (!(error instanceof Unavailable)) throw error
+        if (error instanceof ServerFailed && !hasState(error, SqlState.conflict))
+          set('it does not respond')
+        return undefined
+      }
+    },
+    /** Reports whether the rows of a read had the data version of the primary. */
+    compared: (isCurrent: boolean) => {
+      oldReads = isCurrent ? 0 : oldReads + 1
+      if (isCurrent) set(undefined)
+      else if (oldReads >= OLD_READS) set('it is behind the primary')
+    },
+    /** True if it is in use. Without success, one read at a time tries it again. */
+    isUsable: () => {
+      if (unusableReason === undefined) return true
+      if (performance.now() < usableAt) return false
+      usableAt = performance.now() + UNUSED_MS
+      return true
     },
   }
 }

@@ -18,8 +18,10 @@ import { RawQuery, RawRows } from './wire/query.ts'
 export interface PoolOptions {
   /** Maximum number of sessions. */
   size: number
-  /** True for reads of much data: each has a session alone, which is closed if its client leaves. */
-  large: boolean
+  /** Pool for the large reads of this one. */
+  large?: Pool
+  /** True if each read has a session alone, which is closed if its client leaves. */
+  isLarge?: boolean
   /** Maximum wait for a session, counted from the start of the request, in ms. */
   waitMs: number
   /** Time without a completed read after which a session is closed, in ms. */
@@ -46,7 +48,6 @@ const REOPEN_MS = 1_000
 interface Read {
   statement: Statement
   values: Parameter[]
-  /** Undefined for a probe. */
   context: RequestContext | undefined
   tenant: Tenant
   due: number
@@ -59,6 +60,8 @@ interface Read {
   resolve(rows: RawRows): void
   reject(error: unknown): void
 }
+
+const PROBES = new Tenant()
 
 interface Session {
   client: WireClient
@@ -97,7 +100,7 @@ export class Pool {
     this.#options = options
     this.#connect = connect
     // PgBouncer 1.18 mixes up the messages of pipelined reads.
-    this.#depth = options.large || options.pooler ? 1 : DEPTH
+    this.#depth = options.isLarge || options.pooler ? 1 : DEPTH
     this.#timer = setInterval(this.#check, CHECK_MS).unref()
   }
 
@@ -115,29 +118,41 @@ export class Pool {
 
   /**
    * Runs a SELECT in its turn. All reads of a request share a deadline.
+   * @param context undefined for a probe, which waits for no turn
+   * @param ms until its deadline, from the start of the request
    * @throws Unavailable if no response arrives in time
    */
-  read(statement: Statement, values: Parameter[], context: RequestContext): Promise<RawRows> {
+  read(
+    statement: Statement,
+    values: Parameter[],
+    context?: RequestContext,
+    ms = this.#options.waitMs + this.#options.silentMs,
+  ): Promise<RawRows> {
+    const { large } = this.#options
+    if (large && context?.large && !statement.singleRow)
+      return large.read(statement, values, context)
     const { promise, resolve, reject } = Promise.withResolvers<RawRows>()
-    const { waitMs, silentMs } = this.#options
-    const { tenant } = context
-    const due = context.startedAt + waitMs + silentMs
     const askedAt = performance.now()
-    const read = { ...NEW, statement, values, context, tenant, due, askedAt, resolve, reject }
+    const read: Read = {
+      statement,
+      values,
+      context,
+      tenant: context?.tenant ?? PROBES,
+      due: (context?.startedAt ?? askedAt) + ms,
+      exclusive: false,
+      repeated: false,
+      ended: false,
+      askedAt,
+      sentAt: 0,
+      resolve,
+      reject,
+    }
     const refusal = this.#refusal(read)
     if (refusal) this.#end(read, refusal)
-    else this.#waiting.add(read)
+    else if (context) this.#waiting.add(read)
+    else this.#urgent.push(read)
     this.#schedule()
     return promise
-  }
-
-  /** Runs a statement of a health check or metric at once. @param ms until its deadline */
-  probe(statement: Statement, values: Parameter[], ms: number): Promise<RawRows> {
-    return new Promise((resolve, reject) => {
-      const due = performance.now() + ms
-      this.#urgent.push({ ...NEW, statement, values, due, resolve, reject })
-      this.#schedule()
-    })
   }
 
   /** Replaces all sessions. Their reads may end. */
@@ -401,10 +416,10 @@ export class Pool {
   /** Rejects overdue reads. Closes a session that is silent, or whose only read nobody waits for. */
   #checkSession(session: Session, now: number): void {
     const { reads, progressAt } = session
-    const { silentMs, large } = this.#options
+    const { silentMs, isLarge } = this.#options
     const [oldest] = reads
     if (oldest === undefined) return
-    if (large && oldest.context?.ended) {
+    if (isLarge && oldest.context?.ended) {
       this.#abandon(session)
       return
     }
@@ -416,16 +431,6 @@ export class Pool {
     this.#abandon(session, oldest)
     this.#retireIdle()
   }
-}
-
-const NEW = {
-  context: undefined,
-  tenant: new Tenant(),
-  exclusive: false,
-  repeated: false,
-  ended: false,
-  askedAt: 0,
-  sentAt: 0,
 }
 
 const notConnected = (cause: unknown) =>

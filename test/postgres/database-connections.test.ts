@@ -374,9 +374,7 @@ t.test('pool of one connection: large reads run between small ones', async (t) =
 /** Opens a pool whose reads may wait for three seconds. */
 async function openPool(t: Test, options: { size: number; silentMs?: number }) {
   const connecting = { url, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
-  const pool = new Pool({ silentMs: 6_000, ...connecting, ...options, large: false }, () =>
-    connectTo(connecting),
-  )
+  const pool = new Pool({ silentMs: 6_000, ...connecting, ...options }, () => connectTo(connecting))
   t.teardown(() => pool.close())
   /** @param msAgo time since the start of its request, which may take 3 s and silentMs */
   const read = async (statement: typeof echo, values: Parameter[], msAgo = 0) =>

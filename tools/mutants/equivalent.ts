@@ -38,7 +38,7 @@ export const equivalent: Record<string, Record<string, string>> = {
       'The statement of months takes the same stored total for an open range.',
   },
   'src/postgres/hosts.ts': {
-    "const [url = ''] = this.#urls -> const [url = 'x'] = this.#urls":
+    "const [url = '', ...others] = this.#urls -> const [url = 'x', ...others] = this.#urls":
       'The settings have at least one URL. Only the type needs the default.',
   },
   'migrations/0005-versions.ts': {

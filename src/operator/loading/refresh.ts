@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { EventEmitter, once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import fastq from 'fastq'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
