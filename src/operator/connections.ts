@@ -1,8 +1,8 @@
+import { InvalidArgumentError } from 'commander'
 import { sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import { isConnectionKey } from '../postgres/tokens.ts'
 import { findApp, type OperatorDatabase } from './database.ts'
-import { UsageError } from './errors.ts'
 
 /**
  * Finds a connection by its id. With an app, only one of this app, also by its external id.
@@ -39,7 +39,7 @@ export async function findConnection(
 ) {
   // The value may be a token, so the message must not contain it.
   if (appName === undefined && !isConnectionKey(name))
-    throw new UsageError(
+    throw new InvalidArgumentError(
       'The id of a connection is a number: `connection list --app NAME` shows it. An external id needs --app.',
     )
   const app = appName === undefined ? undefined : await findApp(db, appName)

@@ -5,10 +5,6 @@ import { OperatorError } from '../operator-error.ts'
 import { ServerFailed } from '../postgres/failures.ts'
 import { escaped, pluralize } from './output.ts'
 
-export class UsageError extends OperatorError {
-  override name = 'UsageError'
-}
-
 const BROKEN = 'The connection to PostgreSQL broke; unfinished changes are rolled back.'
 const UNREACHABLE = 'PostgreSQL cannot be reached at the address in DATABASE_URL'
 
@@ -108,9 +104,8 @@ export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal
     const code = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
     return failed(code, error instanceof OperatorError ? error.message : sentence)
   }
-  if (error instanceof CommanderError || error instanceof UsageError) {
+  if (error instanceof CommanderError)
     return failed(2, `${usageSentence(error.message)} See ${call} --help.`)
-  }
   if (error instanceof ImportRejected) {
     const { message, problems: faults, total } = error
     return { exitCode: 1, sentence: message, json: { error: 'rejected', faults, total } }

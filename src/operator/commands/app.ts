@@ -1,8 +1,8 @@
+import { InvalidArgumentError } from 'commander'
 import { sql } from 'kysely'
 import type { Context } from '../command.ts'
 import { findApp } from '../database.ts'
 import { deleteApp, describeRows } from '../deletion.ts'
-import { UsageError } from '../errors.ts'
 import { pluralize } from '../output.ts'
 import { table } from '../table.ts'
 
@@ -31,7 +31,7 @@ export async function setClientId(
   clientId: string | null = null,
   { none = false }: { none?: boolean },
 ) {
-  if ((clientId === null) !== none) throw new UsageError('Give a client id, or --none.')
+  if ((clientId === null) !== none) throw new InvalidArgumentError('Give a client id, or --none.')
   const { id } = await findApp(db, name)
   await db.updateTable('app').set({ client_id: clientId }).where('id', '=', id).execute()
   const text = none ? 'no client id' : `the client id ${clientId}`

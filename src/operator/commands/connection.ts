@@ -9,7 +9,6 @@ import { type Context, shortText } from '../command.ts'
 import { connectionId, DESCRIPTION, findConnection } from '../connections.ts'
 import { findApp } from '../database.ts'
 import { deleteConnections, describeRows } from '../deletion.ts'
-import { UsageError } from '../errors.ts'
 import { type Line, openInput, readLines, untilAbort } from '../loading/source.ts'
 import { pluralize, toJson } from '../output.ts'
 import { table } from '../table.ts'
@@ -26,7 +25,7 @@ export async function create(
   if (stream !== undefined) {
     if ((tokenFile ?? label ?? externalId) === undefined)
       return await createMany(context, app.id, stream === true ? '-' : stream)
-    throw new UsageError('--stream reads each label and externalId from its lines.')
+    throw new InvalidArgumentError('--stream reads each label and externalId from its lines.')
   }
   const own = newConnection(flags, tokenFile && (await readToken(tokenFile)))
   const { id, token } = own
@@ -185,7 +184,7 @@ export async function remove(
     return { json: { id, app, label, ...rows }, text }
   }
   if (name !== undefined || file === undefined)
-    throw new UsageError('Give the id of the connection, or a file with ids (--file).')
+    throw new InvalidArgumentError('Give the id of the connection, or a file with ids (--file).')
   const input = await openInput(file)
   const app = appName === undefined ? undefined : await findApp(db, appName)
   const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import type { Context } from '../command.ts'
 import { findConnection } from '../connections.ts'
-import { UsageError } from '../errors.ts'
 import { type ImportOptions, importRows } from '../loading/import-rows.ts'
 import type { RowTypeName } from '../loading/row-types.ts'
 import { isDay } from '../loading/rules.ts'
@@ -36,13 +36,13 @@ export async function run(context: Context, files: string[], flags: Flags, comma
   return { json: { ...counts, leftOut }, text }
 }
 
-/** @throws UsageError for a range without --replace, and for a wrong or empty one */
+/** @throws InvalidArgumentError for a range without --replace, and for a wrong or empty one */
 function replacementOf({ replace, from, to, yes }: Flags): ImportOptions['replace'] {
   if (![from, to].every((day) => day === undefined || isDay(day)))
-    throw new UsageError('--from and --to must be existing days, as YYYY-MM-DD.')
+    throw new InvalidArgumentError('--from and --to must be existing days, as YYYY-MM-DD.')
   if (from !== undefined && to !== undefined && from > to)
-    throw new UsageError('--from must not be after --to.')
+    throw new InvalidArgumentError('--from must not be after --to.')
   if (replace) return { from, to, yes }
   if (from === undefined && to === undefined && !yes) return undefined
-  throw new UsageError('--from, --to and --yes need --replace.')
+  throw new InvalidArgumentError('--from, --to and --yes need --replace.')
 }

@@ -1,9 +1,9 @@
+import { InvalidArgumentError } from 'commander'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { advance, seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
 import type { Context } from '../command.ts'
 import { pruneCursors } from '../deletion.ts'
-import { UsageError } from '../errors.ts'
 import { migrate } from '../migrate.ts'
 import { pluralize } from '../output.ts'
 import { table } from '../table.ts'
@@ -39,7 +39,9 @@ export async function advanceDemo({ pool }: Context, { days }: { days: number })
 
 export async function prune({ db }: Context, { days, yes }: { days: number; yes?: true }) {
   if (days < 400 && !yes)
-    throw new UsageError('The API guarantees cursors for 400 days. --yes accepts fewer days.')
+    throw new InvalidArgumentError(
+      'The API guarantees cursors for 400 days. --yes accepts fewer days.',
+    )
   const json = await pruneCursors(db, days)
   const removals = pluralize(json.removals, 'removal')
   const versions = pluralize(json.versions, 'version')

@@ -4,8 +4,8 @@ import { access, constants, stat } from 'node:fs/promises'
 import { pipeline, Readable } from 'node:stream'
 import { getSystemErrorMessage } from 'node:util'
 import { createGunzip } from 'node:zlib'
+import { InvalidArgumentError } from 'commander'
 import { OperatorError } from '../../operator-error.ts'
-import { UsageError } from '../errors.ts'
 import { escaped } from '../output.ts'
 
 /** Format of the input: a JSON object on each line, or CSV with a header. */
@@ -158,7 +158,7 @@ export function shareOf(inputs: Input[]): number {
  */
 export async function openInputs(paths: string[]): Promise<Input[]> {
   if (paths.filter((path) => path === '-').length > 1)
-    throw new UsageError('Standard input (-) can be read only once.')
+    throw new InvalidArgumentError('Standard input (-) can be read only once.')
   return await Promise.all(paths.map(openInput))
 }
 
