@@ -37,7 +37,7 @@ export async function withDatabase<T>(
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
   const { signal, notice, sessions, pooler } = options
-  const limits = { waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS, pooler }
+  const limits = { pooler, waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS }
   const hosts = new Hosts({ ...limits, url }, () => {})
   await hosts.follow()
   const clients = new Set<CommandClient>()
@@ -172,12 +172,8 @@ export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
 
 /** @throws OperatorError when migrations are missing */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
-  const names = await db
-    .withSchema('public')
-    .selectFrom('kysely_migration')
-    .select('name')
-    .execute()
-  const missing = missingFrom(new Set(names.map(({ name }) => name)))
+  const applied = await db.selectFrom('kysely_migration').select('name').execute()
+  const missing = missingFrom(new Set(applied.map(({ name }) => name)))
   if (missing.length === 0) return
   throw new OperatorError(
     `The schema of the database is outdated (${missing.join(', ')} not applied): ` +

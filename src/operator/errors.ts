@@ -77,22 +77,22 @@ export const SHOWN_PROBLEMS = 20
 /** The input is invalid, and nothing was imported. The message lists the first problems. */
 export class ImportRejected extends OperatorError {
   override name = 'ImportRejected'
-  readonly problems: (Omit<FoundProblem, 'detail'> & { reason: string })[]
+  readonly problems: { file: string; line: number; field: string | undefined; reason: string }[]
   /** Number of all problems, including those not in `problems`. */
   readonly total: number
 
   /** @param found at least the first problems @param total number of all of them */
   constructor(found: FoundProblem[], total = found.length) {
-    const problems = found.slice(0, SHOWN_PROBLEMS)
-    const lines = problems.map(({ file, line, field, detail }) =>
-      escaped(`${file}:${line}: ${field ? `${field}: ` : ''}${detail}`),
+    const problems = found.slice(0, SHOWN_PROBLEMS).map(({ file, line, field, detail }) => {
+      return { file, line, field, reason: detail }
+    })
+    const lines = problems.map(({ file, line, field, reason }) =>
+      escaped(`${file}:${line}: ${field ? `${field}: ` : ''}${reason}`),
     )
     const more = total - problems.length
     if (more > 0) lines.push(`… and ${pluralize(more, 'more problem')}`)
     super(`${pluralize(total, 'problem')} in the input; nothing was imported:\n${lines.join('\n')}`)
-    this.problems = problems.map(({ file, line, field, detail }) => {
-      return { file, line, ...(field && { field }), reason: detail }
-    })
+    this.problems = problems
     this.total = total
   }
 }
