@@ -49,15 +49,15 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
     : ''
   await client.query(`
     create temporary table staged as select ${columns}, 0::bigint as line from ${type.table} with no data`)
-  const reader = new RowReader(type)
   const problems = new Problems()
+  const reader = new RowReader(type, problems)
   const texts = textColumns(type)
   function* text() {
     let lines = ''
     for (const index of ids.keys()) {
       for (const item of refreshLists(first + index, 0)[type.list]) {
         const value = readJson({ text: JSON.stringify(item) }, problems)
-        const row = reader.read(value, problems, {})
+        const row = reader.read(value)
         if (row === undefined) throw new Error(JSON.stringify(problems.shown))
         lines += copyLine(row, index + 1, texts)
       }

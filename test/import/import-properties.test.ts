@@ -8,9 +8,9 @@ import { fc, runs } from '../support/random.ts'
 /** Validates a line without a database. */
 function problemsOf(line: string): string[] {
   const problems = new Problems()
-  const reader = new RowReader(rowTypes['portfolio-transactions'])
+  const reader = new RowReader(rowTypes['portfolio-transactions'], problems)
   const value = readJson({ text: line }, problems)
-  if (value !== undefined) reader.read(value, problems, {})
+  if (value !== undefined) reader.read(value)
   return problems.shown.map(({ detail }) => detail)
 }
 

@@ -11,7 +11,7 @@ const BATCH = 200
 
 type Cell = string | null
 
-/** A row as JSON.parse would return it, and the line on which its record starts. */
+/** A row as readJson() would return it, and the line on which its record starts. */
 export interface CsvRow {
   line: number
   row: Record<string, unknown>
@@ -91,15 +91,14 @@ function columnsOf(header: Cell[], fields: Fields, file: string): Field[] {
   return columns
 }
 
-/** Fields without members, by their names in a header. */
+/** Fields without members, by their names in a header. The name of a member is enough if there is one group. */
 function columnNames(fields: Fields): Map<string, Field> {
   const groups = [...fields.values()].flatMap(({ members }) => members ?? [])
-  const all = [fields, ...groups].flatMap((some) => [...some.values()])
-  const scalars = all.filter(({ members }) => members === undefined)
-  const names = new Map(scalars.map((field) => [field.path, field]))
-  // Without other groups, the name of a member is enough.
-  if (groups.length === 1) for (const [name, field] of groups[0] ?? []) names.set(name, field)
-  return names
+  const scalars = [fields, ...groups].flatMap((some) =>
+    [...some].filter(([, { members }]) => !members),
+  )
+  const names = new Map(scalars.map(([, field]) => [field.path, field]))
+  return groups.length === 1 ? new Map([...names, ...scalars]) : names
 }
 
 function rowOf(cells: Cell[], columns: Field[]): Record<string, unknown> {
@@ -111,10 +110,10 @@ function rowOf(cells: Cell[], columns: Field[]): Record<string, unknown> {
     if (member === undefined) row[name] = value
     else groups[name] = { ...groups[name], [member]: value }
   }
-  for (const [name, members] of Object.entries(groups)) {
-    const isNull = Object.values(members).every((value) => value === null || value === '')
-    row[name] = isNull ? null : members
-  }
+  for (const [name, members] of Object.entries(groups))
+    row[name] = Object.values(members).some((value) => value !== null && value !== '')
+      ? members
+      : null
   return row
 }
 

@@ -14,7 +14,7 @@ import {
   type RowCounts,
   runInOrder,
 } from './merge.ts'
-import { type Problem, Problems, type Row, RowReader, readJson } from './row-reader.ts'
+import { Problems, type Row, RowReader, readJson } from './row-reader.ts'
 import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
 import { type Format, type Line, readLines, type Source, untilAbort } from './source.ts'
 
@@ -71,128 +71,110 @@ async function importInTransaction(
   client: pg.ClientBase,
   options: ImportOptions,
 ): Promise<Imported> {
-  const { progress = { step: 'Reading', rows: 0 }, signal } = options
+  const { connectionId, replace, progress = { step: 'Reading', rows: 0 }, signal } = options
   const type = rowTypes[options.type]
   const columns = type.columns.map(({ name }) => name)
-  const input = new Input(type, options, progress)
+  const reader = new RowReader(type, new Problems(), replace)
+  const starts: Start[] = []
   // The columns have the domains of the table, so PostgreSQL validates every value again.
-  await client.query(`${beginLoad(options.replace)};
+  await client.query(`${beginLoad(replace)};
     create temporary table import_row on commit drop
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
-  await pipeline(input.copyText(), client.query(copyFrom(copySql('import_row', type))))
+  const rows = copyText(options, reader, starts, progress)
+  await pipeline(rows, client.query(copyFrom(copySql('import_row', type))))
   signal?.throwIfAborted()
   await client.query(`analyze import_row (${type.key.column})`)
   progress.step = 'Writing'
-  await input.requireValid(client)
+  await requireValid(client, type, reader.problems, starts)
+  const run = runInOrder(client)
+  const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
+  const sql = mergeSql(type, 'import_row i', 0)
   // The input can be read only once, so a deadlock repeats the statements after it.
   await client.query('savepoint staged')
   for (let attempt = 1; ; attempt += 1)
     try {
-      const counts = await write(client, type, progress.rows, options)
+      const merged = await merge(query, [{ type, count: progress.rows, sql, values: [] }], options)
+      await merged?.written
       signal?.throwIfAborted()
-      return { counts: { read: progress.rows, ...counts }, leftOut: input.leftOut() }
+      const [counts] = merged?.counts ?? []
+      if (counts === undefined) throw new OperatorError('The connection does not exist any more.')
+      const leftOut = progress.rows > 0 ? reader.leftOut() : []
+      return { counts: { read: progress.rows, ...counts }, leftOut }
     } catch (error) {
       if (!(await mayRepeat(error, attempt))) throw error
       await client.query('rollback to savepoint staged')
     }
 }
 
-async function write(
-  client: pg.ClientBase,
-  type: RowType,
-  count: number,
-  { connectionId, dryRun, replace }: ImportOptions,
-): Promise<RowCounts> {
-  const run = runInOrder(client)
-  const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
-  const list = { type, count, sql: mergeSql(type, 'import_row i', 0), values: [] }
-  const merged = await merge(query, [list], { dryRun, replace })
-  await merged?.written
-  const [counts] = merged?.counts ?? []
-  if (counts) return counts
-  throw new OperatorError('The connection does not exist any more.')
+/** A source, and the number of the lines before it. */
+interface Start {
+  file: string
+  before: number
 }
 
-/** Reads all sources, and writes the valid rows for COPY. */
-class Input {
-  readonly #type: RowType
-  readonly #options: ImportOptions
-  readonly #progress: { rows: number }
-  readonly #problems = new Problems()
-  readonly #reader: RowReader
-  /** Number of the lines before each source. */
-  readonly #starts: { file: string; before: number }[] = []
-
-  constructor(type: RowType, options: ImportOptions, progress: { rows: number }) {
-    this.#type = type
-    this.#options = options
-    this.#progress = progress
-    this.#reader = new RowReader(type)
-  }
-
-  /** Omits rows with problems, and reads on to find others. Each row has its line number as its last column. */
-  async *copyText(): AsyncGenerator<Buffer> {
-    const { sources, format, signal, replace = {} } = this.#options
-    const texts = textColumns(this.#type)
-    let last = 0
-    for (const source of sources) {
-      const before = last
-      this.#starts.push({ file: source.name, before })
-      const batches: AsyncGenerator<Iterable<Line | CsvRow>> =
-        format === 'csv' ? readCsv(source, this.#type.fields) : readLines(source)
-      for await (const batch of untilAbort(batches, signal)) {
-        const lines: string[] = []
-        for (const item of batch) {
-          last = before + item.line
-          this.#problems.place = { line: last }
-          const value = 'row' in item ? item.row : readJson(item, this.#problems)
-          if (value === undefined) continue
-          const row = this.#reader.read(value, this.#problems, replace)
-          if (row) lines.push(copyLine(row, last, texts))
-        }
-        this.#progress.rows += lines.length
-        yield Buffer.from(lines.join(''))
+/** Omits rows with problems, and reads on to find others. Each row has its line number as its last column. */
+async function* copyText(
+  { sources, format, signal }: ImportOptions,
+  reader: RowReader,
+  starts: Start[],
+  progress: { rows: number },
+): AsyncGenerator<Buffer> {
+  const { type, problems } = reader
+  const texts = textColumns(type)
+  let last = 0
+  for (const source of sources) {
+    const before = last
+    starts.push({ file: source.name, before })
+    const batches: AsyncGenerator<Iterable<Line | CsvRow>> =
+      format === 'csv' ? readCsv(source, type.fields) : readLines(source)
+    for await (const batch of untilAbort(batches, signal)) {
+      const lines: string[] = []
+      for (const item of batch) {
+        last = before + item.line
+        problems.place = { line: last }
+        const value = 'row' in item ? item.row : readJson(item, problems)
+        const row = value === undefined ? undefined : reader.read(value)
+        if (row) lines.push(copyLine(row, last, texts))
       }
+      progress.rows += lines.length
+      yield Buffer.from(lines.join(''))
     }
   }
+}
 
-  leftOut(): string[] {
-    return this.#progress.rows > 0 ? this.#reader.leftOut() : []
+/**
+ * PostgreSQL finds duplicates, because they may be gigabytes apart.
+ * @throws ImportRejected with the first problems by line, if there are problems or duplicates
+ */
+async function requireValid(
+  client: pg.ClientBase,
+  { key: { column, field } }: RowType,
+  problems: Problems,
+  starts: Start[],
+): Promise<void> {
+  const { rows } = await client.query<{ line: string; first: string; total: string }>(`
+    with repeated as (
+      select ${column} as key, min(line) as first, sum(count(*) - 1) over () as total
+      from import_row group by ${column} having count(*) > 1)
+    select i.line, r.first, r.total
+    from import_row i join repeated r on r.key = i.${column}
+    where i.line > r.first
+    order by i.line limit ${SHOWN_PROBLEMS}`)
+  const total = problems.total + Number(rows[0]?.total ?? 0)
+  if (total === 0) return
+  const locate = (line: number) => {
+    const { file = '', before = 0 } = starts.findLast(({ before }) => before < line) ?? {}
+    return { file, line: line - before }
   }
-
-  /**
-   * PostgreSQL finds duplicates, because they may be gigabytes apart.
-   * @throws ImportRejected with the first problems by line, if there are problems or duplicates
-   */
-  async requireValid(client: pg.ClientBase): Promise<void> {
-    const { key } = this.#type
-    const { rows } = await client.query<{ line: string; first: string; total: string }>(`
-      with repeated as (
-        select ${key.column} as key, min(line) as first, sum(count(*) - 1) over () as total
-        from import_row group by ${key.column} having count(*) > 1)
-      select i.line, r.first, r.total
-      from import_row i join repeated r on r.key = i.${key.column}
-      where i.line > r.first
-      order by i.line limit ${SHOWN_PROBLEMS}`)
-    const duplicates = rows.map((row): Problem => {
-      const { file, line } = this.#locate(row.first)
-      const detail = `duplicate of the row on line ${line} of ${file}`
-      return { line: Number(row.line), field: key.field, detail }
-    })
-    const total = this.#problems.total + Number(rows[0]?.total ?? 0)
-    if (total === 0) return
-    const first = [...this.#problems.shown, ...duplicates]
-      .sort((a, b) => Number(a.line) - Number(b.line))
-      .map((problem) => ({ ...problem, ...this.#locate(problem.line) }))
-    throw new ImportRejected(first, total)
-  }
-
-  /** Finds the source of a line, and its line number in that source. */
-  #locate(line: unknown): { file: string; line: number } {
-    const { file = '', before = 0 } =
-      this.#starts.findLast(({ before }) => before < Number(line)) ?? {}
-    return { file, line: Number(line) - before }
-  }
+  const duplicates = rows.map((row) => {
+    const { file, line } = locate(Number(row.first))
+    const detail = `duplicate of the row on line ${line} of ${file}`
+    return { line: Number(row.line), field, detail }
+  })
+  const first = [...problems.shown, ...duplicates]
+    .sort((a, b) => Number(a.line) - Number(b.line))
+    .map((problem) => ({ ...problem, ...locate(Number(problem.line)) }))
+  throw new ImportRejected(first, total)
 }
 
 /** Indexes of the columns whose values may have a character with a meaning in CSV. */

@@ -9,11 +9,11 @@ export interface RowCounts {
   inserted: number
   updated: number
   unchanged: number
-  /** Rows of the connection that a replacement removes, because the input does not have them. */
+  /** Rows of the connection that a replacement removes. */
   removed: number
 }
 
-/** Inclusive range of effective dates, YYYY-MM-DD, whose rows the input replaces. An absent bound is no limit. */
+/** Inclusive range of effective dates, YYYY-MM-DD, whose rows the input replaces. */
 export interface Replacement {
   from?: string | undefined
   to?: string | undefined
@@ -22,8 +22,8 @@ export interface Replacement {
 }
 
 /**
- * Begins the transaction of a load. The planner must find each row by its index, whatever the statistics. A replacement
- * needs memory for the hash table of all ids of the source: without it, NOT IN compares each row with each other.
+ * Begins the transaction of a load. The planner must find each row by its index, whatever the statistics. The memory is
+ * for the hash table of NOT IN: without it, a replacement compares each row with each other.
  */
 export const beginLoad = (replace: Replacement | undefined) => `
   begin isolation level read committed;
@@ -35,9 +35,10 @@ export const beginLoad = (replace: Replacement | undefined) => `
   set local enable_sort = off`
 
 /**
- * Compiles the statements of a type.
+ * Compiles the statements of a type. Their $1 is the id of the connection. The parameters of the rows follow, then the
+ * data version after the statement, or the range.
  * @param from item `i` of FROM with the columns of the type and `line`
- * @param parameters number of values of the source
+ * @param parameters number of parameters of the rows
  */
 export function mergeSql(
   { table, key, columns, dates, hasChangeNumbers }: RowType,
@@ -47,13 +48,18 @@ export function mergeSql(
   const next = parameters + 2
   const names = columns.map(({ name }) => name)
   const all = hasChangeNumbers ? [...names, 'change_number'] : names
+  // An order without `completedAt` is completed now, unless it has a time of completion already.
+  const newValue = (name: string, known: string) =>
+    name === 'completed_at'
+      ? `case when i.completed_at = '${COMPLETION_ABSENT}' then coalesce(${known}, now()) else i.completed_at end`
+      : `i.${name}`
   // The change number of a row: the version after the statement, and an ordinal (migration 0002).
   const insert = (ordinal: string, rows: string, known = 'null') => {
-    const values = names.map((name) => columnValue(name, known))
+    const values = names.map((name) => newValue(name, known))
     const number = hasChangeNumbers ? [`$${next}::bigint << 31 | ${ordinal}`] : []
     return `
-      insert into ${table} (connection_id, ${all.join(', ')})
-      select ${['$1::bigint', ...values, ...number].join(', ')} ${rows}`
+      insert into ${table} (connection_id, ${all})
+      select ${['$1::bigint', ...values, ...number]} ${rows}`
   }
   const days = dates.map(({ index }) => `i.${columns[index]?.name}`)
   const inOrder = `
@@ -66,50 +72,40 @@ export function mergeSql(
   const insertNew = hasChangeNumbers
     ? insert(`row_number() over (order by ${order})`, `from (${inOrder}) i order by ${order}`)
     : insert('', `from ${from}`)
-  // Rows of the connection that the source has too, each by the primary key: only this index has the order. With old
-  // statistics, PostgreSQL would compare each row with each other.
+  // Each by the primary key: only this index has the order. With old statistics, PostgreSQL would compare each row with
+  // each other.
   const presentRows = `
     from ${from} cross join lateral (
       select * from ${table} t where t.connection_id = $1 and t.${key.column} >= i.${key.column}
       order by t.${key.column} limit 1) t
     where t.${key.column} = i.${key.column}`
-  // Compares every digit: 1.0 equals 1.00 with `=`, but has another scale.
+  // 1.0 equals 1.00, but has another scale.
   const differs = columns.flatMap(({ name, sqlType }) => {
-    const [old, value] = [`t.${name}`, columnValue(name, 't.completed_at')]
+    const [old, value] = [`t.${name}`, newValue(name, 't.completed_at')]
     const scales = sqlType === 'numeric' ? [`scale(${old}) is distinct from scale(${value})`] : []
     return [`${old} is distinct from ${value}`, ...scales]
   })
+  const isChanged = `(${differs.join(' or ')})`
   // NOT IN is a lookup in a hash table. NOT EXISTS can be a loop over both tables, with old statistics.
   const isOther = `t.${key.column} not in (select i.${key.column} from ${from})`
   const range = `and t.effective_day between $${next}::date and $${next + 1}::date`
   const inRange = `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
-  const isChanged = `(${differs.join(' or ')})`
   return {
     // PostgreSQL looks up no row if the connection has none.
     compare: `
       select count(*)::integer as present, (count(*) filter (where ${isChanged}))::integer as updated
       ${presentRows} and exists (select from ${table} where connection_id = $1)`,
-    /** The parameter after those of the source is the data version after the statement. */
     insert: insertNew,
     insertOthers: `${insertNew} on conflict do nothing`,
     // Citus supports neither MERGE nor UPDATE from a temporary table.
     update: `
       ${insert('i.line', `${presentRows} and ${isChanged}`, 't.completed_at')}
       on conflict (connection_id, ${key.column}) do update
-      set ${all.map((column) => `${column} = excluded.${column}`).join(', ')}`,
+      set ${all.map((column) => `${column} = excluded.${column}`)}`,
     countRemovals: `
       select count(*)::integer as present, (count(*) filter (where ${isOther}))::integer as removed ${inRange}`,
     removeOthers: `delete ${inRange} and ${isOther}`,
   }
-}
-
-/**
- * Value of a column. An order without `completedAt` is completed now, unless it has a time of completion already.
- * @param known this time
- */
-function columnValue(column: string, known: string): string {
-  if (column !== 'completed_at') return `i.${column}`
-  return `case when i.completed_at = '${COMPLETION_ABSENT}' then coalesce(${known}, now()) else i.completed_at end`
 }
 
 type Run = <Row extends object>(query: pg.QueryConfig) => Promise<Row[]>
@@ -126,19 +122,18 @@ export function runInOrder(client: pg.ClientBase & { pipeline?: boolean }): Run 
 }
 
 /**
- * Waits for all statements of a transaction, in their order. None may be sent after its rollback.
+ * Waits for all statements of a transaction. None may be sent after its rollback.
  * @throws the error of the first one that failed: the others follow from it
  */
 export async function settled<T extends readonly unknown[] | []>(statements: T) {
-  const failed = (await Promise.allSettled(statements)).find(({ status }) => status === 'rejected')
-  if (failed?.status === 'rejected') throw failed.reason
+  await Promise.allSettled(statements)
   return await Promise.all(statements)
 }
 
 /** Runs a statement. $1 is the id of the connection, and the values follow. */
 export type Query = <Row extends object>(text: string, values?: string[]) => Promise<Row[]>
 
-/** Rows of a list, for the statements of mergeSql(). */
+/** Rows of a list, with the statements of mergeSql() and the values of their parameters. */
 export interface ListRows {
   type: RowType
   count: number
@@ -156,8 +151,8 @@ export class MergeRejected extends OperatorError {
 }
 
 /**
- * Notes the time of a refresh, and takes the lock of the triggers: loads into one connection wait for each other
- * from here on. Citus accepts neither clock_timestamp() nor the data version in RETURNING.
+ * Also takes the lock of the triggers: loads into one connection wait for each other from here on. Citus accepts
+ * neither clock_timestamp() nor the data version in RETURNING.
  */
 const REFRESHED = 'update connection set refreshed_at = statement_timestamp() where id = $1'
 
@@ -178,28 +173,25 @@ const NONE = { present: 0, updated: 0, removed: 0 }
 export async function merge(
   query: Query,
   lists: ListRows[],
-  { replace, dryRun }: { replace: Replacement | undefined; dryRun?: boolean | undefined },
+  { replace, dryRun }: { replace?: Replacement | undefined; dryRun?: boolean },
 ): Promise<{ counts: RowCounts[]; written: Promise<string> } | undefined> {
   const { from = '-infinity', to = 'infinity', yes = false } = replace ?? {}
-  const rangeOf = ({ hasChangeNumbers }: RowType) => (hasChangeNumbers ? [from, to] : [])
+  const inRange = ({ type, values }: ListRows) =>
+    type.hasChangeNumbers ? [...values, from, to] : values
   const [, [connection], compared] = await settled([
     query(REFRESHED),
     query<{ version: string; dataVersion: string }>(DATA_VERSION),
     settled(
       lists.map(async (list) => {
-        const { type, count, sql, values } = list
-        const [[compared = NONE], [removal = NONE]] = await settled([
+        const { count, sql, values } = list
+        const [[found = NONE], [removal = NONE]] = await settled([
           query<typeof NONE>(sql.compare, values),
-          replace ? query<typeof NONE>(sql.countRemovals, [...values, ...rangeOf(type)]) : [],
+          replace ? query<typeof NONE>(sql.countRemovals, inRange(list)) : [],
         ])
-        const { present, updated } = compared
-        const counts = {
-          inserted: count - present,
-          updated,
-          unchanged: present - updated,
-          removed: removal.removed,
-        }
-        return { ...list, present, inRange: removal.present, counts }
+        const { present, updated } = found
+        const unchanged = present - updated
+        const counts = { inserted: count - present, updated, unchanged, removed: removal.removed }
+        return { list, present, inRange: removal.present, counts }
       }),
     ),
   ])
@@ -207,12 +199,12 @@ export async function merge(
   const counts = compared.map((list) => list.counts)
   if (dryRun) return { counts, written: Promise.resolve(connection.dataVersion) }
   // The input may be truncated.
-  for (const { type, inRange, counts } of compared)
+  for (const { list, inRange, counts } of compared)
     if (!yes && 2 * counts.removed > inRange)
       throw new MergeRejected(
         `The input lacks ${counts.removed} of the ${pluralize(inRange, 'row')} that it replaces; nothing was ` +
           'imported. --yes removes them, or "yes": true in a refresh.',
-        { list: type.list },
+        { list: list.type.list },
       )
   let version = BigInt(connection.version)
   const writes: Promise<unknown>[] = []
@@ -220,11 +212,12 @@ export async function merge(
     version += 1n
     writes.push(query(text, values))
   }
-  for (const { type, sql, values, present, counts } of compared) {
+  for (const { list, present, counts } of compared) {
+    const { type, sql, values } = list
     const numbered = () => (type.hasChangeNumbers ? [...values, String(version + 1n)] : values)
     if (counts.inserted > 0) write(present > 0 ? sql.insertOthers : sql.insert, numbered())
     if (counts.updated > 0) write(sql.update, numbered())
-    if (counts.removed > 0) write(sql.removeOthers, [...values, ...rangeOf(type)])
+    if (counts.removed > 0) write(sql.removeOthers, inRange(list))
   }
   const newest = writes.length > 0 ? query<typeof connection>(DATA_VERSION) : [connection]
   const written = settled([settled(writes), newest]).then(([, [after]]) => after?.dataVersion ?? '')

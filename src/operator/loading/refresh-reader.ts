@@ -1,7 +1,6 @@
-import { SHOWN_PROBLEMS } from '../errors.ts'
 import { type ListRows, mergeSql, type Replacement } from './merge.ts'
 import { isObject, Problems, type Row, RowReader, readJson, reportUnknown } from './row-reader.ts'
-import { type RowType, rowTypes } from './row-types.ts'
+import { rowTypes } from './row-types.ts'
 import { describe, isDay, NUMBER } from './rules.ts'
 import type { Line } from './source.ts'
 
@@ -13,7 +12,7 @@ export interface Refresh {
   errors: Problems['shown']
 }
 
-const readers = Object.values(rowTypes).map((type) => {
+const lists = Object.values(rowTypes).map((type) => {
   const columns = type.columns.map(
     ({ name, sqlType }, index) => `(r ->> ${index})::${sqlType} as ${name}`,
   )
@@ -21,9 +20,9 @@ const readers = Object.values(rowTypes).map((type) => {
   const rows = `(
     select line, ${columns.join(', ')}
     from jsonb_array_elements($2::jsonb) with ordinality rows (r, line)) i`
-  return { type, sql: mergeSql(type, rows, 1), reader: new RowReader(type) }
+  return { type, sql: mergeSql(type, rows, 1) }
 })
-const MEMBERS = new Set(['connection', ...readers.map(({ type }) => type.list), 'replace'])
+const MEMBERS = new Set(['connection', ...lists.map(({ type }) => type.list), 'replace'])
 
 /** Smallest rows that fit in a line. Empty objects would need 30 times the memory of the line. */
 const MOST_VALUES = 400_000
@@ -50,10 +49,10 @@ export function readRefresh({ text, problem }: Line): Refresh {
   }
   reportUnknown(line, MEMBERS, problems)
   if (replace !== null) refresh.replace = readReplace(replace, problems)
-  for (const { type, sql, reader } of readers) {
+  for (const { type, sql } of lists) {
     const rows = line[type.list]
     if (Array.isArray(rows)) {
-      const valid = readRows(rows, type, reader, refresh.replace ?? {}, problems)
+      const valid = readRows(rows, new RowReader(type, problems, refresh.replace))
       refresh.lists.push({ type, sql, count: rows.length, values: [JSON.stringify(valid)] })
     } else if (rows !== undefined)
       problems.add(`an array is expected, not ${describe(rows)}`, type.list)
@@ -61,24 +60,20 @@ export function readRefresh({ text, problem }: Line): Refresh {
   return refresh
 }
 
-function readRows(
-  rows: unknown[],
-  type: RowType,
-  reader: RowReader,
-  range: Replacement,
-  problems: Problems,
-): Row[] {
+function readRows(rows: unknown[], reader: RowReader): Row[] {
+  const { problems } = reader
+  const { list, key } = reader.type
   const numbers = new Map<string, number>()
   const valid: Row[] = []
   for (const [index, value] of rows.entries()) {
     // A hostile line has millions of rows, and nobody counts their problems.
-    if (problems.total >= SHOWN_PROBLEMS) break
-    problems.place = { list: type.list, row: index + 1 }
-    const row = reader.read(value, problems, range)
+    if (problems.isFull) break
+    problems.place = { list, row: index + 1 }
+    const row = reader.read(value)
     if (row === undefined) continue
-    const id = String(row[type.key.index]).toLowerCase()
+    const id = String(row[key.index]).toLowerCase()
     const first = numbers.get(id)
-    if (first !== undefined) problems.add(`duplicate of row ${first}`, type.key.field)
+    if (first !== undefined) problems.add(`duplicate of row ${first}`, key.field)
     else numbers.set(id, index + 1)
     valid.push(row)
   }

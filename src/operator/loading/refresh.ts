@@ -81,14 +81,10 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   const last = new Map<string, Promise<void>>()
   const ends = new EventEmitter()
   let [waiting, size] = [0, 0]
-  let failure: unknown
   for await (const line of readRefreshes(options.sources, signal)) {
     const { connection = '' } = line
     const processed = process(line, last.get(connection))
-      .catch((error: unknown) => {
-        failure ??= error
-        stop.abort()
-      })
+      .catch((error: unknown) => stop.abort(error))
       .finally(() => {
         if (last.get(connection) === processed) last.delete(connection)
         waiting -= 1
@@ -101,7 +97,7 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
     while (waiting >= MOST_WAITING || size > MOST_WAITING_BYTES) await once(ends, 'end')
   }
   await Promise.all(last.values())
-  if (failure !== undefined) throw failure
+  stop.signal.throwIfAborted()
   return total
 }
 
@@ -177,23 +173,20 @@ async function write(
     inOrder<Result>({ ...(prepares && { name: nameOf(text) }), text, values })
   const load = async () => {
     const id = await connectionId(run, appId, connection)
-    if (id === undefined) throw unknown(connection)
     const query: Query = (text, values = []) => run(text, [id, ...values])
-    return await merge(query, lists, { replace })
+    return id === undefined ? undefined : await merge(query, lists, { replace })
   }
   const [, merged] = await settled([
     inOrder({ text: `${beginLoad(replace)}; set local plan_cache_mode = ${plans}` }),
     load(),
   ])
-  if (merged === undefined) throw unknown(connection)
+  if (merged === undefined) {
+    const detail = `the connection ${connection.slice(0, 255)} does not exist`
+    throw new MergeRejected(detail, { field: 'connection' })
+  }
   const [dataVersion] = await settled([merged.written, inOrder({ text: 'commit' })])
   const counts = lists.map(({ type }, index) => [type.list, merged.counts[index]])
   return { dataVersion, ...Object.fromEntries(counts) }
-}
-
-function unknown(name: string): MergeRejected {
-  const detail = `the connection ${name.slice(0, 255)} does not exist`
-  return new MergeRejected(detail, { field: 'connection' })
 }
 
 const names = new Map<string, string>()

@@ -69,32 +69,24 @@ export interface Line {
   problem?: string | undefined
 }
 
-/**
- * Cuts chunks into blocks of whole lines. Every line ends with a line break, the last one too. Buffers at most one line;
- * of a line that is too long, little over the limit.
- */
+/** Cuts chunks into blocks of whole lines, each with its line break. Of a line that is too long, keeps few more bytes. */
 async function* wholeLines(chunks: AsyncIterable<Buffer>, maximum: number): AsyncGenerator<Buffer> {
   let rest: Buffer[] = []
-  let restBytes = 0
+  let kept = 0
   for await (const chunk of chunks) {
     const end = chunk.lastIndexOf(LINE_BREAK) + 1
     if (end > 0) {
       yield Buffer.concat([...rest, chunk.subarray(0, end)])
       rest = []
-      restBytes = 0
+      kept = 0
     }
-    const kept = chunk.subarray(end, end + Math.max(maximum + 1 - restBytes, 0))
-    rest.push(kept)
-    restBytes += kept.length
+    rest.push(chunk.subarray(end, end + Math.max(maximum + 1 - kept, 0)))
+    kept += rest.at(-1)?.length ?? 0
   }
-  if (restBytes > 0) yield Buffer.concat([...rest, LINE_BREAK])
+  if (kept > 0) yield Buffer.concat([...rest, LINE_BREAK])
 }
 
-/**
- * Reads the lines of a source, block by block, each once and in order. Only the bytes of a block stay: texts that die
- * before the next one cost no garbage collection.
- * @param maximum limit of a line, in bytes
- */
+/** Reads the lines of a source in blocks. A line becomes a text when it is taken: it dies young. */
 export async function* readLines(
   source: Source,
   maximum = MAXIMUM_LINE_BYTES,
@@ -107,10 +99,10 @@ export async function* readLines(
       end = block.indexOf(LINE_BREAK, start)
       number += 1
       const problem = isValid ? undefined : lineProblem(block.subarray(start, end), maximum)
-      const text = block.toString('utf8', start, end)
+      const line = block.toString('utf8', start, end)
       // A byte order mark.
-      const line = number === 1 ? text.replace(/^\ufeff/, '') : text
-      if (problem || /[^ \t\r]/.test(line)) yield { line: number, text: line, problem }
+      const text = number === 1 ? line.replace(/^\ufeff/, '') : line
+      if (problem || /[^ \t\r]/.test(text)) yield { line: number, text, problem }
     }
   }
   for await (const block of wholeLines(plainBytes(source), maximum)) yield linesOf(block)
@@ -151,11 +143,7 @@ export function shareOf(inputs: Input[]): number {
   return sum('read') / sum('size')
 }
 
-/**
- * Checks that all files can be read, before reading any.
- * @param paths `-` is standard input
- * @throws OperatorError for the first file that cannot be read
- */
+/** @throws OperatorError if any file cannot be read */
 export async function openInputs(paths: string[]): Promise<Input[]> {
   if (paths.filter((path) => path === '-').length > 1)
     throw new InvalidArgumentError('Standard input (-) can be read only once.')
