@@ -11,11 +11,7 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 // Compact serialization of a signed token (RFC 7519). App tokens contain no dot.
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
-/**
- * Reads the credentials of a caller (section 5). The statement that reads data authenticates it: it looks up the app
- * token, or the client id that the identity provider has signed.
- * @param options verify: undefined without an identity provider
- */
+/** Reads the credentials of a caller (section 5). The statement that reads its data authenticates it. */
 export const authentication = fp(
   async (app: FastifyInstance, { verify }: { verify: IdentityProvider | undefined }) => {
     app.addHook('onRequest', (request, _reply, done) => {

@@ -26,10 +26,7 @@ const MIN_BYTES = 1_400
 /** Up to this size, a synchronous call costs less than a call in the thread pool. */
 export const MAX_SYNC_BYTES = 16_384
 
-/**
- * Compresses responses at the lowest levels. Higher ones cost several times the CPU for a few per cent
- * (docs/performance.md). The thread pool of Node.js compresses large responses.
- */
+/** Compresses at the lowest levels: higher ones cost several times the CPU for a few per cent. */
 export const compression = fp(async (app: FastifyInstance) => {
   await app.register(compress, {
     globalDecompression: false,

@@ -24,13 +24,9 @@ export function httpLimits({ TRUSTED_PROXIES }: Config) {
 /** Connections of clients, if the process may open as many files. Each one needs memory, even when idle. */
 export const MAX_SOCKETS = 5_000
 
-/** Time in which a client sends its request, in ms. */
 const REQUEST_TIMEOUT_MS = 10_000
 
-/**
- * Time without progress on a connection with a request in flight, in ms. The kernel accepts large blocks, so a client
- * that reads 10 KB/s shows progress once a minute.
- */
+/** Time without progress of a response, in ms. A client that reads 10 KB/s shows progress once a minute. */
 const STALL_MS = 120_000
 
 /** Request line and all headers together. */
@@ -39,10 +35,7 @@ const MAX_HEADER_BYTES = 16_384
 /** Files of Node.js itself, log, metrics and Redis. */
 const RESERVED_FILES = 100
 
-/**
- * Returns MAX_SOCKETS, or less if the process may not open as many files. If clients took all files, the
- * service could not connect to PostgreSQL.
- */
+/** Returns MAX_SOCKETS, or less so that clients leave files for connections to PostgreSQL. */
 export function socketLimit({ DATABASE_POOL_SIZE, DATABASE_REPLICA_URL = '' }: Config): number {
   const report: { userLimits?: { open_files: { soft: number | 'unlimited' } } } =
     process.report.getReport()
@@ -59,10 +52,8 @@ function createLimitedServer(handler: RequestListener): Server {
     requestTimeout: REQUEST_TIMEOUT_MS,
     // On a new connection, counted from its start.
     headersTimeout: REQUEST_TIMEOUT_MS,
-    // Node.js checks both timeouts at this interval, in ms.
     connectionsCheckingInterval: 1_000,
-    // Load balancers usually close idle connections after 60 s. Otherwise they may send a request on a
-    // connection that the service is closing.
+    // Longer than the 60 s of load balancers: they may otherwise send a request on a closing connection.
     keepAliveTimeout: 72_000,
     // rejectMalformed() checks it, to send the common error body.
     requireHostHeader: false,
@@ -82,10 +73,7 @@ interface ParsedSocket extends Socket {
   parser?: { onIncoming: () => number }
 }
 
-/**
- * Serves one request at a time on each socket. A second one before the end of the response closes the socket: no usual
- * client pipelines, and the responses behind the first one would wait in memory.
- */
+/** Serves one request at a time on a socket. A pipelined one closes it: its response would wait in memory. */
 function serveOneByOne(server: Server, handler: RequestListener): void {
   server.on('request', (request, response) => {
     const socket: ParsedSocket = request.socket

@@ -33,10 +33,7 @@ const RETRY_MS = 1_000
 type App = Pick<FastifyInstance, 'log' | 'metrics'>
 export type IdentityProvider = ReturnType<typeof identityProvider>
 
-/**
- * Returns a function that verifies an access token, and returns the client id of the calling app. It throws
- * ProblemError 401, or IdentityProviderUnavailable.
- */
+/** Returns a function that finds the client id of a token. @throws ProblemError 401, IdentityProviderUnavailable */
 export function identityProvider(config: Config, app: App) {
   // If a value is undefined, jose does not check the claim.
   const [issuer, audience] = [String(config.AUTH_ISSUER), String(config.AUTH_AUDIENCE)]
@@ -64,11 +61,9 @@ function reject(error: unknown): never {
   throw error
 }
 
-/**
- * Excludes ID and logout tokens, and tokens bound to a key of the client (`cnf`): the service cannot check
- * that key. Many providers set no type, or a general one, instead of the type of RFC 9068.
- */
+/** Excludes ID and logout tokens, and tokens bound to a key of the client (`cnf`), which the service cannot check. */
 function isAccessToken({ typ }: jose.JWTHeaderParameters, payload: jose.JWTPayload): boolean {
+  // Many providers set no type, or a general one, instead of that of RFC 9068.
   const types = ['jwt', 'at+jwt', 'application/jwt', 'application/at+jwt']
   if (typ !== undefined && !types.includes(String(typ).toLowerCase())) return false
   return ['at_hash', 'c_hash', 'events', 'cnf'].every((claim) => payload[claim] === undefined)

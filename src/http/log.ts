@@ -77,10 +77,8 @@ export interface LogDestination extends DestinationStream {
 }
 
 /**
- * Writes the log lines of one tick of the event loop to standard output at once. Under load, writing
- * each line alone costs a tenth of the shortest request. If the reader stops or the disk is full, lines
- * are dropped. Node.js writes to pipes and sockets asynchronously, so the process never waits for them.
- * @param format changes the lines before they are written
+ * Writes the lines of one tick of the event loop at once: a write for each costs a tenth of the shortest request.
+ * Drops lines if the reader stops or the disk is full. The process never waits for a pipe or a socket.
  */
 export function logDestination(format?: (lines: string) => string): LogDestination {
   const { stdout } = process

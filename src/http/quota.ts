@@ -14,7 +14,6 @@ const KEYS = 'investment-data-query-service:quota:'
 const MAX_APPS = 10_000
 
 const CONNECT_TIMEOUT_MS = 1_000
-/** Maximum wait for a response of Redis, in ms. */
 const RESPONSE_TIMEOUT_MS = 500
 /** Time without a connection after a failure of Redis, in ms. Requests then pass without being counted. */
 const PAUSE_MS = 2_000

@@ -20,12 +20,9 @@ const RANGE = /(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g
 const WEIGHT = /;[ \t]*q=([^; \t]*)/
 const EXACT = /;[ \t]*ieee754compatible=(?:true|"true")[ \t]*(?:;|$)/
 
-/**
- * Selects the format of a response (RFC 9110, section 12.5.1). A header that accepts none of the formats has no effect.
- * Unlike the package negotiator, it gives no CSV to a browser that accepts `text/*`, and ignores parameters such as
- * `charset`.
- */
+/** Selects the format of a response (RFC 9110, section 12.5.1). A header that accepts none has no effect. */
 export function negotiate(accept: string | undefined, formats: readonly Format[]): Format {
+  // Unlike the package negotiator, it gives no CSV to a browser that accepts `text/*`, and ignores `charset`.
   if (accept === undefined || !OTHER_FORMAT.test(accept)) return 'json'
   const choices = (accept.toLowerCase().match(RANGE) ?? []).flatMap((range) => {
     const weight = Number(WEIGHT.exec(range)?.[1] ?? 1)
@@ -45,11 +42,7 @@ export function negotiate(accept: string | undefined, formats: readonly Format[]
 /** Part of every ETag. A release that changes the bytes of a response increments it. */
 export const RESPONSE_REVISION = 1
 
-/**
- * Names a response without its version: by the list, the format and the query. An ETag is `W/"<data version>-<this
- * digest>"`, so it matches no other list, query or revision (contract 24). The digest does not contain the connection
- * token: otherwise, an ETag would allow offline guesses.
- */
+/** Names a list, format and query in an ETag. A digest of the connection token would allow offline guesses. */
 export function representationOf(...parts: unknown[]): string {
   return hash('sha256', `${RESPONSE_REVISION} ${parts.join(' ')}`, 'base64url').slice(0, 22)
 }
@@ -96,10 +89,7 @@ export function sendResponse(
   return body.length > MAX_SYNC_BYTES ? sendLarge(reply, body) : reply.send(body)
 }
 
-/**
- * Sends chunks. A reset shows that a response is cut, by an error or because the client reads nothing. Over HTTP/1.0,
- * the end of the connection would be the end of the body.
- */
+/** Sends chunks. A reset shows that a response is cut: over HTTP/1.0, a closed connection ends the body. */
 function sendChunks(reply: FastifyReply, chunks: Exclude<Body, Buffer>): FastifyReply {
   const { raw, request } = reply
   const { socket } = request.raw

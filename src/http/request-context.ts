@@ -58,10 +58,7 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
   })
 })
 
-/**
- * Headers for responses that are data, not pages. The referrer policy protects the connection token in
- * the path. The proxy that terminates TLS sets Strict-Transport-Security. They cost 2 µs of CPU.
- */
+/** Headers of data. The referrer policy protects the token in the path. The proxy sets Strict-Transport-Security. */
 export const SECURITY_HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'cross-origin-resource-policy': 'same-origin',

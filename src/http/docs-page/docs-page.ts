@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { memoryFile } from '../memory-file.ts'
 
-/** Files with their types, by path. */
 const FILES = {
   '/docs': ['index.html', 'text/html'],
   '/docs/static/page.css': ['page.css', 'text/css'],
@@ -22,10 +21,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/**
- * Serves the page /docs, which `npm run docs:renew` builds from the OpenAPI document. Its script reads what depends on
- * the settings from /openapi.json.
- */
+/** Serves the page /docs, which `npm run docs:renew` builds. Its script reads the settings from /openapi.json. */
 export async function docsPage(app: FastifyInstance): Promise<void> {
   app.addHook('onRequest', async (_request, reply) => {
     reply.headers({

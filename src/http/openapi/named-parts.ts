@@ -6,10 +6,7 @@ type Schema = Record<string, unknown>
 
 const named = new Map<unknown, Schema>(parts.map((part) => [part[PART], part]))
 
-/**
- * Adds the parts to the schemas. Each copy in a field becomes a reference. Drops
- * `additionalProperties`: a later release may add fields (docs/compatibility.md).
- */
+/** Adds the parts, and refers to them. Drops `additionalProperties`: a later release may add fields. */
 export function nameParts(schemas: Record<string, object>): Record<string, object> {
   const own = parts.map(({ [PART]: name, ...part }) => [name, part])
   return withReferences({ ...schemas, ...Object.fromEntries(own) })

@@ -46,11 +46,7 @@ export function sharedParts(maximumLimit: number) {
   }
 }
 
-/**
- * Describes the parameters and responses of a list. All lists share every status but 200, 410 and 412 (section 7,
- * contract 19).
- * @param examples of 200, by media type
- */
+/** Describes the parameters and responses of a list (section 7). @param examples of 200, by media type */
 export function describeList(
   { response: { $id, description }, paged }: (typeof lists)[number],
   { parameters }: ReturnType<typeof sharedParts>,
