@@ -6,11 +6,10 @@ import type { Unavailable } from './limits/unavailable.ts'
 import { DEFAULT_LIMIT } from './schemas/list.ts'
 import { type ProblemCode, problem } from './schemas/problem.ts'
 
-/** What the requests of an instance share. */
+/** Resources that the requests of an instance share. */
 export class Limits {
   /** Called with each read of a request when it has ended. */
   readonly readListeners: ((read: Read) => void)[] = []
-  /** Requests in flight. */
   requests = 0
   readonly maxRequests: number
   readonly memory: ResponseMemory
@@ -36,14 +35,10 @@ export interface Read {
   statement: string
   /** Including the wait for a connection. */
   durationMs: number
-  /** Undefined if it has succeeded. */
   error: unknown
 }
 
-/**
- * Requests for more bytes, or for more rows than the default `limit`, are large. The length of the rows of an app is
- * unknown before its first page, so that one counts as small.
- */
+/** Requests for more bytes are large, and those for more rows than the default `limit`. */
 const SMALL_BYTES = 1_048_576
 /** A page that may skip more rows is deep. PostgreSQL reads each row that it skips within a month. */
 const SMALL_SKIPPED = 10_000
@@ -67,7 +62,6 @@ export class RequestContext {
   /** Times of its reads, in ms: until they were sent, and in PostgreSQL. Two servers may work at once. */
   waitMs = 0
   databaseMs = 0
-  /** Title of the statement that reads the rows. */
   statement: string | undefined
   /** Server of the rows: `primary`, or the name of a replica. */
   server: string | undefined
@@ -85,7 +79,6 @@ export class RequestContext {
   large = false
   deep = false
   expectedBytes = 1
-  /** Memory of its response, in bytes. */
   bytes = 0
   /** Memory of its JSON, for reuse. */
   json: Buffer | undefined
@@ -103,10 +96,7 @@ export class RequestContext {
     return context
   }
 
-  /**
-   * Takes a share of the requests in flight, for the app of a caller or for the network of its address.
-   * @throws ProblemError 503 if the tenant has its share
-   */
+  /** Takes a share of the requests in flight. @throws ProblemError 503 if the tenant has its share */
   enter(ip: string, caller?: Caller): void {
     this.caller = caller
     if (this.ended) return
@@ -165,11 +155,7 @@ export class RequestContext {
     for (const listener of this.limits.readListeners) listener(read)
   }
 
-  /**
-   * Ends the request, and releases its memory. Nothing more is counted.
-   * @param sent true if the whole response has left the process. The memory of its JSON is then reused, so a writer
-   *   must stop when the request has ended
-   */
+  /** Ends the request. If its response was `sent`, others reuse the memory of its JSON: its writer must stop. */
   end(sent: boolean): void {
     const { memory } = this.limits
     if (sent && this.json) memory.giveBack(this, this.json)

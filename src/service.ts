@@ -11,11 +11,7 @@ import { hasState, SqlState } from './postgres/failures.ts'
 import { readServer } from './postgres/readiness.ts'
 import { closeOnSignal } from './shutdown.ts'
 
-/**
- * Starts the service with the settings of the environment. If DATABASE_URL is not set, also starts the database of
- * development.
- * @throws OperatorError, or the error of a system call, if it cannot start
- */
+/** Starts the service. Without DATABASE_URL, also starts an embedded database. @throws OperatorError, system error */
 export async function start(): Promise<void> {
   const { env } = process
   readEnvFile()
@@ -92,10 +88,7 @@ async function startDemo(dataDir: string) {
   return await demo.startDemo(dataDir)
 }
 
-/**
- * Checks the schema. A service without a database starts, and is ready when the database responds.
- * @throws OperatorError if the schema is outdated, or PostgreSQL denies the service a right
- */
+/** Checks the schema if the database responds. @throws OperatorError if it is outdated, or a right is missing */
 async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
   try {
     const { missing, seesAllRows } = await readServer(db)

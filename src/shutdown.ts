@@ -4,10 +4,8 @@ import type { FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
 
 /**
- * Handles SIGTERM and Ctrl-C. After SIGTERM, the service is not ready for SHUTDOWN_DELAY_MS but accepts
- * requests, so that load balancers notice. Other signals skip this delay. Requests in flight have until shutdownMs()
- * (exit code 0). A second signal or a timeout ends the process with exit code 1, because a response is incomplete.
- * @param close called when no request is left
+ * Closes the service on a signal. After SIGTERM, it accepts requests for SHUTDOWN_DELAY_MS, so that load balancers
+ * notice. A second signal or a timeout ends the process with exit code 1, because a response is incomplete.
  */
 export function closeOnSignal(
   app: FastifyInstance,
