@@ -2,10 +2,7 @@ import type { RequestContext } from '../context.ts'
 import type { RawRows } from '../postgres/wire/query.ts'
 import type { RowWriter } from './row-writer.ts'
 
-/**
- * A response: one buffer, or chunks that are made on demand. `isSent` is true if no byte of the chunks before is in
- * this process any more. The next chunk then uses their memory.
- */
+/** One buffer, or chunks on demand. The next chunk reuses the memory of the last one if `isSent` returns true. */
 export type Body = Buffer | ((isSent: () => boolean) => AsyncIterable<Buffer>)
 
 export interface Frame {
@@ -17,10 +14,7 @@ export interface Frame {
 const CHUNK = 65_536
 /** Largest rows that are written at once, in bytes. A full page takes one to two milliseconds. */
 const AT_ONCE = 1_048_576
-/**
- * Pause before a turn if a small response was written in the last RECENT_MS, in ms. Otherwise large responses keep all
- * processors busy, and small ones take about twice as long (docs/experiments.md).
- */
+/** Pause before a turn within RECENT_MS of a small response, in ms. The next one would take twice as long. */
 const PAUSE_MS = 1
 const RECENT_MS = 50
 
@@ -44,10 +38,7 @@ export function bodyOf(
   return whole
 }
 
-/**
- * Writes the rows of one or more reads in chunks: one a turn of the event loop, so that large responses leave time for
- * small ones. Reads the next rows when the last ones are sent.
- */
+/** Writes rows in chunks, one a turn of the event loop. Reads the next rows when the last ones are sent. */
 export function chunksOf(
   reads: Iterable<RawRows> | AsyncIterable<RawRows>,
   writer: RowWriter,
@@ -75,7 +66,6 @@ export function chunksOf(
   }
 }
 
-/** Responses that wait for their turn, in order of their calls. */
 const waiting: (() => void)[] = []
 /** Time of the last small response, on performance.now()'s clock. */
 let smallAt = Number.NEGATIVE_INFINITY

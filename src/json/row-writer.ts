@@ -47,10 +47,7 @@ export function rowWriters(item: TObject): Record<Format, RowWriter> {
   }
 }
 
-/**
- * Compiles the writer of an item from its response schema. The digits of decimals are the bytes from PostgreSQL
- * (contract 11). Copying is most of the cost, so constant parts around nulls are merged, and bytes are copied as words.
- */
+/** Compiles the writer of an item. Copying is most of the cost: it merges constants, and copies words. */
 function compileRowWriter(
   item: TObject,
   templateOf: TemplateOf,
@@ -231,10 +228,7 @@ type WriteBytes = (
   begin: number,
 ) => number
 
-/**
- * Copies a value. Its last word can contain bytes after the value, which the next output replaces. V8
- * keeps these integers in registers. Calls of Buffer.copy() take longer, because most values are short.
- */
+/** Copies a value by words: most are too short for Buffer.copy(). The next output replaces what is too much. */
 const copy: WriteBytes = (source, from, end, target, begin) => {
   const shift = begin - from
   if (end + WORD <= source.byteLength) {
@@ -245,10 +239,7 @@ const copy: WriteBytes = (source, from, end, target, begin) => {
   return end + shift
 }
 
-/**
- * Escapes text for JSON. Copies four bytes at once if none of them needs an escape. For bytes below n, `(bytes - n) &
- * ~bytes` has the highest bit. An exclusive or turns the byte that is searched for into 0.
- */
+/** Escapes text for JSON, four bytes at once. For bytes below n, `(bytes - n) & ~bytes` has the highest bit. */
 const writeEscaped: WriteBytes = (source, from, end, target, begin) => {
   let at = begin
   for (let i = from; i < end; ) {

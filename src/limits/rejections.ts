@@ -16,12 +16,7 @@ export class Rejections {
   waiting = 0
   #nextAt = 0
 
-  /**
-   * Waits for the turn of a rejection. A request that has waited for the database waits less, so that no request
-   * takes longer.
-   * @param startedAt start of the request, on performance.now()'s clock
-   * @returns false if too many wait. The connection must then be closed
-   */
+  /** Waits for the turn of a rejection. @returns false if too many wait: the connection must then be closed */
   async turn(tenant: Tenant, startedAt: number): Promise<boolean> {
     const now = performance.now()
     const earliest = now - AT_ONCE * TENANT_INTERVAL_MS

@@ -15,11 +15,7 @@ export interface MemoryOwner {
   ended: boolean
 }
 
-/**
- * Memory of responses in flight, in bytes: rows from the database, and JSON that is not sent yet. It uses large
- * buffers again: new memory took more than half of the time of a full page (docs/experiments.md). The idle buffers
- * are a stack: the last returned one is probably still in the processor's cache.
- */
+/** Memory of responses in flight, in bytes. It reuses large buffers: new ones took half of the time of a full page. */
 export class ResponseMemory {
   readonly limit: number
   used = 0

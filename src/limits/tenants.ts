@@ -8,10 +8,7 @@ export class Tenant {
   bytes = 0
   /** Mean size of the rows of its last page, as PostgreSQL sends them, in bytes. At first, the usual one. */
   rowBytes = 512
-  /**
-   * Time of its slowest recent deep page in PostgreSQL, in ms, also of a failed one. Each faster one makes it a fifth
-   * smaller. At first, that of a slow page.
-   */
+  /** Time of its slowest recent deep page, in ms. Each faster one makes it a fifth smaller. */
   deepMs = 200
   /** Rejections that wait, and the time of the last one, on performance.now()'s clock. */
   rejections = 0
@@ -26,11 +23,8 @@ export class Tenant {
 }
 
 /**
- * Returns true if a tenant may take more of a limited resource. A third of what it then has must stay free, so a new
- * tenant always finds room (dynamic thresholds of Choudhury and Hahne, 1998). One tenant has at most three quarters;
- * two have at most three sevenths each. A tenant that has nothing may take all that is free.
- * @param has what the tenant has now
- * @param free what no tenant has now
+ * Returns true if a tenant may take more of a limited resource: a third of what it then `has` must stay `free`, so a
+ * new tenant finds room (dynamic thresholds, Choudhury and Hahne, 1998). One tenant has at most three quarters.
  */
 export function mayTake(more: number, has: number, free: number): boolean {
   return has === 0 ? more <= free : has + more <= 3 * (free - more)
@@ -62,7 +56,6 @@ export class FairQueue<Item extends { tenant: Tenant }> {
     return undefined
   }
 
-  /** Takes all items for which this holds. */
   takeIf(holds: (item: Item) => boolean): Item[] {
     const all = [...this.#waiting.values()].flat()
     this.#waiting.clear()
@@ -79,16 +72,12 @@ export class FairQueue<Item extends { tenant: Tenant }> {
 const MAX_CALLERS = 50_000
 const MAX_TENANTS = 10_000
 
-/**
- * Finds the tenant of a caller. It is the app that the caller's last statement found, or else the network of its
- * address. This memory grants no access: each statement authenticates its caller.
- */
+/** Finds the tenant of a caller: the app of its last read, or the network of its address. It grants no access. */
 export class Tenants {
   readonly #appOf = new FifoMap<Tenant>(MAX_CALLERS)
   readonly #apps = new LruMap<Tenant>(MAX_TENANTS)
   readonly #networks = new LruMap<Tenant>(MAX_TENANTS)
 
-  /** @param key identity of the credentials, if the request has any */
   of(ip: string, key?: string): Tenant {
     const app = key && this.#appOf.get(key)
     if (app) return app
@@ -99,7 +88,6 @@ export class Tenants {
     return tenant
   }
 
-  /** Remembers the app of a caller. */
   learn(key: string, appId: string): void {
     if (this.#appOf.get(key)?.appId === appId) return
     const tenant = this.#apps.get(appId) ?? new Tenant(appId)

@@ -42,20 +42,12 @@ export function parameter<T>(position: number, type: string): RawBuilder<T> {
   return sql.raw<T>(`$${position}::${type}`)
 }
 
-/**
- * Returns the first day of a month. It uses date arithmetic, which is independent of the time zone and
- * keeps infinity. Row-level security treats coalesce() as leaky, so PostgreSQL would use no index.
- */
+/** Returns the first day of a month; infinity stays. No index serves coalesce(): row-level security finds it leaky. */
 export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
   return sql`case when isfinite(${day}) then ${day} - (extract(day from ${day})::integer - 1) else ${day} end`
 }
 
-/**
- * Compiles a SELECT. The name has a digest of the text, because two releases may share a connection of a
- * pooler. PostgreSQL truncates names to 63 bytes.
- * @param title unique among the statements of the service
- * @param purpose first line of the text, for the logs of PostgreSQL and for docs/reference/sql
- */
+/** Compiles a SELECT that begins with its purpose. The name has a digest: two releases may share a connection. */
 export function compile(title: string, purpose: string, select: RawBuilder<unknown>): Statement {
   const { sql: text, parameters } = sql`-- ${sql.raw(purpose)}\n${select}`.compile(offline)
   if (parameters.length > 0) throw new Error(`${title} has values that are not parameters`)
@@ -65,10 +57,7 @@ export function compile(title: string, purpose: string, select: RawBuilder<unkno
 /** Identifies the text of a statement. */
 export const digestOf = (text: string) => hash('sha256', text, 'base64url').slice(0, 12)
 
-/**
- * A connection plans each statement once. By default, PostgreSQL would scan or sort a table without
- * statistics, and keep that plan while the table grows. Tests explain every statement.
- */
+/** A connection plans each statement once, even on an empty table. PostgreSQL would then keep a scan or sort. */
 export const PLANNER_SETTINGS = {
   plan_cache_mode: 'force_generic_plan',
   jit: 'off',

@@ -36,10 +36,7 @@ const lastOf = (version: number | string) => (BigInt(version) << ORDINAL_BITS) |
 
 const NUMBERS_BYTES = 26
 
-/**
- * Binds the numbers of a cursor to its list and connection. A CRC finds every single wrong bit. It starts with
- * a digest of 32 bits, which is too short to verify a guessed token, even with many cursors.
- */
+/** Binds a cursor to its list and connection. 32 bits of the digest are too few to verify a guessed token. */
 function checksumOf(numbers: Buffer, table: string, tokenHash: Buffer): number {
   const binding = hash('sha256', Buffer.concat([Buffer.from(table), tokenHash]), 'buffer')
   return crc32(numbers, binding.readUInt32BE())
@@ -78,16 +75,10 @@ const since = parameter<string>(4, 'bigint')
 const limit = parameter<number>(5, 'bigint')
 const version = parameter<string>(6, 'bigint')
 
-/**
- * Columns after LOOKUP_COLUMNS. `known`: earlier version with the number of the cursor's version.
- * `next_page`: change number at which the next page starts, if any.
- */
+/** `known`: earlier version with the number of the cursor's. `next_page`: change number of the next page, if any. */
 const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
 
-/**
- * Reads the changes of a list since a change number: rows in their latest state, and ids of removed rows.
- * All are of one snapshot, in the order in which they became visible.
- */
+/** Reads the changes after a change number in one snapshot: rows in their latest state, and ids of removed rows. */
 export function changeFeed(list: ListDefinition, writers: Record<Format, RowWriter>) {
   const { table } = list
   const query = responseQuery({
@@ -175,11 +166,7 @@ function nextPage(table: string) {
     order by change_number offset ${limit} limit 1)`
 }
 
-/**
- * Selects the removed ids of the page, as JSON strings. A client without any rows needs none. A row that
- * exists again is not removed: the next id in the order of the primary key is the same. PostgreSQL would
- * plan a comparison with `=` on empty tables as a scan of all rows.
- */
+/** Selects the removed ids of the page that have no row again. For `=`, PostgreSQL would plan a scan of all rows. */
 function removed(list: ListDefinition) {
   const { table } = list
   const id = sql.ref(columnOf(list.id))

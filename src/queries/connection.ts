@@ -21,10 +21,7 @@ export type LookupColumns = Record<(typeof LOOKUP_COLUMNS)[number], unknown>
 
 type CallingApp = { app_id: string; expired: boolean }
 
-/**
- * Selects the calling app by $1: one row, or none if the credentials are unknown or revoked. `app_id` is the result of
- * set_config(), so every lookup by it runs after the setting of row-level security.
- */
+/** Selects the calling app by $1. `app_id` comes from set_config(), so each lookup by it runs after that. */
 const callingApp: Record<AuthMethod, RawBuilder<CallingApp>> = {
   tokenHash: sql`(
     select app.app_id, app.expired
@@ -46,11 +43,7 @@ const callingApp: Record<AuthMethod, RawBuilder<CallingApp>> = {
     ) as app on true)`,
 }
 
-/**
- * Selects the calling app and its connection. $2 is the hash of the connection token, $3 the connection
- * key. A known caller gets one row, with nulls if the app has no such connection. A token of another
- * app and an unknown token give the same result (contract 18).
- */
+/** Selects the calling app and its connection, by the hash $2. Its columns are null without one (contract 18). */
 export function connectionOfApp(method: AuthMethod) {
   const tokenHash = parameter<Buffer>(2, 'bytea')
   // The lookup uses app_id of the same row, so it runs after set_config().

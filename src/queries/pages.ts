@@ -107,10 +107,7 @@ const monthOf = (day: string) => Number(day.slice(0, 4)) * 12 + Number(day.slice
 /** Rows of a page of an export. Above 1,000 rows, it is one of the large reads. */
 export const EXPORT_PAGE = 2_000
 
-/**
- * Reads the first page, then streams all pages. With the data version of the first page, they are parts of one state.
- * No transaction is open between two reads.
- */
+/** Reads the first page, then streams all of its data version. No transaction is open between two reads. */
 async function exportRows(
   db: Database,
   queries: PageQueries,
@@ -139,10 +136,7 @@ async function exportRows(
   return { lookup, items: totalItems, body: chunksOf(pages(rows), writer, frame, context) }
 }
 
-/*
- * Totals and page starts. They sum the row counts of months, and count the rows of the months that a range cuts in the
- * index of the list. `c` is the connection of connectionOfApp(). Without it, they read nothing.
- */
+// Totals and page starts sum the row counts of months, and count the rows of months that the range cuts.
 
 /** Total of a short range: counts its rows. */
 function totalOfRows(table: string): RawBuilder<string> {
@@ -160,10 +154,7 @@ function totalOfMonths(table: string): RawBuilder<string> {
         - ${countRows(table, before)} - ${rowsAfter(table)} end`
 }
 
-/**
- * Selects the day of the page's first row, and the number of rows of that day before the page. It finds
- * the month first, then the day. Both count from the end of the range's last month.
- */
+/** Selects the day of the page's first row, and the rows of that day before it: first the month, then the day. */
 function pageStart(table: string) {
   return sql<{ effective_day: string; skipped: number }>`(
     select day.effective_day, day.skipped from (

@@ -51,12 +51,10 @@ export interface Cursor {
 /** First row of every response: app, connection, data version and number of rows. */
 export interface Lookup {
   appId: string
-  /** Version of the connection's rows: `<changes>.<microseconds since 1970>`. */
   version: string
   /** Seconds since 1970 of the last refresh. */
   refreshed: string | null
   totalItems: number
-  /** Further columns of the statement. */
   extra: (string | null)[]
 }
 
@@ -92,10 +90,7 @@ export const lookupStatements = compileForCallers(
   true,
 )
 
-/**
- * Compiles one statement per authentication method. One statement is one snapshot. Its first row is the lookup. The
- * other rows have nulls in the columns of the lookup, so that PostgreSQL sends it only once.
- */
+/** Compiles a statement for each method of authentication. Its first row is the lookup; the others have nulls there. */
 export function responseQuery(query: {
   name: string
   purpose: string
@@ -126,7 +121,6 @@ export type Rows = Awaited<ReturnType<Database['read']>>
 
 interface ReadRows {
   lookup: Lookup
-  /** Undefined if the client has this version. */
   rows: Rows | undefined
 }
 
@@ -143,11 +137,7 @@ export function responseOf(
   return { lookup, items: 0, body: undefined }
 }
 
-/**
- * Reads the rows in one snapshot, unless the client has this version.
- * @param values parameters from $4 on
- * @param copied version of which the client has all rows. With the same version, there are no rows
- */
+/** Reads rows in one snapshot. @param values from $4 on @param copied version of which the client has all rows */
 export async function readRows(
   db: Database,
   query: ResponseQuery,
@@ -194,11 +184,7 @@ function expectVersion(lookup: Lookup, { version }: ListRequest): void {
   if (version !== undefined && version !== lookup.version) throw problem('data_changed')
 }
 
-/**
- * Returns the rows of a replica if they have the data version of the primary. Revoked tokens and deleted connections
- * are therefore rejected at once. No client gets an earlier state. A lagging replica only costs a second read.
- * @returns undefined if the replica failed or has another version
- */
+/** Returns the rows of a replica if they have the primary's data version, so that no client gets an earlier state. */
 async function readReplica(
   reading: Promise<Rows | undefined>,
   primary: ReadRows | Promise<ReadRows>,
@@ -235,11 +221,7 @@ function takeLookup(rows: Pick<Rows, 'shift'>, context: Pick<RequestContext, 'co
   return { appId, version, refreshed, totalItems: Number(totalItems ?? 0), extra }
 }
 
-/**
- * Authenticates a caller that gets no data: with a 400 or a 429, or before its app is known. It also reads after the
- * client has disconnected, because that request counts in the quota of its app.
- * @throws Unavailable, or ProblemError 401
- */
+/** Authenticates a caller that gets no data, also after a disconnect: the quota counts it. @throws ProblemError 401 */
 export async function authenticate(
   db: Pick<Database, 'read'>,
   { method, credential }: Caller,

@@ -7,10 +7,7 @@ import { type ListReader, readRows, responseOf, responseQuery } from './read.ts'
 
 const ARRAY = { opening: '[', closing: ']' }
 
-/**
- * Reads all transfer orders of a connection that the user completed (section 4.3). Their number is unknown before the
- * read. A second read, with the large ones, follows if there are more than a small read may have.
- */
+/** Reads all completed orders (section 4.3): if they are too many for a small read, a large one follows. */
 export function completedOrders(list: ListDefinition): ListReader {
   const query = responseQuery({
     name: list.table,

@@ -4,11 +4,7 @@ import type { Database } from '../postgres/database.ts'
 import type { Check, Readiness } from '../postgres/readiness.ts'
 import { problem } from '../schemas/problem.ts'
 
-/**
- * Liveness and readiness, without authentication or access log. Both respond within a second, also
- * while the database hangs.
- * @returns a plugin that adds them to a server: that of the API, and that of the metrics
- */
+/** Adds liveness and readiness to a server. Both respond within a second, also while the database hangs. */
 export function health(
   db: Database,
   check: () => Promise<Check>,

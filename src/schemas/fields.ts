@@ -1,9 +1,6 @@
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 
-/**
- * Keyword with the name of a part: a schema that fields copy, because validation and the row writer need
- * it whole. The OpenAPI document replaces each copy by a reference.
- */
+/** Keyword with the name of a part: fields copy its schema for the row writer. OpenAPI has references to it. */
 export const PART = 'x-part'
 
 /** Refers to a schema by its `$id`, and has its type. The app registers the schema once. */

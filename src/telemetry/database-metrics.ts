@@ -13,10 +13,7 @@ interface Sources {
   limits: Limits
 }
 
-/**
- * Registers metrics of pools and servers.
- * @returns a function that reads them, which each request of Prometheus calls
- */
+/** Registers metrics of pools and servers. @returns a function that reads them for each request of Prometheus */
 export function databaseMetrics(
   registry: Registry,
   { db, check, limits: { memory, readListeners } }: Sources,

@@ -26,11 +26,7 @@ export interface MetricSources {
   healthChecks: FastifyPluginAsync
 }
 
-/**
- * Collects metrics of requests, databases and process. Serves them and the health checks on a separate port without
- * authentication, which clients must not reach. It has its own queue of new connections, so health checks do not wait
- * behind clients.
- */
+/** Serves metrics and health checks on a port that clients must not reach. They do not wait behind clients there. */
 export default fp(async (app: FastifyInstance, sources: MetricSources) => {
   const { config, droppedLogLines, healthChecks } = sources
   const registry = new Registry()
