@@ -11,6 +11,7 @@ async function countRows(db: Kysely<Tables>, connectionIds: string[]) {
       where connection_id = any(${connectionIds}::bigint[]))`
   return await db
     .selectNoFrom([
+      sql<number>`cardinality(${connectionIds}::bigint[])`.as('connections'),
       count('portfolio_transaction').as('portfolioTransactions'),
       count('account_transaction').as('accountTransactions'),
       count('assets_transfer_order').as('transferOrders'),
@@ -18,7 +19,9 @@ async function countRows(db: Kysely<Tables>, connectionIds: string[]) {
     .executeTakeFirstOrThrow()
 }
 
-export function describeRows(rows: Awaited<ReturnType<typeof countRows>>): string {
+type Counts = Awaited<ReturnType<typeof countRows>>
+
+export function describeRows(rows: Omit<Counts, 'connections'>): string {
   const portfolio = pluralize(rows.portfolioTransactions, 'portfolio transaction')
   const account = pluralize(rows.accountTransactions, 'account transaction')
   return `${portfolio}, ${account} and ${pluralize(rows.transferOrders, 'transfer order')}`
@@ -35,12 +38,7 @@ export async function deleteConnections(
   db: Kysely<Tables>,
   ids: Iterable<string> | AsyncIterable<string>,
 ) {
-  const total = {
-    connections: 0,
-    portfolioTransactions: 0,
-    accountTransactions: 0,
-    transferOrders: 0,
-  }
+  const total = await countRows(db, [])
   using _progress = showProgress(() => {
     return { step: 'Deleting', done: pluralize(total.connections, 'connection') }
   })
@@ -57,12 +55,12 @@ export async function deleteConnections(
         const connection = transaction.selectFrom('connection').select('id').where('id', '=', id)
         if (await connection.forUpdate().executeTakeFirst()) found.push(id)
       }
-      const rows = await countRows(transaction, found)
+      const counts = await countRows(transaction, found)
       await sql`delete from connection where id = any(${found}::bigint[])`.execute(transaction)
-      return { connections: found.length, ...rows }
+      return counts
     })
     block.clear()
-    for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += deleted[name]
+    for (const name of Object.keys(total) as (keyof Counts)[]) total[name] += deleted[name]
   }
   for await (const id of ids) if (block.add(id).size === AT_ONCE) await deleteBlock()
   if (block.size > 0) await deleteBlock()
