@@ -9,10 +9,8 @@ export const serverStatement = compile(
   'server',
   'Reads version, role and migrations of the server, and the rights of the login.',
   sql`
-    select current_setting('server_version'), pg_is_in_recovery(), (
-        select rolsuper or rolbypassrls or pg_has_role(current_user, (
-            select relowner from pg_class where oid = to_regclass('public.connection')), 'usage')
-        from pg_roles where rolname = current_user),
+    select current_setting('server_version'), pg_is_in_recovery(),
+      not row_security_active(to_regclass('public.connection')),
       string_agg(name, ',' order by name)
     from public.kysely_migration`,
 )
