@@ -32,11 +32,7 @@ export const sameDatabase = (list: string, url: string): string =>
 /** True if a URL allows a standby. libpq allows one by default, the service does not. */
 export const allowsStandby = (list: string) => /[?&]target_session_attrs=any(?![^&,])/.test(list)
 
-/**
- * Checks a list of URLs, and returns it.
- * @param targets accepted target_session_attrs
- * @throws Error with a message that follows the name of the setting
- */
+/** Checks URLs. @param targets accepted target_session_attrs @throws Error whose message follows the setting's name */
 export function checkServerUrls(list: string, targets?: string[]): string {
   if (!/^postgres(ql)?:\/\//.test(list)) throw new Error(EXAMPLE)
   for (const url of serverUrls(list)) {

@@ -6,10 +6,7 @@ export function tokenHash(token: string): Buffer {
   return Buffer.from(hash('sha256', token, 'binary'), 'binary')
 }
 
-/**
- * Returns the key of a connection: the first 8 bytes of its token's SHA-256 as a signed bigint.
- * PostgreSQL selects the partition by it, and Citus the shard, before a statement runs.
- */
+/** Returns the key of a connection: 8 bytes of its hash. It selects the partition, and on Citus the shard. */
 export function connectionKey(hash: Buffer): string {
   return hash.readBigInt64BE(0).toString()
 }
