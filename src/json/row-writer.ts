@@ -47,7 +47,7 @@ export function rowWriters(item: TObject): Record<Format, RowWriter> {
   }
 }
 
-/** Compiles the writer of an item. Copying is most of the cost: it merges constants, and copies words. */
+/** Compiles the writer of an item. Copying is most of the cost, so it merges constants and copies bytes as words. */
 function compileRowWriter(
   item: TObject,
   templateOf: TemplateOf,
@@ -228,7 +228,7 @@ type WriteBytes = (
   begin: number,
 ) => number
 
-/** Copies a value by words: most are too short for Buffer.copy(). The next output replaces what is too much. */
+/** Copies a value as words: most are too short for Buffer.copy(). The next output replaces the bytes after it. */
 const copy: WriteBytes = (source, from, end, target, begin) => {
   const shift = begin - from
   if (end + WORD <= source.byteLength) {

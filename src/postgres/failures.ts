@@ -23,7 +23,10 @@ export const SqlState = {
   locked: /^55P03$/,
   /** A standby cancelled a query that conflicts with replay. 40P01 is a deadlock with replay. */
   conflict: /^(40001|40P01)$/,
-  /** The prepared statement is lost: a migration changed its types (0A000), or a pooler chose another connection. */
+  /**
+   * The prepared statement is unusable: a migration changed its column types (0A000), or a pooler assigned another
+   * connection, without it (26000) or with it (42P05). An unnamed statement works in all three cases.
+   */
   lostPlan: /^(0A000|26000|42P05)$/,
   /** Caused by the server's state: connections (08), resources (53), shutdown or cancellation (57), system (58). */
   transient: /^(08|53|57|58|55P03|40001|40P01)/,

@@ -184,7 +184,10 @@ function expectVersion(lookup: Lookup, { version }: ListRequest): void {
   if (version !== undefined && version !== lookup.version) throw problem('data_changed')
 }
 
-/** Returns the rows of a replica if they have the primary's data version, so that no client gets an earlier state. */
+/**
+ * Returns the rows of a replica if they have the data version of the primary. Revoked tokens and deleted connections
+ * are therefore rejected at once. A lagging replica only costs a second read.
+ */
 async function readReplica(
   reading: Promise<Rows | undefined>,
   primary: ReadRows | Promise<ReadRows>,

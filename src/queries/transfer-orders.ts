@@ -7,7 +7,7 @@ import { type ListReader, readRows, responseOf, responseQuery } from './read.ts'
 
 const ARRAY = { opening: '[', closing: ']' }
 
-/** Reads all completed orders (section 4.3): if they are too many for a small read, a large one follows. */
+/** Reads all completed orders (section 4.3). If there are more than a small read may have, a large one follows. */
 export function completedOrders(list: ListDefinition): ListReader {
   const query = responseQuery({
     name: list.table,

@@ -99,7 +99,10 @@ function listHeaders(
   return { link: `${link}, ${start}${last}${end}"last"` }
 }
 
-/** Counts the request in the quota, then rejects invalid parameters (contract 1). @throws ProblemError 401, 429, 400 */
+/**
+ * Counts the request in the quota, then rejects invalid parameters. A read authenticates the caller before a response
+ * without data, and before the quota if its app is unknown (contract 1). @throws ProblemError 401, 429, 400
+ */
 async function admit(
   { db, quota }: RouteOptions,
   reply: FastifyReply,
