@@ -108,7 +108,6 @@ async function refreshAll(db: Kysely<Tables>, pool: pg.Pool, lines: Buffer[]) {
     db,
     pool,
     signal: new AbortController().signal,
-    findPrimary: async () => {},
   }
   await refresh(database, {
     sources: [{ name: 'sample data', chunks: Readable.from(lines) }],

@@ -99,28 +99,21 @@ export class ImportRejected extends OperatorError {
 
 /** Returns the exit code, the sentence and the JSON of a failed command. @param call its call, for its help */
 export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal, call: string) {
+  const { message, stack = message } = error instanceof Error ? error : new Error(String(error))
+  const isExplained = error instanceof OperatorError
+  let exitCode = 1
+  let sentence = isExplained ? message : explainDatabaseError(error)
   if (signal.aborted) {
-    const sentence = 'Interrupted; unfinished changes are rolled back.'
-    const code = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
-    return failed(code, error instanceof OperatorError ? error.message : sentence)
+    exitCode = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
+    if (!isExplained) sentence = 'Interrupted; unfinished changes are rolled back.'
+  } else if (error instanceof CommanderError) {
+    exitCode = 2
+    const text = message.replace('error: ', '').replaceAll(/\s+/g, ' ')
+    const ended = text.slice(1).replace(/([^.?)])$/, '$1.')
+    sentence = `${text.charAt(0).toUpperCase()}${ended} See ${call} --help.`
   }
-  if (error instanceof CommanderError)
-    return failed(2, `${usageSentence(error.message)} See ${call} --help.`)
-  if (error instanceof ImportRejected) {
-    const { message, problems: faults, total } = error
-    return { exitCode: 1, sentence: message, json: { error: 'rejected', faults, total } }
-  }
-  const known = error instanceof OperatorError ? error.message : explainDatabaseError(error)
-  const { message, stack } = error instanceof Error ? error : new Error(String(error))
-  const unexpected = verbose ? stack : `Unexpected error: ${message} (--verbose prints its stack).`
-  return failed(1, known ?? unexpected ?? message)
-}
-
-function failed(exitCode: number, sentence: string) {
-  return { exitCode, sentence, json: { error: sentence } }
-}
-
-function usageSentence(message: string): string {
-  const text = message.replace('error: ', '').replaceAll(/\s+/g, ' ')
-  return text.charAt(0).toUpperCase() + text.slice(1).replace(/([^.?)])$/, '$1.')
+  sentence ??= verbose ? stack : `Unexpected error: ${message} (--verbose prints its stack).`
+  if (!(error instanceof ImportRejected)) return { exitCode, sentence, json: { error: sentence } }
+  const { problems: faults, total } = error
+  return { exitCode, sentence, json: { error: 'rejected', faults, total } }
 }
