@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { ServerIsStandby } from './failures.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings } from './statements.ts'
-import { createSocket, WireClient } from './wire/client.ts'
+import { WireClient } from './wire/client.ts'
 
 export interface ConnectOptions {
   url: string
@@ -42,7 +42,7 @@ export function clientConfig(options: ConnectOptions): pg.ClientConfig {
 /** Opens a connection, with the newest user and password. @throws ServerIsStandby unless allowed */
 export async function connect(options: ConnectOptions): Promise<WireClient> {
   const url = options.newestUrl?.(options.url) ?? options.url
-  const client = new WireClient({ ...clientConfig({ ...options, url }), stream: createSocket })
+  const client = new WireClient(clientConfig({ ...options, url }))
   // The query in flight reports the broken connection. Without a listener, the process would end.
   client.on('error', () => {})
   // PgBouncer reports the state of the first server that it connected to, even after a failover.

@@ -110,16 +110,8 @@ function openServer(options: ServerOptions) {
     state: () => {
       /** Time since the last response, also an error, in ms. */
       const quietMs = performance.now() - Math.max(small.respondedAt, large.respondedAt)
-      return {
-        /** Number of open connections, and of those in use. */
-        connections: small.sessions + large.sessions,
-        inUse: small.inUse + large.inUse,
-        /** Number of reads that wait for a connection. */
-        waiting: small.waiting + large.waiting,
-        quietMs,
-        /** True if the server recently responded to a request. A health check may wait behind slow ones. */
-        responding: quietMs < silentMs,
-      }
+      /** True if the server recently responded to a request. A health check may wait behind slow ones. */
+      return { ...small.state(), quietMs, responding: quietMs < silentMs }
     },
     /** Replaces all connections. @throws Error if no new one can be opened; the others then stay */
     renew: async () => {

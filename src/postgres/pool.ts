@@ -104,16 +104,15 @@ export class Pool {
     this.#timer = setInterval(this.#check, CHECK_MS).unref()
   }
 
-  get waiting(): number {
-    return this.#waiting.length
-  }
-
-  get sessions(): number {
-    return this.#sessions.size
-  }
-
-  get inUse(): number {
-    return [...this.#sessions].filter(({ reads }) => reads.size > 0).length
+  /** Numbers of open connections, of those in use, and of reads that wait, also for large reads. */
+  state(): { connections: number; inUse: number; waiting: number } {
+    const large = this.#options.large?.state()
+    const used = [...this.#sessions].filter(({ reads }) => reads.size > 0)
+    return {
+      connections: this.#sessions.size + (large?.connections ?? 0),
+      inUse: used.length + (large?.inUse ?? 0),
+      waiting: this.#waiting.length + (large?.waiting ?? 0),
+    }
   }
 
   /**
@@ -205,7 +204,8 @@ export class Pool {
       if (session === undefined || session.reads.size > 0) {
         // Sessions that are opening serve the reads that wait.
         if (this.#opening * this.#depth >= waiting) return
-        if (this.#mayOpen()) {
+        const hasTurn = performance.now() >= this.#reopenAt || this.#needsSession()
+        if (this.#sessions.size + this.#opening < this.#options.size && hasTurn) {
           void this.#open()
           continue
         }
@@ -267,13 +267,9 @@ export class Pool {
     this.#urgent.push(read)
   }
 
-  #mayOpen(): boolean {
-    if (this.#sessions.size + this.#opening >= this.#options.size) return false
-    return performance.now() >= this.#reopenAt || (this.#opening === 0 && !this.#isUsable())
-  }
-
-  #isUsable(): boolean {
-    return [...this.#sessions].some(({ closing }) => !closing)
+  /** True if no session is open or opening. */
+  #needsSession(): boolean {
+    return this.#opening === 0 && [...this.#sessions].every(({ closing }) => closing)
   }
 
   #leastBusy(): Session | undefined {
@@ -294,6 +290,7 @@ export class Pool {
     this.#opening += 1
     try {
       const client = await this.#connect()
+      this.#opening -= 1
       const progressAt = performance.now()
       const session: Session = { client, closing: false, reads: new Set(), progressAt }
       this.#sessions.add(session)
@@ -301,12 +298,12 @@ export class Pool {
       client.on('end', () => this.#retire(session))
     } catch (error) {
       this.#reopenAt = performance.now() + REOPEN_MS
+      this.#opening -= 1
       // Open sessions serve the reads that wait. Without one, the reads fail.
-      if (this.#opening === 1 && !this.#isUsable())
+      if (this.#needsSession())
         for (const read of [...this.#urgent.splice(0), ...this.#waiting.takeIf(() => true)])
           this.#fail(read, notConnected(error), isReset(error))
     }
-    this.#opening -= 1
     this.#dispatch()
   }
 
@@ -349,12 +346,9 @@ export class Pool {
     const isLost = hasState(error, SqlState.lostPlan) && statement.name !== ''
     if (isLost || isBroken(error)) session.closing = true
     if (isCut(error)) this.#retireIdle()
-    if (!isLost) {
-      this.#fail(read, error)
-      return
-    }
-    if (this.#options.pooler) this.#prepares = false
-    this.#start(session, read, unnamed(statement))
+    if (isLost && this.#options.pooler) this.#prepares = false
+    if (isLost) this.#start(session, read, unnamed(statement))
+    else this.#fail(read, error)
   }
 
   #retire(session: Session): void {
@@ -400,12 +394,11 @@ export class Pool {
   readonly #check = (): void => {
     const now = performance.now()
     for (const session of this.#sessions) this.#checkSession(session, now)
-    if (this.#waiting.length > 0)
-      this.#waiting.takeIf((read) => {
-        const refusal = this.#refusal(read, false)
-        if (refusal) this.#end(read, refusal)
-        return refusal !== undefined
-      })
+    this.#waiting.takeIf((read) => {
+      const refusal = this.#refusal(read, false)
+      if (refusal) this.#end(read, refusal)
+      return refusal !== undefined
+    })
     for (const read of this.#urgent.filter(({ due }) => due <= now)) {
       this.#urgent.splice(this.#urgent.indexOf(read), 1)
       this.#fail(read, notConnected(undefined))
@@ -419,10 +412,7 @@ export class Pool {
     const { silentMs, isLarge } = this.#options
     const [oldest] = reads
     if (oldest === undefined) return
-    if (isLarge && oldest.context?.ended) {
-      this.#abandon(session)
-      return
-    }
+    if (isLarge && oldest.context?.ended) this.#abandon(session)
     // A server that responded after the oldest read was sent is slow, not down.
     const Failure = progressAt > oldest.sentAt ? Unavailable : ServerFailed
     for (const read of reads)

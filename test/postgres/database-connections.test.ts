@@ -146,8 +146,9 @@ t.test('slow reads on all connections: the next read waits for the first one to 
   const note = (name: string, reading: Promise<unknown>) => reading.then(() => order.push(name))
   await Promise.all([1, 2].map(hold))
   const slow = [note('slow', read(held, ['1']))]
-  await until('the read is in flight', () => pool.inUse === 1)
+  await until('the read is in flight', () => pool.state().inUse === 1)
   slow.push(note('slowest', read(held, ['2'])))
+  await until('both reads are in flight', () => pool.state().inUse === 2)
   // Both connections count as stalled after 250 ms.
   await setTimeout(400)
   const next = note('next', read(echo, ['a', '1']))
@@ -171,7 +172,7 @@ t.test('slow reads of one app: they leave connections to the others', async (t) 
     }),
   )
   await setTimeout(400 * 6)
-  t.ok(pool.inUse <= 3, `${pool.inUse} connections`)
+  t.ok(pool.state().inUse <= 3, `${pool.state().inUse} connections`)
   t.same(await read(echo, ['a', '1']), ['a1'])
   await release(5)
   await slow

@@ -11,9 +11,12 @@ export class WireClient extends SafeClient {
   standby = false
 
   constructor(config: pg.ClientConfig) {
-    super({ ...config, pipeline: true })
-    filterRows(this as unknown as Internals)
-    this.connection.on('parameterStatus', ({ parameterName, parameterValue }) => {
+    super({ ...config, pipeline: true, stream: createSocket })
+    const client = this as unknown as Internals
+    const { connection } = client
+    const attach = connection.attachListeners.bind(connection)
+    connection.attachListeners = (stream) => attach(withoutRows(stream, client))
+    connection.on('parameterStatus', ({ parameterName, parameterValue }) => {
       if (parameterName === 'in_hot_standby') this.standby = parameterValue === 'on'
     })
   }
@@ -36,23 +39,14 @@ interface Internals {
   _activeQuery?: { rawRows?: RawRows } | null
 }
 
-/**
- * Lets raw queries receive rows as bytes. pg makes a string of every field. For a full page, this costs
- * more than all other work of the service (docs/experiments.md). The filter takes DataRow messages of
- * raw queries out of the stream before pg's parser. All other messages and rows pass.
- */
-function filterRows(client: Internals): void {
-  const { connection } = client
-  const attach = connection.attachListeners.bind(connection)
-  connection.attachListeners = (stream) => attach(withoutRows(stream, client))
-}
-
 const DATA_ROW = 0x44
 const HEADER = 5
 
 /**
- * Returns the stream for pg's parser, which listens for `data` and `end` only. The parser keeps parts of
- * its input, so it gets copies: all sockets read into one buffer.
+ * Takes DataRow messages of raw queries out of a stream. pg would make a string of every field. For a full page, this
+ * costs more than all other work of the service (docs/experiments.md).
+ * @returns the stream for pg's parser, which listens for `data` and `end` only. The parser keeps parts of its input, so
+ * it gets copies: all sockets read into one buffer
  */
 function withoutRows(stream: Duplex | EventEmitter, client: Internals): EventEmitter {
   const rest = new EventEmitter()
@@ -108,8 +102,8 @@ function withoutRows(stream: Duplex | EventEmitter, client: Internals): EventEmi
 /** All sockets read into this buffer. A buffer for each read would cost half as much processor time again. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(262_144)
 
-/** Creates a socket for a client. Its listeners must copy what they keep. */
-export function createSocket(): Socket {
+/** Creates a socket. Its listeners must copy what they keep. */
+function createSocket(): Socket {
   const callback = (length: number) => {
     socket.emit('data', READ_BUFFER.subarray(0, length))
     return true

@@ -3,8 +3,7 @@ import type { RequestContext } from '../../context.ts'
 import type { Parameter, Statement } from '../statements.ts'
 
 interface QueryConnection extends pg.Connection {
-  /** Statements that the server has parsed, and those that were sent to be parsed, by name. */
-  parsedStatements: Record<string, string | undefined>
+  /** Statements that were sent to be parsed, by name. */
   submittedNamedStatements: Record<string, string | undefined>
   parse(message: { name: string; text: string }): void
   bind(message: { statement: string; values: Parameter[] }): void
@@ -16,13 +15,13 @@ interface QueryConnection extends pg.Connection {
  * SELECT for a pipelined client that leaves its rows as bytes. Other queries may be in flight on the same client. Each
  * ends with its own Sync, so it is a separate transaction and fails alone.
  */
-export class RawQuery implements pg.Submittable {
-  // pg's client records by both which statements are parsed.
-  readonly name: string
-  readonly text: string
+export class RawQuery extends pg.Query {
+  declare readonly name: string
+  declare readonly text: string
+  declare readonly values: Parameter[]
+  declare readonly hasBeenParsed: (connection: pg.Connection) => boolean
   /** Receives the rows (client.ts); undefined once the query has ended. */
   rawRows: RawRows | undefined
-  readonly #values: Parameter[]
   readonly #ended: (error?: Error) => void
 
   /** @param ended called once: with nothing, or with a pg.DatabaseError or the error of a broken connection */
@@ -32,27 +31,21 @@ export class RawQuery implements pg.Submittable {
     rows: RawRows,
     ended: (error?: Error) => void,
   ) {
-    this.name = name
-    this.text = text
+    super({ name, text, values, ...{ queryMode: 'extended' } })
     this.rawRows = rows
-    this.#values = values
     this.#ended = ended
   }
 
   /** Sends Parse (the first time), Bind, Execute and Sync. The columns are known: no Describe. */
-  submit(pgConnection: pg.Connection): void {
-    const connection = pgConnection as QueryConnection
-    const { name, text } = this
-    const { stream, parsedStatements, submittedNamedStatements } = connection
-    stream.cork()
-    if (name === '' || (parsedStatements[name] ?? submittedNamedStatements[name]) === undefined) {
-      connection.parse(this)
-      if (name !== '') submittedNamedStatements[name] = text
+  prepare(connection: QueryConnection): void {
+    const { name, text, values } = this
+    if (!this.hasBeenParsed(connection)) {
+      connection.parse({ name, text })
+      if (name !== '') connection.submittedNamedStatements[name] = text
     }
-    connection.bind({ statement: name, values: this.#values })
+    connection.bind({ statement: name, values })
     connection.execute({})
     connection.sync()
-    stream.uncork()
   }
 
   handleError(error: Error): void {
@@ -75,16 +68,9 @@ export class RawQuery implements pg.Submittable {
 
   /** Fails a query that got neither a result nor an error, such as an empty one. */
   handleReadyForQuery(): void {
-    if (this.rawRows) this.handleError(new Error('a SELECT was expected'))
+    this.handleError(new Error('a SELECT was expected'))
   }
-
-  handleRowDescription(): void {}
-  handleDataRow(): void {}
 }
-
-// A pipelined client accepts only pg's own query class, because pg-cursor and similar classes keep a
-// portal open. RawQuery does not. It inherits only methods that no SELECT needs.
-Object.setPrototypeOf(RawQuery.prototype, pg.Query.prototype)
 
 // In bytes. The first block has room for a daily sync of a dozen rows. For a full page, blocks grow.
 const FIRST_BLOCK = 4_096
