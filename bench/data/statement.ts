@@ -2,7 +2,7 @@ import { Limits, RequestContext } from '../../src/context.ts'
 import { callerOfToken } from '../../src/http/authentication.ts'
 import type { Database } from '../../src/postgres/database.ts'
 import type { Parameter, Statement } from '../../src/postgres/statements.ts'
-import { PLANNER_SETTINGS } from '../../src/postgres/statements.ts'
+import { plannerSettings } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { pagedList } from '../../src/queries/pages.ts'
 import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
@@ -10,7 +10,10 @@ import type { PageQuery } from '../servers/targets.ts'
 import { appToken, connectionToken } from './data-set.ts'
 
 /** The settings of the service's connections (src/postgres/connect.ts), as startup options. */
-export const SESSION = Object.entries({ default_transaction_read_only: 'on', ...PLANNER_SETTINGS })
+export const SESSION = Object.entries({
+  default_transaction_read_only: 'on',
+  ...plannerSettings(true),
+})
   .map(([name, value]) => `-c ${name}=${value}`)
   .join(' ')
 

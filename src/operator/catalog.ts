@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../postgres/tables.ts'
+import type { Tables } from '../../migrations/tables.ts'
 import { isCitus } from './database.ts'
 
 /** The file with the schema that the migrations make, as statements. */

@@ -1,10 +1,10 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import { missingFrom } from '../../migrations/index.ts'
+import type { Tables } from '../../migrations/tables.ts'
 import { OperatorError } from '../operator-error.ts'
 import { Hosts, historyOf, NewestPrimary } from '../postgres/hosts.ts'
 import { serverName } from '../postgres/server-urls.ts'
-import type { Tables } from '../postgres/tables.ts'
 import { SafeClient } from '../postgres/wire/safe-client.ts'
 
 export interface OperatorDatabase {

@@ -8,8 +8,7 @@ import {
   type RawBuilder,
   sql,
 } from 'kysely'
-import type { ReadonlyKysely } from 'kysely/readonly'
-import type { Tables } from './tables.ts'
+import type { Tables } from '../../migrations/tables.ts'
 
 /** Compiled SELECT. A connection prepares a named statement once. */
 export interface Statement {
@@ -26,7 +25,8 @@ export type Parameter = string | Buffer | null
 /** Without a name, it is not prepared. */
 export const unnamed = (statement: Statement): Statement => ({ ...statement, name: '' })
 
-const offline = new Kysely<Tables>({
+/** Builds and compiles SELECT statements without a connection. */
+export const build = new Kysely<Tables>({
   dialect: {
     createAdapter: () => new PostgresAdapter(),
     createDriver: () => new DummyDriver(),
@@ -34,8 +34,6 @@ const offline = new Kysely<Tables>({
     createQueryCompiler: () => new PostgresQueryCompiler(),
   },
 })
-
-export const build = offline as unknown as ReadonlyKysely<Tables>
 
 /** Parameter of a compiled statement, such as `$1`. A statement may use it several times. */
 export function parameter<T>(position: number, type: string): RawBuilder<T> {
@@ -49,7 +47,7 @@ export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
 
 /** Compiles a SELECT that begins with its purpose. The name has a digest: two releases may share a connection. */
 export function compile(title: string, purpose: string, select: RawBuilder<unknown>): Statement {
-  const { sql: text, parameters } = sql`-- ${sql.raw(purpose)}\n${select}`.compile(offline)
+  const { sql: text, parameters } = sql`-- ${sql.raw(purpose)}\n${select}`.compile(build)
   if (parameters.length > 0) throw new Error(`${title} has values that are not parameters`)
   return { name: `${title.slice(0, 50)} ${digestOf(text)}`, title, text }
 }
@@ -57,16 +55,14 @@ export function compile(title: string, purpose: string, select: RawBuilder<unkno
 /** Identifies the text of a statement. */
 export const digestOf = (text: string) => hash('sha256', text, 'base64url').slice(0, 12)
 
-/** A connection plans each statement once, even on an empty table. PostgreSQL would then keep a scan or sort. */
-export const PLANNER_SETTINGS = {
-  plan_cache_mode: 'force_generic_plan',
+/**
+ * A connection plans each statement once, even on an empty table. PostgreSQL would then keep a scan or sort.
+ * @param genericPlans false on Citus, which must know the connection to plan a statement
+ */
+export const plannerSettings = (genericPlans: boolean) => ({
+  plan_cache_mode: genericPlans ? 'force_generic_plan' : 'auto',
   jit: 'off',
   enable_seqscan: 'off',
   enable_bitmapscan: 'off',
   enable_sort: 'off',
-}
-
-/** @param genericPlans false on Citus, which must know the connection to plan a statement */
-export function plannerSettings(genericPlans: boolean) {
-  return genericPlans ? PLANNER_SETTINGS : { ...PLANNER_SETTINGS, plan_cache_mode: 'auto' }
-}
+})

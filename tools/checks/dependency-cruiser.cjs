@@ -57,7 +57,7 @@ module.exports = {
     layer('operator-error', operatorError),
     layer('config', config, config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
     layer('limits', limits, schemas),
-    layer('migrations', migrations),
+    layer('migrations', migrations, schemas),
     layer('postgres', postgres, limits, schemas, migrations),
     layer('json', json, wire, limits, schemas),
     layer('queries', queries, json, limits, postgres, schemas),
