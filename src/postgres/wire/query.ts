@@ -68,7 +68,7 @@ export class RawQuery extends pg.Query {
 
   /** Fails a query that got neither a result nor an error, such as an empty one. */
   handleReadyForQuery(): void {
-    this.handleError(new Error('a SELECT was expected'))
+    if (this.rawRows) this.handleError(new Error('a SELECT was expected'))
   }
 }
 
