@@ -140,8 +140,8 @@ t.test(
     const account = [accountLine(2), accountLine(1, '"description":"x"')]
     const { results } = await refreshIn(url, line(connection, { portfolio, account, replace: {} }))
     t.match(results, [{ dataVersion: /^7\./ }])
-    t.same(await numbersOf('portfolio_transaction'), ['1.2', '3.2', '4.1'])
-    t.same(await numbersOf('account_transaction'), ['6.2', '7.2'])
+    t.same(await numbersOf('portfolio_transaction'), ['1.3', '3.3', '4.1'])
+    t.same(await numbersOf('account_transaction'), ['6.1', '7.2'])
     // With another number, the triggers would write the row again.
     await until('3 + 3 writes, and 1 + 2', async () => {
       const { rows } = await pool.query(`

@@ -41,7 +41,7 @@ export const beginLoad = (replace: Replacement | undefined) => `
  * @param parameters number of parameters of the rows
  */
 export function mergeSql(
-  { table, key, columns, dates, hasChangeNumbers }: RowType,
+  { table, key, columns, hasChangeNumbers }: RowType,
   from: string,
   parameters: number,
 ) {
@@ -61,17 +61,13 @@ export function mergeSql(
       insert into ${table} (connection_id, ${all})
       select ${['$1::bigint', ...values, ...number]} ${rows}`
   }
-  const days = dates.map(({ index }) => `i.${columns[index]?.name}`)
-  const inOrder = `
-    select i.*, row_number() over (
-      order by coalesce(${days}) desc, i.operation_date_hour desc nulls last, i.${key.column} desc) as place
-    from ${from}`
-  // Rows reach the index of the list in its order: first seven of thirteen, because PostgreSQL leaves each block half
-  // full, then the others between them.
-  const order = 'i.place % 13 % 2, i.place'
-  const insertNew = hasChangeNumbers
-    ? insert(`row_number() over (order by ${order})`, `from (${inOrder}) i order by ${order}`)
-    : insert('', `from ${from}`)
+  // Rows of files have the order of the list, or its reverse: first seven of thirteen, because PostgreSQL then leaves each
+  // block of its index half full, then the others between them.
+  const part = (is: number) => `select i.* from ${from} where i.line % 13 % 2 = ${is}`
+  const insertNew =
+    parameters > 0
+      ? insert('i.line', `from ${from}`)
+      : insert('(i.line % 13 % 2 << 29 | i.line)', `from (${part(0)} union all ${part(1)}) i`)
   // Each by the primary key: only this index has the order. With old statistics, PostgreSQL would compare each row with
   // each other.
   const presentRows = `
