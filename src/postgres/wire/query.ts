@@ -66,9 +66,9 @@ export class RawQuery extends pg.Query {
     this.#ended()
   }
 
-  /** Fails a query that got neither a result nor an error, such as an empty one. */
-  handleReadyForQuery(): void {
-    if (this.rawRows) this.handleError(new Error('a SELECT was expected'))
+  /** A statement without text gets neither a result nor an error. */
+  handleEmptyQuery(): void {
+    this.handleError(new Error('a SELECT was expected'))
   }
 }
 
