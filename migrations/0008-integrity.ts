@@ -72,7 +72,10 @@ async function replaceFunctions(db: Kysely<unknown>, table: string, bodies: Bodi
           set search_path = pg_catalog, pg_temp
           set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
           set enable_indexscan = on set enable_hashjoin = off set enable_mergejoin = off
-        as $$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+        as $$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin ${body} return null; end $$`)
       .execute(db)
 }
@@ -116,6 +119,17 @@ function transactionTriggers(list: List): Bodies {
 }
 
 /**
+ * Behind a clock that stepped back, two histories would add the same microsecond. Random ones differ. Citus accepts
+ * neither a clock nor such a sum in an update.
+ */
+const nextVersion = (columns = '') => `
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set ${columns} data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        where id = n.connection_id`
+
+/**
  * Updates totals and versions before the row counts and in the order of ids. Writers of one connection then wait for
  * each other, statements over several connections cannot deadlock, and change numbers become visible in ascending
  * order. Then numbers the rows of the statement, unless all have numbers of the new version, as those of the import.
@@ -128,8 +142,7 @@ function updateConnections(changes: string, { table }: List): string {
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (${changes}) c group by 1 order by 1 loop
-      update public.connection set ${table}s = ${table}s + n.delta, data_version = data_version + 1
-        where id = n.connection_id returning data_version into version;
+      ${nextVersion(`${table}s = ${table}s + n.delta,`)} returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
       continue when n.low is null
@@ -155,10 +168,12 @@ function addRows(changes: string, { table }: List): string {
   return `
     for n in select connection_id, ${firstOfMonth} as month, sum(delta) as gained from (${changes}) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into public.${table}_month as t (connection_id, first_day, row_count)
-        values (n.connection_id, n.month, n.gained)
-        on conflict (connection_id, first_day)
-        do update set row_count = t.row_count + excluded.row_count;
+      update public.${table}_month set row_count = row_count + n.gained
+        where connection_id = n.connection_id and first_day = n.month;
+      if not found then
+        insert into public.${table}_month (connection_id, first_day, row_count)
+          values (n.connection_id, n.month, n.gained);
+      end if;
     end loop;`
 }
 
@@ -195,16 +210,17 @@ function recordRemovals({ table, key }: List, rows: string): string {
 function truncated({ table }: List): string {
   const rows = `${table}s`
   return `
-    perform 1 from public.connection where ${rows} > 0 order by id for no key update;
-    update public.connection set ${rows} = 0, data_version = data_version + 1,
-      change_horizon = (data_version + 1) << 31 where ${rows} > 0;
+    for n in select id as connection_id from public.connection where ${rows} > 0
+        order by id for no key update loop
+      ${nextVersion(`${rows} = 0, change_horizon = (data_version + 1) << 31,`)};
+    end loop;
     -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
     delete from public.${table}_month;`
 }
 
 const nextVersions = (changes: string) => `
   for n in select connection_id from (${changes}) c group by 1 order by 1 loop
-    update public.connection set data_version = data_version + 1 where id = n.connection_id;
+    ${nextVersion()};
   end loop;`
 
 const orderTriggers: Bodies = {
@@ -215,8 +231,9 @@ const orderTriggers: Bodies = {
   delete: nextVersions('select connection_id from old_rows'),
   // The trigger cannot see which connections had orders.
   truncate: `
-    perform 1 from public.connection order by id for no key update;
-    update public.connection set data_version = data_version + 1;`,
+    for n in select id as connection_id from public.connection order by id for no key update loop
+      ${nextVersion()};
+    end loop;`,
 }
 
 /**
@@ -246,24 +263,26 @@ async function limitYears(db: Kysely<unknown>): Promise<void> {
  */
 async function rememberOneVersion(db: Kysely<unknown>): Promise<void> {
   await sql`alter table public.connection add column changed_by xid8`.execute(db)
+  // A trigger before UPDATE would lock the row once more, which PostgreSQL logs. ON CONFLICT logs twice, too.
   await sql`
     create or replace function public.remember_version() returns trigger
       language plpgsql security definer set search_path = pg_catalog, pg_temp
+      set enable_seqscan = off set enable_bitmapscan = off
     as $$ begin
       if old.changed_by is distinct from pg_current_xact_id() then
-        insert into public.connection_version values (old.id, old.data_version, old.changed_at)
-          on conflict (connection_id, data_version) do update set changed_at = excluded.changed_at;
-        new.changed_by := pg_current_xact_id();
+        update public.connection_version set changed_at = old.changed_at
+          where connection_id = old.id and data_version = old.data_version;
+        if not found then
+          insert into public.connection_version values (old.id, old.data_version, old.changed_at);
+        end if;
       end if;
-      new.changed_at := clock_timestamp();
-      if new.changed_at <= old.changed_at then
-        -- Behind a clock that stepped back, two histories would add the same microsecond. Random ones differ. The
-        -- session can choose the values of random(), but not those of gen_random_uuid().
-        new.changed_at := old.changed_at + interval '1 microsecond'
-          * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-      end if;
-      return new;
+      return null;
     end $$`.execute(db)
+  await sql`drop trigger remember_version on public.connection`.execute(db)
+  await sql`
+    create trigger remember_version after update on public.connection
+      for each row when (new.data_version > old.data_version)
+      execute function public.remember_version()`.execute(db)
 }
 
 /** Counts a random sample. The session could choose the values of random(), and so the ids of the sample. */

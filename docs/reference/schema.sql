@@ -268,12 +268,19 @@ CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_delete()
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c group by 1 order by 1 loop
-      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1
+      
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -325,12 +332,19 @@ CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_insert()
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1
+      
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -349,10 +363,12 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     end loop; 
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into public.account_transaction_month as t (connection_id, first_day, row_count)
-        values (n.connection_id, n.month, n.gained)
-        on conflict (connection_id, first_day)
-        do update set row_count = t.row_count + excluded.row_count;
+      update public.account_transaction_month set row_count = row_count + n.gained
+        where connection_id = n.connection_id and first_day = n.month;
+      if not found then
+        insert into public.account_transaction_month (connection_id, first_day, row_count)
+          values (n.connection_id, n.month, n.gained);
+      end if;
     end loop; return null; end $function$
 ;
 
@@ -368,11 +384,20 @@ CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_truncate(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
-    perform 1 from public.connection where account_transactions > 0 order by id for no key update;
-    update public.connection set account_transactions = 0, data_version = data_version + 1,
-      change_horizon = (data_version + 1) << 31 where account_transactions > 0;
+    for n in select id as connection_id from public.connection where account_transactions > 0
+        order by id for no key update loop
+      
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set account_transactions = 0, change_horizon = (data_version + 1) << 31, data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        where id = n.connection_id;
+    end loop;
     -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
     delete from public.account_transaction_month; return null; end $function$
 ;
@@ -389,7 +414,10 @@ CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_update()
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
       if pg_trigger_depth() > 1 and not exists (select from new_rows where change_number = 0) then
         return null;
@@ -398,7 +426,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1
+      
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -417,10 +449,12 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     end loop; 
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into public.account_transaction_month as t (connection_id, first_day, row_count)
-        values (n.connection_id, n.month, n.gained)
-        on conflict (connection_id, first_day)
-        do update set row_count = t.row_count + excluded.row_count;
+      update public.account_transaction_month set row_count = row_count + n.gained
+        where connection_id = n.connection_id and first_day = n.month;
+      if not found then
+        insert into public.account_transaction_month (connection_id, first_day, row_count)
+          values (n.connection_id, n.month, n.gained);
+      end if;
     end loop; 
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) < 0 loop
@@ -457,10 +491,18 @@ CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_delete(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
   for n in select connection_id from (select connection_id from old_rows) c group by 1 order by 1 loop
-    update public.connection set data_version = data_version + 1 where id = n.connection_id;
+    
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set  data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        where id = n.connection_id;
   end loop; return null; end $function$
 ;
 
@@ -476,10 +518,18 @@ CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_insert(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
   for n in select connection_id from (select connection_id from new_rows) c group by 1 order by 1 loop
-    update public.connection set data_version = data_version + 1 where id = n.connection_id;
+    
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set  data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        where id = n.connection_id;
   end loop; return null; end $function$
 ;
 
@@ -495,10 +545,19 @@ CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_truncat
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
-    perform 1 from public.connection order by id for no key update;
-    update public.connection set data_version = data_version + 1; return null; end $function$
+    for n in select id as connection_id from public.connection order by id for no key update loop
+      
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set  data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        where id = n.connection_id;
+    end loop; return null; end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_update()
@@ -513,10 +572,18 @@ CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_update(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
   for n in select connection_id from (select connection_id from old_rows union all select connection_id from new_rows) c group by 1 order by 1 loop
-    update public.connection set data_version = data_version + 1 where id = n.connection_id;
+    
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set  data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        where id = n.connection_id;
   end loop; return null; end $function$
 ;
 
@@ -538,12 +605,19 @@ CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_delete(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c group by 1 order by 1 loop
-      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1
+      
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -595,12 +669,19 @@ CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_insert(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1
+      
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -619,10 +700,12 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     end loop; 
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into public.portfolio_transaction_month as t (connection_id, first_day, row_count)
-        values (n.connection_id, n.month, n.gained)
-        on conflict (connection_id, first_day)
-        do update set row_count = t.row_count + excluded.row_count;
+      update public.portfolio_transaction_month set row_count = row_count + n.gained
+        where connection_id = n.connection_id and first_day = n.month;
+      if not found then
+        insert into public.portfolio_transaction_month (connection_id, first_day, row_count)
+          values (n.connection_id, n.month, n.gained);
+      end if;
     end loop; return null; end $function$
 ;
 
@@ -638,11 +721,20 @@ CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_truncat
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
-    perform 1 from public.connection where portfolio_transactions > 0 order by id for no key update;
-    update public.connection set portfolio_transactions = 0, data_version = data_version + 1,
-      change_horizon = (data_version + 1) << 31 where portfolio_transactions > 0;
+    for n in select id as connection_id from public.connection where portfolio_transactions > 0
+        order by id for no key update loop
+      
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set portfolio_transactions = 0, change_horizon = (data_version + 1) << 31, data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        where id = n.connection_id;
+    end loop;
     -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
     delete from public.portfolio_transaction_month; return null; end $function$
 ;
@@ -659,7 +751,10 @@ CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_update(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint;
+AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
+          -- The session can choose the values of random(), but not those of gen_random_uuid().
+          step interval := interval '1 microsecond'
+            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
           begin 
       if pg_trigger_depth() > 1 and not exists (select from new_rows where change_number = 0) then
         return null;
@@ -668,7 +763,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1
+      
+      select changed_at into time from public.connection where id = n.connection_id;
+      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1,
+        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -687,10 +786,12 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     end loop; 
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      insert into public.portfolio_transaction_month as t (connection_id, first_day, row_count)
-        values (n.connection_id, n.month, n.gained)
-        on conflict (connection_id, first_day)
-        do update set row_count = t.row_count + excluded.row_count;
+      update public.portfolio_transaction_month set row_count = row_count + n.gained
+        where connection_id = n.connection_id and first_day = n.month;
+      if not found then
+        insert into public.portfolio_transaction_month (connection_id, first_day, row_count)
+          values (n.connection_id, n.month, n.gained);
+      end if;
     end loop; 
     for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
         group by 1, 2 having sum(delta) < 0 loop
@@ -720,20 +821,17 @@ CREATE OR REPLACE FUNCTION public.remember_version()
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$ begin
       if old.changed_by is distinct from pg_current_xact_id() then
-        insert into public.connection_version values (old.id, old.data_version, old.changed_at)
-          on conflict (connection_id, data_version) do update set changed_at = excluded.changed_at;
-        new.changed_by := pg_current_xact_id();
+        update public.connection_version set changed_at = old.changed_at
+          where connection_id = old.id and data_version = old.data_version;
+        if not found then
+          insert into public.connection_version values (old.id, old.data_version, old.changed_at);
+        end if;
       end if;
-      new.changed_at := clock_timestamp();
-      if new.changed_at <= old.changed_at then
-        -- Behind a clock that stepped back, two histories would add the same microsecond. Random ones differ. The
-        -- session can choose the values of random(), but not those of gen_random_uuid().
-        new.changed_at := old.changed_at + interval '1 microsecond'
-          * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-      end if;
-      return new;
+      return null;
     end $function$
 ;
 
@@ -779,7 +877,7 @@ CREATE TRIGGER assets_transfer_order_row_counts_after_truncate AFTER TRUNCATE ON
 
 CREATE TRIGGER assets_transfer_order_row_counts_after_update AFTER UPDATE ON assets_transfer_order REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION assets_transfer_order_row_counts_after_update();
 
-CREATE TRIGGER remember_version BEFORE UPDATE ON connection FOR EACH ROW WHEN ((new.data_version > old.data_version)) EXECUTE FUNCTION remember_version();
+CREATE TRIGGER remember_version AFTER UPDATE ON connection FOR EACH ROW WHEN ((new.data_version > old.data_version)) EXECUTE FUNCTION remember_version();
 
 CREATE TRIGGER portfolio_transaction_number_again BEFORE UPDATE ON portfolio_transaction FOR EACH ROW WHEN (((new.change_number = old.change_number) AND (old.change_number <> 0))) EXECUTE FUNCTION number_again();
 

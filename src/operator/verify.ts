@@ -92,7 +92,10 @@ function wrongCounts({ table }: PagedList) {
 /** Counts the rows of a connection again. A writer that has not committed adds its rows afterwards. */
 export async function repairRowCounts(db: Kysely<Tables>, id: string): Promise<void> {
   await withoutTimeout(db, async (transaction) => {
-    await sql`select from connection where id = ${id} for update`.execute(transaction)
+    // Later than the last version, also behind a clock that stepped back.
+    const { rows: locked } = await sql<{ at: string }>`
+      select greatest(clock_timestamp(), changed_at + interval '1 millisecond' * random())::text as at
+      from connection where id = ${id} for update`.execute(transaction)
     for (const { table } of pagedLists) {
       const rows = sql`from ${sql.table(table)} where connection_id = ${id}`
       const counts = sql.table(`${table}_month`)
@@ -102,7 +105,8 @@ export async function repairRowCounts(db: Kysely<Tables>, id: string): Promise<v
         transaction,
       )
       await sql`
-        update connection set ${sql.ref(`${table}s`)} = (select count(*) ${rows}), data_version = data_version + 1
+        update connection set ${sql.ref(`${table}s`)} = (select count(*) ${rows}), data_version = data_version + 1,
+          changed_at = ${locked[0]?.at}::timestamptz
         where id = ${id}`.execute(transaction)
     }
   })

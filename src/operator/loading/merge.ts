@@ -92,7 +92,11 @@ export function mergeSql(
       select count(*)::integer as present, (count(*) filter (where ${isChanged}))::integer as updated
       ${presentRows} and exists (select from ${table} where connection_id = $1)`,
     insert: insertNew,
-    insertOthers: `${insertNew} on conflict do nothing`,
+    // The other rows are few in a refresh. PostgreSQL logs each row of ON CONFLICT once more.
+    insertOthers:
+      parameters > 0
+        ? `${insertNew} where i.${key.column} not in (select i.${key.column} ${presentRows})`
+        : `${insertNew} on conflict do nothing`,
     // Citus supports neither MERGE nor UPDATE from a temporary table.
     update: `
       ${insert('i.line', `${presentRows} and ${isChanged}`, 't.completed_at')}
