@@ -112,10 +112,10 @@ for (const list of listNames) {
       await setReplica(transaction)
       await number(1, '0').execute(transaction)
       await number(2, '(9::bigint << 31) + 2').execute(transaction)
-      await number(3, 'change_number + 1').execute(transaction)
+      await number(3, 'change_number + 2').execute(transaction)
       await sql`insert into ${sql.table(`${table}_removal`)} (connection_id, change_number, ${key})
         select connection_id, change_number + 1000, ${key} from ${rows}
-        where connection_id = ${id} and change_number & 1023 in (5, 6)`.execute(transaction)
+        where connection_id = ${id} and change_number & 1023 in (4, 6)`.execute(transaction)
     })
     const { code, json } = await verify('--json')
     t.equal(code, 1)
