@@ -51,7 +51,7 @@ export const accessLog = fp(async (app: FastifyInstance, options: { trustsProxie
 
 export type LoggerOptions = Exclude<NonNullable<FastifyServerOptions['logger']>, boolean>
 
-/** They remove secrets from log lines: Fastify logs the path of a request, and all properties of an error. */
+/** Remove secrets from log lines: Fastify logs the path of a request, and all properties of an error. */
 export const serializers = {
   req: ({ id, method, routeOptions }: FastifyRequest) => ({ id, method, route: routeOptions.url }),
   res: ({ statusCode = 0 }: { statusCode?: number }) => ({ statusCode }),

@@ -101,7 +101,7 @@ export async function openQuota(app: FastifyInstance, config: Config): Promise<Q
       reply.header('ratelimit-policy', `"app";q=${perMinute};w=${WINDOW_MS / 1000}`)
       const count = await increment(reply.request).catch(fail)
       if (!count || count.isAllowed || count.ttl < 0 || count.ttl > WINDOW_MS + 1) {
-        // Someone else has written a value that is no number, or the time of a key. The app begins a new window.
+        // Another program has written a value that is no number, or the time of a key. The app begins a new window.
         redis?.del(`${KEYS}${reply.request.context.appId}`).catch(() => {})
         return
       }

@@ -22,7 +22,7 @@ export interface Statement {
 
 export type Parameter = string | Buffer | null
 
-/** Without a name, it is not prepared. */
+/** Returns the statement without a name: it is then not prepared. */
 export const unnamed = (statement: Statement): Statement => ({ ...statement, name: '' })
 
 /** Builds and compiles SELECT statements without a connection. */
