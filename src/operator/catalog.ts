@@ -19,10 +19,7 @@ export async function catalogOf(db: Kysely<Tables>): Promise<string[]> {
 /** What is unexpected although the migrations do not forbid it: an operator may add an index, for example. */
 const GUARDED = /^(create policy|create trigger|grant|alter table \S+ disable trigger|reindex)/i
 
-/**
- * Compares the catalog with SCHEMA_FILE. @param db a transaction
- * @returns statements that would create what is missing or differs, and those that created what no migration did
- */
+/** Compares the catalog with SCHEMA_FILE in a transaction. @returns statements that create what is missing or extra */
 export async function compareSchema(db: Kysely<Tables>) {
   await sql`set local timezone = 'UTC'`.execute(db)
   const text = await readFile(new URL(`../../${SCHEMA_FILE}`, import.meta.url), 'utf8')

@@ -4,10 +4,7 @@ import { OperatorError } from '../operator-error.ts'
 import { isConnectionKey } from '../postgres/tokens.ts'
 import { findApp, type OperatorDatabase } from './database.ts'
 
-/**
- * Finds a connection by its id. With an app, only one of this app, also by its external id.
- * @returns undefined if there is none; the id itself, without a check, if there is no app
- */
+/** Finds a connection of an app by its id or external id. Without an app, returns the id itself, without a check. */
 export async function connectionId(
   run: (text: string, values: unknown[]) => Promise<{ id: string }[]>,
   appId: string | undefined,
@@ -28,10 +25,7 @@ export const DESCRIPTION = sql`connection.id, external_id as "externalId", label
   account_transactions::float8 as "accountTransactions",
   connection.created_at as "createdAt", changed_at as "changedAt", refreshed_at as "refreshedAt"`
 
-/**
- * Finds a connection by its id or, with the name of an app, also by its external id.
- * @throws OperatorError when there is none
- */
+/** Finds a connection by its id or, with an app, by its external id. @throws OperatorError when there is none */
 export async function findConnection(
   { db, pool }: OperatorDatabase,
   name: string,

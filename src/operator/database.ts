@@ -27,10 +27,7 @@ const CONNECT_MS = 10_000
 /** Time in which the sessions of an interrupted `refresh` finish their lines. */
 const FINISH_MS = 10_000
 
-/**
- * Opens the database at a URL, and closes its connections after `use`. So does an abort: PostgreSQL then rolls back the
- * transactions, except one whose commit was sent. Follows the newest primary, if the URL names several hosts.
- */
+/** Opens a database, and follows its newest primary. Closes the connections after `use`, and at an abort. */
 export async function withDatabase<T>(
   url: string,
   options: CommandOptions,
@@ -84,10 +81,7 @@ export async function withDatabase<T>(
   }
 }
 
-/**
- * Sessions that hold a lock for which one of the sessions $1 waits, except $2. A migration waits for half a second: it
- * must be found before.
- */
+/** Sessions with a lock for which one of $1 waits, except $2. A migration waits for only half a second. */
 const BLOCKERS = `
   select distinct blocker.pid, format('Waiting for %s (process %s of PostgreSQL)%s.',
     case blocker.application_name when 'investment-data-operator' then 'another command of the operator'
@@ -119,10 +113,7 @@ class CommandClient extends SafeClient {
   }
 }
 
-/**
- * PostgreSQL notices a closed connection within a second, and a lost one within about a minute. It then rolls back. It
- * rejects the first setting on Windows.
- */
+/** PostgreSQL notices a closed connection in 1 s, a lost one in 1 min. On Windows, it rejects the first setting. */
 const SESSION_SETTINGS = `
   set client_connection_check_interval = '1s';
   set idle_in_transaction_session_timeout = '1min';

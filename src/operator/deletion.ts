@@ -30,10 +30,7 @@ export function describeRows(rows: Omit<Counts, 'connections'>): string {
 /** Connections that a transaction deletes, so that a repetition continues after an interruption. */
 const AT_ONCE = 500
 
-/**
- * Deletes those of the connections that exist, with their rows and row counts.
- * @returns the number of connections and rows
- */
+/** Deletes connections with their rows. @returns the number of those that existed, and of rows */
 export async function deleteConnections(
   db: Kysely<Tables>,
   ids: Iterable<string> | AsyncIterable<string>,
@@ -67,12 +64,7 @@ export async function deleteConnections(
   return total
 }
 
-/**
- * Deletes an app with its tokens, permanently.
- * @param app `withConnections`: first deletes its connections and their rows
- * @returns id, name, and the number of deleted tokens, connections and rows
- * @throws OperatorError when the app does not exist, or has connections
- */
+/** Deletes an app with its tokens. @throws OperatorError when the app does not exist, or has connections */
 export async function deleteApp(
   db: Kysely<Tables>,
   { name, withConnections }: { name: string; withConnections: boolean },
@@ -119,8 +111,7 @@ const REMOVALS = ['portfolio_transaction_removal', 'account_transaction_removal'
 
 /**
  * Deletes the ids of rows that were removed before this number of days, and the versions that were replaced before.
- * Cursors from before such a removal or version expire (410). A transaction locks one connection, so imports into
- * others do not wait.
+ * Their cursors expire (410). A transaction locks one connection, so that imports into others do not wait.
  */
 export async function pruneCursors(db: Kysely<Tables>, days: number) {
   const limit = sql`now() - make_interval(days => ${days}::integer)`

@@ -8,10 +8,7 @@ import { escaped, pluralize } from './output.ts'
 const BROKEN = 'The connection to PostgreSQL broke; unfinished changes are rolled back.'
 const UNREACHABLE = 'PostgreSQL cannot be reached at the address in DATABASE_URL'
 
-/**
- * By the code of PostgreSQL (SQLSTATE) or Node.js, the system call and the message. $1 is the value that another
- * row has already, % the message.
- */
+/** By code, system call and message of an error. $1 is the value that another row has already, % the message. */
 const SENTENCES: [RegExp, string][] = [
   // Citus names a constraint only in the message, with the number of a shard.
   [/\bapp_name_key/, 'The app $1 already exists.'],

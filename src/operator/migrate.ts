@@ -18,11 +18,8 @@ const PAUSE_MS = 1_000
 type Notice = (sentence: string) => void
 
 /**
- * Prepares the roles, and runs the missing migrations in order. All statements queue behind one that waits for a lock. A
- * migration therefore stops waiting soon, lets them pass, and tries again later.
- * @param password new password of the service's role
- * @param onNotice receives a sentence for each new attempt
- * @returns the names of the migrations that ran
+ * Prepares the roles, and runs the missing migrations. All statements queue behind one that waits for a lock, so a
+ * migration waits briefly, lets them pass, and tries again. @returns the names of the migrations that ran
  * @throws OperatorError with statements for an administrator, if this role may not run them. No migration ran then
  */
 export async function migrate(

@@ -3,10 +3,8 @@ export function pluralize(count: number, noun: string): string {
 }
 
 /**
- * Shows progress in the last line of standard error, if that is a terminal. It does not change the state of the
- * terminal: an interrupted process could not restore it.
- * @param progress returns the step, and the share that is done, from 0 to 1; NaN or absent if it is unknown
- * @returns a resource; its disposal removes the line
+ * Shows progress in the last line of standard error, if that is a terminal, until its disposal. It does not change the
+ * state of the terminal: an interrupted process could not restore it. `share` goes from 0 to 1; NaN is unknown.
  */
 export function showProgress(
   progress: () => { step: string; done: string; share?: number },
@@ -29,11 +27,7 @@ export function showProgress(
   return { [Symbol.dispose]: hide }
 }
 
-/**
- * Escapes control and bidirectional characters as in JSON, e.g. \u009b: names and input must not
- * control the terminal. JSON stays the same JSON.
- * @param characters replaces the characters to escape
- */
+/** Escapes control and bidirectional characters as in JSON: names and input must not control the terminal. */
 export function escaped(text: string, characters = /\p{C}/gu): string {
   const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
   return text.replace(characters, (character) => character.replaceAll(/[\s\S]/g, escapeUnit))

@@ -6,11 +6,7 @@ import { compareSchema } from './catalog.ts'
 import { withoutTimeout } from './deletion.ts'
 import { showProgress } from './output.ts'
 
-/**
- * Counts all rows and compares them with the row counts of the triggers, per connection and month. Also compares
- * their change numbers, and the schema with the one that the migrations make. It uses one snapshot, so other sessions
- * may write meanwhile.
- */
+/** Checks row counts, change numbers and the schema in one snapshot, so that other sessions may write meanwhile. */
 export async function verifyRowCounts(db: Kysely<Tables>) {
   let done = 0
   using _progress = showProgress(() => {

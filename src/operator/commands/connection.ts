@@ -93,11 +93,7 @@ function newConnection({ label = null, externalId = null }: Names, token = newTo
 
 type NewConnection = ReturnType<typeof newConnection>
 
-/**
- * Creates connections of an app. The database has only the hashes of their tokens (contract 21).
- * @returns a function that returns the id of a connection, or of another one that has its external id already. Then
- *   it was not created
- */
+/** Creates connections. @returns a function that finds the id of one, or of another one with the same external id */
 async function insertConnections(db: Kysely<Tables>, appId: string, connections: NewConnection[]) {
   // On Citus, no index keeps external ids unique. Every role could hold an advisory lock instead.
   await sql`select from app where id = ${appId} for no key update`.execute(db)

@@ -18,10 +18,8 @@ export interface CsvRow {
 }
 
 /**
- * Reads the rows of CSV (RFC 4180). A row has the members that the header names. Members of an object are named
- * `retentionFrom` or, where other objects have the name too, `marketer.name`.
- * @throws ImportRejected for the first record that is not CSV, or a header with an unknown field
- * @throws OperatorError if the source is not UTF-8
+ * Reads CSV (RFC 4180), with the members that the header names. Members of an object are named `retentionFrom` or,
+ * where other objects have the name too, `marketer.name`. @throws ImportRejected, OperatorError if it is not UTF-8
  */
 export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<CsvRow[]> {
   let columns: Field[] | undefined

@@ -37,9 +37,8 @@ export interface Imported {
 }
 
 /**
- * Imports all rows into a connection, or none if anything fails. Updates existing rows (by their id) that differ.
- * @throws ImportRejected when rows are invalid
- * @throws OperatorError when the connection does not exist, or `signal` interrupts the import
+ * Imports all rows into a connection, or none. Updates existing rows (by their id) that differ.
+ * @throws ImportRejected for invalid rows, OperatorError if there is no such connection, or at an abort
  */
 export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<Imported> {
   const client = await pool.connect()
@@ -142,10 +141,7 @@ async function* copyText(
   }
 }
 
-/**
- * PostgreSQL finds duplicates, because they may be gigabytes apart.
- * @throws ImportRejected with the first problems by line, if there are problems or duplicates
- */
+/** PostgreSQL finds duplicates: they may be gigabytes apart. @throws ImportRejected with the first problems by line */
 async function requireValid(
   client: pg.ClientBase,
   { key: { column, field } }: RowType,

@@ -35,10 +35,8 @@ export const beginLoad = (replace: Replacement | undefined) => `
   set local enable_sort = off`
 
 /**
- * Compiles the statements of a type. Their $1 is the id of the connection. The parameters of the rows follow, then the
- * data version after the statement, or the range.
- * @param from item `i` of FROM with the columns of the type and `line`
- * @param parameters number of parameters of the rows
+ * Compiles the statements of a type. Their $1 is the id of the connection. The `parameters` of the rows follow, then
+ * the data version after the statement, or the range. `from` is the item `i` of FROM, with the columns and `line`.
  */
 export function mergeSql(
   { table, key, columns, hasChangeNumbers }: RowType,
@@ -68,8 +66,7 @@ export function mergeSql(
     parameters > 0
       ? insert('i.line', `from ${from}`)
       : insert('(i.line % 13 % 2 << 29 | i.line)', `from (${part(0)} union all ${part(1)}) i`)
-  // Each by the primary key: only this index has the order. With old statistics, PostgreSQL would compare each row with
-  // each other.
+  // By the primary key, because only it has the order. With old statistics, PostgreSQL would compare all pairs of rows.
   const presentRows = `
     from ${from} cross join lateral (
       select * from ${table} t where t.connection_id = $1 and t.${key.column} >= i.${key.column}
@@ -121,10 +118,7 @@ export function runInOrder(client: pg.ClientBase & { pipeline?: boolean }): Run 
   }
 }
 
-/**
- * Waits for all statements of a transaction. None may be sent after its rollback.
- * @throws the error of the first one that failed: the others follow from it
- */
+/** Waits for all statements: none may be sent after a rollback. @throws the first error; the others follow from it */
 export async function settled<T extends readonly unknown[] | []>(statements: T) {
   await Promise.allSettled(statements)
   return await Promise.all(statements)
@@ -164,10 +158,8 @@ const DATA_VERSION = `
 const NONE = { present: 0, updated: 0, removed: 0 }
 
 /**
- * Writes the rows of lists into a connection, in the transaction of the caller. A pipeline sends the statements in
- * two round trips.
- * @returns undefined if the connection does not exist; `written`: the data version after all statements, which
- *   PostgreSQL may still run
+ * Writes rows of lists into a connection, in the caller's transaction. A pipeline needs two round trips.
+ * @returns undefined if the connection does not exist; `written`: resolves to the data version after all statements
  * @throws MergeRejected if a replacement without `yes` would remove more than half of the rows in its range
  */
 export async function merge(
@@ -227,10 +219,7 @@ export async function merge(
 const ATTEMPTS = 20
 const PAUSE_MS = 50
 
-/**
- * Waits before the next attempt after a deadlock, if there is one.
- * @returns false if another attempt would not help: another error, or too many attempts
- */
+/** Waits before the next attempt after a deadlock. @returns false after another error, or too many attempts */
 export async function mayRepeat(error: unknown, attempt: number): Promise<boolean> {
   if (!hasState(error, SqlState.conflict) || attempt >= ATTEMPTS) return false
   await sleep(Math.random() * attempt * PAUSE_MS)

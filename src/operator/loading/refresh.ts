@@ -20,10 +20,7 @@ import {
 import { type Refresh, readRefresh } from './refresh-reader.ts'
 import { readLines, type Source, untilAbort } from './source.ts'
 
-/**
- * Limit of a line: 20,000 rows. JSON.parse cannot stop early, so it also bounds the memory of a hostile line. A
- * larger history comes by `import`.
- */
+/** Limit of a line: 20,000 rows. JSON.parse cannot stop early: this bounds the memory of a hostile line. */
 const MAXIMUM_LINE_BYTES = 16 * 1024 * 1024
 /** Lines and their sizes that are read ahead, so that a locked connection does not stop all others. */
 const MOST_WAITING = 64
@@ -53,11 +50,7 @@ interface Settings extends RefreshOptions {
   prepares: boolean
 }
 
-/**
- * Refreshes a connection for each line: all its lists in one transaction. Lines of one connection keep their order.
- * After an abort, it finishes the lines that sessions have begun.
- * @returns the number of lines by their results
- */
+/** Refreshes a connection for each line, in one transaction. Lines of one connection keep their order. */
 export async function refresh(database: OperatorDatabase, options: RefreshOptions) {
   const total = { refreshed: 0, failed: 0 }
   const plans = (await isCitus(database.db)) ? 'auto' : 'force_generic_plan'
@@ -112,11 +105,7 @@ async function* readRefreshes(sources: Source[], signal: AbortSignal): AsyncGene
   }
 }
 
-/**
- * Repeats a line until PostgreSQL has committed or rejected it. A line in doubt is sent again: if it is committed
- * already, nothing changes.
- * @returns the counts or errors of the line; undefined if an abort has interrupted it
- */
+/** Repeats a line until it is committed or rejected: a repetition changes nothing. @returns undefined at an abort */
 async function attempts(line: Line, database: OperatorDatabase, settings: Settings) {
   let noticed = ''
   for (let attempt = 1; ; attempt += 1) {

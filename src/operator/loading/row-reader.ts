@@ -42,10 +42,7 @@ const decimals = columns.filter(({ sqlType }) => sqlType === 'numeric')
 /** The id of a connection is no number, but the message has its digits. */
 const NUMBERS = new Set(['connection', ...decimals.map(({ member }) => member)])
 
-/**
- * A decimal and its name. A name in a text has a backslash before its quote. The end must be a comma or a bracket, so that
- * 01 or 1.2.3 stays invalid JSON.
- */
+/** A decimal and its name. The end must be a comma or a bracket, so that 01 or 1.2.3 stays invalid JSON. */
 const DECIMAL = new RegExp(
   `("(?:${[...NUMBERS].join('|')})"\\s*:\\s*)` +
     '(-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][-+]?\\d+)?)(?=\\s*[,}])',

@@ -24,10 +24,7 @@ const EXPANDED_BYTES = 4 * 1024 * 1024
 /** The first byte of gzip begins neither JSON nor a header of CSV. */
 const isGzip = (start: Buffer | undefined) => start?.[0] === 0x1f
 
-/**
- * Passes on the bytes of a source, decompressed.
- * @throws OperatorError if they are damaged, compressed twice, or expand without end
- */
+/** Decompresses a source. @throws OperatorError if it is damaged, compressed twice, or expands without end */
 export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buffer> {
   const iterator = chunks[Symbol.asyncIterator]()
   const { value: start } = await iterator.next()
