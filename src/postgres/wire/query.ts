@@ -11,10 +11,7 @@ interface QueryConnection extends pg.Connection {
   sync(): void
 }
 
-/**
- * SELECT for a pipelined client that leaves its rows as bytes. Other queries may be in flight on the same client. Each
- * ends with its own Sync, so it is a separate transaction and fails alone.
- */
+/** SELECT whose rows stay bytes. It ends with its own Sync, so it is a separate transaction and fails alone. */
 export class RawQuery extends pg.Query {
   declare readonly name: string
   declare readonly text: string
@@ -86,9 +83,8 @@ interface Block {
 }
 
 /**
- * Rows as PostgreSQL sent them: DataRow messages without the type byte. A row has an int32 length (which includes
- * itself), an int16 field count, and its fields. A field has an int32 length (-1 is null) and its bytes of text. Blocks
- * have whole rows, at a third of the size of their JSON. No value becomes a JavaScript string or number.
+ * Rows as PostgreSQL sent them, in blocks. A row has an int32 length (which includes itself), an int16 field count, and
+ * its fields. A field has an int32 length (-1 is null) and its bytes of text. No value becomes a string or a number.
  */
 export class RawRows {
   count = 0

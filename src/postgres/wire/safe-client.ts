@@ -1,9 +1,8 @@
 import pg from 'pg'
 
 /**
- * Client that gives its password to no server in a readable form. pg sends the password, or an MD5 of it, to whoever
- * asks. Without TLS, that may be another program on the port or a machine in between. SCRAM does not reveal the
- * password, and the server must prove that it knows it.
+ * Client that gives its password to no server in a readable form. pg sends it, or an MD5 of it, to whoever asks:
+ * without TLS, another program on the port or a machine in between. SCRAM does not reveal it.
  */
 export class SafeClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
