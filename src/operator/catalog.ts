@@ -16,7 +16,7 @@ export async function catalogOf(db: Kysely<Tables>): Promise<string[]> {
   )
 }
 
-/** What is unexpected although the migrations do not forbid it: an operator may add an index, for example. */
+/** Statements that no migration made and that are a problem. An operator may add an index, for example. */
 const GUARDED = /^(create policy|create trigger|grant|alter table \S+ disable trigger|reindex)/i
 
 /** Compares the catalog with SCHEMA_FILE in a transaction. @returns statements that create what is missing or extra */

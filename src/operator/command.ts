@@ -1,7 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import type { OperatorDatabase } from './database.ts'
 
-/** The process of a command. */
 export interface Io {
   /** Reads the settings of the database, and SERVICE_DATABASE_PASSWORD, also from files of secrets. */
   environment(): NodeJS.ProcessEnv
@@ -17,7 +16,6 @@ export interface Io {
 /** Result of a command. It prints the JSON or the text, if it has a text, and sets exit code 1 if it failed. */
 export type Report = { text?: string; json?: object; failed?: boolean }
 
-/** What a command works with. */
 export interface Context extends OperatorDatabase {
   environment: NodeJS.ProcessEnv
   isJson: boolean

@@ -9,7 +9,6 @@ import type { Parameter, Statement } from './statements.ts'
 import type { RawRows } from './wire/query.ts'
 
 interface ServerOptions extends ConnectOptions {
-  /** Maximum number of connections. */
   size: number
   /** Called with `host:port` after a failover to another host of the URL. */
   onFailover?: ((server: string) => void) | undefined
