@@ -30,15 +30,39 @@ const FINISH_MS = 10_000
 /** Opens a database, and follows its newest primary. Closes the connections after `use`, and at an abort. */
 export async function withDatabase<T>(
   url: string,
-  options: CommandOptions,
+  { signal, notice, sessions, pooler }: CommandOptions,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
-  const { signal, notice, sessions, pooler } = options
   const limits = { pooler, waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS }
   const hosts = new Hosts({ ...limits, url }, () => {})
   await hosts.follow()
+  const primary = new NewestPrimary()
   const clients = new Set<CommandClient>()
-  const pool = openPool(hosts.url, clients, options)
+  const pool = new pg.Pool({
+    Client: CommandClient,
+    connectionString: hosts.url,
+    // One session runs the command, another one finds the sessions that it waits for.
+    max: 2 + (sessions ?? 1),
+    // PgBouncer 1.18 mixes up the messages of pipelined queries.
+    pipeline: sessions !== undefined && !pooler,
+    connectionTimeoutMillis: CONNECT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    application_name: 'investment-data-operator',
+    onConnect: async (connected) => {
+      signal.throwIfAborted()
+      const client = connected as CommandClient
+      // If a connection breaks, the next statement fails. Without a listener, the process would end.
+      client.on('error', () => {})
+      clients.add(client)
+      client.once('end', () => clients.delete(client))
+      if (pooler) return
+      // A name or an address in front of several servers may lead to another one each time.
+      primary.use(await historyOf(client, String(pool.options.connectionString)))
+      await client.query(SESSION_SETTINGS).catch(() => {})
+    },
+  })
+  pool.on('error', () => {})
   // The sessions on the old primary end, so that `refresh` repeats the lines in progress on the new one.
   const follow = async () => {
     await hosts.follow()
@@ -120,41 +144,6 @@ const SESSION_SETTINGS = `
   set tcp_keepalives_idle = 30;
   set tcp_keepalives_interval = 10;
   set tcp_keepalives_count = 3`
-
-/** @param clients gets the open connections */
-function openPool(
-  connectionString: string,
-  clients: Set<CommandClient>,
-  { signal, sessions, pooler }: CommandOptions,
-): pg.Pool {
-  const primary = new NewestPrimary()
-  const pool = new pg.Pool({
-    Client: CommandClient,
-    connectionString,
-    // One session runs the command, another one finds the sessions that it waits for.
-    max: 2 + (sessions ?? 1),
-    // PgBouncer 1.18 mixes up the messages of pipelined queries.
-    pipeline: sessions !== undefined && !pooler,
-    connectionTimeoutMillis: CONNECT_MS,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    application_name: 'investment-data-operator',
-    onConnect: async (connected) => {
-      signal.throwIfAborted()
-      const client = connected as CommandClient
-      // If a connection breaks, the next statement fails. Without a listener, the process would end.
-      client.on('error', () => {})
-      clients.add(client)
-      client.once('end', () => clients.delete(client))
-      if (pooler) return
-      // A name or an address in front of several servers may lead to another one each time.
-      primary.use(await historyOf(client, String(pool.options.connectionString)))
-      await client.query(SESSION_SETTINGS).catch(() => {})
-    },
-  })
-  pool.on('error', () => {})
-  return pool
-}
 
 export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
   const { rows } = await sql`select from pg_extension where extname = 'citus'`.execute(db)

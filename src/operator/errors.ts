@@ -60,14 +60,8 @@ export function explainDatabaseError(error: unknown): string | undefined {
   return sentence?.replace('%', () => message).replace('$1', () => taken)
 }
 
-export interface FoundProblem {
-  file: string
-  /** Starts at 1 in each file. */
-  line: number
-  /** Path of the field, unless the problem is the whole line. */
-  field?: string
-  detail: string
-}
+/** A problem of a field, or of a whole line. The first line of each file is 1. */
+type FoundProblem = { file: string; line: number; field?: string; detail: string }
 
 export const SHOWN_PROBLEMS = 20
 
