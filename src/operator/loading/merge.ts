@@ -107,7 +107,7 @@ export function mergeSql(
 
 type Run = <Row extends object>(query: pg.QueryConfig) => Promise<Row[]>
 
-/** Returns a function that runs statements in order. Only the pipeline of pg sends them without waiting. */
+/** Only the pipeline of pg sends statements without waiting. */
 export function runInOrder(client: pg.ClientBase & { pipeline?: boolean }): Run {
   let last: Promise<unknown> = Promise.resolve()
   return async <Row extends object>(query: pg.QueryConfig): Promise<Row[]> => {
@@ -124,7 +124,7 @@ export async function settled<T extends readonly unknown[] | []>(statements: T) 
   return await Promise.all(statements)
 }
 
-/** Runs a statement. $1 is the id of the connection, and the values follow. */
+/** $1 of the statement is the id of the connection, and the values follow. */
 export type Query = <Row extends object>(text: string, values?: string[]) => Promise<Row[]>
 
 /** Rows of a list, with the statements of mergeSql() and the values of their parameters. */

@@ -131,7 +131,6 @@ async function attempts(line: Line, database: OperatorDatabase, settings: Settin
   }
 }
 
-/** Sends a line once, and returns its session to the pool. */
 async function send(line: Line, pool: pg.Pool, settings: Settings) {
   const client = await pool.connect()
   const { promise: ended, reject } = Promise.withResolvers<never>()
@@ -187,7 +186,7 @@ function nameOf(text: string): string {
   return name
 }
 
-/** SQLSTATEs, or their classes, after which the database may soon respond again, and of a rejected login. */
+/** States after which the database may soon respond again, and states of a rejected login. */
 const LOST = /^(08|25006|53|55P03|57P)/
 const REJECTED = /^(28|3D)/
 

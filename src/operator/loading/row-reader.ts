@@ -7,16 +7,12 @@ import type { Line } from './source.ts'
 /** Values of the columns of a row, as PostgreSQL reads them. */
 export type Row = (string | null)[]
 
-/** Place of a problem in an import, or in a line of a refresh. */
-interface Place {
-  /** Number of the line in all files together, from 1. */
+interface Problem {
+  /** In an import: number of the line in all files together, from 1. */
   line?: number
+  /** In a refresh: list of the line, and number of the row in it, from 1. */
   list?: List
-  /** Number of the row in its list, from 1. */
   row?: number
-}
-
-export interface Problem extends Place {
   field?: string
   detail: string
 }
@@ -25,7 +21,7 @@ export interface Problem extends Place {
 export class Problems {
   readonly shown: Problem[] = []
   total = 0
-  place: Place = {}
+  place: Omit<Problem, 'field' | 'detail'> = {}
 
   get isFull(): boolean {
     return this.shown.length >= SHOWN_PROBLEMS

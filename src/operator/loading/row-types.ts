@@ -1,10 +1,10 @@
-import { type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import { AccountTransactions } from '../../schemas/account-transaction.ts'
 import { columnOf } from '../../schemas/fields.ts'
 import type { ListDefinition } from '../../schemas/list.ts'
 import { PortfolioTransactions } from '../../schemas/portfolio-transaction.ts'
 import { TransferOrders } from '../../schemas/transfer-order.ts'
-import { groupOf, type Rule, ruleOf } from './rules.ts'
+import { formatOf, groupOf, type Rule } from './rules.ts'
 
 /** A member of a JSON object: a scalar, or an object with members. */
 export interface Field {
@@ -26,15 +26,6 @@ interface Column {
   sqlType: string
 }
 
-/** Types of columns by the format or type of a field; other fields are texts. */
-const SQL_TYPES: Record<string, string> = {
-  uuid: 'uuid',
-  date: 'date',
-  decimal: 'numeric',
-  boolean: 'boolean',
-  'date-time': 'timestamptz',
-}
-
 /** Describes the members of an object schema. Appends their columns to `columns`. */
 function fieldsOf(schema: TSchema, columns: Column[], prefix = ''): Fields {
   const fields = new Map<string, Field>()
@@ -42,11 +33,10 @@ function fieldsOf(schema: TSchema, columns: Column[], prefix = ''): Fields {
     const path = prefix + name
     const index = columns.length
     const members = property.properties && fieldsOf(property, columns, `${path}.`)
-    const types = [property.type].flat()
-    const sqlType = SQL_TYPES[property.format ?? types[0]] ?? 'text'
+    const { sqlType, rule: scalar } = formatOf(property)
     if (!members) columns.push({ name: columnOf(path), member: name, sqlType })
-    const nullable = types.includes('null')
-    const rule = members ? groupOf([...members.keys()]) : ruleOf(property)
+    const nullable = [property.type].flat().includes('null')
+    const rule = members ? groupOf([...members.keys()]) : scalar
     const absent = property.default ?? (nullable ? null : undefined)
     fields.set(name, { path, index, rule, members, nullable, absent })
   }
@@ -95,8 +85,7 @@ function withCompletion({ item, ...list }: typeof TransferOrders): ListDefinitio
     format: 'date-time',
     default: COMPLETION_ABSENT,
   })
-  const all: TObject = Type.Object({ ...item.properties, completedAt })
-  return { ...list, item: all }
+  return { ...list, item: Type.Object({ ...item.properties, completedAt }) }
 }
 
 export type RowTypeName = 'portfolio-transactions' | 'account-transactions' | 'transfer-orders'

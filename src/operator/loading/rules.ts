@@ -9,18 +9,6 @@ export const NUMBER = '\0'
 /** Returns the problem of a value; undefined: it is right. */
 export type Rule = (value: unknown) => string | undefined
 
-/** Rule of a scalar in a response schema. */
-export function ruleOf(schema: TSchema): Rule {
-  if (schema.enum) return closedList(schema.enum)
-  if (schema.format === 'uuid') return uuid
-  if (schema.format === 'date') return day
-  if (schema.format === 'decimal') return decimal
-  if (schema.format === 'date-time') return pastInstant
-  if ([schema.type].flat().includes('boolean')) return boolean
-  if (schema.maxLength !== undefined) return text(schema.maxLength)
-  throw new Error(`no import rule for ${JSON.stringify(schema)}`)
-}
-
 export function groupOf(names: string[]): Rule {
   return (value) => `an object with ${names.join(' and ')} is expected, not ${describe(value)}`
 }
@@ -134,6 +122,20 @@ function closedList(values: string[]): Rule {
       ? `${describe(value)} is not in the list${suggestion(value, values)}`
       : `a value of the list is expected, not ${describe(value)}`
   }
+}
+
+const FORMATS: Record<string, { sqlType: string; rule: Rule }> = {
+  uuid: { sqlType: 'uuid', rule: uuid },
+  date: { sqlType: 'date', rule: day },
+  decimal: { sqlType: 'numeric', rule: decimal },
+  boolean: { sqlType: 'boolean', rule: boolean },
+  'date-time': { sqlType: 'timestamptz', rule: pastInstant },
+}
+
+/** Returns the type of the column and the rule of a scalar in a response schema. */
+export function formatOf({ enum: values, format, type, maxLength }: TSchema) {
+  const rule = values ? closedList(values) : text(maxLength)
+  return FORMATS[format ?? [type].flat()[0]] ?? { sqlType: 'text', rule }
 }
 
 /** Ends a sentence about an unknown word: names a candidate that differs in few letters, if there is one. */

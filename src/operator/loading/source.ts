@@ -8,7 +8,6 @@ import { InvalidArgumentError } from 'commander'
 import { OperatorError } from '../../operator-error.ts'
 import { escaped } from '../output.ts'
 
-/** Format of the input: a JSON object on each line, or CSV with a header. */
 export type Format = 'ndjson' | 'csv'
 
 export interface Source {
@@ -53,7 +52,7 @@ export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buff
   }
 }
 
-/** Limit of a line: a file without line breaks must not fill the memory. */
+/** A file without line breaks must not fill the memory. */
 export const MAXIMUM_LINE_BYTES = 1024 * 1024
 
 const LINE_BREAK = Buffer.from('\n')
@@ -128,7 +127,7 @@ export async function* untilAbort<T>(
 /** In bytes. 256 KiB are faster, but the memory of an import is a multiple of this size. */
 const CHUNK_BYTES = 128 * 1024
 
-/** A source, its size (NaN for a pipe), and the bytes that were read so far. */
+/** The size is NaN for a pipe. */
 export interface Input extends Source {
   size: number
   read: number
