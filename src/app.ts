@@ -8,11 +8,11 @@ import { docsPage } from './http/docs-page/docs-page.ts'
 import { errorHandler } from './http/error-handler.ts'
 import { headRequests } from './http/head-requests.ts'
 import {
-  httpLimits,
+  httpOptions,
   rejectConnect,
-  rejectConnection,
   rejectMalformed,
   rejectPath,
+  rejectUnparsable,
 } from './http/http-server.ts'
 import { accessLog, type LoggerOptions, serializers } from './http/log.ts'
 import { openapi } from './http/openapi/openapi.ts'
@@ -47,8 +47,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       requestIdLogLabel: 'requestId',
     }),
     frameworkErrors: rejectPath,
-    clientErrorHandler: rejectConnection,
-    ...httpLimits(config),
+    clientErrorHandler: rejectUnparsable,
+    ...httpOptions(config),
   })
   app.decorate('state', state)
   for (const component of components) app.addSchema(component)

@@ -9,8 +9,8 @@ import { type ProblemError, problem } from '../schemas/problem.ts'
 import { errorBody, sendError } from './error-handler.ts'
 import { SECURITY_HEADERS, setCommonHeaders } from './request-context.ts'
 
-/** Limits of the HTTP server. docs/settings.md gives the reasons. The other limits are in src/limits. */
-export function httpLimits({ TRUSTED_PROXIES }: Config) {
+/** Options of Fastify. docs/settings.md gives the reasons for its limits. The other limits are in src/limits. */
+export function httpOptions({ TRUSTED_PROXIES }: Config) {
   return {
     // During shutdown, the service responds with `Connection: close`.
     return503OnClosing: false,
@@ -122,7 +122,7 @@ export function rejectPath(_error: Error, request: FastifyRequest, reply: Fastif
 type ClientSocket = Duplex & { _httpMessage?: ServerResponse | null }
 
 /** Handles a request that Node.js cannot parse, that is too long, or that is incomplete at its timeout. */
-export function rejectConnection(
+export function rejectUnparsable(
   this: FastifyInstance,
   error: Error & { code?: string },
   socket: ClientSocket,
