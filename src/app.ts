@@ -17,7 +17,7 @@ import {
 import { accessLog, type LoggerOptions, serializers } from './http/log.ts'
 import { openapi } from './http/openapi/openapi.ts'
 import { requestContext, type ServiceState } from './http/request-context.ts'
-import type { Database, DatabaseOptions } from './postgres/database.ts'
+import type { Database } from './postgres/database.ts'
 import { checkOf } from './postgres/readiness.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
@@ -82,15 +82,4 @@ async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' |
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   for (const list of [portfolioTransactions, accountTransactions, transferOrders])
     await app.register(list, options)
-}
-
-export function databaseOptions(config: Config, url: string): DatabaseOptions {
-  return {
-    url,
-    size: config.DATABASE_POOL_SIZE,
-    waitMs: config.STATEMENT_TIMEOUT_MS,
-    statementTimeoutMs: config.STATEMENT_TIMEOUT_MS,
-    pooler: config.DATABASE_POOLER,
-    replicaUrl: config.DATABASE_REPLICA_URL,
-  }
 }

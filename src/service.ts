@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify'
-import { buildApp, databaseOptions } from './app.ts'
-import { readConfig, settingWarnings } from './config.ts'
+import { buildApp } from './app.ts'
+import { type Config, readConfig, settingWarnings } from './config.ts'
 import { Limits } from './context.ts'
 import { readEnvFile, readSecretFiles, withoutEmbedded } from './env-file.ts'
 import { MAX_SOCKETS, socketLimit } from './http/http-server.ts'
 import { logDestination } from './http/log.ts'
 import { OperatorError } from './operator-error.ts'
-import { type Database, openDatabase } from './postgres/database.ts'
+import { type Database, type DatabaseOptions, openDatabase } from './postgres/database.ts'
 import { hasState, SqlState } from './postgres/failures.ts'
 import { readServer } from './postgres/readiness.ts'
 import { closeOnSignal } from './shutdown.ts'
@@ -79,6 +79,17 @@ export async function start(): Promise<void> {
   await checkSchema(app, db)
   const address = await app.listen({ host: config.HOST, port: config.PORT })
   demo?.welcome(address)
+}
+
+export function databaseOptions(config: Config, url: string): DatabaseOptions {
+  return {
+    url,
+    size: config.DATABASE_POOL_SIZE,
+    waitMs: config.STATEMENT_TIMEOUT_MS,
+    statementTimeoutMs: config.STATEMENT_TIMEOUT_MS,
+    pooler: config.DATABASE_POOLER,
+    replicaUrl: config.DATABASE_REPLICA_URL,
+  }
 }
 
 async function startDemo(dataDir: string) {
