@@ -28,7 +28,7 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
     const request = {
       context: new RequestContext(new Limits(1, 0)),
       caller: callerOfToken(appToken(query.connection)),
-      tokenHash: tokenHash(connectionToken(query.connection)),
+      connectionHash: tokenHash(connectionToken(query.connection)),
       format: 'json' as const,
       knownVersions: [],
       from: query.from,

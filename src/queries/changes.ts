@@ -37,13 +37,13 @@ const lastOf = (version: number | string) => (BigInt(version) << ORDINAL_BITS) |
 const NUMBERS_BYTES = 26
 
 /** Binds a cursor to its list and connection. 32 bits of the digest are too few to verify a guessed token. */
-function checksumOf(numbers: Buffer, table: string, tokenHash: Buffer): number {
-  const binding = hash('sha256', Buffer.concat([Buffer.from(table), tokenHash]), 'buffer')
+function checksumOf(numbers: Buffer, table: string, connectionHash: Buffer): number {
+  const binding = hash('sha256', Buffer.concat([Buffer.from(table), connectionHash]), 'buffer')
   return crc32(numbers, binding.readUInt32BE())
 }
 
 /** Writes an opaque cursor: 26 bytes of numbers and 4 of the checksum, as base64url without unused bits. */
-function formatCursor(cursor: Cursor, table: string, tokenHash: Buffer): string {
+function formatCursor(cursor: Cursor, table: string, connectionHash: Buffer): string {
   const [changes = '', time = ''] = cursor.version.split('.')
   const bytes = Buffer.alloc(NUMBERS_BYTES + 4)
   bytes.writeBigInt64BE(cursor.number)
@@ -51,18 +51,22 @@ function formatCursor(cursor: Cursor, table: string, tokenHash: Buffer): string 
   bytes.writeUIntBE(Number(changes), 13, 5)
   bytes.writeBigInt64BE(BigInt(time), 18)
   const numbers = bytes.subarray(0, NUMBERS_BYTES)
-  bytes.writeUInt32BE(checksumOf(numbers, table, tokenHash), NUMBERS_BYTES)
+  bytes.writeUInt32BE(checksumOf(numbers, table, connectionHash), NUMBERS_BYTES)
   return bytes.toString('base64url')
 }
 
 /** @returns undefined for a cursor of another list or connection, or none at all */
-export function parseCursor(text: string, table: string, tokenHash: Buffer): Cursor | undefined {
+export function parseCursor(
+  text: string,
+  table: string,
+  connectionHash: Buffer,
+): Cursor | undefined {
   if (text === START) return EMPTY
   // A cursor of release 1.0.0 has no version, so it expires.
   if (/^[\w-]{27}$/.test(text)) return { ...EMPTY, number: 1n }
   if (!/^[\w-]{40}$/.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')
-  const checksum = checksumOf(bytes.subarray(0, NUMBERS_BYTES), table, tokenHash)
+  const checksum = checksumOf(bytes.subarray(0, NUMBERS_BYTES), table, connectionHash)
   if (checksum !== bytes.readUInt32BE(NUMBERS_BYTES)) return undefined
   return {
     number: bytes.readBigInt64BE(),
@@ -116,7 +120,7 @@ export function changeFeed(list: ListDefinition, writers: Record<Format, RowWrit
     const { lookup, rows } = found
     if (rows === undefined) return { lookup, items: 0, body: undefined }
     const { next, hasMore, removed } = nextCursor(since, lookup)
-    const cursor = formatCursor(next, table, request.tokenHash)
+    const cursor = formatCursor(next, table, request.connectionHash)
     const closing =
       `],"limit":${limit},"page":0,"totalItems":${lookup.totalItems},` +
       `"removed":[${removed}],"nextCursor":"${cursor}","hasMore":${hasMore}}`

@@ -45,14 +45,14 @@ const callingApp: Record<AuthMethod, RawBuilder<CallingApp>> = {
 
 /** Selects the calling app and its connection, by the hash $2. Its columns are null without one (contract 18). */
 export function connectionOfApp(method: AuthMethod) {
-  const tokenHash = parameter<Buffer>(2, 'bytea')
+  const connectionHash = parameter<Buffer>(2, 'bytea')
   // The lookup uses app_id of the same row, so it runs after set_config().
   const caller = build
     .selectFrom(callingApp[method].as('app'))
     .select([
       'app.app_id',
       'app.expired',
-      sql<string>`set_config('service.connection_hash', encode(${tokenHash}, 'hex'), true)`.as(
+      sql<string>`set_config('service.connection_hash', encode(${connectionHash}, 'hex'), true)`.as(
         'connection_hash',
       ),
     ])
@@ -62,7 +62,7 @@ export function connectionOfApp(method: AuthMethod) {
         .selectFrom('connection as c')
         .where('c.id', '=', keyParameter)
         .whereRef('c.app_id', '=', 'caller.app_id')
-        .where('c.token_hash', '=', tokenHash)
+        .where('c.token_hash', '=', connectionHash)
         .where('caller.expired', '=', sql.lit(false))
         .select([
           sql<string>`set_config('service.connection_id', c.id::text, true)::bigint`.as('id'),

@@ -25,7 +25,7 @@ export interface ListRequest {
   context: RequestContext
   caller: Caller
   /** SHA-256 of the connection token. */
-  tokenHash: Buffer
+  connectionHash: Buffer
   format: Format
   from?: string | undefined
   to?: string | undefined
@@ -145,8 +145,8 @@ export async function readRows(
   values: Parameter[],
   copied?: string,
 ): Promise<ReadRows> {
-  const { context, caller, tokenHash, knownVersions } = request
-  const keys = [caller.credential, tokenHash, connectionKey(tokenHash)]
+  const { context, caller, connectionHash, knownVersions } = request
+  const keys = [caller.credential, connectionHash, connectionKey(connectionHash)]
   const statement = query.statements[caller.method]
   context.statement = statement.title
   context.server = 'primary'
@@ -168,7 +168,7 @@ export async function readRows(
   }
   const rows = await db.read(statement, [...keys, ...values], context)
   const lookup = takeLookup(rows, context)
-  if (request.version !== undefined) expectVersion(lookup, request)
+  if (request.version !== undefined) requireVersion(lookup, request)
   return { lookup, rows }
 }
 
@@ -176,11 +176,11 @@ async function readLookup(db: Database, table: string, request: ListRequest, key
   const { caller, context } = request
   const rows = await db.read(lookupStatements[caller.method], [...keys, table], context)
   const lookup = takeLookup(rows, context)
-  expectVersion(lookup, request)
+  requireVersion(lookup, request)
   return { lookup, rows }
 }
 
-function expectVersion(lookup: Lookup, { version }: ListRequest): void {
+function requireVersion(lookup: Lookup, { version }: ListRequest): void {
   if (version !== undefined && version !== lookup.version) throw problem('data_changed')
 }
 
@@ -228,10 +228,10 @@ function takeLookup(rows: Pick<Rows, 'shift'>, context: Pick<RequestContext, 'co
 export async function authenticate(
   db: Pick<Database, 'read'>,
   { method, credential }: Caller,
-  hash: Buffer,
+  connectionHash: Buffer,
   context: RequestContext,
 ): Promise<void> {
-  const values = [credential, hash, connectionKey(hash), null]
+  const values = [credential, connectionHash, connectionKey(connectionHash), null]
   const rows = await db.read(lookupStatements[method], values, context.separate())
   try {
     takeLookup(rows, context)

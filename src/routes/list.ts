@@ -41,16 +41,16 @@ export function list(definition: ListDefinition) {
     const schema = { operationId, tags: [tag], summary, description }
     app.get(path, { schema }, async (request, reply) => {
       const { context, headers, method, params } = request
-      const hash = tokenHash((params as ConnectionParams).token)
+      const connectionHash = tokenHash((params as ConnectionParams).token)
       const format = negotiate(headers.accept, formats)
       const isExport = EXPORTS.has(format)
       const query = request.query as ListQuery
       const { from, to, since, version } = query
       // A repeated parameter is an array.
       const isCursor = typeof since === 'string' && !isExport
-      const cursor = isCursor ? parseCursor(since, table, hash) : undefined
+      const cursor = isCursor ? parseCursor(since, table, connectionHash) : undefined
       const errors = parameterErrors(query, parameters, isExport, cursor)
-      if (options.quota || errors.length > 0) await admit(options, reply, hash, errors)
+      if (options.quota || errors.length > 0) await admit(options, reply, connectionHash, errors)
       const given = Number(query.limit ?? DEFAULT_LIMIT)
       const page = Number(query.page ?? DEFAULT_PAGE)
       // HEAD of an export needs its total only.
@@ -61,7 +61,7 @@ export function list(definition: ListDefinition) {
       const listRequest: ListRequest = {
         ...{ context, format, from, to, limit, page, version },
         caller: context.caller as Caller,
-        tokenHash: hash,
+        connectionHash,
         since: cursor,
         knownVersions: knownVersions(headers['if-none-match'], representation),
       }
@@ -106,11 +106,11 @@ function listHeaders(
 async function admit(
   { db, quota }: RouteOptions,
   reply: FastifyReply,
-  hash: Buffer,
+  connectionHash: Buffer,
   errors: ParameterError[],
 ): Promise<void> {
   const { context } = reply.request
-  const authenticated = () => authenticate(db, context.caller as Caller, hash, context)
+  const authenticated = () => authenticate(db, context.caller as Caller, connectionHash, context)
   const { appId } = context.tenant
   if (appId === undefined) await authenticated()
   else context.appId = appId
