@@ -1,24 +1,6 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
-import { exactDecimals } from '../schemas/fields.ts'
+import { type Column, columnsOf, exactDecimals } from '../schemas/fields.ts'
 import type { Format } from '../schemas/list.ts'
-
-interface Column {
-  name: string
-  schema: TSchema
-  group?: { name: string; first: boolean; last: boolean }
-}
-
-export function columnsOf(item: TObject): Column[] {
-  return Object.entries(item.properties).flatMap(([name, schema]): Column[] => {
-    if (schema.properties === undefined) return [{ name, schema }]
-    const members = Object.entries<TSchema>(schema.properties)
-    return members.map(([member, memberSchema], index) => ({
-      name: `${name}.${member}`,
-      schema: memberSchema,
-      group: { name, first: index === 0, last: index === members.length - 1 },
-    }))
-  })
-}
 
 /** Writes rows of RawRows in one format, such as JSON objects. */
 export interface RowWriter {
@@ -145,9 +127,9 @@ const jsonTemplate =
   (columns, isNull) => {
     const template: Template = { before: [], columns: [], writers: [], after: constant('') }
     let text = ''
-    for (const [column, { name, schema, group }] of columns.entries()) {
+    for (const [column, { path, schema, group }] of columns.entries()) {
       const comma = column === 0 ? '{' : ','
-      const member = JSON.stringify(group ? name.slice(group.name.length + 1) : name)
+      const member = JSON.stringify(group ? path.slice(group.name.length + 1) : path)
       if (isNull(column)) {
         // The database has null in all members of an object or in none (contract 10).
         if (group === undefined) text += `${comma}${member}:null`
@@ -184,7 +166,7 @@ const csvTemplate: TemplateOf = (columns, isNull) => {
 }
 
 function csvHeader(item: TObject): string {
-  const names = columnsOf(item).map(({ name }) => name.replace('retentionDetail.', ''))
+  const names = columnsOf(item).map(({ path }) => path.replace('retentionDetail.', ''))
   return `${names.join(',')}\r\n`
 }
 

@@ -1,11 +1,11 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { Caller, RequestContext } from '../context.ts'
 import { type Body, bodyOf, type Frame } from '../json/response-body.ts'
-import { columnsOf, type RowWriter } from '../json/row-writer.ts'
+import type { RowWriter } from '../json/row-writer.ts'
 import type { Database, Replica } from '../postgres/database.ts'
 import { type Parameter, parameter, type Statement } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
-import { columnOf } from '../schemas/fields.ts'
+import { columnOf, columnsOf } from '../schemas/fields.ts'
 import type { Format, ListDefinition } from '../schemas/list.ts'
 import { ProblemError, problem } from '../schemas/problem.ts'
 import {
@@ -102,7 +102,7 @@ export function responseQuery(query: {
   rows: RawBuilder<unknown>
 }): ResponseQuery {
   const { item, table } = query.list
-  const fields = columnsOf(item).map(({ name }) => sql.ref(`t.${columnOf(name)}`))
+  const fields = columnsOf(item).map(({ path }) => sql.ref(`t.${columnOf(path)}`))
   const nulls = (columns: readonly unknown[]) => sql.join(columns.map(() => sql`null`))
   const columns = [...LOOKUP_COLUMNS, ...(query.columns ?? [])]
   const lookup = sql.join(columns.map((column) => sql.ref(`lookup.${column}`)))

@@ -1,4 +1,4 @@
-import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
+import { type Static, type TObject, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 
 /** Keyword with the name of a part: fields copy its schema for the row writer. OpenAPI has references to it. */
 export const PART = 'x-part'
@@ -13,6 +13,26 @@ export function columnOf(path: string): string {
   // The columns of this object have no prefix.
   const name = path.replace('retentionDetail.', '').replace('.', '_')
   return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`)
+}
+
+/** A field of an item that has a column of its own: a member of an object has one, the object has none. */
+export interface Column {
+  path: string
+  schema: TSchema
+  group?: { name: string; first: boolean; last: boolean }
+}
+
+/** Lists the columns of an item, in the order of a statement and of a response. */
+export function columnsOf(item: TObject): Column[] {
+  return Object.entries(item.properties).flatMap(([name, schema]): Column[] => {
+    if (schema.properties === undefined) return [{ path: name, schema }]
+    const members = Object.entries<TSchema>(schema.properties)
+    return members.map(([member, memberSchema], index) => ({
+      path: `${name}.${member}`,
+      schema: memberSchema,
+      group: { name, first: index === 0, last: index === members.length - 1 },
+    }))
+  })
 }
 
 export function Described<T extends TSchema>(schema: T, description: string): T {
