@@ -42,7 +42,6 @@ function toProblem(error: FastifyError): ProblemError {
   return problem(statusCode >= 400 && statusCode < 500 ? 'malformed_request' : 'internal_error')
 }
 
-/** Sends an error. */
 export function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -56,7 +55,6 @@ export function sendError(
     .send(JSON.stringify(body))
 }
 
-/** Returns the body of an error. */
 export function errorBody(error: ProblemError, requestId: string): Problem {
   const { code, message: detail, errors } = error
   const { status } = ProblemCodes[code]

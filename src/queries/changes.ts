@@ -37,13 +37,13 @@ const lastOf = (version: number | string) => (BigInt(version) << ORDINAL_BITS) |
 const NUMBERS_BYTES = 26
 
 /** Binds a cursor to its list and connection. 32 bits of the digest are too few to verify a guessed token. */
-function checksumOf(numbers: Buffer, table: string, connectionHash: Buffer): number {
-  const binding = hash('sha256', Buffer.concat([Buffer.from(table), connectionHash]), 'buffer')
+function checksumOf(numbers: Buffer, table: string, connection: Buffer): number {
+  const binding = hash('sha256', Buffer.concat([Buffer.from(table), connection]), 'buffer')
   return crc32(numbers, binding.readUInt32BE())
 }
 
 /** Writes an opaque cursor: 26 bytes of numbers and 4 of the checksum, as base64url without unused bits. */
-function formatCursor(cursor: Cursor, table: string, connectionHash: Buffer): string {
+function formatCursor(cursor: Cursor, table: string, connection: Buffer): string {
   const [changes = '', time = ''] = cursor.version.split('.')
   const bytes = Buffer.alloc(NUMBERS_BYTES + 4)
   bytes.writeBigInt64BE(cursor.number)
@@ -51,22 +51,18 @@ function formatCursor(cursor: Cursor, table: string, connectionHash: Buffer): st
   bytes.writeUIntBE(Number(changes), 13, 5)
   bytes.writeBigInt64BE(BigInt(time), 18)
   const numbers = bytes.subarray(0, NUMBERS_BYTES)
-  bytes.writeUInt32BE(checksumOf(numbers, table, connectionHash), NUMBERS_BYTES)
+  bytes.writeUInt32BE(checksumOf(numbers, table, connection), NUMBERS_BYTES)
   return bytes.toString('base64url')
 }
 
 /** @returns undefined for a cursor of another list or connection, or none at all */
-export function parseCursor(
-  text: string,
-  table: string,
-  connectionHash: Buffer,
-): Cursor | undefined {
+export function parseCursor(text: string, table: string, connection: Buffer): Cursor | undefined {
   if (text === START) return EMPTY
   // A cursor of release 1.0.0 has no version, so it expires.
   if (/^[\w-]{27}$/.test(text)) return { ...EMPTY, number: 1n }
   if (!/^[\w-]{40}$/.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')
-  const checksum = checksumOf(bytes.subarray(0, NUMBERS_BYTES), table, connectionHash)
+  const checksum = checksumOf(bytes.subarray(0, NUMBERS_BYTES), table, connection)
   if (checksum !== bytes.readUInt32BE(NUMBERS_BYTES)) return undefined
   return {
     number: bytes.readBigInt64BE(),

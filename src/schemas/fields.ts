@@ -15,14 +15,13 @@ export function columnOf(path: string): string {
   return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`)
 }
 
-/** A field of an item that has a column of its own: a member of an object has one, the object has none. */
 export interface Column {
   path: string
   schema: TSchema
   group?: { name: string; first: boolean; last: boolean }
 }
 
-/** Lists the columns of an item, in the order of a statement and of a response. */
+/** Columns of an item, in the order of a SELECT and a response. An object has none, but each of its members. */
 export function columnsOf(item: TObject): Column[] {
   return Object.entries(item.properties).flatMap(([name, schema]): Column[] => {
     if (schema.properties === undefined) return [{ path: name, schema }]
