@@ -3,7 +3,7 @@ import pg from 'pg'
 import { missingFrom } from '../../migrations/index.ts'
 import type { Tables } from '../../migrations/tables.ts'
 import { OperatorError } from '../operator-error.ts'
-import { Hosts, historyOf, NewestPrimary } from '../postgres/hosts.ts'
+import { Hosts } from '../postgres/hosts.ts'
 import { serverName } from '../postgres/server-urls.ts'
 import { SafeClient } from '../postgres/wire/safe-client.ts'
 
@@ -36,7 +36,6 @@ export async function withDatabase<T>(
   const limits = { pooler, waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS }
   const hosts = new Hosts({ ...limits, url }, () => {})
   await hosts.follow()
-  const primary = new NewestPrimary()
   const clients = new Set<CommandClient>()
   const pool = new pg.Pool({
     Client: CommandClient,
@@ -57,8 +56,7 @@ export async function withDatabase<T>(
       clients.add(client)
       client.once('end', () => clients.delete(client))
       if (pooler) return
-      // A name or an address in front of several servers may lead to another one each time.
-      primary.use(await historyOf(client, String(pool.options.connectionString)))
+      await hosts.accept(client)
       await client.query(SESSION_SETTINGS).catch(() => {})
     },
   })

@@ -79,8 +79,6 @@ function openServer(options: ServerOptions) {
     for (const pool of pools) pool.abandon()
     onFailover?.(server)
   })
-  const test = async () => (await hosts.connect()).end()
-  const isOneOfSeveral = serverUrls(options.url).length > 1
   const few = Math.ceil(size * LARGE_SHARE)
   const silentMs = statementTimeoutMs + GRACE_MS
   const usual = { waitMs, pooler, silentMs }
@@ -102,7 +100,7 @@ function openServer(options: ServerOptions) {
         return await small.read(statement, values, undefined, PROBE_MS)
       } catch (error) {
         // A server that hangs accepts no new connection either, and another host may be the primary.
-        if (error instanceof ServerFailed && isOneOfSeveral) test().catch(() => {})
+        if (error instanceof ServerFailed) hosts.follow().catch(() => {})
         throw error
       }
     },
@@ -114,7 +112,8 @@ function openServer(options: ServerOptions) {
     },
     /** Replaces all connections. @throws Error if no new one can be opened; the others then stay */
     renew: async () => {
-      await test()
+      const client = await hosts.connect()
+      client.end()
       for (const pool of pools) pool.renew()
     },
     close: () => {

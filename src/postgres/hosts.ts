@@ -20,24 +20,6 @@ interface FoundServer {
 const supersedes = (one: FoundServer, other: FoundServer) =>
   one.cluster === other.cluster && other.timeline > 0 && one.timeline > other.timeline
 
-/**
- * Remembers the newest primary that a program has used. After a failover, the old primary may come back while the new
- * one restarts. Reads from it would be old, and writes to it would be lost.
- */
-export class NewestPrimary {
-  /** Undefined before the first. */
-  server: FoundServer | undefined
-
-  /** Remembers a server that will be used. @throws ServerFailed if a newer one has superseded it */
-  use(server: FoundServer): void {
-    if (this.server && supersedes(this.server, server))
-      throw new ServerFailed(
-        `${serverName(server.url)} is a superseded primary: it lacks changes of ${serverName(this.server.url)}`,
-      )
-    this.server = server
-  }
-}
-
 // pg_control_checkpoint() has the timeline of the last checkpoint, which a new primary has not yet begun.
 const HISTORY = `
   select system_identifier::text as cluster, pg_postmaster_start_time()::text as started,
@@ -46,7 +28,7 @@ const HISTORY = `
   from pg_control_system()`
 
 /** Reads the history of a server, if the role may read it. */
-export async function historyOf(client: pg.ClientBase, url: string): Promise<FoundServer> {
+async function historyOf(client: pg.ClientBase, url: string): Promise<FoundServer> {
   const query: pg.QueryConfig = { text: HISTORY, ...{ query_timeout: CONNECT_MS } }
   const { rows } = await client.query(query).catch((error) => {
     if (hasState(error, SqlState.denied)) return { rows: [] }
@@ -81,11 +63,14 @@ const COMPARE_MS = 500
 
 const CITUS = `select from pg_extension where extname = 'citus'`
 
-/** The hosts of a URL, of which one is in use: the newest primary. */
+/**
+ * The hosts of a URL, of which one is in use: the newest primary. After a failover, the old primary may come back while
+ * the new one restarts. Reads from it would be old, and writes to it would be lost.
+ */
 export class Hosts {
   readonly #options: ConnectOptions
   readonly #onMove: (server: string) => void
-  readonly #primary = new NewestPrimary()
+  #newest: FoundServer | undefined
   /** The first one is in use. */
   #urls: string[]
   #isCitus: boolean | undefined
@@ -100,22 +85,19 @@ export class Hosts {
 
   /** Connects to the host in use. If it accepts no connection, connects to the newest primary of the others. */
   async connect(): Promise<WireClient> {
-    if (this.#urls.length > 1 && this.#primary.server === undefined) await this.#find(this.#urls)
+    if (this.#urls.length > 1 && this.#newest === undefined) await this.#find(this.#urls)
     const [url = '', ...others] = this.#urls
     const client = await connect({ ...this.#options, url }).catch(async (error) => {
       if (url === this.#urls[0]) await this.#find(others)
       if (url === this.#urls[0]) throw error
     })
-    if (client && url === this.#urls[0]) return await this.#planned(client)
-    // Meanwhile, another host has come into use.
-    client?.end()
-    return await this.connect()
-  }
-
-  /** On Citus, PostgreSQL must know the connection of a statement to plan it. A pooler has the settings of the role. */
-  async #planned(client: WireClient): Promise<WireClient> {
-    if (this.#options.pooler) return client
-    this.#isCitus ??= (await client.query(CITUS)).rowCount === 1
+    if (client === undefined || url !== this.#urls[0]) {
+      // Meanwhile, another host has come into use.
+      client?.end()
+      return await this.connect()
+    }
+    // On Citus, PostgreSQL must know the connection of a statement to plan it. A pooler has the settings of the role.
+    if (!this.#options.pooler) this.#isCitus ??= (await client.query(CITUS)).rowCount === 1
     if (this.#isCitus) await client.query('set plan_cache_mode = auto')
     return client
   }
@@ -152,9 +134,23 @@ export class Hosts {
     return this.#search
   }
 
+  /** Checks the server of a client: an address may lead to another one each time. @throws ServerFailed as #remember() */
+  async accept(client: pg.ClientBase): Promise<void> {
+    this.#remember(await historyOf(client, this.url))
+  }
+
+  /** @throws ServerFailed if a newer primary has superseded this one */
+  #remember(server: FoundServer): void {
+    if (this.#newest && supersedes(this.#newest, server))
+      throw new ServerFailed(
+        `${serverName(server.url)} is a superseded primary: it lacks changes of ${serverName(this.#newest.url)}`,
+      )
+    this.#newest = server
+  }
+
   /** @throws ServerFailed if the one in use has superseded the newest one, or none of two others has replaced the other */
   #use([newest, ...others]: FoundServer[]): void {
-    const used = others.find(({ url }) => url === this.#primary.server?.url)
+    const used = others.find(({ url }) => url === this.#newest?.url)
     if (newest === undefined || (used && !supersedes(newest, used))) return
     const rival = others.find(
       (other) =>
@@ -165,7 +161,7 @@ export class Hosts {
         `${serverName(newest.url)} and ${serverName(rival.url)} in DATABASE_URL are both primaries, and neither ` +
           'replaced the other: DATABASE_URL must name only the one that is in use',
       )
-    this.#primary.use(newest)
+    this.#remember(newest)
     const { url } = newest
     if (url === this.#urls[0]) return
     this.#urls = [url, ...this.#urls.filter((each) => each !== url)]

@@ -252,8 +252,8 @@ export class Pool {
   }
 
   /**
-   * Rejects a read of a locked table at once, so that such reads do not occupy all sessions. One read at a time waits
-   * for the lock, on a session without other reads. If it succeeds, the rejection ends.
+   * Rejects a read of a locked table at once, so that such reads do not occupy all sessions. One at a time waits for
+   * the lock, on a session alone. If it succeeds, the rejection ends.
    */
   #tryLocked(read: Read): void {
     const now = performance.now()
@@ -393,33 +393,29 @@ export class Pool {
 
   readonly #check = (): void => {
     const now = performance.now()
-    for (const session of this.#sessions) this.#checkSession(session, now)
+    const { silentMs, isLarge } = this.#options
+    for (const session of this.#sessions) {
+      const { reads, progressAt } = session
+      const [oldest] = reads
+      if (oldest === undefined) continue
+      if (isLarge && oldest.context?.ended) this.#abandon(session)
+      // A server that responded after the oldest read was sent is slow, not down.
+      const Failure = progressAt > oldest.sentAt ? Unavailable : ServerFailed
+      for (const read of reads)
+        if (read.due <= now) this.#end(read, new Failure('the database stopped responding'))
+      if (now - progressAt < silentMs) continue
+      this.#abandon(session, oldest)
+      this.#retireIdle()
+    }
     this.#waiting.takeIf((read) => {
       const refusal = this.#refusal(read, false)
       if (refusal) this.#end(read, refusal)
       return refusal !== undefined
     })
-    for (const read of this.#urgent.filter(({ due }) => due <= now)) {
-      this.#urgent.splice(this.#urgent.indexOf(read), 1)
-      this.#fail(read, notConnected(undefined))
-    }
+    for (const read of this.#urgent.splice(0))
+      if (read.due <= now) this.#fail(read, notConnected(undefined))
+      else this.#urgent.push(read)
     this.#schedule()
-  }
-
-  /** Rejects overdue reads. Closes a session that is silent, or whose only read nobody waits for. */
-  #checkSession(session: Session, now: number): void {
-    const { reads, progressAt } = session
-    const { silentMs, isLarge } = this.#options
-    const [oldest] = reads
-    if (oldest === undefined) return
-    if (isLarge && oldest.context?.ended) this.#abandon(session)
-    // A server that responded after the oldest read was sent is slow, not down.
-    const Failure = progressAt > oldest.sentAt ? Unavailable : ServerFailed
-    for (const read of reads)
-      if (read.due <= now) this.#end(read, new Failure('the database stopped responding'))
-    if (now - progressAt < silentMs) return
-    this.#abandon(session, oldest)
-    this.#retireIdle()
   }
 }
 
