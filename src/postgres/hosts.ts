@@ -38,9 +38,8 @@ async function historyOf(client: pg.ClientBase, url: string): Promise<FoundServe
 }
 
 /**
- * Finds the primaries that accept connections. It tries all at once, because one of them may be silent.
+ * Finds the primaries that accept connections, newest timeline first. It tries all at once: one of them may be silent.
  * @param compareMs time after the first response in which the others may respond
- * @returns newest timeline first
  * @throws AggregateError with the errors of all servers
  */
 export async function findServers(

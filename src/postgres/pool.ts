@@ -251,10 +251,7 @@ export class Pool {
     return slow.length <= size / 2 && mayTake(1, own.length, free)
   }
 
-  /**
-   * Rejects a read of a locked table at once, so that such reads do not occupy all sessions. One at a time waits for
-   * the lock, on a session alone. If it succeeds, the rejection ends.
-   */
+  /** Rejects a read of a locked table at once, except one at a time: it waits for the lock on a session alone. */
   #tryLocked(read: Read): void {
     const now = performance.now()
     if (now - this.#triedAt < this.#options.silentMs) {
