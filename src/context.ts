@@ -9,7 +9,7 @@ import { type ProblemCode, problem } from './schemas/problem.ts'
 /** Resources that the requests of an instance share. */
 export class Limits {
   /** Called with each read of a request when it has ended. */
-  readonly readListeners: ((read: Read) => void)[] = []
+  readonly readListeners: ((read: EndedRead) => void)[] = []
   requests = 0
   readonly maxRequests: number
   readonly memory: ResponseMemory
@@ -30,7 +30,7 @@ export interface Caller {
   key: string
 }
 
-export interface Read {
+export interface EndedRead {
   context: RequestContext
   statement: string
   /** Including the wait for a connection. */

@@ -36,10 +36,10 @@ export class ResponseMemory {
   }
 
   /** Returns a buffer of at least `size` bytes with arbitrary content, without a check of the limits. */
-  take(request: MemoryOwner, size: number): Buffer {
+  take(owner: MemoryOwner, size: number): Buffer {
     const isReusable = size >= SMALLEST && size <= LARGEST
     const rounded = isReusable ? 2 ** Math.ceil(Math.log2(size)) : size
-    this.count(request, rounded)
+    this.count(owner, rounded)
     if (!isReusable) return Buffer.allocUnsafe(size)
     const index = this.#idle.findLastIndex(({ length }) => length === rounded)
     const [idle] = index < 0 ? [] : this.#idle.splice(index, 1)
@@ -50,8 +50,8 @@ export class ResponseMemory {
   }
 
   /** Takes a buffer back. The caller must not use any part of it again. */
-  giveBack(request: MemoryOwner, buffer: Buffer): void {
-    this.count(request, -buffer.length)
+  giveBack(owner: MemoryOwner, buffer: Buffer): void {
+    this.count(owner, -buffer.length)
     if (!this.#lent.delete(buffer)) return
     this.#idle.push(buffer)
     this.#idleBytes += buffer.length
@@ -59,10 +59,10 @@ export class ResponseMemory {
   }
 
   /** Counts bytes of a request that are stored elsewhere. A negative number releases memory without reusing it. */
-  count(request: MemoryOwner, bytes: number): void {
-    if (request.ended) return
-    request.bytes += bytes
-    request.tenant.bytes += bytes
+  count(owner: MemoryOwner, bytes: number): void {
+    if (owner.ended) return
+    owner.bytes += bytes
+    owner.tenant.bytes += bytes
     this.used += bytes
   }
 }

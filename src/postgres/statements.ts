@@ -16,7 +16,7 @@ export interface Statement {
   /** Name without the digest of the text, for metrics and traces. */
   title: string
   text: string
-  /** True for a lookup, which counts as small in a large request. */
+  /** True for a lookup: it takes no memory of responses, and is small even in a large request. */
   singleRow?: boolean
 }
 

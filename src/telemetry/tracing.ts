@@ -15,7 +15,7 @@ import { NodeSDK } from '@opentelemetry/sdk-node'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
-import type { Limits, Read } from '../context.ts'
+import type { EndedRead, Limits } from '../context.ts'
 import type { RequestEnd } from '../http/request-context.ts'
 import { withDeadline } from '../limits/deadline.ts'
 
@@ -91,7 +91,7 @@ function endSpan({ request, reply, aborted }: RequestEnd): void {
 }
 
 /** Creates a client span with the name of the statement and without its parameters. */
-function traceRead(tracer: Tracer, { context, statement, durationMs, error }: Read): void {
+function traceRead(tracer: Tracer, { context, statement, durationMs, error }: EndedRead): void {
   if (context.span === undefined) return
   const name = `SELECT ${statement}`
   const attributes = {
