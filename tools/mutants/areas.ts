@@ -4,7 +4,7 @@
  */
 const AREAS: [RegExp, ...string[][]][] = [
   [
-    /^src\/operator\/loading\/(refresh|staging)/,
+    /^src\/operator\/loading\/refresh/,
     ['test/operator/refresh.test.ts'],
     [
       'test/operator/{refresh-model,operator}.test.ts',
@@ -35,7 +35,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/load/operator-interrupt.test.ts', 'test/servers/refresh-promotion.test.ts'],
   ],
   [
-    /^src\/postgres\/(wire|connections|server|database)/,
+    /^src\/postgres\/(wire|pool|database)/,
     ['test/postgres/{wire,database-connections,failures}.test.ts'],
     [
       'test/http/health.test.ts',
@@ -54,7 +54,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ],
   ],
   [
-    /^src\/limits\//,
+    /^src\/(limits\/|context)/,
     ['test/http/{limits,overload,quota}.test.ts'],
     ['test/load/{fair-shares,load-shedding,memory-reuse}.test.ts', 'test/servers/attacks.test.ts'],
   ],
@@ -64,7 +64,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     ['test/clients/browser/*.test.ts'],
   ],
   [
-    /^src\/http\/(authentication|identity|jwks)/,
+    /^src\/http\/(authentication|identity)/,
     ['test/security/{authentication,identity-provider}.test.ts'],
     ['test/security/identity-provider.test.ts', 'test/http/{errors,overload}.test.ts'],
     [
@@ -105,7 +105,7 @@ const AREAS: [RegExp, ...string[][]][] = [
     /^src\//,
     ['test/settings/settings.test.ts', 'test/http/log*.test.ts'],
     ['test/load/start-errors.test.ts'],
-    ['test/http/{health,access-log,connections}.test.ts', 'test/openapi/document.test.ts'],
+    ['test/http/{health,access-log}.test.ts', 'test/openapi/document.test.ts'],
     ['test/telemetry/*.test.ts', 'test/openapi/document.test.ts'],
     [
       'test/load/{shutdown,log-output,collector}.test.ts',
@@ -114,10 +114,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^migrations\//,
-    [
-      'test/postgres/{change-numbers,sql-text}.test.ts',
-      'test/lists/{change-feed,fields,data-version}.test.ts',
-    ],
+    ['test/postgres/change-numbers.test.ts', 'test/lists/{change-feed,fields}.test.ts'],
     ['test/postgres/row-counts.test.ts', 'test/lists/cursor-history.test.ts'],
     [
       'test/security/*.test.ts',
@@ -128,7 +125,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   [/^seeds\//, ['test/seeds/*.test.ts'], ['test/repository/readme.test.ts']],
   [
     /^clients\/python\//,
-    ['test/clients/python.test.ts', 'test/typescript-client/{options,lists}.test.ts'],
+    ['test/clients/python.test.ts', 'test/typescript-client/lists.test.ts'],
     [
       'test/typescript-client/{sync,copies}.test.ts',
       'test/clients/{beancount,csv,python-options}.test.ts',
@@ -137,7 +134,7 @@ const AREAS: [RegExp, ...string[][]][] = [
   ],
   [
     /^clients\/typescript\//,
-    ['test/typescript-client/{options,lists,sync}.test.ts'],
+    ['test/typescript-client/{lists,sync}.test.ts'],
     ['test/typescript-client/*.test.ts', 'test/clients/browser/typescript-client.test.ts'],
     ['test/clients/{packages,examples,faults,fault-table}.test.ts'],
   ],
