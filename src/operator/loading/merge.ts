@@ -59,13 +59,13 @@ export function mergeSql(
       insert into ${table} (connection_id, ${all})
       select ${['$1::bigint', ...values, ...number]} ${rows}`
   }
-  // Rows of files have the order of the list, or its reverse: first seven of thirteen, because PostgreSQL then leaves each
+  // Rows of files have the order of the list, or its reverse: first 13 of 25, because PostgreSQL then leaves each
   // block of its index half full, then the others between them.
-  const part = (is: number) => `select i.* from ${from} where i.line % 13 % 2 = ${is}`
+  const part = (is: number) => `select i.* from ${from} where i.line % 25 % 2 = ${is}`
   const insertNew =
     parameters > 0
       ? insert('i.line', `from ${from}`)
-      : insert('(i.line % 13 % 2 << 29 | i.line)', `from (${part(0)} union all ${part(1)}) i`)
+      : insert('(i.line % 25 % 2 << 29 | i.line)', `from (${part(0)} union all ${part(1)}) i`)
   // By the primary key, because only it has the order. With old statistics, PostgreSQL would compare all pairs of rows.
   const presentRows = `
     from ${from} cross join lateral (
