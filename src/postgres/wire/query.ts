@@ -91,13 +91,13 @@ export class RawRows {
   byteLength = 0
   /** Error if the request got no memory. RawRows then keeps no row. */
   error: Error | undefined
-  readonly #request: RequestContext | undefined
+  readonly #context: RequestContext | undefined
   #blocks: Block[] = []
   #last: Block | undefined
 
-  /** @param request owner of the memory; undefined for rows that are not counted */
-  constructor(request?: RequestContext) {
-    this.#request = request
+  /** @param context owner of the memory; undefined for rows that are not counted */
+  constructor(context?: RequestContext) {
+    this.#context = context
   }
 
   /** Makes room for a row of `length` bytes, which append() receives. */
@@ -109,13 +109,13 @@ export class RawRows {
     const usual = Math.min(FIRST_BLOCK * 4 ** this.#blocks.length, LAST_BLOCK)
     // For rows of 40 KB, a block of one row would waste a third of it.
     const size = Math.max(usual, length * Math.min(this.#blocks.length + 1, ROWS_PER_BLOCK))
-    const request = this.#request
-    this.error = request?.limits.memory.refusal(request, size)
+    const context = this.#context
+    this.error = context?.limits.memory.refusal(context, size)
     if (this.error) {
       this.discard()
       return
     }
-    const memory = request?.limits.memory.take(request, size) ?? Buffer.allocUnsafe(size)
+    const memory = context?.limits.memory.take(context, size) ?? Buffer.allocUnsafe(size)
     this.#last = { memory, start: 0, end: 0 }
     this.#blocks.push(this.#last)
   }
@@ -148,18 +148,18 @@ export class RawRows {
 
   /** Yields the blocks. The next call releases the memory of the last block. */
   *takeBlocks(): Generator<Buffer, void, undefined> {
-    const request = this.#request
+    const context = this.#context
     for (let [block] = this.#blocks; block; [block] = this.#blocks) {
       yield block.memory.subarray(block.start, block.end)
       // discard() may have dropped it.
-      if (this.#blocks.shift()) request?.limits.memory.giveBack(request, block.memory)
+      if (this.#blocks.shift()) context?.limits.memory.giveBack(context, block.memory)
     }
   }
 
   /** Drops all rows. The pool does not reuse their blocks, because a caller may still use one. */
   discard(): void {
-    const request = this.#request
-    for (const { memory } of this.#blocks) request?.limits.memory.count(request, -memory.length)
+    const context = this.#context
+    for (const { memory } of this.#blocks) context?.limits.memory.count(context, -memory.length)
     this.#blocks = []
     this.#last = undefined
   }
