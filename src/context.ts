@@ -80,8 +80,8 @@ export class RequestContext {
   deep = false
   expectedBytes = 1
   bytes = 0
-  /** Memory of its JSON, for reuse. */
-  json: Buffer | undefined
+  /** Memory of its body, for reuse. */
+  bodyMemory: Buffer | undefined
   #entered = false
 
   constructor(limits: Limits, tenant = NOBODY) {
@@ -155,12 +155,12 @@ export class RequestContext {
     for (const listener of this.limits.readListeners) listener(read)
   }
 
-  /** Ends the request. If its response was `sent`, others reuse the memory of its JSON: its writer must stop. */
+  /** Ends the request. If its response was `sent`, others reuse the memory of its body: its writer must stop. */
   end(sent: boolean): void {
     const { memory } = this.limits
-    if (sent && this.json) memory.giveBack(this, this.json)
+    if (sent && this.bodyMemory) memory.giveBack(this, this.bodyMemory)
     memory.count(this, -this.bytes)
-    this.json = undefined
+    this.bodyMemory = undefined
     this.ended = true
     this.#leave()
   }

@@ -30,8 +30,8 @@ export function bodyOf(
   const size =
     frame.opening.length + frame.closing.length + rows.count * writer.overhead + rows.byteLength
   const { memory } = context.limits
-  context.json = memory.take(context, size)
-  const [first, ...others] = writeChunks(rows, writer, frame, newChunk, context.json)
+  context.bodyMemory = memory.take(context, size)
+  const [first, ...others] = writeChunks(rows, writer, frame, newChunk, context.bodyMemory)
   if (others.length === 0) return first as Buffer
   const whole = Buffer.concat([first as Buffer, ...others])
   memory.count(context, whole.length)
@@ -48,7 +48,7 @@ export function chunksOf(
   return async function* (isSent) {
     // New memory for each chunk would cost others 0.1 s: the kernel clears it (docs/experiments.md).
     const block = context.limits.memory.take(context, CHUNK)
-    context.json = block
+    context.bodyMemory = block
     const allocate = (atLeast: number) => (atLeast <= CHUNK && isSent() ? block : newChunk(atLeast))
     let frame = { opening, closing }
     for await (const rows of reads) {

@@ -122,8 +122,8 @@ t.test('memory of a response: reused only if the whole response was sent', (t) =
   const { memory } = limits
   const blockOf = (sent: boolean) => {
     const context = contextOf({ limits })
-    context.json = memory.take(context, 100_000)
-    const { buffer } = context.json
+    context.bodyMemory = memory.take(context, 100_000)
+    const { buffer } = context.bodyMemory
     context.end(sent)
     return buffer
   }
