@@ -5,7 +5,7 @@ import { isConnectionKey } from '../postgres/tokens.ts'
 import { findApp, type OperatorDatabase } from './database.ts'
 
 /** Finds a connection of an app by its id or external id. Without an app, returns the id itself, without a check. */
-export async function connectionId(
+export async function findConnectionId(
   run: (text: string, values: unknown[]) => Promise<{ id: string }[]>,
   appId: string | undefined,
   name: string,
@@ -38,7 +38,7 @@ export async function findConnection(
     )
   const app = appName === undefined ? undefined : await findApp(db, appName)
   const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
-  const id = await connectionId(query, app?.id, name)
+  const id = await findConnectionId(query, app?.id, name)
   const { rows } = await sql<{ app: string; id: string; label: string | null }>`
     select app.name as app, ${DESCRIPTION} from connection join app on app.id = app_id
     where connection.id = ${id}`.execute(db)

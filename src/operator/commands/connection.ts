@@ -6,7 +6,7 @@ import type { Tables } from '../../../migrations/tables.ts'
 import { OperatorError } from '../../operator-error.ts'
 import { connectionKey, tokenHash } from '../../postgres/tokens.ts'
 import { type Context, shortText } from '../command.ts'
-import { connectionId, DESCRIPTION, findConnection } from '../connections.ts'
+import { DESCRIPTION, findConnection, findConnectionId } from '../connections.ts'
 import { findApp } from '../database.ts'
 import { deleteConnections, describeRows } from '../deletion.ts'
 import { type Line, openInput, readLines, untilAbort } from '../loading/source.ts'
@@ -189,7 +189,7 @@ export async function remove(
     for await (const block of untilAbort(readLines(input), signal))
       for (const { text } of block) {
         given += 1
-        const id = await connectionId(query, app?.id, text.trim())
+        const id = await findConnectionId(query, app?.id, text.trim())
         if (id !== undefined) yield id
       }
   }

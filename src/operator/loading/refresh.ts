@@ -5,7 +5,7 @@ import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { hasState, SqlState } from '../../postgres/failures.ts'
 import { digestOf } from '../../postgres/statements.ts'
-import { connectionId } from '../connections.ts'
+import { findConnectionId } from '../connections.ts'
 import { isCitus, type OperatorDatabase } from '../database.ts'
 import { explainDatabaseError } from '../errors.ts'
 import {
@@ -61,7 +61,7 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
     async (line: Line) => (signal.aborted ? undefined : await attempts(line, database, settings)),
     options.jobs,
   )
-  const process = async (line: Line, before: Promise<void> | undefined) => {
+  const handle = async (line: Line, before: Promise<void> | undefined) => {
     await before
     const { place, connection, errors } = line
     const found = errors.length > 0 ? { errors } : await sessions.push(line)
@@ -76,15 +76,15 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   let [waiting, size] = [0, 0]
   for await (const line of readRefreshes(options.sources, signal)) {
     const { connection = '' } = line
-    const processed = process(line, last.get(connection))
+    const handled = handle(line, last.get(connection))
       .catch((error: unknown) => stop.abort(error))
       .finally(() => {
-        if (last.get(connection) === processed) last.delete(connection)
+        if (last.get(connection) === handled) last.delete(connection)
         waiting -= 1
         size -= line.size
         ends.emit('end')
       })
-    last.set(connection, processed)
+    last.set(connection, handled)
     waiting += 1
     size += line.size
     while (waiting >= MOST_WAITING || size > MOST_WAITING_BYTES) await once(ends, 'end')
@@ -160,7 +160,7 @@ async function write(
   const run = <Result extends object>(text: string, values: unknown[]) =>
     inOrder<Result>({ ...(prepares && { name: nameOf(text) }), text, values })
   const load = async () => {
-    const id = await connectionId(run, appId, connection)
+    const id = await findConnectionId(run, appId, connection)
     const query: Query = (text, values = []) => run(text, [id, ...values])
     return id === undefined ? undefined : await merge(query, lists, { replace })
   }
