@@ -10,18 +10,25 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`set local citus.enable_unsafe_triggers = on`.execute(db)
   // In the order in which writers lock the tables.
   for (const table of ['portfolio_transaction', 'account_transaction']) {
+    await withoutSetting(db, table)
+    await countDaysOnDemand(db, table)
+  }
+  await limitYears(db)
+  await sql`alter table public.connection add column changed_by xid8`.execute(db)
+  await replaceTriggers(db)
+  await replaceSample(db)
+}
+
+/** Replaces the functions of all triggers. They are correct only with each other: no writer may run meanwhile. */
+export async function replaceTriggers(db: Kysely<unknown>): Promise<void> {
+  for (const table of ['portfolio_transaction', 'account_transaction'])
     await replaceFunctions(
       db,
       table,
       transactionTriggers({ table, key: await idColumn(db, table) }),
     )
-    await withoutSetting(db, table)
-    await countDaysOnDemand(db, table)
-  }
   await replaceFunctions(db, 'assets_transfer_order', orderTriggers)
-  await limitYears(db)
   await rememberOneVersion(db)
-  await replaceSample(db)
 }
 
 interface List {
@@ -123,10 +130,11 @@ function transactionTriggers(list: List): Bodies {
  * neither a clock nor such a sum in an update.
  */
 const nextVersion = (columns = '') => `
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set ${columns} data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id`
 
 /**
@@ -262,7 +270,6 @@ async function limitYears(db: Kysely<unknown>): Promise<void> {
  * statements of a transaction.
  */
 async function rememberOneVersion(db: Kysely<unknown>): Promise<void> {
-  await sql`alter table public.connection add column changed_by xid8`.execute(db)
   // A trigger before UPDATE would lock the row once more, which PostgreSQL logs. ON CONFLICT logs twice, too.
   await sql`
     create or replace function public.remember_version() returns trigger

@@ -9,6 +9,7 @@ import { up as refreshes } from './0006-refreshes.ts'
 import { up as writer } from './0007-writer.ts'
 import { up as integrity } from './0008-integrity.ts'
 import { up as checkedYears } from './0009-checked-years.ts'
+import { up as fewerRecords } from './0010-fewer-records.ts'
 
 /** Migrations of this release by name, in order. */
 const migrations: Record<string, Migration['up']> = {
@@ -21,6 +22,7 @@ const migrations: Record<string, Migration['up']> = {
   '0007-writer': writer,
   '0008-integrity': integrity,
   '0009-checked-years': checkedYears,
+  '0010-fewer-records': fewerRecords,
 }
 
 /** IF NOT EXISTS does not cover a concurrent run. */

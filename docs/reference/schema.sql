@@ -277,10 +277,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c group by 1 order by 1 loop
       
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -341,10 +342,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
       
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -392,10 +394,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     for n in select id as connection_id from public.connection where account_transactions > 0
         order by id for no key update loop
       
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set account_transactions = 0, change_horizon = (data_version + 1) << 31, data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id;
     end loop;
     -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
@@ -427,10 +430,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
       
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -498,10 +502,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           begin 
   for n in select connection_id from (select connection_id from old_rows) c group by 1 order by 1 loop
     
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set  data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id;
   end loop; return null; end $function$
 ;
@@ -525,10 +530,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           begin 
   for n in select connection_id from (select connection_id from new_rows) c group by 1 order by 1 loop
     
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set  data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id;
   end loop; return null; end $function$
 ;
@@ -552,10 +558,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           begin 
     for n in select id as connection_id from public.connection order by id for no key update loop
       
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set  data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id;
     end loop; return null; end $function$
 ;
@@ -579,10 +586,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           begin 
   for n in select connection_id from (select connection_id from old_rows union all select connection_id from new_rows) c group by 1 order by 1 loop
     
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set  data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id;
   end loop; return null; end $function$
 ;
@@ -614,10 +622,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c group by 1 order by 1 loop
       
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -678,10 +687,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
       
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
@@ -729,10 +739,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
     for n in select id as connection_id from public.connection where portfolio_transactions > 0
         order by id for no key update loop
       
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set portfolio_transactions = 0, change_horizon = (data_version + 1) << 31, data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id;
     end loop;
     -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
@@ -764,10 +775,11 @@ AS $function$ declare n record; places tid[]; version bigint; last bigint; ordin
           count(number) > count(distinct number) as doubled
         from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
       
-      select changed_at into time from public.connection where id = n.connection_id;
+      select changed_at into time from public.connection where id = n.connection_id
+        for no key update;
       time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
       update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1,
-        changed_at = greatest(changed_at, time), changed_by = pg_current_xact_id()
+        changed_at = time, changed_by = pg_current_xact_id()
         where id = n.connection_id returning data_version into version;
       -- The connection is deleted with its rows.
       continue when not found;
