@@ -42,10 +42,14 @@ const integer = <D extends number | undefined>(byDefault: D, minimum: number, ma
 const url = (pattern: RegExp, example: string) =>
   optional(valid((url) => pattern.test(url) && URL.canParse(url), `must be a URL like ${example}`))
 
-const WEB_URL = url(/^https?:[/]{2}[^\s@{}]+$/i, 'https://HOST/PATH, without user or password')
+const WEB_URL = 'https://HOST/PATH, without user or password'
 
 const PROXIES = valid(
-  (list) => list.split(',').every((each) => isIP(each.trim().replace(/[/]\d+$/, ''))),
+  (list) =>
+    list.split(',').every((each) => {
+      const [, address = '', bits = '1'] = /^([^/]*)(?:[/](\d+))?$/.exec(each.trim()) ?? []
+      return Number(bits) >= 1 && Number(bits) <= ({ 4: 32, 6: 128 }[isIP(address)] ?? 0)
+    }),
   'must be addresses or networks like 10.0.0.1, 10.1.0.0/16',
 )
 
@@ -58,8 +62,9 @@ export const settings = {
   LOG_LEVEL: choice('info', 'fatal', 'error', 'warn', 'info', 'debug', 'silent'),
   MAX_LIMIT: integer(10_000, 1_000, LARGEST_LIMIT),
   DOCS_PAGE: flag(true),
-  PUBLIC_URL: WEB_URL,
-  CONTACT_URL: WEB_URL,
+  // Clients append a path to it.
+  PUBLIC_URL: url(/^https?:[/]{2}[^\s@{}?#]+$/i, `${WEB_URL}, without ? or #`),
+  CONTACT_URL: url(/^https?:[/]{2}[^\s@{}]+$/i, WEB_URL),
   DEMO_TOKENS: optional(),
   SHUTDOWN_DELAY_MS: integer(3_000, 0, 600_000),
 
@@ -126,10 +131,26 @@ const REMOVED = [
   ...['MAX_SOCKETS', 'REPLICA_MAX_LAG_MS', 'REQUEST_TIMEOUT_MS', 'SHUTDOWN_GRACE_MS', 'WORKERS'],
 ]
 
-/** Returns warnings about variables without an effect: removed settings, and names that differ by two letters at most. */
+/** Settings that need another one. */
+const NEEDED: Record<string, Name> = {
+  REDIS_URL: 'RATE_LIMIT_PER_MINUTE',
+  AUTH_CLIENT_ID_CLAIM: 'AUTH_ISSUER',
+  METRICS_HOST: 'METRICS_PORT',
+  INSTANCES: 'METRICS_PORT',
+  OTEL_SERVICE_NAME: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+}
+
+/**
+ * Returns warnings about variables without an effect: removed settings, those without a setting that they need, and
+ * names that differ by two letters at most.
+ */
 export function settingWarnings(environment: NodeJS.ProcessEnv): string[] {
   return Object.keys(environment).flatMap((name) => {
-    if (name.replace(/_FILE$/, '') in settings) return []
+    const setting = name.replace(/_FILE$/, '')
+    const { [setting]: needed } = NEEDED
+    if (needed && environment[name] && !environment[needed])
+      return [`${name} has no effect without ${needed}`]
+    if (setting in settings) return []
     if (REMOVED.includes(name)) return [`${name} has no effect any more: see CHANGELOG.md`]
     const meant = name.length > 6 ? closestMatch(name, names, { maxDistance: 2 }) : undefined
     if (meant) return [`${name} is no setting: did you mean ${meant}?`]

@@ -37,9 +37,10 @@ t.test('AUTH_JWKS_URL: https, or this machine', async (t) => {
 })
 
 t.test('TRUSTED_PROXIES: addresses and networks, not a number of proxies', async (t) => {
-  for (const list of ['10.0.0.1', '10.0.0.1, 10.1.0.0/16', '::1,fd00::/8'])
+  for (const list of ['10.0.0.1', '10.0.0.1, 10.1.0.0/16', '::1,fd00::/8', '10.0.0.1/32', '::/128'])
     t.ok(readConfig({ TRUSTED_PROXIES: list }), list)
-  for (const list of ['1', 'true', '10/8', 'loopback', '10.0.0.1,', '10.0.0.1/', ','])
+  const invalid = ['1', 'true', '10/8', 'loopback', '10.0.0.1,', '10.0.0.1/', ',', '10.0.0.0/0']
+  for (const list of [...invalid, '10.0.0.0/33', '10.0.0.0/255.0.0.0', '::1,fd00::/129', '/8'])
     t.throws(() => readConfig({ TRUSTED_PROXIES: list }), { message: /^TRUSTED_PROXIES must/ })
 })
 
@@ -69,7 +70,8 @@ t.test('PUBLIC_URL and CONTACT_URL: URLs without secrets', async (t) => {
       t.strictSame(others, [])
     }
   }
-  t.match(errorsOf(t, { PUBLIC_URL: 'https://api.example/{tenant}' }), [/^PUBLIC_URL must be/])
+  for (const end of ['{tenant}', '?version=1', '#top'])
+    t.match(errorsOf(t, { PUBLIC_URL: `https://api.example/${end}` }), [/^PUBLIC_URL must be/])
 })
 
 const PASSWORD = 'S3cret'
@@ -211,6 +213,11 @@ t.test('variables without an effect: a warning for a removed or misspelt setting
     'OTEL_TRACES_EXPORTER has no effect without OTEL_EXPORTER_OTLP_ENDPOINT',
     'OTEL_EXPORTER_OTLP_ENDPONT is no setting: did you mean OTEL_EXPORTER_OTLP_ENDPOINT?',
   ])
+  t.same(settingWarnings({ AUTH_CLIENT_ID_CLAIM: 'azp', REDIS_URL_FILE: '/run/redis' }), [
+    'AUTH_CLIENT_ID_CLAIM has no effect without AUTH_ISSUER',
+    'REDIS_URL_FILE has no effect without RATE_LIMIT_PER_MINUTE',
+  ])
+  t.same(settingWarnings({ METRICS_HOST: '', INSTANCES: '2', METRICS_PORT: '9464' }), [])
   const known = Object.keys(settings).map((name) => [name, 'x'])
   const others = ['DATABASE_URL_FILE', 'OTEL_EXPORTER_OTLP_HEADERS', 'SERVICE_MEMORY']
   const all = [...known, ...others.map((name) => [name, 'x'])]
