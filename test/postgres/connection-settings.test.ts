@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
@@ -9,6 +10,7 @@ import { serverName } from '../../src/postgres/server-urls.ts'
 import { databaseOptions } from '../../src/service.ts'
 import { contextOf, createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { openTestDatabase } from '../support/new-database.ts'
 import { operatorHere } from '../support/operator-process.ts'
 
 const { url } = await createDatabase(t)
@@ -39,6 +41,21 @@ t.test('connection: read-only, with timeouts, and with plans of index lookups', 
     const [found] = (await read(settings, [], contextOf())).shift() ?? []
     t.match(JSON.parse(String(found)), expected)
   }
+})
+
+t.test('format of days: that of the API, also if the database has another one', async (t) => {
+  const { url, db, login } = await openTestDatabase(t)
+  const { pathname } = new URL(url)
+  await sql`alter database ${sql.id(pathname.slice(1))} set datestyle = 'German'`.execute(db)
+  const service = openDatabase({ url: login, ...options, statementTimeoutMs: 4_000 })
+  t.teardown(() => service.close())
+  const day = { name: 'day', title: 'day', text: `select date '2025-02-14'` }
+  const rows = await service.read(day, [], contextOf())
+  t.same(rows.shift(), ['2025-02-14'])
+  t.equal((await operatorHere(['app', 'create', 'app'], { DATABASE_URL: url })).code, 0)
+  const { stdout } = await operatorHere(['app', 'list'], { DATABASE_URL: url })
+  t.match(stdout, /app +- +2\d{3}-\d{2}-\d{2}T/)
+  t.equal((await operatorHere(['verify'], { DATABASE_URL: url })).code, 0)
 })
 
 t.test('25006: a write of the owner through a connection of the service', async (t) => {

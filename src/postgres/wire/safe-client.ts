@@ -1,10 +1,21 @@
 import pg from 'pg'
 
+interface Internals {
+  getStartupConf(): Record<string, string>
+}
+
+const { getStartupConf } = pg.Client.prototype as unknown as Internals
+
 /**
  * Client that gives its password to no server in a readable form. pg sends it, or an MD5 of it, to whoever asks:
  * without TLS, another program on the port or a machine in between. SCRAM does not reveal it.
  */
 export class SafeClient extends pg.Client {
+  /** Parameters of the session. pg reads days in this format, and the API returns it. A role may have another default. */
+  getStartupConf(): Record<string, string> {
+    return { ...getStartupConf.call(this), DateStyle: 'ISO, MDY' }
+  }
+
   constructor(config?: string | pg.ClientConfig) {
     super(config)
     // Before the listeners of pg, which send the password.
