@@ -24,9 +24,12 @@ const settings = {
 }
 
 t.test('connection: read-only, with timeouts, and with plans of index lookups', async (t) => {
-  const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
+  const given = `${url}?options=-c%20work_mem%3D5MB%20-c%20statement_timeout%3D0`
+  const db = openDatabase({ url: given, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())
   const expected = {
+    // In kilobytes.
+    work_mem: '5120',
     default_transaction_read_only: 'on',
     statement_timeout: '4000',
     // A fifth of it.

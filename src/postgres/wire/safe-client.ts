@@ -11,18 +11,26 @@ const { getStartupConf } = pg.Client.prototype as unknown as Internals
  * without TLS, another program on the port or a machine in between. SCRAM does not reveal it.
  */
 export class SafeClient extends pg.Client {
-  /** Parameters of the session. pg reads days in this format, and the API returns it. A role may have another default. */
-  getStartupConf(): Record<string, string> {
-    return { ...getStartupConf.call(this), DateStyle: 'ISO, MDY' }
-  }
+  readonly #options: string | undefined
 
   constructor(config?: string | pg.ClientConfig) {
     super(config)
+    if (typeof config === 'object') this.#options = config.options
     // Before the listeners of pg, which send the password.
     this.connection.on('authenticationCleartextPassword', () => this.#refuse('in clear text'))
     this.connection.on('authenticationMD5Password', () => this.#refuse('as MD5'))
     // Without a password, pg leaves its socket open until PostgreSQL's authentication_timeout (60 s).
     this.connection.on('error', () => this.destroy())
+  }
+
+  /** Returns the parameters of the session. */
+  getStartupConf(): Record<string, string> {
+    const parameters = getStartupConf.call(this)
+    // pg takes the options of the URL alone.
+    if (this.#options && parameters.options !== this.#options)
+      parameters.options += ` ${this.#options}`
+    // pg reads days in this format, and the API returns it. A role may have another default.
+    return { ...parameters, DateStyle: 'ISO, MDY' }
   }
 
   /** Closes the connection at once. Its queries in flight fail with the error. */
