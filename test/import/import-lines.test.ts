@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
-import { openInput, plainBytes } from '../../src/operator/loading/source.ts'
+import { openInput } from '../../src/operator/inputs.ts'
+import { plainBytes } from '../../src/operator/loading/source.ts'
 import { accountLine, portfolioLine, prepareImport } from '../support/importing.ts'
 
 const { problems, run, newConnection, db } = await prepareImport(t)

@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import { InvalidArgumentError } from 'commander'
 import type { Context } from '../command.ts'
 import { findConnection } from '../connections.ts'
+import { openInputs, shareOf } from '../inputs.ts'
 import { type ImportOptions, importRows } from '../loading/import-rows.ts'
 import type { RowTypeName } from '../loading/row-types.ts'
 import { isDay } from '../loading/rules.ts'
-import { openInputs, shareOf } from '../loading/source.ts'
 import { pluralize, showProgress } from '../output.ts'
 
 type Flags = Required<Pick<ImportOptions, 'format'>> &

@@ -1,8 +1,8 @@
 import { constants, setPriority } from 'node:os'
 import type { Context } from '../command.ts'
 import { findApp } from '../database.ts'
+import { openInputs, shareOf } from '../inputs.ts'
 import { refresh } from '../loading/refresh.ts'
-import { openInputs, shareOf } from '../loading/source.ts'
 import { pluralize, showProgress, toJson } from '../output.ts'
 
 type Flags = { jobs: number; app?: string }

@@ -1,10 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { createReadStream } from 'node:fs'
-import { access, constants, stat } from 'node:fs/promises'
 import { pipeline, Readable } from 'node:stream'
-import { getSystemErrorMessage } from 'node:util'
 import { createGunzip } from 'node:zlib'
-import { InvalidArgumentError } from 'commander'
 import { OperatorError } from '../../operator-error.ts'
 import { escaped } from '../output.ts'
 
@@ -17,8 +13,6 @@ export interface Source {
 
 /** Rows have random ids, so gzip makes them at most 25 times smaller. Blank lines expand 1,000 times. */
 const MAXIMUM_EXPANSION = 200
-/** Size up to which expanded bytes have no limit: a small file cannot cause harm. */
-const EXPANDED_BYTES = 4 * 1024 * 1024
 
 /** The first byte of gzip begins neither JSON nor a header of CSV. */
 const isGzip = (start: Buffer | undefined) => start?.[0] === 0x1f
@@ -39,7 +33,7 @@ export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buff
       if (expanded === 0 && isGzip(chunk))
         throw new OperatorError(`${escaped(name)} is compressed twice.`)
       expanded += chunk.length
-      if (expanded > EXPANDED_BYTES && expanded > MAXIMUM_EXPANSION * gunzip.bytesWritten)
+      if (expanded > MAXIMUM_EXPANSION * gunzip.bytesWritten)
         throw new OperatorError(
           `${escaped(name)} expands to more than ${MAXIMUM_EXPANSION} times its size: rows do not.`,
         )
@@ -65,21 +59,21 @@ export interface Line {
   problem?: string | undefined
 }
 
-/** Cuts chunks into blocks of whole lines, each with its line break. Of a line that is too long, keeps few more bytes. */
+/** Cuts chunks into blocks of whole lines, each with its line break. Of a line that is too long, keeps at most one chunk more. */
 async function* wholeLines(chunks: AsyncIterable<Buffer>, maximum: number): AsyncGenerator<Buffer> {
   let rest: Buffer[] = []
-  let kept = 0
+  let size = 0
   for await (const chunk of chunks) {
     const end = chunk.lastIndexOf(LINE_BREAK) + 1
     if (end > 0) {
       yield Buffer.concat([...rest, chunk.subarray(0, end)])
       rest = []
-      kept = 0
+      size = 0
     }
-    rest.push(chunk.subarray(end, end + Math.max(maximum + 1 - kept, 0)))
-    kept += rest.at(-1)?.length ?? 0
+    if (size <= maximum) rest.push(chunk.subarray(end))
+    size += chunk.length - end
   }
-  if (kept > 0) yield Buffer.concat([...rest, LINE_BREAK])
+  if (size > 0) yield Buffer.concat([...rest, LINE_BREAK])
 }
 
 /** Reads the lines of a source in blocks. A line becomes a text when it is taken: it dies young. */
@@ -121,51 +115,5 @@ export async function* untilAbort<T>(
     })
     if (next === undefined || next.done) return
     yield next.value
-  }
-}
-
-/** In bytes. 256 KiB are faster, but the memory of an import is a multiple of this size. */
-const CHUNK_BYTES = 128 * 1024
-
-/** The size is NaN for a pipe. */
-export interface Input extends Source {
-  size: number
-  read: number
-}
-
-/** Share of inputs that was read so far; NaN if a size is unknown. */
-export function shareOf(inputs: Input[]): number {
-  const sum = (member: 'size' | 'read') => inputs.reduce((total, input) => total + input[member], 0)
-  return sum('read') / sum('size')
-}
-
-/** @throws OperatorError if any file cannot be read */
-export async function openInputs(paths: string[]): Promise<Input[]> {
-  if (paths.filter((path) => path === '-').length > 1)
-    throw new InvalidArgumentError('Standard input (-) can be read only once.')
-  return await Promise.all(paths.map(openInput))
-}
-
-export async function openInput(path: string): Promise<Input> {
-  if (path === '-')
-    return { name: 'standard input', chunks: process.stdin, size: Number.NaN, read: 0 }
-  try {
-    const info = await stat(path)
-    if (info.isDirectory())
-      throw new OperatorError(`${escaped(path)} is a folder: name the files in it.`)
-    await access(path, constants.R_OK)
-    const size = info.isFile() ? info.size : Number.NaN
-    const input: Input = { name: path, chunks: chunks(), size, read: 0 }
-    async function* chunks() {
-      for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) {
-        input.read += chunk.length
-        yield chunk
-      }
-    }
-    return input
-  } catch (error) {
-    const { errno } = error as NodeJS.ErrnoException
-    if (errno === undefined) throw error
-    throw new OperatorError(`${escaped(path)}: ${getSystemErrorMessage(errno)}.`)
   }
 }
