@@ -41,7 +41,9 @@ export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<C
       return null
     },
   }
-  const parser = pipeline(Readable.from(decode(source)), parse(options as Options), () => {})
+  const decoder = new TextDecoderStream('utf-8', { fatal: true })
+  const text = ReadableStream.from(plainBytes(source)).pipeThrough(decoder)
+  const parser = pipeline(Readable.from(text), parse(options as Options), () => {})
   let rows: CsvRow[] = []
   try {
     for await (const row of parser) {
@@ -51,23 +53,14 @@ export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<C
     }
     yield rows
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_ENCODING_INVALID_ENCODED_DATA')
+      throw new OperatorError(`${escaped(source.name)} is not UTF-8.`)
     if (!(error instanceof CsvError)) throw error
     const { message, records, empty_lines } = error
     const line = Number(records) + Number(empty_lines) + breaksInCells + 1
     // The line that csv-parse counts is another one if cells have line breaks.
     const detail = `not valid CSV: ${message.replace(/ (at|on) line \d+/, '')}`
     throw new ImportRejected([{ file: source.name, line, detail }])
-  }
-}
-
-async function* decode(source: Source): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  try {
-    for await (const chunk of plainBytes(source)) yield decoder.decode(chunk, { stream: true })
-    yield decoder.decode()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    throw new OperatorError(`${escaped(source.name)} is not UTF-8.`)
   }
 }
 
