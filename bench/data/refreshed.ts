@@ -2,8 +2,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { copyLine, copySql, textColumns } from '../../src/operator/loading/import-rows.ts'
-import { Problems, RowReader, readJson } from '../../src/operator/loading/row-reader.ts'
+import { copySql, copyWriter } from '../../src/operator/loading/import-rows.ts'
+import { Problems, readJson, rowReader } from '../../src/operator/loading/row-reader.ts'
 import { type RowType, rowTypes } from '../../src/operator/loading/row-types.ts'
 import { refreshLists } from './rows.ts'
 
@@ -50,8 +50,8 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
   await client.query(`
     create temporary table staged as select ${columns}, 0::bigint as line from ${type.table} with no data`)
   const problems = new Problems()
-  const reader = new RowReader(type, problems)
-  const texts = textColumns(type)
+  const reader = rowReader(type, problems)
+  const copyLine = copyWriter(type)
   function* text() {
     let lines = ''
     for (const index of ids.keys()) {
@@ -59,7 +59,7 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
         const value = readJson({ text: JSON.stringify(item) }, problems)
         const row = reader.read(value)
         if (row === undefined) throw new Error(JSON.stringify(problems.shown))
-        lines += copyLine(row, index + 1, texts)
+        lines += copyLine(row, index + 1)
       }
       if (index % 100 < 99) continue
       yield lines

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Problems, RowReader, readJson } from '../../src/operator/loading/row-reader.ts'
+import { Problems, readJson, rowReader } from '../../src/operator/loading/row-reader.ts'
 import { rowTypes } from '../../src/operator/loading/row-types.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { portfolioLine, prepareImport } from '../support/importing.ts'
@@ -8,7 +8,7 @@ import { fc, runs } from '../support/random.ts'
 /** Validates a line without a database. */
 function problemsOf(line: string): string[] {
   const problems = new Problems()
-  const reader = new RowReader(rowTypes['portfolio-transactions'], problems)
+  const reader = rowReader(rowTypes['portfolio-transactions'], problems)
   const value = readJson({ text: line }, problems)
   if (value !== undefined) reader.read(value)
   return problems.shown.map(({ detail }) => detail)

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import type { Test } from 'tap'
 import { ImportRejected } from '../../src/operator/errors.ts'
-import { type Imported, importRows } from '../../src/operator/loading/import-rows.ts'
-import type { Replacement } from '../../src/operator/loading/merge.ts'
+import { importRows } from '../../src/operator/loading/import-rows.ts'
+import type { RowCounts as LoadCounts, Replacement } from '../../src/operator/loading/merge.ts'
 import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 
 import type { Format } from '../../src/operator/loading/source.ts'
@@ -22,7 +22,7 @@ export interface Importing {
     connection: { id: string },
     text: string | Buffer,
     more?: More,
-  ): Promise<Imported['counts']>
+  ): Promise<LoadCounts & { read: number }>
   /** Imports an invalid text and returns its problems, as `line: field: reason`. */
   problems(type: RowTypeName, text: string | Buffer, more?: More): Promise<string[]>
   /** Data version and row counts of a connection. */

@@ -11,10 +11,9 @@ import {
   mergeSql,
   type Query,
   type Replacement,
-  type RowCounts,
   runInOrder,
 } from './merge.ts'
-import { Problems, type Row, RowReader, readJson } from './row-reader.ts'
+import { Problems, type Row, type RowReader, readJson, rowReader } from './row-reader.ts'
 import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
 import { type Format, type Line, readLines, type Source, untilAbort } from './source.ts'
 
@@ -30,17 +29,12 @@ export interface ImportOptions {
   progress?: { step: 'Reading' | 'Writing'; rows: number }
 }
 
-export interface Imported {
-  counts: RowCounts & { read: number }
-  /** Fields that no row of the input had. They are null in all rows. */
-  leftOut: string[]
-}
-
 /**
  * Imports all rows into a connection, or none. Updates existing rows (by their id) that differ.
+ * @returns counts of rows; `leftOut`: the fields that no row had, and that are null in all rows
  * @throws ImportRejected for invalid rows, OperatorError if there is no such connection, or at an abort
  */
-export async function importRows(pool: pg.Pool, options: ImportOptions): Promise<Imported> {
+export async function importRows(pool: pg.Pool, options: ImportOptions) {
   const client = await pool.connect()
   // The statement in progress reports the error.
   client.on('error', () => {})
@@ -66,14 +60,11 @@ function throwInDoubt(error: pg.DatabaseError) {
   )
 }
 
-async function importInTransaction(
-  client: pg.ClientBase,
-  options: ImportOptions,
-): Promise<Imported> {
+async function importInTransaction(client: pg.ClientBase, options: ImportOptions) {
   const { connectionId, replace, progress = { step: 'Reading', rows: 0 }, signal } = options
   const type = rowTypes[options.type]
   const columns = type.columns.map(({ name }) => name)
-  const reader = new RowReader(type, new Problems(), replace)
+  const reader = rowReader(type, new Problems(), replace)
   const starts: Start[] = []
   // The columns have the domains of the table, so PostgreSQL validates every value again.
   await client.query(`${beginLoad(replace)};
@@ -106,10 +97,7 @@ async function importInTransaction(
 }
 
 /** A source, and the number of the lines before it. */
-interface Start {
-  file: string
-  before: number
-}
+type Start = { file: string; before: number }
 
 /** Omits rows with problems, and reads on to find others. Each row has its line number as its last column. */
 async function* copyText(
@@ -119,7 +107,7 @@ async function* copyText(
   progress: { rows: number },
 ): AsyncGenerator<Buffer> {
   const { type, problems } = reader
-  const texts = textColumns(type)
+  const copyLine = copyWriter(type)
   let last = 0
   for (const source of sources) {
     const before = last
@@ -133,7 +121,7 @@ async function* copyText(
         problems.place = { line: last }
         const value = 'row' in item ? item.row : readJson(item, problems)
         const row = value === undefined ? undefined : reader.read(value)
-        if (row) lines.push(copyLine(row, last, texts))
+        if (row) lines.push(copyLine(row, last))
       }
       progress.rows += lines.length
       yield Buffer.from(lines.join(''))
@@ -173,21 +161,21 @@ async function requireValid(
   throw new ImportRejected(first, total)
 }
 
-/** Indexes of the columns whose values may have a character with a meaning in CSV. */
-export const textColumns = ({ columns }: RowType): number[] =>
-  [...columns.keys()].filter((index) => columns[index]?.sqlType === 'text')
-
-/** Writes a row as CSV with tabs, in which an empty field is null and an empty text has quotes. */
-export function copyLine(row: Row, line: number, texts: number[]): string {
-  for (const index of texts) {
-    const text = row[index]
-    if (text === '' || (text && /["\t\n\r]/.test(text)))
-      row[index] = `"${text.replaceAll('"', '""')}"`
+/** Returns a writer of rows as CSV with tabs, in which an empty field is null and an empty text has quotes. */
+export function copyWriter({ columns }: RowType): (row: Row, line: number) => string {
+  // Only texts may have characters with a meaning in CSV.
+  const texts = [...columns.keys()].filter((index) => columns[index]?.sqlType === 'text')
+  return (row, line) => {
+    for (const index of texts) {
+      const text = row[index]
+      if (text === '' || (text && /["\t\n\r]/.test(text)))
+        row[index] = `"${text.replaceAll('"', '""')}"`
+    }
+    // One join makes a flat text. Added parts stay a tree of thousands of objects until the text is written.
+    return `${row.join('\t')}\t${line}\n`
   }
-  // One join makes a flat text. Added parts stay a tree of thousands of objects until the text is written.
-  return `${row.join('\t')}\t${line}\n`
 }
 
-/** COPY of rows that copyLine() writes. */
+/** COPY of the rows of copyWriter(). */
 export const copySql = (table: string, { columns }: RowType): string =>
   `copy ${table} (${columns.map(({ name }) => name)}, line) from stdin (format csv, delimiter '\t')`

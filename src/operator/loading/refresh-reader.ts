@@ -1,5 +1,13 @@
 import { type ListRows, mergeSql, type Replacement } from './merge.ts'
-import { isObject, Problems, type Row, RowReader, readJson, reportUnknown } from './row-reader.ts'
+import {
+  isObject,
+  Problems,
+  type Row,
+  type RowReader,
+  readJson,
+  reportUnknown,
+  rowReader,
+} from './row-reader.ts'
 import { rowTypes } from './row-types.ts'
 import { describe, isDay, NUMBER } from './rules.ts'
 import type { Line } from './source.ts'
@@ -52,7 +60,7 @@ export function readRefresh({ text, problem }: Line): Refresh {
   for (const { type, sql } of lists) {
     const rows = line[type.list]
     if (Array.isArray(rows)) {
-      const valid = readRows(rows, new RowReader(type, problems, refresh.replace))
+      const valid = readRows(rows, rowReader(type, problems, refresh.replace))
       refresh.lists.push({ type, sql, count: rows.length, values: [JSON.stringify(valid)] })
     } else if (rows !== undefined)
       problems.add(`an array is expected, not ${describe(rows)}`, type.list)

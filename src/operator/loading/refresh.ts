@@ -1,4 +1,3 @@
-import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fastq from 'fastq'
 import pg from 'pg'
@@ -72,24 +71,23 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   }
   /** The last line of each connection in progress. */
   const last = new Map<string, Promise<void>>()
-  const ends = new EventEmitter()
-  let [waiting, size] = [0, 0]
+  const lines = new Set<Promise<void>>()
+  let size = 0
   for await (const line of readRefreshes(options.sources, signal)) {
     const { connection = '' } = line
     const handled = handle(line, last.get(connection))
       .catch((error: unknown) => stop.abort(error))
       .finally(() => {
         if (last.get(connection) === handled) last.delete(connection)
-        waiting -= 1
+        lines.delete(handled)
         size -= line.size
-        ends.emit('end')
       })
     last.set(connection, handled)
-    waiting += 1
+    lines.add(handled)
     size += line.size
-    while (waiting >= MOST_WAITING || size > MOST_WAITING_BYTES) await once(ends, 'end')
+    while (lines.size >= MOST_WAITING || size > MOST_WAITING_BYTES) await Promise.race(lines)
   }
-  await Promise.all(last.values())
+  await Promise.all(lines)
   stop.signal.throwIfAborted()
   return total
 }

@@ -97,34 +97,51 @@ export function reportUnknown(
   }
 }
 
-/** Checks the rows of a type, and reports all their problems. */
-export class RowReader {
-  readonly type: RowType
-  readonly problems: Problems
-  readonly #range: Replacement
-  /** By the column of a field: true if any row had the field, null included. */
-  readonly #present: boolean[] = []
+export type RowReader = ReturnType<typeof rowReader>
 
-  /** @param range effective dates that rows may have */
-  constructor(type: RowType, problems: Problems, range: Replacement = {}) {
-    this.type = type
-    this.problems = problems
-    this.#range = range
+/** Checks the rows of a type, and reports all their problems. @param range effective dates that rows may have */
+export function rowReader(type: RowType, problems: Problems, { from, to }: Replacement = {}) {
+  const { fields, columns, noun, dates } = type
+  /** By the column of a field: true if any row had the field, null included. */
+  const present: boolean[] = []
+
+  function readMembers(members: Fields, object: Record<string, unknown>, row: Row, prefix = '') {
+    let found = 0
+    for (const [name, field] of members) {
+      const value = object[name]
+      if (value !== undefined) {
+        found += 1
+        present[field.index] = true
+        readValue(field, value, row)
+      } else if (field.absent === undefined) problems.add('the field is missing', field.path)
+      else if (!field.members) row[field.index] = field.absent
+    }
+    if (Object.keys(object).length > found) reportUnknown(object, members, problems, prefix)
+  }
+
+  function readValue({ path, index, rule, members, nullable }: Field, value: unknown, row: Row) {
+    if (value === null) {
+      if (!nullable) problems.add('null is not allowed here', path)
+    } else if (members && isObject(value)) readMembers(members, value, row, `${path}.`)
+    else {
+      const problem = rule(value)
+      if (problem !== undefined) problems.add(problem, path)
+      // Not null: a wrong date would then be reported as missing, too.
+      const text = problem ? '' : String(value)
+      row[index] = text.startsWith(NUMBER) ? text.slice(1) : text
+    }
   }
 
   /** Returns undefined for a row with a problem. */
-  read(value: unknown): Row | undefined {
-    const { fields, columns, noun, dates } = this.type
-    const { problems } = this
+  function read(value: unknown): Row | undefined {
     if (!isObject(value)) return problems.add(`a JSON object is expected: one ${noun}`)
     const before = problems.total
     const row = new Array<string | null>(columns.length).fill(null)
-    this.#readMembers(fields, value, row)
+    readMembers(fields, value, row)
     const date = dates.find(({ index }) => row[index] !== null)
     if (dates.length > 0 && date === undefined)
       problems.add(`${dates.map(({ path }) => path).join(' or ')} must have a value`)
     if (problems.total > before) return undefined
-    const { from, to } = this.#range
     const day = date && row[date.index]
     if (!day || ((!from || day >= from) && (!to || day <= to))) return row
     return problems.add(
@@ -133,36 +150,10 @@ export class RowReader {
   }
 
   /** Fields that no row had so far. They are null in all rows. */
-  leftOut(): string[] {
-    return [...this.type.fields.values()]
-      .filter(({ absent, index }) => absent === null && !this.#present[index])
+  const leftOut = () =>
+    [...fields.values()]
+      .filter(({ absent, index }) => absent === null && !present[index])
       .map(({ path }) => path)
-  }
 
-  #readMembers(fields: Fields, object: Record<string, unknown>, row: Row, prefix = ''): void {
-    let found = 0
-    for (const [name, field] of fields) {
-      const value = object[name]
-      if (value !== undefined) {
-        found += 1
-        this.#present[field.index] = true
-        this.#readValue(field, value, row)
-      } else if (field.absent === undefined) this.problems.add('the field is missing', field.path)
-      else if (!field.members) row[field.index] = field.absent
-    }
-    if (Object.keys(object).length > found) reportUnknown(object, fields, this.problems, prefix)
-  }
-
-  #readValue({ path, index, rule, members, nullable }: Field, value: unknown, row: Row): void {
-    if (value === null) {
-      if (!nullable) this.problems.add('null is not allowed here', path)
-    } else if (members && isObject(value)) this.#readMembers(members, value, row, `${path}.`)
-    else {
-      const problem = rule(value)
-      if (problem !== undefined) this.problems.add(problem, path)
-      // Not null: a wrong date would then be reported as missing, too.
-      const text = problem ? '' : String(value)
-      row[index] = text.startsWith(NUMBER) ? text.slice(1) : text
-    }
-  }
+  return { type, problems, read, leftOut }
 }
