@@ -66,6 +66,7 @@ async function prepare(db: Kysely<Tables>, onNotice: Notice): Promise<void> {
     return rows.filter(({ kind }) => kind === wanted).map(({ statement }) => statement)
   }
   const needed = await find(db, 'needed')
+  const revokes = needed.some((statement) => statement.startsWith('revoke'))
   await db.transaction().execute(async (transaction) => {
     for (const statement of needed)
       await sql
@@ -79,15 +80,14 @@ async function prepare(db: Kysely<Tables>, onNotice: Notice): Promise<void> {
         'This role may not prepare the roles and rights that the service needs. Nothing was changed. ' +
           `An administrator must run these statements in this database. Then try again:\n${left.join(';\n')};`,
       )
+    const foreign = revokes ? await find(transaction, 'foreign') : []
+    if (foreign.length > 0)
+      throw new OperatorError(
+        'Other roles have created functions or operators in the schema public. Nothing was changed. Drop them, or ' +
+          `move them to another schema, then try again: ${foreign.join(', ')}.`,
+      )
   })
-  if (!needed.some((statement) => statement.startsWith('revoke'))) return
-  onNotice('PUBLIC may no longer create objects in the schema public.')
-  const foreign = await find(db, 'foreign')
-  if (foreign.length > 0)
-    throw new OperatorError(
-      'Other roles have created functions or operators in the schema public. No migration ran. Drop them, or move ' +
-        `them to another schema, then try again: ${foreign.join(', ')}.`,
-    )
+  if (revokes) onNotice('PUBLIC may no longer create objects in the schema public.')
 }
 
 async function withRetries<T>(onNotice: Notice, work: () => Promise<T>): Promise<T> {

@@ -203,12 +203,13 @@ t.test(
     })
     const planted = `create function public.unnest(tid[]) returns tid language sql as 'select null::tid'`
     await onServer(url, `set role ${stranger}; ${planted}`)
-    const found = await operatorHere(['migrate'], { DATABASE_URL: url })
-    t.match(found, { code: 1, stderr: `try again: unnest(tid[]) of ${stranger}.` })
-    t.equal(await isOpen(), false)
+    for (const time of ['first', 'second']) {
+      const found = await operatorHere(['migrate'], { DATABASE_URL: url })
+      t.match(found, { code: 1, stderr: `try again: unnest(tid[]) of ${stranger}.` }, time)
+      t.equal(await isOpen(), true)
+    }
     await onServer(url, 'drop function public.unnest(tid[])')
 
-    await onServer(url, 'grant create on schema public to public')
     const owner = await newOwner(t, url)
     await onServer(url, 'alter schema public owner to postgres')
     const refused = await operatorHere(['migrate'], { DATABASE_URL: owner })
