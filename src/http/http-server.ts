@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Config } from '../config.ts'
 import { serverUrls } from '../postgres/server-urls.ts'
@@ -81,7 +80,7 @@ function serveOneByOne(server: Server, handler: RequestListener): void {
     if (response.socket === null) {
       // 2 ends the parser. It would otherwise parse 2,400 requests of a chunk, which takes 0.1 s.
       if (socket.parser) socket.parser.onIncoming = () => 2
-      socket.destroy()
+      socket.resetAndDestroy()
       return
     }
     handler(request, response)
@@ -119,7 +118,7 @@ export function rejectPath(_error: Error, request: FastifyRequest, reply: Fastif
 }
 
 /** Socket of a client. Node.js documents no other way to find its response in flight. */
-type ClientSocket = Duplex & { _httpMessage?: ServerResponse | null }
+type ClientSocket = Socket & { _httpMessage?: ServerResponse | null }
 
 /** Handles a request that Node.js cannot parse, that is too long, or that is incomplete at its timeout. */
 export function rejectUnparsable(
@@ -129,22 +128,23 @@ export function rejectUnparsable(
 ): void {
   // Otherwise, an error body would end up in the middle of a response.
   const isResponding = socket._httpMessage?.headersSent ?? false
-  if (error.code === 'ECONNRESET' || !socket.writable || isResponding) socket.destroy()
+  if (error.code === 'ECONNRESET' || !socket.writable || isResponding) socket.resetAndDestroy()
   else endSocket(this, socket, problem('malformed_request'))
 }
 
 /** Rejects CONNECT (contract 7). Node.js passes its socket on, also while a response is in flight. */
 export function rejectConnect(app: FastifyInstance): void {
-  app.server.on('connect', (_request, socket: ClientSocket) => {
+  app.server.on('connect', (_request, stream) => {
+    const socket = stream as ClientSocket
     const { _httpMessage: response } = socket
     socket.on('error', () => {})
     // Node.js no longer tells the response that its socket has closed.
-    if (response) socket.once('close', () => response.emit('close')).destroy()
+    if (response) socket.once('close', () => response.emit('close')).resetAndDestroy()
     else endSocket(app, socket, problem('method_not_allowed'))
   })
 }
 
-function endSocket(app: FastifyInstance, socket: Duplex, error: ProblemError): void {
+function endSocket(app: FastifyInstance, socket: Socket, error: ProblemError): void {
   const requestId = randomUUID()
   const found = errorBody(error, requestId)
   app.log.info({ requestId, status: found.status, errorCode: found.code }, 'request')

@@ -102,5 +102,9 @@ function sendChunks(reply: FastifyReply, chunks: Exclude<Body, Buffer>): Fastify
   const reset = () => socket.resetAndDestroy()
   stream.once('error', reset)
   raw.once('timeout', reset)
+  // If the client closes its side, Node.js closes the other one, also in the middle of a body.
+  const resetOnEnd = () => raw.writableEnded || reset()
+  socket.prependOnceListener('end', resetOnEnd)
+  raw.once('close', () => socket.off('end', resetOnEnd))
   return reply.send(stream)
 }

@@ -115,6 +115,20 @@ for (const version of VERSIONS) {
     await t.rejects(buffer(socket), { code: 'ECONNRESET' })
   })
 
+  for (const [event, data] of [
+    ['half of the connection is closed', undefined],
+    ['another request', `GET / HTTP/1.1\r\nhost: localhost\r\n\r\n`],
+    ['CONNECT', `CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n`],
+    ['no request', '\0\r\n\r\n'],
+  ] as const)
+    t.test(`${event}, in the middle of an export over HTTP/${version}: a reset`, async (t) => {
+      const socket = await startOnSocket(version)
+      if (data === undefined) socket.end()
+      else socket.write(data)
+      await t.rejects(buffer(socket), { code: 'ECONNRESET' })
+      await until('the service is idle', isIdle)
+    })
+
   t.test(`shutdown during an export over HTTP/${version}: a reset`, async (t) => {
     const { port, end } = await startServiceProcess(t, {
       DATABASE_URL: databaseUrl,
