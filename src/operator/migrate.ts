@@ -70,9 +70,10 @@ async function prepare(db: Kysely<Tables>, onNotice: Notice): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     for (const statement of needed)
       await sql
-        // Without the privilege, PostgreSQL may also only warn. Another run may create the role at this moment.
-        .raw(`do $$ begin ${statement}; exception
-          when insufficient_privilege or duplicate_object or unique_violation then null; end $$`)
+        // Without the privilege, PostgreSQL may also only warn, and the role for the next statements is
+        // undefined. Another run may create the role at this moment.
+        .raw(`do $$ begin ${statement}; exception when insufficient_privilege or undefined_object
+          or duplicate_object or unique_violation then null; end $$`)
         .execute(transaction)
     const left = await find(transaction, 'needed')
     if (left.length > 0)

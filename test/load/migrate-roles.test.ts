@@ -8,7 +8,6 @@ t.test(
   async (t) => {
     const { server } = await startEmbeddedServer(t)
     await onServer(server, `create role owner login password 'secret'`)
-    await onServer(server, 'create role investment_service')
     await onServer(server, 'create database investments owner owner')
     const own = Object.assign(new URL(server), {
       username: 'owner',
@@ -16,6 +15,12 @@ t.test(
       pathname: '/investments',
     }).href
     const migrate = () => operatorHere(['migrate', '--json'], { DATABASE_URL: own })
+    const none = await migrate()
+    t.match(none, {
+      code: 1,
+      stderr: /Nothing was changed\. .*:\ncreate role investment_service;\n/,
+    })
+    await onServer(server, 'create role investment_service')
     const { code, stderr } = await migrate()
     t.equal(code, 1)
     t.match(stderr, /Nothing was changed\. .*:\ncreate role investment_writer;\nalter role /)
