@@ -48,6 +48,8 @@ export async function migrateOnce<T>(
   return await db.transaction().execute(async (transaction) => {
     // The service's role has no right to this lock. Every role may hold the advisory lock of Kysely's Migrator.
     await sql`set local lock_timeout = 0`.execute(transaction)
+    // The role may have a schema of its own, which comes first by default.
+    await sql`set local search_path = public`.execute(transaction)
     await sql`lock table public.kysely_migration in share row exclusive mode`.execute(transaction)
     await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(transaction)
     const { rows } = await sql<{ name: string }>`

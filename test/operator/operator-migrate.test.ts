@@ -306,6 +306,13 @@ t.test('Role without the privilege: statements for an administrator', async (t) 
   t.notMatch(login.stderr, SERVICE_DATABASE_PASSWORD)
 })
 
+t.test('Role with a schema of its own: the tables are in the schema public', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await query(url, 'create schema authorization current_user')
+  t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), { code: 0, stderr: '' })
+  t.match(await operatorHere(['verify'], { DATABASE_URL: url }), { code: 0 })
+})
+
 t.test('Database without rights of PUBLIC: the service gets those that it needs', async (t) => {
   const { url } = await emptyDatabase(t)
   await closeToPublic(url)
