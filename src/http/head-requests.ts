@@ -1,7 +1,7 @@
 import type { FastifyInstance, onSendHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 
-/** Removes Fastify's Content-Length of 0 from a 304 for HEAD: caches would drop the response (RFC 9110, 8.6). */
+/** Removes a Content-Length that GET would not have, because caches drop a response by it (RFC 9110, 8.6; 9111, 4.3.5). */
 export const headRequests = fp(async (app: FastifyInstance) => {
   app.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD') return
@@ -9,7 +9,10 @@ export const headRequests = fp(async (app: FastifyInstance) => {
   })
 })
 
-const withoutLength: onSendHookHandler = (_request, reply, payload, done) => {
-  if (reply.statusCode === 304) reply.removeHeader('content-length')
+const withoutLength: onSendHookHandler = ({ headers }, reply, payload, done) => {
+  // The plugin does not compress a body that is not sent.
+  const isUnknown = headers['accept-encoding'] !== undefined && !reply.hasHeader('content-encoding')
+  // Fastify gives a 304 a length of 0.
+  if (reply.statusCode === 304 || isUnknown) reply.removeHeader('content-length')
   done(null, payload)
 }

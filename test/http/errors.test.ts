@@ -184,6 +184,21 @@ t.test('HEAD: the response of GET without the body (contract 7)', async (t) => {
   }
 })
 
+t.test('HEAD of a response that GET compresses: no other length than that of GET', async (t) => {
+  for (const size of [1_000, 10_000, 20_000]) {
+    const description = 'x'.repeat(size / 2)
+    const { token, connection } = await addCaller(db)
+    await addPortfolioTransactions(db, connection, { description }, { description })
+    for (const encoding of ['gzip', 'br', 'zstd', 'x-gzip', 'identity']) {
+      const options = { token, headers: { 'accept-encoding': encoding } }
+      const full = await get(connection.portfolio, options)
+      const head = await get(connection.portfolio, { ...options, method: 'HEAD' })
+      const lengths = [null, full.headers.get('content-length')]
+      t.ok(lengths.includes(head.headers.get('content-length')), `${size} bytes, ${encoding}`)
+    }
+  }
+})
+
 const expired = await addToken(db, appId, { expires_at: new Date(0) })
 const revoked = await addToken(db, appId, { revoked_at: new Date(0) })
 
