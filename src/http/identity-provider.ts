@@ -94,7 +94,9 @@ function signingKeys({ AUTH_JWKS_URL = '' }: Config, { log, metrics }: App): jos
       if (cache.uat !== undefined) this.set((Date.now() - cache.uat) / 1000)
     },
   })
+  /** On performance.now()'s clock, which does not step back. */
   let retryAt = 0
+  const isPaused = () => performance.now() < retryAt
   const keys = jose.createRemoteJWKSet(new URL(AUTH_JWKS_URL), {
     timeoutDuration: 3_000,
     // Between two fetches for unknown key ids.
@@ -103,12 +105,12 @@ function signingKeys({ AUTH_JWKS_URL = '' }: Config, { log, metrics }: App): jos
     cacheMaxAge: 86_400_000,
     [jose.jwksCache]: cache as jose.ExportedJWKSCache,
     [jose.customFetch]: (...request) =>
-      Date.now() < retryAt ? Promise.reject(new Error('the last one failed')) : fetch(...request),
+      isPaused() ? Promise.reject(new Error('the last one failed')) : fetch(...request),
   })
   const report = (err: unknown) => {
-    if (Date.now() < retryAt) return
+    if (isPaused()) return
     failures.inc()
-    retryAt = Date.now() + RETRY_MS
+    retryAt = performance.now() + RETRY_MS
     log.warn({ err }, 'the keys of the identity provider could not be fetched')
   }
   setInterval(() => cache.uat && keys.reload().catch(report), 600_000).unref()

@@ -425,8 +425,10 @@ t.test('signing keys', async (t) => {
 
   /** Stops the clock. Returns a function that sets it to a time from now, in ms. */
   function stopClock(t: Test): (ms: number) => void {
-    const began = Date.now()
-    const set = (ms: number) => void t.capture(Date, 'now', () => began + ms)
+    const clocks = [Date, performance].map((clock) => ({ clock, began: Math.ceil(clock.now()) }))
+    const set = (ms: number) => {
+      for (const { clock, began } of clocks) t.capture(clock, 'now', () => began + ms)
+    }
     set(0)
     return set
   }
@@ -511,6 +513,22 @@ t.test('signing keys', async (t) => {
       t.equal(issuer.fetches, fetches)
     }
   })
+
+  t.test(
+    'clock that steps back after a failed fetch: the next one is a second later',
+    async (t) => {
+      const { issuer, verify } = await start(t)
+      const setClock = stopClock(t)
+      const [token, earlier] = [await fresh(issuer), Date.now() - 3_600_000]
+      const publish = issuer.respond
+      issuer.respond = (response) => response.writeHead(500).end()
+      await t.rejects(verify(await fresh(issuer)), IdentityProviderUnavailable)
+      issuer.respond = publish
+      setClock(1_000)
+      t.capture(Date, 'now', () => earlier)
+      t.equal(await verify(token), 'client')
+    },
+  )
 
   t.test('concurrent requests: wait for one fetch', async (t) => {
     const { issuer, verify } = await start(t)
@@ -611,8 +629,8 @@ t.test('signing keys', async (t) => {
 
   t.test('unreachable provider: its keys remain in use for a day', async (t) => {
     const { issuer, verify } = await start(t)
-    const began = Date.now()
-    const hoursLater = (hours: number) => t.capture(Date, 'now', () => began + hours * 3_600_000)
+    const setClock = stopClock(t)
+    const hoursLater = (hours: number) => setClock(hours * 3_600_000)
     t.equal(await verify(await fresh(issuer)), 'client')
     await issuer.close()
     hoursLater(23.9)
