@@ -19,7 +19,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
   const print = async ({ text, json = {} }: Report) => {
     const line = program.opts().json ? toJson(json) : text && printable(text)
-    if (text !== undefined) await stdout(`${line}\n`)
+    return text === undefined || (await stdout(`${line}\n`))
   }
   const run: Run =
     (load, name, { anySchema } = { anySchema: false }) =>
@@ -57,7 +57,8 @@ export async function operate(argv: string[], io: Io): Promise<number> {
       command.commands.find((subcommand) => subcommand.name() === word) ?? command
     const result = exitResult(error, verbose, signal, callOf(argv.reduce(below, program)))
     if (result.sentence) notice(result.sentence)
-    if (json && result.exitCode > 0) await stdout(`${toJson(result.json)}\n`)
+    // The error may be that standard output cannot be written.
+    if (json && result.exitCode > 0) await stdout(`${toJson(result.json)}\n`).catch(() => {})
     return result.exitCode
   }
   return exitCode

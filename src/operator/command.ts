@@ -22,8 +22,8 @@ export interface Context extends OperatorDatabase {
   stdout: Io['stdout']
   /** Writes a sentence to standard error. */
   notice(sentence: string): void
-  /** Prints a report before the command ends. */
-  print(report: Report): Promise<void>
+  /** Prints a report before the command ends. False: the reader has closed its input. */
+  print(report: Report): Promise<boolean>
 }
 
 /** Receives the arguments and options of the command line. Its report is printed. */

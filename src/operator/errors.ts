@@ -41,6 +41,7 @@ const SENTENCES: [RegExp, string][] = [
   ],
   [/^40P01/, 'Deadlock with another session; nothing was changed: try again.'],
   [/^(57|08|ECONNRESET|EPIPE)|^ +.*(Connection (ended|terminated)|not queryable)/, BROKEN],
+  [/^ENOSPC write/, 'Standard output cannot be written: its disk is full.'],
   [/^\w+ (connect|read|getaddrinfo) /, `${UNREACHABLE}: %.`],
   [/^ +.*timeout/, `${UNREACHABLE}: it does not respond.`],
   [/password must be/, 'PostgreSQL requires a password, and DATABASE_URL has none.'],

@@ -179,7 +179,7 @@ t.test('connection delete --file: those that exist, with their rows', async (t) 
   t.match(await call('connection', 'delete', '5', '--file', path), { code: 2 })
 })
 
-t.test('the reader of the results ends: no connection without its token', async (t) => {
+t.test('nobody can read the results: no connection without its token', async (t) => {
   await addApp(db, { name: 'unread' })
   const create = ['connection', 'create', '--app', 'unread', '--stream']
   const path = fileOf('{}\n'.repeat(1_050))
@@ -187,16 +187,23 @@ t.test('the reader of the results ends: no connection without its token', async 
     code: 1,
     stderr: 'The reader of the results has ended.\n',
   })
+  const one = await operatorHere(create.slice(0, -1), { DATABASE_URL }, { isRead: () => false })
+  t.match(one, { code: 1, stderr: 'The reader of the results has ended.\n' })
+  const isRead = () => {
+    throw Object.assign(new Error('no space left'), { code: 'ENOSPC', syscall: 'write' })
+  }
+  const full = await operatorHere([...create.slice(0, -1), '--json'], { DATABASE_URL }, { isRead })
+  t.match(full, { code: 1, stderr: 'Standard output cannot be written: its disk is full.\n' })
   const json = ['connection', 'list', '--app', 'unread', '--json']
   t.same((await call(...json)).json(), { items: [] })
   t.match(await call(...create, path), { code: 0 })
   let written = 0
-  const isRead = () => {
+  const isFirst = () => {
     written += 1
     return false
   }
   const list = ['connection', 'list', '--app', 'unread']
-  t.match(await operatorHere(list, { DATABASE_URL }, { isRead }), { code: 0, stderr: '' })
+  t.match(await operatorHere(list, { DATABASE_URL }, { isRead: isFirst }), { code: 0, stderr: '' })
   t.equal(written, 1, 'the second page is not read')
 })
 

@@ -34,10 +34,14 @@ export async function create(
     const ownerOf = await insertConnections(transaction, app.id, [own])
     if (ownerOf(own) !== id) throw new OperatorError(`${takenBy(ownerOf(own))}.`)
     const text = `Connection ${id} of ${appName}. Its token is shown only now:\n${token}`
-    await print({ json: { id, token, ...(externalId && { externalId }) }, text })
+    // Before the commit: a token that nobody has read cannot be had again.
+    if (!(await print({ json: { id, token, ...(externalId && { externalId }) }, text })))
+      throw new OperatorError(READER_ENDED)
   })
   return {}
 }
+
+const READER_ENDED = 'The reader of the results has ended.'
 
 const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
 
@@ -57,9 +61,8 @@ async function createMany({ db, signal, stdout, notice }: Context, appId: string
         return { line, errors: [{ field: 'externalId', detail: takenBy(ownerOf(own)) }] }
       })
       for (const result of results) total['errors' in result ? 'failed' : 'created'] += 1
-      // Before the commit: a token that nobody has read cannot be had again.
       if (!(await stdout(results.map((result) => `${toJson(result)}\n`).join(''))))
-        throw new OperatorError('The reader of the results has ended.')
+        throw new OperatorError(READER_ENDED)
     })
   const failed = total.failed > 0 ? `, ${pluralize(total.failed, 'line')} failed` : ''
   notice(`${pluralize(total.created, 'connection')} created${failed}.`)
