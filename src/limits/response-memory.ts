@@ -2,8 +2,8 @@ import { problem } from '../schemas/problem.ts'
 import { mayTake, type Tenant } from './tenants.ts'
 import { Unavailable } from './unavailable.ts'
 
-// In bytes. Smaller buffers are cheap to allocate. Larger ones are rare.
-const SMALLEST = 65_536
+// In bytes. New memory for each daily sync would start a full garbage collection twice a second. Larger ones are rare.
+const SMALLEST = 4_096
 const LARGEST = 4_194_304
 /** Maximum size of idle buffers, in bytes: the pages of about twenty requests. */
 const MOST_IDLE = 33_554_432
@@ -15,7 +15,7 @@ export interface MemoryOwner {
   ended: boolean
 }
 
-/** Memory of responses in flight, in bytes. It reuses large buffers: new ones took half of the time of a full page. */
+/** Memory of responses in flight, in bytes. It reuses buffers: new ones took half of the time of a full page. */
 export class ResponseMemory {
   readonly limit: number
   used = 0

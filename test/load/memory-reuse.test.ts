@@ -16,14 +16,14 @@ import {
 import { startService } from '../support/service.ts'
 
 /*
- * Responses reuse the memory of earlier ones, and large ones reuse a ring buffer while they are sent.
+ * Responses reuse the memory of earlier ones, and large ones reuse one chunk while they are sent.
  * Each client must get its own response, at any reading speed and in any encoding.
  */
 
 const CONNECTIONS = 4
 /** Enough for thirty chunks, which are made while they are sent. */
 const ROWS = 1_600
-const LIMITS = [200, 400, 700, 1_000, ROWS]
+const LIMITS = [3, 20, 200, 400, 700, 1_000, ROWS]
 const FOR_MS = 4_000
 const CLIENTS = 32
 
