@@ -29,14 +29,6 @@ export const equivalent: Record<string, Record<string, string>> = {
       'Only options of a route call it. The types of @fastify/rate-limit require it.',
     'timeWindow: WINDOW_MS, -> ...{},': 'It is the default of @fastify/rate-limit.',
   },
-  'src/queries/pages.ts': {
-    "return last - first <= 1 ? 'first page of days' : 'first page of months' -> return true ? 'first page of days' : 'first page of months'":
-      'Both statements give the same total. The months only select the faster one.',
-    "return last - first <= 1 ? 'first page of days' : 'first page of months' -> return last + first <= 1 ? 'first page of days' : 'first page of months'":
-      'Both statements give the same total. The months only select the faster one.',
-    "if (from === undefined && to === undefined) return 'first page' -> if (false) return 'first page'":
-      'The statement of months takes the same stored total for an open range.',
-  },
   'src/postgres/hosts.ts': {
     "const [url = '', ...others] = this.#urls -> const [url = 'x', ...others] = this.#urls":
       'The settings have at least one URL. Only the type needs the default.',
