@@ -1,13 +1,5 @@
 import { hash } from 'node:crypto'
-import {
-  DummyDriver,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-  type RawBuilder,
-  sql,
-} from 'kysely'
+import { Kysely, PostgresDialect, type RawBuilder, sql } from 'kysely'
 import type { Tables } from '../../migrations/tables.ts'
 
 /** Compiled SELECT. A connection prepares a named statement once. */
@@ -25,14 +17,9 @@ export type Parameter = string | Buffer | null
 /** Returns the statement without a name: it is then not prepared. */
 export const unnamed = (statement: Statement): Statement => ({ ...statement, name: '' })
 
-/** Builds and compiles SELECT statements without a connection. */
+/** Builds and compiles SELECT statements. It never opens its pool. */
 export const build = new Kysely<Tables>({
-  dialect: {
-    createAdapter: () => new PostgresAdapter(),
-    createDriver: () => new DummyDriver(),
-    createIntrospector: (db) => new PostgresIntrospector(db),
-    createQueryCompiler: () => new PostgresQueryCompiler(),
-  },
+  dialect: new PostgresDialect({ pool: () => Promise.reject(new Error('there is no pool')) }),
 })
 
 /** Parameter of a compiled statement, such as `$1`. A statement may use it several times. */
