@@ -1,10 +1,6 @@
 import pg from 'pg'
 
-interface Internals {
-  getStartupConf(): Record<string, string>
-}
-
-const { getStartupConf } = pg.Client.prototype as unknown as Internals
+const { getStartupConf } = pg.Client.prototype as unknown as SafeClient
 
 /**
  * Client that gives its password to no server in a readable form. pg sends it, or an MD5 of it, to whoever asks:
@@ -23,14 +19,12 @@ export class SafeClient extends pg.Client {
     this.connection.on('error', () => this.destroy())
   }
 
-  /** Returns the parameters of the session. */
+  /** Returns the parameters of the session. By default, days have the format that the database or the role sets. */
   getStartupConf(): Record<string, string> {
     const parameters = getStartupConf.call(this)
     // pg takes the options of the URL alone.
-    if (this.#options && parameters.options !== this.#options)
-      parameters.options += ` ${this.#options}`
-    // pg reads days in this format, and the API returns it. A role may have another default.
-    return { ...parameters, DateStyle: 'ISO, MDY' }
+    const options = `${parameters.options} ${this.#options}`
+    return { ...parameters, ...(this.#options && { options }), DateStyle: 'ISO, MDY' }
   }
 
   /** Closes the connection at once. Its queries in flight fail with the error. */
