@@ -21,6 +21,10 @@ const SENTENCES: [RegExp, string][] = [
   [/^28P01/, 'PostgreSQL rejects the user or the password in DATABASE_URL.'],
   [/^28/, 'PostgreSQL rejects this user, database or address (see its pg_hba.conf) (%).'],
   [/^3D000/, 'The database in DATABASE_URL does not exist: create it first.'],
+  [
+    /^22P05/,
+    'The encoding of the database cannot store this text (%): move the rows to a database with UTF8.',
+  ],
   [/^25006/, 'The database is read-only: it is a standby, or the role may not write.'],
   [/^42P01/, 'The schema is outdated: run `npm run operator -- migrate` first.'],
   [/^42501/, 'The role in DATABASE_URL may not do this: use the one that owns the tables (%).'],

@@ -29,6 +29,14 @@ export async function migrate(
 ): Promise<string[]> {
   if (password !== undefined && !/^[ -~]+$/.test(password))
     throw new OperatorError('SERVICE_DATABASE_PASSWORD must be printable ASCII.')
+  const { rows } = await sql<{ encoding: string }>`
+    select current_setting('server_encoding') as encoding
+    where to_regclass('public.kysely_migration') is null`.execute(db)
+  const { encoding = 'UTF8' } = rows[0] ?? {}
+  if (encoding !== 'UTF8')
+    throw new OperatorError(
+      `The database has the encoding ${encoding}, which cannot store all texts: create it with UTF8.`,
+    )
   const applied: string[] = []
   using _progress = showProgress(() => {
     return { step: 'Migrating', done: `${pluralize(applied.length, 'migration')} applied` }

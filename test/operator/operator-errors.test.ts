@@ -29,6 +29,8 @@ const sentences: Record<string, string> = {
   '28P01': 'PostgreSQL rejects the user or the password in DATABASE_URL.',
   '28000': 'PostgreSQL rejects this user, database or address (see its pg_hba.conf) (the reason).',
   '3D000': 'The database in DATABASE_URL does not exist: create it first.',
+  '22P05':
+    'The encoding of the database cannot store this text (the reason): move the rows to a database with UTF8.',
   '25006': 'The database is read-only: it is a standby, or the role may not write.',
   '42501':
     'The role in DATABASE_URL may not do this: use the one that owns the tables (the reason).',

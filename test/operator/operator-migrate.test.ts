@@ -313,6 +313,18 @@ t.test('Role with a schema of its own: the tables are in the schema public', asy
   t.match(await operatorHere(['verify'], { DATABASE_URL: url }), { code: 0 })
 })
 
+t.test('Database with another encoding: an error before anything is applied', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const database = `latin1_${randomBytes(4).toString('hex')}`
+  await onServer(url, `create database ${database} encoding 'LATIN1' locale 'C' template template0`)
+  t.teardown(() => onServer(url, `drop database ${database}`))
+  const DATABASE_URL = Object.assign(new URL(url), { pathname: `/${database}` }).href
+  const { code, stderr } = await operatorHere(['migrate'], { DATABASE_URL })
+  t.equal(code, 1)
+  t.match(stderr, /^The database has the encoding LATIN1, which cannot store all texts/)
+  t.same(await query(DATABASE_URL, `select to_regclass('kysely_migration') as is`), [{ is: null }])
+})
+
 t.test('Database without rights of PUBLIC: the service gets those that it needs', async (t) => {
   const { url } = await emptyDatabase(t)
   await closeToPublic(url)
