@@ -53,7 +53,7 @@ select 7, name || ' ' || tgname, pg_get_triggerdef(t.oid)
 from own join pg_trigger t on tgrelid = own.oid where not tgisinternal and not relispartition
 union all
 select 8, tablename || ' ' || policyname, format('create policy %s on %s as %s for %s to %s%s%s', policyname,
-  tablename, lower(permissive), lower(cmd), array_to_string(roles, ', '), format(' using (%s)', qual),
+  tablename, lower(permissive collate "C"), lower(cmd collate "C"), array_to_string(roles, ', '), format(' using (%s)', qual),
   ' with check (' || with_check || ')')
 from pg_policies where schemaname = 'public'
 union all
@@ -64,7 +64,7 @@ from pg_proc
 where pronamespace = 'public'::regnamespace and not has_function_privilege('public', oid, 'execute')
 union all
 select 11, concat_ws(' ', object, rolname, privilege_type), format('grant %s%s on %s to %s',
-  lower(privilege_type), columns, object, coalesce(rolname, 'public'))
+  lower(privilege_type collate "C"), columns, object, coalesce(rolname, 'public'))
 from granted left join pg_roles r on r.oid = grantee
 where grantee = 0 or rolname like 'investment%'
 union all

@@ -325,6 +325,20 @@ t.test('Database with another encoding: an error before anything is applied', as
   t.same(await query(DATABASE_URL, `select to_regclass('kysely_migration') as is`), [{ is: null }])
 })
 
+t.test('Database in Turkish, where i is not the small I: verify finds no difference', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const database = `turkish_${randomBytes(4).toString('hex')}`
+  await onServer(
+    url,
+    `create database ${database} encoding 'UTF8' locale 'C' locale_provider icu icu_locale 'tr-TR'
+      template template0`,
+  )
+  t.teardown(() => onServer(url, `drop database ${database}`))
+  const DATABASE_URL = Object.assign(new URL(url), { pathname: `/${database}` }).href
+  t.match(await operatorHere(['migrate'], { DATABASE_URL }), { code: 0 })
+  t.match(await operatorHere(['verify'], { DATABASE_URL }), { code: 0 })
+})
+
 t.test('Database without rights of PUBLIC: the service gets those that it needs', async (t) => {
   const { url } = await emptyDatabase(t)
   await closeToPublic(url)
