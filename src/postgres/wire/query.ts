@@ -106,10 +106,11 @@ export class RawRows {
     this.byteLength += length
     const last = this.#last
     if (this.error || (last && last.end + length <= last.memory.length)) return
-    const usual = Math.min(FIRST_BLOCK * 4 ** this.#blocks.length, LAST_BLOCK)
+    const context = this.#context
+    // Rows that are not counted are few and short: Node.js cuts their memory from a larger buffer.
+    const usual = context ? Math.min(FIRST_BLOCK * 4 ** this.#blocks.length, LAST_BLOCK) : 0
     // For rows of 40 KB, a block of one row would waste a third of it.
     const size = Math.max(usual, length * Math.min(this.#blocks.length + 1, ROWS_PER_BLOCK))
-    const context = this.#context
     this.error = context?.limits.memory.refusal(context, size)
     if (this.error) {
       this.discard()
