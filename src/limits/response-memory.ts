@@ -2,7 +2,7 @@ import { problem } from '../schemas/problem.ts'
 import { mayTake, type Tenant } from './tenants.ts'
 import { Unavailable } from './unavailable.ts'
 
-// In bytes. New memory for each daily sync would start a full garbage collection twice a second. Larger ones are rare.
+// In bytes. A daily sync has buffers of 4 KiB. New ones led to a full garbage collection each second.
 const SMALLEST = 4_096
 const LARGEST = 4_194_304
 /** Maximum size of idle buffers, in bytes: the pages of about twenty requests. */

@@ -19,10 +19,10 @@ export class SafeClient extends pg.Client {
     this.connection.on('error', () => this.destroy())
   }
 
-  /** Returns the parameters of the session. By default, days have the format that the database or the role sets. */
+  /** Returns the startup parameters. pg sets no DateStyle, and a database or role may have another one. */
   getStartupConf(): Record<string, string> {
     const parameters = getStartupConf.call(this)
-    // pg takes the options of the URL alone.
+    // pg takes only the options of the URL, if it has any. The last ones count.
     const options = `${parameters.options} ${this.#options}`
     return { ...parameters, ...(this.#options && { options }), DateStyle: 'ISO, MDY' }
   }
