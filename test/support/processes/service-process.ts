@@ -50,7 +50,7 @@ export function launchService(
   const options = { command: process.execPath, package: 'nodejs', args, environment, stdout }
   const { NODE_V8_COVERAGE } = process.env
   if (NODE_V8_COVERAGE === undefined) return startProgram(t, options)
-  // V8 writes no coverage if SIGKILL ends the process. tools/mutants/run.ts needs it.
+  // V8 writes no coverage if SIGKILL ends the process.
   const covered = { ...environment, NODE_V8_COVERAGE }
   return startProgram(t, { ...options, environment: covered, lastSignal: 'SIGINT' })
 }
