@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { globSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import t from 'tap'
+import { clientRows } from '../../tools/docs/client-rows.ts'
 import { DOCUMENT, formatJson, RENEWAL } from '../../tools/docs/committed.ts'
 import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
 import { PAGE, renderPage } from '../../tools/docs/page/render.ts'
@@ -23,6 +24,11 @@ t.test('docs/reference/openapi.json: the served document, digit by digit', async
 t.test('page /docs: made from the committed document', async (t) => {
   const page = await renderPage(await readFile(DOCUMENT, 'utf8'))
   t.equal(await readFile(PAGE, 'utf8'), page, `if not: ${RENEWAL}`)
+})
+
+t.test('rows of both clients: made from the committed document', async (t) => {
+  for (const [file, text] of clientRows(await readFile(DOCUMENT, 'utf8')))
+    t.equal(await readFile(file, 'utf8'), text, `${file.pathname}; if not: ${RENEWAL}`)
 })
 
 t.test('docs/reference/commands.txt: the help of every command', async (t) => {

@@ -1,4 +1,4 @@
-/** Writes the committed examples, the document, the help of the admin CLI, the metrics and the statements. */
+/** Writes the committed examples, document, help of the admin CLI, metrics and statements, and the rows of the clients. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import t from 'tap'
 import { EXAMPLES } from '../../src/http/openapi/examples.ts'
@@ -6,6 +6,7 @@ import { createDatabase } from '../../test/support/database.ts'
 import { openAsOwner } from '../../test/support/logins.ts'
 import { startSeededService } from '../../test/support/seeded-service.ts'
 import { startService } from '../../test/support/service.ts'
+import { clientRows } from './client-rows.ts'
 import { DOCUMENT, formatJson } from './committed.ts'
 import { examplesOf } from './examples.ts'
 import { COMMANDS_FILE, helpText } from './help-text.ts'
@@ -19,12 +20,13 @@ t.test('docs:renew: examples', async (t) => {
   await writeFile(EXAMPLES, formatJson(JSON.stringify(examples)))
 })
 
-t.test('docs:renew: document and page', async (t) => {
+t.test('docs:renew: document, page and rows of the clients', async (t) => {
   // A service reads the examples at start, so this is a new one.
   const service = await startService(t)
   const { text } = await service.get('/openapi.json')
   await writeFile(DOCUMENT, formatJson(text))
   await writeFile(PAGE, await renderPage(text))
+  for (const [file, rows] of clientRows(text)) await writeFile(file, rows)
 })
 
 t.test('docs:renew: schema', async (t) => {

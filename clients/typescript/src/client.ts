@@ -10,7 +10,7 @@ import {
 import { isLostCursor, TransportError } from './errors.ts'
 import { CSV, Http, type HttpOptions, NDJSON, refreshedAtOf, transportError } from './http.ts'
 import { dayOf, functionOf, integerOf, visibleAscii } from './options.ts'
-import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './types.ts'
+import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
 
 export interface InvestmentDataOptions extends HttpOptions {
   /** Rows of a page, 1 to 10,000. Default: 1,000. */

@@ -1,5 +1,5 @@
 import { CopyError, isLostCursor } from './errors.ts'
-import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './types.ts'
+import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
 
 /** Rows of each list. */
 export interface ListRows {

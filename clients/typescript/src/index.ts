@@ -37,16 +37,16 @@ export {
   TransportError,
 } from './errors.ts'
 export type { Attempt, RetryOptions } from './http.ts'
+export { type PositionEffect, positionEffect } from './position-effect.ts'
 export { checkPositions, chronological, type Gap, type PositionCheck } from './positions.ts'
+export type {
+  AccountTransaction,
+  AccountTransactionType,
+  AssetsTransferOrder,
+  Company,
+  PortfolioTransaction,
+  PortfolioTransactionType,
+  RetentionDetail,
+} from './rows.ts'
 export { type SqliteDatabase, SqliteStore, type SqliteStoreOptions } from './sqlite-store.ts'
-export {
-  type AccountTransaction,
-  type AccountTransactionType,
-  type AssetsTransferOrder,
-  type Company,
-  type Decimal,
-  type PortfolioTransaction,
-  type PortfolioTransactionType,
-  type PositionEffect,
-  positionEffect,
-} from './types.ts'
+export type { Decimal } from './texts.ts'

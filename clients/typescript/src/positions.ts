@@ -1,10 +1,6 @@
-import {
-  type AccountTransaction,
-  type Decimal,
-  type PortfolioTransaction,
-  type PositionEffect,
-  positionEffect,
-} from './types.ts'
+import { type PositionEffect, positionEffect } from './position-effect.ts'
+import type { AccountTransaction, PortfolioTransaction } from './rows.ts'
+import type { Decimal } from './texts.ts'
 
 /** The first row that contradicts the rows before it: `expected` - `found` shares are missing before `day`. */
 export interface Gap {

@@ -1,67 +1,7 @@
-import type { ListName } from './copy.ts'
+import { COLUMNS, type Column } from './rows.ts'
 
-const TERMS = ['exchangeRate', 'commission', 'taxes', 'currency', 'localCurrency', 'description']
-const DATES = [
-  'operationDateDay',
-  'originalOperationDateDay',
-  'valueDateDay',
-  'originalValueDateDay',
-  'operationDateHour',
-  'originalOperationDateHour',
-  'valueDateHour',
-  'originalValueDateHour',
-  'originalOperationDateTz',
-  'originalValueDateTz',
-]
-
-/** Columns of each view, after `connection`, `id` and `row`. A field of an inner object has another name. */
-const COLUMNS: Record<ListName, string[]> = {
-  portfolio_transactions: [
-    'transactionId',
-    'portfolioId',
-    'type',
-    'titles',
-    'amount',
-    'amountBaseCurrency',
-    'price',
-    ...TERMS,
-    ...DATES,
-    'investment',
-    'relatedTransaction',
-    'retentionDetail.retentionFrom retentionFrom',
-    'retentionDetail.retentionTo retentionTo',
-  ],
-  account_transactions: [
-    'movementId',
-    'accountId',
-    'type',
-    'amount',
-    ...TERMS,
-    ...DATES,
-    'investment',
-  ],
-  transfer_orders: [
-    'portfolio',
-    'investment',
-    'name',
-    'isin',
-    'currency',
-    'assetType',
-    'titles',
-    'amount',
-    'total',
-    'marketer.name marketerName',
-    'marketer.cif marketerCif',
-    'managementCompany.name managementCompanyName',
-    'managementCompany.cif managementCompanyCif',
-  ],
-}
-
-function viewOf(list: string, columns: string[]): string {
-  const fields = columns.map((column) => {
-    const [path = '', name = path] = column.split(' ')
-    return `json_extract(row, '$.${path}') as ${name}`
-  })
+function viewOf(list: string, columns: Column[]): string {
+  const fields = columns.map(({ path, name }) => `json_extract(row, '$.${path}') as ${name}`)
   return `create view ${list} as select connection, r.id, row, ${fields.join(', ')}
     from investment_copy c join investment_row r on copy_id = c.id
     where list = '${list}' and copy = 'current'`

@@ -12,8 +12,8 @@ import {
 } from './copy.ts'
 import { CopyError } from './errors.ts'
 import { dayOf } from './options.ts'
+import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
 import { SCHEMA } from './sqlite-schema.ts'
-import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './types.ts'
 
 type Value = string | number | null
 

@@ -36,8 +36,7 @@ from ._lists import (
 )
 from ._options import Day, Retry
 from ._positions import Gap, PositionCheck, check_positions, chronological
-from ._sqlite_store import SqliteStore
-from ._types import (
+from ._rows import (
     AccountTransaction,
     AccountTransactionType,
     AssetsTransferOrder,
@@ -46,8 +45,9 @@ from ._types import (
     PortfolioTransactionType,
     PositionEffect,
     RetentionDetail,
-    position_effect,
 )
+from ._sqlite_store import SqliteStore
+from ._types import position_effect
 
 # Tracebacks show the name to import.
 for _error in (

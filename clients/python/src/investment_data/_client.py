@@ -18,7 +18,7 @@ from ._copies import CopyStore, OnChanges, SyncedCopies
 from ._http import Attempt, Http
 from ._lists import ACCOUNT, PORTFOLIO, Changes, ListFacts, Lists, Orders, RowsBase, SyncResult
 from ._options import Day, Retry, days, integer
-from ._types import AccountTransaction, PortfolioTransaction
+from ._rows import AccountTransaction, PortfolioTransaction
 
 T = TypeVar("T")
 Row = TypeVar("Row")

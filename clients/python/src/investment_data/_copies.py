@@ -16,7 +16,7 @@ from typing import (
 )
 
 from ._errors import CopyError, ProblemError, is_lost_cursor
-from ._types import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
+from ._rows import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
 
 T = TypeVar("T")
 

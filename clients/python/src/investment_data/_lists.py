@@ -18,7 +18,8 @@ from ._copies import (
 from ._errors import Facts, ProblemError, TransportError, is_lost_cursor
 from ._http import CSV, NDJSON, Call, Http, Query, refreshed_at_of
 from ._options import Secret, integer, visible_ascii
-from ._types import AssetsTransferOrder, from_json
+from ._rows import AssetsTransferOrder
+from ._types import from_json
 
 Row = TypeVar("Row")
 

@@ -3,7 +3,8 @@ from decimal import Context, Decimal
 from itertools import groupby
 from typing import Any, Iterable, Iterator, List, Literal, Optional, Protocol, Set, Tuple, TypeVar
 
-from ._types import PortfolioTransaction, position_effect
+from ._rows import PortfolioTransaction
+from ._types import position_effect
 
 Row = TypeVar("Row")
 

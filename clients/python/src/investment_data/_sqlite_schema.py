@@ -1,67 +1,11 @@
 """Tables and views of a copy. The TypeScript client has the same ones, so both can continue a copy."""
 
-_TERMS = ["exchangeRate", "commission", "taxes", "currency", "localCurrency", "description"]
-_DATES = [
-    "operationDateDay",
-    "originalOperationDateDay",
-    "valueDateDay",
-    "originalValueDateDay",
-    "operationDateHour",
-    "originalOperationDateHour",
-    "valueDateHour",
-    "originalValueDateHour",
-    "originalOperationDateTz",
-    "originalValueDateTz",
-]
-
-# Columns of each view, after `connection`, `id` and `row`. A field of an inner object has another name.
-_COLUMNS = {
-    "portfolio_transactions": [
-        "transactionId",
-        "portfolioId",
-        "type",
-        "titles",
-        "amount",
-        "amountBaseCurrency",
-        "price",
-        *_TERMS,
-        *_DATES,
-        "investment",
-        "relatedTransaction",
-        "retentionDetail.retentionFrom retentionFrom",
-        "retentionDetail.retentionTo retentionTo",
-    ],
-    "account_transactions": [
-        "movementId",
-        "accountId",
-        "type",
-        "amount",
-        *_TERMS,
-        *_DATES,
-        "investment",
-    ],
-    "transfer_orders": [
-        "portfolio",
-        "investment",
-        "name",
-        "isin",
-        "currency",
-        "assetType",
-        "titles",
-        "amount",
-        "total",
-        "marketer.name marketerName",
-        "marketer.cif marketerCif",
-        "managementCompany.name managementCompanyName",
-        "managementCompany.cif managementCompanyCif",
-    ],
-}
+from ._rows import COLUMNS
 
 
 def _view_of(list_: str) -> str:
     fields = ", ".join(
-        f"json_extract(row, '$.{path}') as {name or path}"
-        for path, _, name in (column.partition(" ") for column in _COLUMNS[list_])
+        f"json_extract(row, '$.{column.path}') as {column.name}" for column in COLUMNS[list_]
     )
     return f"""create view {list_} as select connection, r.id, row, {fields}
     from investment_copy c join investment_row r on copy_id = c.id
@@ -115,7 +59,7 @@ SCHEMA = [
   )""",
     *(
         statement
-        for list_ in _COLUMNS
+        for list_ in COLUMNS
         for statement in (f"drop view if exists {list_}", _view_of(list_))
     ),
     "create view investment_changes as"

@@ -17,14 +17,9 @@ from ._copies import (
 )
 from ._errors import CopyError
 from ._options import Day, day
+from ._rows import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
 from ._sqlite_schema import SCHEMA
-from ._types import (
-    AccountTransaction,
-    AssetsTransferOrder,
-    PortfolioTransaction,
-    from_json,
-    to_json,
-)
+from ._types import from_json, to_json
 
 _WAIT_MS = 5000
 #: Rows that are compared at a time when a copy replaces another one.
