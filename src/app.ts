@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import fastify, { type FastifyInstance, LogController } from 'fastify'
 import type { Config } from './config.ts'
-import type { Limits } from './context.ts'
 import { authentication } from './http/authentication.ts'
 import { compression } from './http/compression.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
@@ -17,6 +16,7 @@ import {
 import { accessLog, type LoggerOptions, serializers } from './http/log.ts'
 import { openapi } from './http/openapi/openapi.ts'
 import { requestContext, type ServiceState } from './http/request-context.ts'
+import type { Limits } from './limits/limits.ts'
 import type { Database } from './postgres/database.ts'
 import { checkOf } from './postgres/readiness.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
@@ -56,7 +56,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const healthChecks = health(db, check, state, app.log)
 
   rejectConnect(app)
-  await app.register(errorHandler)
+  await app.register(errorHandler, { limits })
   await app.register(requestContext, { limits })
   app.addHook('onRequest', rejectMalformed)
   await app.register(accessLog, { trustsProxies: config.TRUSTED_PROXIES !== undefined })
@@ -69,14 +69,17 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(openapi, { config })
   if (config.DOCS_PAGE) await app.register(docsPage)
   await app.register(healthChecks, { prefix: '/health' })
-  await app.register(api, { prefix: '/api/v1/queries', db, config })
+  await app.register(api, { prefix: '/api/v1/queries', db, config, limits })
   return app
 }
 
-async function api(app: FastifyInstance, { db, config }: Pick<AppOptions, 'db' | 'config'>) {
+async function api(
+  app: FastifyInstance,
+  { db, config, limits: { tenants } }: Pick<AppOptions, 'db' | 'config' | 'limits'>,
+) {
   const identity = config.AUTH_ISSUER ? await import('./http/identity-provider.ts') : undefined
   const verify = identity?.identityProvider(config, app)
-  await app.register(authentication, { verify })
+  await app.register(authentication, { verify, tenants })
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   const quota = await quotas?.openQuota(app, config)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }

@@ -1,10 +1,14 @@
-import { Limits, RequestContext } from '../../src/context.ts'
 import { callerOfToken } from '../../src/http/authentication.ts'
+import { Limits } from '../../src/limits/limits.ts'
+import { MemoryAccount } from '../../src/limits/memory-account.ts'
+import { Tenant } from '../../src/limits/tenants.ts'
 import type { Database } from '../../src/postgres/database.ts'
+import { Reader } from '../../src/postgres/reader.ts'
 import type { Parameter, Statement } from '../../src/postgres/statements.ts'
 import { plannerSettings } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { pagedList } from '../../src/queries/pages.ts'
+import { FactRecorder } from '../../src/request-facts.ts'
 import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
 import type { PageQuery } from '../servers/targets.ts'
 import { appToken, connectionToken } from './data-set.ts'
@@ -25,8 +29,11 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
       return Promise.reject(new Error('captured'))
     }
     const db = { read, replica: () => undefined } as unknown as Database
+    const owner = { tenant: new Tenant() }
+    const memory = new MemoryAccount(new Limits(1, 0).memory, owner)
     const request = {
-      context: new RequestContext(new Limits(1, 0)),
+      reader: new Reader({ owner, memory, recorder: new FactRecorder(), onReadEnd: () => {} }),
+      knowApp: () => {},
       caller: callerOfToken(appToken(query.connection)),
       connectionHash: tokenHash(connectionToken(query.connection)),
       format: 'json' as const,

@@ -1,29 +1,33 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { Limits } from '../limits/limits.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import { type Problem, ProblemCodes, ProblemError, problem, titleOf } from '../schemas/problem.ts'
 
 /** Sends every error of every route with the same body (contract 16). */
-export const errorHandler = fp(async (app: FastifyInstance) => {
+export const errorHandler = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
-    const { context } = request
+    const { admission, caller, ip, recorder } = request
     const found = toProblem(error)
     const { status } = ProblemCodes[found.code]
-    context.errorCode = found.code
-    if (status === 401) context.forgetCaller()
+    recorder.fail(found.code)
+    if (status === 401 && caller) limits.tenants.forgetApp(caller.key)
     if (status === 500) request.log.error({ err: error }, 'request failed')
     // A failed health check is not a rejected request. It has no line in the log either.
     if (status === 503 && request.routeOptions.logLevel !== 'silent')
-      context.unavailableReason = error instanceof Unavailable ? error.reason : 'overload'
+      recorder.failUnavailable(error instanceof Unavailable ? error.reason : 'overload')
+    const { facts } = recorder
     // The client causes these responses, and they cost less than its request.
-    const isCheap = status === 401 || status === 429 || context.unavailableReason === 'overload'
-    const turn = isCheap && !app.state.draining ? context.waitToReject(request.ip) : undefined
+    const isCheap = status === 401 || status === 429 || facts.unavailableReason === 'overload'
+    const waits = isCheap && !app.state.draining
+    const rejection = waits ? admission.waitToReject(ip, facts.receivedAt) : undefined
+    recorder.repeat(rejection?.repeatedBy)
     // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
-    if (status === 503 && !context.repeatedBy && !reply.raw.destroyed) {
+    if (status === 503 && !rejection?.repeatedBy && !reply.raw.destroyed) {
       const cause = error.cause instanceof Error ? error.cause.message : undefined
       request.log.warn({ reason: error.message, cause }, 'request could not be served')
     }
-    if ((await turn) === false) {
+    if ((await rejection?.turn) === false) {
       request.raw.destroy()
       return reply.hijack()
     }

@@ -10,13 +10,13 @@ const SAMPLE_MS = 1_000
 export const accessLog = fp(async (app: FastifyInstance, options: { trustsProxies: boolean }) => {
   let expectsProxy = options.trustsProxies
   app.onRequestEnd(({ request, reply, aborted, durationMs, bytes }) => {
-    const { context } = request
+    const { facts } = request.recorder
     if (!expectsProxy && request.headers['x-forwarded-for'] !== undefined) {
       expectsProxy = true
       const advice = 'set TRUSTED_PROXIES, or all clients share the limits of one address'
       app.log.warn({ proxy: request.ip }, `a request came through a proxy: ${advice}`)
     }
-    const { appId, repeatedBy, statement, writingAt } = context
+    const { appId, repeatedBy, statement, writingAt } = facts
     if (repeatedBy && performance.now() - repeatedBy.loggedAt < SAMPLE_MS) {
       repeatedBy.unlogged += 1
       return
@@ -25,20 +25,20 @@ export const accessLog = fp(async (app: FastifyInstance, options: { trustsProxie
       method: request.method,
       route: request.routeOptions.url,
       status: aborted && !reply.raw.headersSent ? undefined : reply.statusCode,
-      errorCode: context.errorCode,
-      unavailableReason: context.unavailableReason,
+      errorCode: facts.errorCode,
+      unavailableReason: facts.unavailableReason,
       durationMs: Math.round(durationMs * 1000) / 1000,
-      waitMs: statement && Math.round(context.waitMs * 1000) / 1000,
-      databaseMs: statement && Math.round(context.databaseMs * 1000) / 1000,
+      waitMs: statement && Math.round(facts.waitMs * 1000) / 1000,
+      databaseMs: statement && Math.round(facts.databaseMs * 1000) / 1000,
       writeMs: writingAt && Math.round((performance.now() - writingAt) * 1000) / 1000,
       app: appId,
-      items: context.items,
+      items: facts.items,
       bytes,
-      mediaType: context.mediaType,
+      mediaType: facts.mediaType,
       encoding: reply.getHeader('content-encoding'),
       statement,
-      server: context.server,
-      traceId: context.span?.spanContext().traceId,
+      server: facts.server,
+      traceId: facts.span?.spanContext().traceId,
       unlogged: repeatedBy?.unlogged,
     }
     if (repeatedBy) {

@@ -67,7 +67,7 @@ class Windows {
 
 /** Limit on the requests of each app per minute (contract 19). All tokens of an app share it. */
 export interface Quota {
-  /** Counts a request of `context.appId`, and sets the headers of its quota. @throws ProblemError 429 if none is left */
+  /** Counts a request of its app, and sets the headers of its quota. @throws ProblemError 429 if none is left */
   charge(reply: FastifyReply): Promise<void>
 }
 
@@ -80,7 +80,7 @@ export async function openQuota(app: FastifyInstance, config: Config): Promise<Q
     global: false,
     max: perMinute,
     timeWindow: WINDOW_MS,
-    keyGenerator: ({ context }) => String(context.appId),
+    keyGenerator: ({ recorder }) => String(recorder.facts.appId),
     ...(redis ? { redis, nameSpace: KEYS } : { store: Windows }),
   })
   const increment = app.createRateLimit()
@@ -102,7 +102,7 @@ export async function openQuota(app: FastifyInstance, config: Config): Promise<Q
       const count = await increment(reply.request).catch(fail)
       if (!count || count.isAllowed || count.ttl < 0 || count.ttl > WINDOW_MS + 1) {
         // Another program has written a value that is no number, or the time of a key. The app begins a new window.
-        redis?.del(`${KEYS}${reply.request.context.appId}`).catch(() => {})
+        redis?.del(`${KEYS}${reply.request.recorder.facts.appId}`).catch(() => {})
         return
       }
       const seconds = Math.max(1, Math.ceil(count.ttl / 1000))

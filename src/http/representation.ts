@@ -65,11 +65,8 @@ export function sendResponse(
   format: Format,
   { lookup, items, body }: ReadResponse,
 ): FastifyReply | Promise<FastifyReply> {
-  const { context } = reply.request
   const { version, refreshed } = lookup
-  context.items = items
-  context.mediaType = MEDIA_TYPES[format]
-  context.writingAt = performance.now()
+  reply.request.recorder.startResponse(items, MEDIA_TYPES[format])
   reply.headers({
     etag: `W/"${version}-${representation}"`,
     'data-version': version,

@@ -1,7 +1,11 @@
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { type Limits, RequestContext } from '../context.ts'
+import { Admission } from '../limits/admission.ts'
+import type { Limits } from '../limits/limits.ts'
+import { MemoryAccount } from '../limits/memory-account.ts'
+import { type EndedRead, Reader } from '../postgres/reader.ts'
+import { FactRecorder } from '../request-facts.ts'
 
 export interface RequestEnd {
   request: FastifyRequest
@@ -25,22 +29,43 @@ declare module 'fastify' {
     state: ServiceState
     /** Adds a listener to the end of each request: complete, failed or aborted. */
     onRequestEnd(listener: (end: RequestEnd) => void): void
+    /** Adds a listener to the end of each read of a request. */
+    onReadEnd(listener: (read: EndedRead) => void): void
   }
   interface FastifyRequest {
-    context: RequestContext
+    /** Facts for log, metrics and traces. */
+    recorder: FactRecorder
+    /** Whose limits it uses, and its permit. */
+    admission: Admission
+    /** Memory of its response. */
+    memory: MemoryAccount
+    /** Its reads of the database. */
+    reader: Reader
   }
 }
 
-/** Makes the context of each request and reports its end. Fastify's onResponse does not run after a disconnect. */
+/** Makes the parts of each request that outlive its handler, and reports its end. Fastify's onResponse does not run after a disconnect. */
 export const requestContext = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
-  const listeners: ((end: RequestEnd) => void)[] = []
-  app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => listeners.push(listener))
-  app.decorateRequest('context')
+  const endListeners: ((end: RequestEnd) => void)[] = []
+  const readListeners: ((read: EndedRead) => void)[] = []
+  const onReadEnd = (read: EndedRead) => {
+    for (const listener of readListeners) listener(read)
+  }
+  app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => endListeners.push(listener))
+  app.decorate('onReadEnd', (listener: (read: EndedRead) => void) => readListeners.push(listener))
+  app.decorateRequest('recorder')
+  app.decorateRequest('admission')
+  app.decorateRequest('memory')
+  app.decorateRequest('reader')
   app.addHook('onRequest', (request, reply, next) => {
-    const context = new RequestContext(limits)
-    request.context = context
+    const recorder = new FactRecorder()
+    const admission = new Admission(limits)
+    const memory = new MemoryAccount(limits.memory, admission)
+    request.recorder = recorder
+    request.admission = admission
+    request.memory = memory
+    request.reader = new Reader({ owner: admission, memory, recorder, onReadEnd })
     setCommonHeaders(request, reply)
-    const receivedAt = context.startedAt
     const { socket } = request.raw
     const { open } = app.state
     open.add(socket)
@@ -48,11 +73,12 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
     reply.raw.once('close', () => {
       open.delete(socket)
       const { writableFinished } = reply.raw
-      context.end(writableFinished)
+      memory.close(writableFinished)
+      admission.close()
       const bytes = socket.bytesWritten - earlierBytes
-      const durationMs = performance.now() - receivedAt
+      const durationMs = performance.now() - recorder.facts.receivedAt
       const end = { request, reply, aborted: !writableFinished, durationMs, bytes }
-      for (const listener of listeners) listener(end)
+      for (const listener of endListeners) listener(end)
     })
     next()
   })

@@ -1,4 +1,4 @@
-import type { RequestContext } from '../context.ts'
+import type { MemoryAccount } from '../limits/memory-account.ts'
 import type { RawRows } from '../postgres/wire/query.ts'
 import type { RowWriter } from './row-writer.ts'
 
@@ -23,18 +23,17 @@ export function bodyOf(
   rows: RawRows,
   writer: RowWriter,
   frame: Frame,
-  context: RequestContext,
+  memory: MemoryAccount,
 ): Body {
-  if (rows.byteLength > AT_ONCE) return chunksOf([rows], writer, frame, context)
+  if (rows.byteLength > AT_ONCE) return chunksOf([rows], writer, frame, memory)
   smallAt = performance.now()
   const size =
     frame.opening.length + frame.closing.length + rows.count * writer.overhead + rows.byteLength
-  const { memory } = context.limits
-  context.bodyMemory = memory.take(context, size)
-  const [first, ...others] = writeChunks(rows, writer, frame, newChunk, context.bodyMemory)
+  const firstChunk = memory.takeForBody(size)
+  const [first, ...others] = writeChunks(rows, writer, frame, newChunk, firstChunk)
   if (others.length === 0) return first as Buffer
   const whole = Buffer.concat([first as Buffer, ...others])
-  memory.count(context, whole.length)
+  memory.count(whole.length)
   return whole
 }
 
@@ -43,12 +42,11 @@ export function chunksOf(
   reads: Iterable<RawRows> | AsyncIterable<RawRows>,
   writer: RowWriter,
   { opening, closing }: Frame,
-  context: RequestContext,
+  memory: MemoryAccount,
 ): Exclude<Body, Buffer> {
   return async function* (isSent) {
     // New memory for each chunk would cost others 0.1 s: the kernel clears it (docs/experiments.md).
-    const block = context.limits.memory.take(context, CHUNK)
-    context.bodyMemory = block
+    const block = memory.takeForBody(CHUNK)
     const allocate = (atLeast: number) => (atLeast <= CHUNK && isSent() ? block : newChunk(atLeast))
     let frame = { opening, closing }
     for await (const rows of reads) {
@@ -56,7 +54,7 @@ export function chunksOf(
       for (;;) {
         // Node.js writes the last chunk to the socket after this turn.
         await nextTurn()
-        if (context.ended) return
+        if (memory.isClosed) return
         const { value, done } = chunks.next()
         if (done) break
         if (value.length > 0) yield value

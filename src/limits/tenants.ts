@@ -88,14 +88,16 @@ export class Tenants {
     return tenant
   }
 
-  learn(key: string, appId: string): void {
+  /** Records the app that a read has found for a caller. */
+  knowApp(key: string, appId: string): void {
     if (this.#appOf.get(key)?.appId === appId) return
     const tenant = this.#apps.get(appId) ?? new Tenant(appId)
     this.#apps.set(appId, tenant)
     this.#appOf.set(key, tenant)
   }
 
-  forget(key: string): void {
+  /** Forgets the app of a caller whose credentials a read has rejected. */
+  forgetApp(key: string): void {
     this.#appOf.delete(key)
   }
 }

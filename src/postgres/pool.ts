@@ -1,4 +1,3 @@
-import type { RequestContext } from '../context.ts'
 import { FairQueue, mayTake, Tenant } from '../limits/tenants.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import {
@@ -11,6 +10,7 @@ import {
   ServerFailed,
   SqlState,
 } from './failures.ts'
+import type { Reader } from './reader.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
 import type { WireClient } from './wire/client.ts'
 import { RawQuery, RawRows } from './wire/query.ts'
@@ -48,7 +48,7 @@ const REOPEN_MS = 1_000
 interface Read {
   statement: Statement
   values: Parameter[]
-  context: RequestContext | undefined
+  reader: Reader | undefined
   tenant: Tenant
   due: number
   /** True if no other read may share the session. */
@@ -117,27 +117,27 @@ export class Pool {
 
   /**
    * Runs a SELECT in its turn. All reads of a request share a deadline.
-   * @param context undefined for a probe, which waits for no turn
+   * @param reader undefined for a probe, which waits for no turn
    * @param ms until its deadline, from the start of the request
    * @throws Unavailable if no response arrives in time
    */
   read(
     statement: Statement,
     values: Parameter[],
-    context?: RequestContext,
+    reader?: Reader,
     ms = this.#options.waitMs + this.#options.silentMs,
   ): Promise<RawRows> {
     const { large } = this.#options
-    if (large && context?.large && !statement.singleRow)
-      return large.read(statement, values, context)
+    if (large && reader?.isLarge && !statement.singleRow)
+      return large.read(statement, values, reader)
     const { promise, resolve, reject } = Promise.withResolvers<RawRows>()
     const askedAt = performance.now()
     const read: Read = {
       statement,
       values,
-      context,
-      tenant: context?.tenant ?? PROBES,
-      due: (context?.startedAt ?? askedAt) + ms,
+      reader,
+      tenant: reader?.tenant ?? PROBES,
+      due: (reader?.startedAt ?? askedAt) + ms,
       exclusive: false,
       repeated: false,
       ended: false,
@@ -148,7 +148,7 @@ export class Pool {
     }
     const refusal = this.#refusal(read)
     if (refusal) this.#end(read, refusal)
-    else if (context) this.#waiting.add(read)
+    else if (reader) this.#waiting.add(read)
     else this.#urgent.push(read)
     this.#schedule()
     return promise
@@ -170,20 +170,20 @@ export class Pool {
   }
 
   /** Returns an error if nobody waits for a read, if it has waited too long, or if its rows have no room. */
-  #refusal({ context, statement }: Read, needsRoom = !statement.singleRow): Error | undefined {
-    if (context === undefined) return undefined
-    if (context.ended) return new Unavailable('the client is gone')
-    if (performance.now() >= context.startedAt + this.#options.waitMs)
+  #refusal({ reader, statement }: Read, needsRoom = !statement.singleRow): Error | undefined {
+    if (reader === undefined) return undefined
+    if (reader.memory.isClosed) return new Unavailable('the client is gone')
+    if (performance.now() >= reader.startedAt + this.#options.waitMs)
       return new Unavailable('no database connection became free in time')
     if (!needsRoom) return undefined
-    return context.limits.memory.refusal(context, context.expectedBytes)
+    return reader.memory.refusal(reader.expectedBytes)
   }
 
   /** Ends a read. One that was overdue may end again in PostgreSQL. */
   #end(read: Read, error: unknown, rows?: RawRows): void {
     if (read.ended) return
     read.ended = true
-    read.context?.endRead(read.statement.title, read.askedAt, error)
+    read.reader?.endRead(read.statement.title, read.askedAt, read.sentAt, error)
     if (rows && !error) read.resolve(rows)
     else read.reject(error)
   }
@@ -241,7 +241,7 @@ export class Pool {
     if (free <= 0) return false
     const inFlight = [...this.#inFlight]
     if (tenant.appId === undefined) {
-      const unknown = inFlight.filter((read) => read.context && read.tenant.appId === undefined)
+      const unknown = inFlight.filter((read) => read.reader && read.tenant.appId === undefined)
       return unknown.length < Math.min(UNKNOWN_READS, size)
     }
     const own = inFlight.filter((read) => read.tenant === tenant)
@@ -306,21 +306,20 @@ export class Pool {
 
   #start(session: Session, read: Read, statement: Statement): void {
     const { client, reads } = session
-    const { context, tenant, values } = read
+    const { reader, tenant, values } = read
     read.sentAt = performance.now()
-    if (context) context.sentAt = read.sentAt
     if (reads.size === 0) session.progressAt = read.sentAt
     reads.add(read)
     this.#inFlight.add(read)
     const sent = this.#prepares ? statement : unnamed(statement)
-    const rows = new RawRows(statement.singleRow ? undefined : context)
+    const rows = new RawRows(statement.singleRow ? undefined : reader?.memory)
     const query = new RawQuery(sent, values, rows, (error) => {
       // The reads of an abandoned session have failed or moved to another one.
       if (!reads.delete(read)) return
       this.#inFlight.delete(read)
       session.progressAt = performance.now()
       const isMeasured = tenant.appId !== undefined && !statement.singleRow
-      if (isMeasured && context?.deep)
+      if (isMeasured && reader?.isDeep)
         tenant.deepMs = Math.max(session.progressAt - read.sentAt, 0.8 * tenant.deepMs)
       if (error) {
         if (!isBroken(error)) this.respondedAt = session.progressAt
@@ -377,7 +376,7 @@ export class Pool {
   #fail(read: Read, error: Error, again = isConnectionFailure(error)): void {
     if (hasState(error, SqlState.locked)) this.#locked.set(read.statement.name, error)
     if (read.exclusive) this.#triedAt = Number.NEGATIVE_INFINITY
-    if (read.repeated || !again || read.context?.ended || performance.now() >= read.due) {
+    if (read.repeated || !again || read.reader?.memory.isClosed || performance.now() >= read.due) {
       this.#end(read, asUnavailable(error))
       return
     }
@@ -395,7 +394,7 @@ export class Pool {
       const { reads, progressAt } = session
       const [oldest] = reads
       if (oldest === undefined) continue
-      if (isLarge && oldest.context?.ended) this.#abandon(session)
+      if (isLarge && oldest.reader?.memory.isClosed) this.#abandon(session)
       // A server that responded after the oldest read was sent is slow, not down.
       const Failure = progressAt > oldest.sentAt ? Unavailable : ServerFailed
       for (const read of reads)

@@ -1,6 +1,14 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { Caller } from '../context.ts'
 import { build, compile, parameter, type Statement } from '../postgres/statements.ts'
+
+/** Credentials of a caller, as a statement reads them. */
+export interface Caller {
+  method: 'tokenHash' | 'clientId'
+  /** $1 of each statement: the SHA-256 of the app token as a bytea, or the verified client id. */
+  credential: string
+  /** Identity of the credentials. */
+  key: string
+}
 
 export type AuthMethod = Caller['method']
 

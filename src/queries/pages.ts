@@ -114,7 +114,7 @@ async function exportRows(
   writer: RowWriter,
   request: ListRequest,
 ): Promise<ReadResponse> {
-  const { context } = request
+  const { reader } = request
   const first = await readPage(db, queries, request)
   const { lookup, rows } = first
   const frame = { opening: writer.header, closing: '' }
@@ -125,7 +125,7 @@ async function exportRows(
     let left = totalItems - rows.count
     yield rows
     for (let page = 1; left > 0; page += 1) {
-      context.startedAt = performance.now()
+      reader.restartTime()
       const next = { ...request, version, knownVersions: [], page }
       const { rows: more } = await readPage(db, queries, next)
       if (!more?.count) throw new Error('an export has fewer rows than its total')
@@ -133,7 +133,7 @@ async function exportRows(
       yield more
     }
   }
-  return { lookup, items: totalItems, body: chunksOf(pages(rows), writer, frame, context) }
+  return { lookup, items: totalItems, body: chunksOf(pages(rows), writer, frame, reader.memory) }
 }
 
 // Totals and page starts sum the row counts of months, and count the rows of months that the range cuts.

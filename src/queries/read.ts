@@ -1,8 +1,8 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
-import type { Caller, RequestContext } from '../context.ts'
 import { type Body, bodyOf, type Frame } from '../json/response-body.ts'
 import type { RowWriter } from '../json/row-writer.ts'
 import type { Database, Replica } from '../postgres/database.ts'
+import type { Reader } from '../postgres/reader.ts'
 import { type Parameter, parameter, type Statement } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
 import { columnOf, columnsOf } from '../schemas/fields.ts'
@@ -10,6 +10,7 @@ import type { Format, ListDefinition } from '../schemas/list.ts'
 import { ProblemError, problem } from '../schemas/problem.ts'
 import {
   type AuthMethod,
+  type Caller,
   compileForCallers,
   connectionOfApp,
   keyParameter,
@@ -20,10 +21,14 @@ import {
 
 export type { Body }
 
+export type KnowApp = (appId: string) => void
+
 /** Request for rows of one connection. The route makes it, and passes it down to the SQL. */
 export interface ListRequest {
-  context: RequestContext
+  reader: Reader
   caller: Caller
+  /** Called with the app that a read has found for the caller. */
+  knowApp: KnowApp
   /** SHA-256 of the connection token. */
   connectionHash: Buffer
   format: Format
@@ -127,12 +132,12 @@ interface ReadRows {
 /** Writes the body of the rows, unless the client has this version or any. */
 export function responseOf(
   { lookup, rows }: ReadRows,
-  { context, knownVersions }: ListRequest,
+  { reader, knownVersions }: ListRequest,
   writer: RowWriter,
   frame: Frame,
 ): ReadResponse {
   if (rows && !knownVersions.includes('*'))
-    return { lookup, items: rows.count, body: bodyOf(rows, writer, frame, context) }
+    return { lookup, items: rows.count, body: bodyOf(rows, writer, frame, reader.memory) }
   rows?.discard()
   return { lookup, items: 0, body: undefined }
 }
@@ -145,11 +150,10 @@ export async function readRows(
   values: Parameter[],
   copied?: string,
 ): Promise<ReadRows> {
-  const { context, caller, connectionHash, knownVersions } = request
+  const { reader, caller, connectionHash, knownVersions, knowApp } = request
   const keys = [caller.credential, connectionHash, connectionKey(connectionHash)]
   const statement = query.statements[caller.method]
-  context.statement = statement.title
-  context.server = 'primary'
+  reader.recorder.read(statement.title, 'primary')
   let known: ReadRows | undefined
   if (copied !== undefined || (knownVersions.length > 0 && knownVersions[0] !== '*')) {
     known = await readLookup(db, query.table, request, keys)
@@ -158,24 +162,24 @@ export async function readRows(
   }
   const replica = db.replica?.()
   if (replica) {
-    const reading = replica.read(statement, [...keys, ...values], context)
+    const reading = replica.read(statement, [...keys, ...values], reader)
     const primary = known ?? readLookup(db, query.table, request, keys)
     const replicated = await readReplica(reading, primary, replica)
     if (replicated) {
-      context.server = replica.name
+      reader.recorder.read(statement.title, replica.name)
       return replicated
     }
   }
-  const rows = await db.read(statement, [...keys, ...values], context)
-  const lookup = takeLookup(rows, context)
+  const rows = await db.read(statement, [...keys, ...values], reader)
+  const lookup = takeLookup(rows, knowApp)
   if (request.version !== undefined) requireVersion(lookup, request)
   return { lookup, rows }
 }
 
 async function readLookup(db: Database, table: string, request: ListRequest, keys: Parameter[]) {
-  const { caller, context } = request
-  const rows = await db.read(lookupStatements[caller.method], [...keys, table], context)
-  const lookup = takeLookup(rows, context)
+  const { caller, reader, knowApp } = request
+  const rows = await db.read(lookupStatements[caller.method], [...keys, table], reader)
+  const lookup = takeLookup(rows, knowApp)
   requireVersion(lookup, request)
   return { lookup, rows }
 }
@@ -199,7 +203,7 @@ async function readReplica(
   const rows = await reading
   if (rows === undefined) return undefined
   try {
-    const lookup = takeLookup(rows, { confirm: () => {} })
+    const lookup = takeLookup(rows)
     if (lookup.appId === current.appId && lookup.version === current.version) {
       replica.compared(true)
       return { lookup: { ...lookup, refreshed: current.refreshed }, rows }
@@ -212,14 +216,14 @@ async function readReplica(
   return undefined
 }
 
-/** Takes the lookup from the rows, and records its app in the context. @throws ProblemError 401 or 404 */
-function takeLookup(rows: Pick<Rows, 'shift'>, context: Pick<RequestContext, 'confirm'>): Lookup {
+/** Takes the lookup from the rows. @throws ProblemError 401 or 404; the app of a 404 is known, too */
+function takeLookup(rows: Pick<Rows, 'shift'>, knowApp?: KnowApp): Lookup {
   const fields = rows.shift()
   if (fields === undefined) throw problem('invalid_token')
   const [appId, expired, connectionId, version, refreshed = null, totalItems, ...extra] = fields
   if (typeof appId !== 'string') throw new Error('the first row of a response is not its lookup')
   if (expired === 't') throw problem('expired_token')
-  context.confirm(appId)
+  knowApp?.(appId)
   if (connectionId === null || typeof version !== 'string') throw problem('connection_not_found')
   return { appId, version, refreshed, totalItems: Number(totalItems ?? 0), extra }
 }
@@ -229,12 +233,13 @@ export async function authenticate(
   db: Pick<Database, 'read'>,
   { method, credential }: Caller,
   connectionHash: Buffer,
-  context: RequestContext,
+  reader: Reader,
+  knowApp: KnowApp,
 ): Promise<void> {
   const values = [credential, connectionHash, connectionKey(connectionHash), null]
-  const rows = await db.read(lookupStatements[method], values, context.separate())
+  const rows = await db.read(lookupStatements[method], values, reader.detached())
   try {
-    takeLookup(rows, context)
+    takeLookup(rows, knowApp)
   } catch (error) {
     if (!(error instanceof ProblemError && error.code === 'connection_not_found')) throw error
   }

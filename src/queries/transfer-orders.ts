@@ -23,12 +23,12 @@ export function completedOrders(list: ListDefinition): ListReader {
   return {
     queries: { all: query },
     read: async (db, request) => {
-      const { context, format } = request
+      const { reader, format } = request
       let found = await readRows(db, query, request, [String(DEFAULT_LIMIT + 1)])
       const isWanted = !request.knownVersions.includes('*')
       if (found.rows && found.rows.count > DEFAULT_LIMIT && isWanted) {
         found.rows.discard()
-        context.expectRows(Number.POSITIVE_INFINITY)
+        reader.expectRows(Number.POSITIVE_INFINITY)
         found = await readRows(db, query, { ...request, knownVersions: [] }, [null])
       }
       return responseOf(found, request, writers[format], ARRAY)

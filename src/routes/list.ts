@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { Caller } from '../context.ts'
 import type { Quota } from '../http/quota.ts'
 import { knownVersions, negotiate, representationOf, sendResponse } from '../http/representation.ts'
 import type { Database } from '../postgres/database.ts'
 import { tokenHash } from '../postgres/tokens.ts'
 import { parseCursor } from '../queries/changes.ts'
+import type { Caller } from '../queries/connection.ts'
 import { EXPORT_PAGE, pagedList } from '../queries/pages.ts'
 import { authenticate, type Cursor, type ListRequest, type ReadResponse } from '../queries/read.ts'
 import { completedOrders } from '../queries/transfer-orders.ts'
@@ -34,13 +34,13 @@ const ARRAY_FORMATS: Format[] = ['json', 'exactJson']
 /** Makes the endpoint of a list: its parameters, its statements and its responses. */
 export function list(definition: ListDefinition) {
   const { name, table, path, operationId, tag, summary, description, paged } = definition
-  const reader = paged ? pagedList(definition) : completedOrders(definition)
+  const listReader = paged ? pagedList(definition) : completedOrders(definition)
   const formats = paged ? PAGED_FORMATS : ARRAY_FORMATS
   return async (app: FastifyInstance, options: RouteOptions): Promise<void> => {
     const parameters = paged ? listParameters(options.maximumLimit) : {}
     const schema = { operationId, tags: [tag], summary, description }
     app.get(path, { schema }, async (request, reply) => {
-      const { context, headers, method, params } = request
+      const { headers, method, params, reader } = request
       const connectionHash = tokenHash((params as ConnectionParams).token)
       const format = negotiate(headers.accept, formats)
       const isExport = EXPORTS.has(format)
@@ -56,16 +56,17 @@ export function list(definition: ListDefinition) {
       // HEAD of an export needs its total only.
       const exported = method === 'HEAD' ? 0 : EXPORT_PAGE
       const limit = isExport ? exported : paged ? given : 0
-      context.expectRows(limit, limit * page)
+      reader.expectRows(limit, limit * page)
       const representation = representationOf(name, format, from, to, given, page, since)
       const listRequest: ListRequest = {
-        ...{ context, format, from, to, limit, page, version },
-        caller: context.caller as Caller,
+        ...{ reader, format, from, to, limit, page, version },
+        caller: request.caller as Caller,
+        knowApp: (appId) => request.knowApp(appId),
         connectionHash,
         since: cursor,
         knownVersions: knownVersions(headers['if-none-match'], representation),
       }
-      const read = await reader.read(options.db, listRequest)
+      const read = await listReader.read(options.db, listRequest)
       if (read.body !== undefined && paged) reply.headers(listHeaders(name, listRequest, read))
       return sendResponse(reply, representation, format, read)
     })
@@ -109,11 +110,12 @@ async function admit(
   connectionHash: Buffer,
   errors: ParameterError[],
 ): Promise<void> {
-  const { context } = reply.request
-  const authenticated = () => authenticate(db, context.caller as Caller, connectionHash, context)
-  const { appId } = context.tenant
+  const { admission, caller, reader, recorder } = reply.request
+  const knowApp = (appId: string) => reply.request.knowApp(appId)
+  const authenticated = () => authenticate(db, caller as Caller, connectionHash, reader, knowApp)
+  const { appId } = admission.tenant
   if (appId === undefined) await authenticated()
-  else context.appId = appId
+  else recorder.identify(appId)
   try {
     await quota?.charge(reply)
   } catch (error) {

@@ -1,5 +1,6 @@
+import type { FastifyInstance } from 'fastify'
 import { Gauge, Histogram, type Registry } from 'prom-client'
-import type { Limits } from '../context.ts'
+import type { Limits } from '../limits/limits.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Check, refreshesStatement } from '../postgres/readiness.ts'
 import { DURATION_BUCKETS } from './http-metrics.ts'
@@ -15,8 +16,9 @@ interface Sources {
 
 /** Registers metrics of pools and servers. @returns a function that reads them for each request of Prometheus */
 export function databaseMetrics(
+  app: FastifyInstance,
   registry: Registry,
-  { db, check, limits: { memory, readListeners } }: Sources,
+  { db, check, limits: { memory } }: Sources,
 ): () => Promise<void> {
   const durations = new Histogram({
     name: 'database_read_duration_seconds',
@@ -25,7 +27,7 @@ export function databaseMetrics(
     buckets: DURATION_BUCKETS,
     registers: [registry],
   })
-  readListeners.push(({ statement, durationMs, error }) =>
+  app.onReadEnd(({ statement, durationMs, error }) =>
     durations.observe({ statement, result: error ? 'error' : 'success' }, durationMs / 1000),
   )
   const gauge = (name: string, help: string, ...labelNames: string[]) =>

@@ -41,10 +41,10 @@ export function httpMetrics(
     requests.inc({ route, method, status })
     durations.observe({ route, method, status: statusClass }, durationMs / 1000)
     bytes.inc({ route }, sent)
-    const { context } = request
-    if (context.items) items.inc({ route }, context.items)
-    if (context.errorCode) errors.inc({ route, code: context.errorCode })
-    if (context.unavailableReason) unavailable.inc({ route, reason: context.unavailableReason })
+    const { facts } = request.recorder
+    if (facts.items) items.inc({ route }, facts.items)
+    if (facts.errorCode) errors.inc({ route, code: facts.errorCode })
+    if (facts.unavailableReason) unavailable.inc({ route, reason: facts.unavailableReason })
   })
   new Gauge({
     name: 'http_requests_in_flight',

@@ -2,8 +2,8 @@ import fastify, { type FastifyInstance, type FastifyPluginAsync, LogController }
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
-import type { Limits } from '../context.ts'
 import { sendError } from '../http/error-handler.ts'
+import type { Limits } from '../limits/limits.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Check } from '../postgres/readiness.ts'
 import { ProblemError } from '../schemas/problem.ts'
@@ -37,7 +37,7 @@ export default fp(async (app: FastifyInstance, sources: MetricSources) => {
     const help = 'Number of instances that should run (INSTANCES).'
     new Gauge({ name: 'instances_expected', help, registers: [registry] }).set(config.INSTANCES)
   }
-  const readDatabase = databaseMetrics(registry, sources)
+  const readDatabase = databaseMetrics(app, registry, sources)
   const server = fastify({
     loggerInstance: app.log,
     logController: new LogController({ disableRequestLogging: true }),

@@ -15,9 +15,9 @@ import { NodeSDK } from '@opentelemetry/sdk-node'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
-import type { EndedRead, Limits } from '../context.ts'
 import type { RequestEnd } from '../http/request-context.ts'
 import { withDeadline } from '../limits/deadline.ts'
+import type { EndedRead } from '../postgres/reader.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000
@@ -25,14 +25,12 @@ const SHUTDOWN_MS = 2_000
 const QUIET_MS = 60_000
 
 /** Starts OpenTelemetry. It is global to the process, so only one open app can have traces. */
-export default fp(
-  async (app: FastifyInstance, { config, limits }: { config: Config; limits: Limits }) => {
-    startSdk(app, config.OTEL_SERVICE_NAME)
-    const tracer = trace.getTracer('investment-data-query-service')
-    limits.readListeners.push((read) => traceRead(tracer, read))
-    traceRequests(app, tracer)
-  },
-)
+export default fp(async (app: FastifyInstance, { config }: { config: Config }) => {
+  startSdk(app, config.OTEL_SERVICE_NAME)
+  const tracer = trace.getTracer('investment-data-query-service')
+  app.onReadEnd((read) => traceRead(tracer, read))
+  traceRequests(app, tracer)
+})
 
 /** The SDK reads its standard environment variables: exporter, protocol, sampler and others. */
 function startSdk(app: FastifyInstance, serviceName: string): void {
@@ -69,14 +67,14 @@ function traceRequests(app: FastifyInstance, tracer: Tracer): void {
       'investment.request_id': id,
     }
     const name = url === undefined ? method : `${method} ${url}`
-    request.context.span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent)
+    request.recorder.trace(tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent))
     next()
   })
   app.onRequestEnd(endSpan)
 }
 
 function endSpan({ request, reply, aborted }: RequestEnd): void {
-  const { span, appId, items, errorCode } = request.context
+  const { span, appId, items, errorCode } = request.recorder.facts
   const status = aborted ? undefined : reply.statusCode
   const failure = aborted ? 'aborted' : errorCode
   const failed = status === undefined || status >= 500
@@ -91,8 +89,8 @@ function endSpan({ request, reply, aborted }: RequestEnd): void {
 }
 
 /** Creates a client span with the name of the statement and without its parameters. */
-function traceRead(tracer: Tracer, { context, statement, durationMs, error }: EndedRead): void {
-  if (context.span === undefined) return
+function traceRead(tracer: Tracer, { facts, statement, durationMs, error }: EndedRead): void {
+  if (facts.span === undefined) return
   const name = `SELECT ${statement}`
   const attributes = {
     'db.system.name': 'postgresql',
@@ -100,7 +98,7 @@ function traceRead(tracer: Tracer, { context, statement, durationMs, error }: En
     'db.query.summary': name,
   }
   const options = { kind: SpanKind.CLIENT, attributes, startTime: Date.now() - durationMs }
-  const span = tracer.startSpan(name, options, trace.setSpan(ROOT_CONTEXT, context.span))
+  const span = tracer.startSpan(name, options, trace.setSpan(ROOT_CONTEXT, facts.span))
   if (error !== undefined) {
     span.setAttribute('error.type', error instanceof Error ? error.name : 'unknown')
     span.setStatus({ code: SpanStatusCode.ERROR })

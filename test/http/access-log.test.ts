@@ -5,7 +5,7 @@ import fastify from 'fastify'
 import { sql } from 'kysely'
 import t from 'tap'
 import { serializers } from '../../src/http/log.ts'
-import { contextOf } from '../support/database.ts'
+import { accountOf } from '../support/database.ts'
 import { sendRaw } from '../support/raw-http.ts'
 import { addCaller, addEqualRows, addPortfolioTransactions } from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
@@ -146,13 +146,13 @@ t.test('malformed request: one line', async (t) => {
 
 t.test('503: the line has the reason', async (t) => {
   const { limits } = service
-  const all = contextOf({ limits })
-  limits.memory.take(all, limits.memory.limit)
+  const all = accountOf(limits)
+  all.take(limits.memory.limit)
   const before = service.log.length
   t.equal((await service.get(connection.portfolio, { token })).status, 503)
   const errorCode = 'service_unavailable'
   t.match(await lines(before), [{ status: 503, errorCode, unavailableReason: 'overload' }])
-  all.end(false)
+  all.close(false)
 })
 
 t.test('disconnect before the response: `aborted` without a status', async (t) => {

@@ -1,10 +1,11 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { Limits, RequestContext } from '../../src/context.ts'
 import { nextTurn } from '../../src/json/response-body.ts'
+import { Admission } from '../../src/limits/admission.ts'
+import { Limits } from '../../src/limits/limits.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
 import { FairQueue, mayTake, Tenant } from '../../src/limits/tenants.ts'
-import { contextOf } from '../support/database.ts'
+import { accountOf, readerOf } from '../support/database.ts'
 
 /** Takes units for tenants in turn, until none gets more. @returns the units of each */
 function sharesOf(tenants: number, total: number): number[] {
@@ -32,16 +33,16 @@ t.test('shares: three quarters for one tenant, three sevenths each for two', (t)
 t.test('requests in flight: exactly the maximum, and the share of each tenant', (t) => {
   const limits = new Limits(20, 1)
   const enter = (ip: string) => {
-    const context = new RequestContext(limits)
+    const admission = new Admission(limits)
     try {
-      context.enter(ip)
-      return context
+      admission.enter(ip)
+      return admission
     } catch {
       return undefined
     }
   }
   const fill = (ip: string) => {
-    const entered: RequestContext[] = []
+    const entered: Admission[] = []
     for (let next = enter(ip); next; next = enter(ip)) entered.push(next)
     return entered
   }
@@ -50,22 +51,21 @@ t.test('requests in flight: exactly the maximum, and the share of each tenant', 
   t.equal(fill('10.0.0.2').length, 3)
   for (let n = 18; n < 20; n += 1) t.ok(enter(`10.1.0.${n}`), 'a new tenant finds room')
   t.notOk(enter('10.0.0.3'))
-  first?.end(true)
+  first?.close()
   t.ok(enter('10.0.0.3'))
-  t.equal(limits.requests, 20)
+  t.equal(limits.requests.inFlight, 20)
   t.end()
 })
 
 t.test('request of a departed client: it takes no share when its app is known', (t) => {
   const limits = new Limits(4, 1)
-  const caller = { method: 'clientId' as const, credential: 'client', key: 'client' }
-  limits.tenants.learn(caller.key, 'app')
-  const [address, app] = [limits.tenants.of('10.0.0.1'), limits.tenants.of('', caller.key)]
-  const context = new RequestContext(limits)
-  context.enter('10.0.0.1')
+  limits.tenants.knowApp('client', 'app')
+  const [address, app] = [limits.tenants.of('10.0.0.1'), limits.tenants.of('', 'client')]
+  const admission = new Admission(limits)
+  admission.enter('10.0.0.1')
   t.equal(address.requests, 1)
-  context.end(false)
-  context.enter('10.0.0.1', caller)
+  admission.close()
+  admission.enter('10.0.0.1', 'client')
   t.same([address.requests, app.requests, app.appId], [0, 0, 'app'])
   t.end()
 })
@@ -107,10 +107,9 @@ t.test(
 
 t.test('memory: one app has three quarters of it', (t) => {
   const fits = (bytes: number) => {
-    const context = contextOf({ limits: new Limits(1, 400_000) })
-    const { memory } = context.limits
-    memory.take(context, 1)
-    return memory.refusal(context, bytes - 1) === undefined
+    const account = accountOf(new Limits(1, 400_000))
+    account.take(1)
+    return account.refusal(bytes - 1) === undefined
   }
   t.ok(fits(300_000))
   t.notOk(fits(300_004))
@@ -121,8 +120,8 @@ t.test('memory: a large request needs room for 512 bytes a row, at most for a qu
   const room = (rows: number, used: number) => {
     const limits = new Limits(1, 4_000_000)
     limits.memory.used = used
-    const context = contextOf({ rows, limits })
-    return limits.memory.refusal(context, context.expectedBytes) === undefined
+    const { memory, expectedBytes } = readerOf({ rows, limits })
+    return memory.refusal(expectedBytes) === undefined
   }
   t.ok(room(1_000, 3_999_999))
   t.ok(room(1_001, 4_000_000 - 1_001 * 512))
@@ -135,9 +134,9 @@ t.test('memory: a large request needs room for 512 bytes a row, at most for a qu
 t.test('large: more than 1,000 rows, 1 MiB, or a deep page of an app with slow ones', (t) => {
   const tenant = new Tenant('app')
   const isLarge = (rows: number, skipped = 0) => {
-    const context = contextOf({ tenant })
-    context.expectRows(rows, skipped)
-    return context.large
+    const reader = readerOf({ tenant })
+    reader.expectRows(rows, skipped)
+    return reader.isLarge
   }
   t.same(
     [isLarge(1_000), isLarge(1_001), isLarge(20, 10_000), isLarge(20, 10_001)],
@@ -152,11 +151,11 @@ t.test('large: more than 1,000 rows, 1 MiB, or a deep page of an app with slow o
 
 t.test('memory: a request whose client is gone takes nothing', (t) => {
   const limits = new Limits(1, 400_000)
-  const context = contextOf({ limits })
-  context.end(false)
-  t.match(limits.memory.refusal(context, 1), { name: 'Unavailable' })
-  t.ok(limits.memory.take(context, 100))
-  limits.memory.count(context, 100)
+  const account = accountOf(limits)
+  account.close(false)
+  t.match(account.refusal(1), { name: 'Unavailable' })
+  t.ok(account.take(100))
+  account.count(100)
   t.equal(limits.memory.used, 0)
   t.end()
 })

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { Limits } from '../../src/context.ts'
+import { Limits } from '../../src/limits/limits.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
-import { contextOf, createDatabase } from '../support/database.ts'
+import { accountOf, createDatabase, readerOf } from '../support/database.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addEqualRows, addPortfolioTransactions, type Caller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -27,7 +27,7 @@ t.test('503: MAX_REQUESTS are in flight; later requests get a response again', a
       t.equal((await anonymous()).status, 401, `room with ${index} in flight`)
       responses.push(send(caller))
     }
-    await until('no room is left', () => service.limits.requests === LIMIT)
+    await until('no room is left', () => service.limits.requests.inFlight === LIMIT)
     const { detail } = isProblem(t, await send(callers[0] as Caller), 'service_unavailable')
     t.equal(detail, 'Too many requests are in flight. Try again soon.')
     t.equal((await service.get('/health/live')).status, 200)
@@ -70,17 +70,17 @@ t.test('400: the page exceeds the memory for one app, whatever the others have',
 
 t.test('503: only the others leave too little memory', async (t) => {
   const { limits } = service
-  const other = contextOf({ limits })
-  limits.memory.take(other, 8 * 2 ** 20)
+  const other = accountOf(limits)
+  other.take(8 * 2 ** 20)
   isProblem(t, await page(ROWS), 'service_unavailable')
   t.equal((await page(50)).status, 200)
-  other.end(false)
+  other.close(false)
   t.equal((await page(ROWS)).status, 200)
 
-  const all = contextOf({ limits })
-  limits.memory.take(all, limits.memory.limit)
+  const all = accountOf(limits)
+  all.take(limits.memory.limit)
   isProblem(t, await page(50), 'service_unavailable')
-  all.end(false)
+  all.close(false)
 })
 
 const BYTES = 8 * 2 ** 20
@@ -93,25 +93,25 @@ t.test('memory of a read: free after a failure, and if the client disconnects', 
   t.teardown(() => db.close())
   const limits = new Limits(1, BYTES)
   const used = () => limits.memory.used
-  const few = contextOf({ rows: 5_000, limits })
+  const few = readerOf({ rows: 5_000, limits })
   await db.read(read, ['3'], few)
   t.ok(used() > 0 && used() < 100_000, 'only the rows are counted')
-  few.end(true)
+  few.memory.close(true)
   t.equal(used(), 0)
 
-  const failing = contextOf({ rows: 5_000, limits })
+  const failing = readerOf({ rows: 5_000, limits })
   await t.rejects(db.read(read, ['none'], failing), { code: '22P02' })
   t.equal(used(), 0)
-  failing.end(true)
+  failing.memory.close(true)
 
-  const late = contextOf({ rows: 5_000, limits, msAgo: options.waitMs + 1 })
+  const late = readerOf({ rows: 5_000, limits, msAgo: options.waitMs + 1 })
   await t.rejects(db.read(read, ['3'], late), { name: 'Unavailable' })
   t.equal(used(), 0)
-  late.end(true)
+  late.memory.close(true)
 
-  const gone = contextOf({ rows: 5_000, limits })
+  const gone = readerOf({ rows: 5_000, limits })
   const unread = db.read(read, ['3'], gone).catch(() => {})
-  gone.end(false)
+  gone.memory.close(false)
   t.equal(used(), 0, 'at once, if the client disconnects during the read')
   await unread
   t.equal(used(), 0)
@@ -121,10 +121,9 @@ t.test('memory of a response: reused only if the whole response was sent', (t) =
   const limits = new Limits(1, BYTES)
   const { memory } = limits
   const blockOf = (sent: boolean) => {
-    const context = contextOf({ limits })
-    context.bodyMemory = memory.take(context, 100_000)
-    const { buffer } = context.bodyMemory
-    context.end(sent)
+    const account = accountOf(limits)
+    const { buffer } = account.takeForBody(100_000)
+    account.close(sent)
     return buffer
   }
   const unsent = blockOf(false)
@@ -138,39 +137,39 @@ t.test('memory of a response: reused only if the whole response was sent', (t) =
 t.test('memory of rows: free when they are written', (t) => {
   const limits = new Limits(1, BYTES)
   const { memory } = limits
-  const context = contextOf({ limits })
-  const block = memory.take(context, 100_000)
+  const account = accountOf(limits)
+  const block = account.take(100_000)
   t.ok(memory.used >= 100_000)
-  memory.giveBack(context, block)
+  account.giveBack(block)
   t.equal(memory.used, 0)
-  context.end(true)
+  account.close(true)
   t.equal(memory.used, 0)
   t.end()
 })
 
 t.test('memory of JSON: counted until the response ends', (t) => {
   const limits = new Limits(1, BYTES)
-  const context = contextOf({ limits })
-  const { length } = limits.memory.take(context, 100_000)
+  const account = accountOf(limits)
+  const { length } = account.take(100_000)
   t.ok(length >= 100_000)
   t.equal(limits.memory.used, length)
-  limits.memory.count(context, 10_000)
+  account.count(10_000)
   t.equal(limits.memory.used, length + 10_000, 'stored elsewhere, such as escaped text')
-  context.end(true)
+  account.close(true)
   t.equal(limits.memory.used, 0)
   t.end()
 })
 
 t.test('memory of a departed client: nothing more is counted', (t) => {
   const limits = new Limits(1, BYTES)
-  const context = contextOf({ limits })
-  limits.memory.take(context, 100_000)
-  context.end(false)
-  t.ok(limits.memory.refusal(context, 100_000), 'no room for rows')
+  const account = accountOf(limits)
+  account.take(100_000)
+  account.close(false)
+  t.ok(account.refusal(100_000), 'no room for rows')
   t.equal(limits.memory.used, 0)
-  limits.memory.take(context, 100_000)
+  account.take(100_000)
   t.equal(limits.memory.used, 0)
-  limits.memory.count(context, 100_000)
+  account.count(100_000)
   t.equal(limits.memory.used, 0)
   t.end()
 })

@@ -8,7 +8,7 @@ import { findServers } from '../../src/postgres/hosts.ts'
 import { readServer } from '../../src/postgres/readiness.ts'
 import { serverName } from '../../src/postgres/server-urls.ts'
 import { databaseOptions } from '../../src/service.ts'
-import { contextOf, createDatabase, openClient } from '../support/database.ts'
+import { createDatabase, openClient, readerOf } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { openTestDatabase } from '../support/new-database.ts'
 import { operatorHere } from '../support/operator-process.ts'
@@ -41,7 +41,7 @@ t.test('connection: read-only, with timeouts, and with plans of index lookups', 
     enable_sort: 'off',
   }
   for (const read of [db.read, db.probe]) {
-    const [found] = (await read(settings, [], contextOf())).shift() ?? []
+    const [found] = (await read(settings, [], readerOf())).shift() ?? []
     t.match(JSON.parse(String(found)), expected)
   }
 })
@@ -53,7 +53,7 @@ t.test('format of days: that of the API, also if the database has another one', 
   const service = openDatabase({ url: login, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => service.close())
   const day = { name: 'day', title: 'day', text: `select date '2025-02-14'` }
-  const rows = await service.read(day, [], contextOf())
+  const rows = await service.read(day, [], readerOf())
   t.same(rows.shift(), ['2025-02-14'])
   t.equal((await operatorHere(['app', 'create', 'app'], { DATABASE_URL: url })).code, 0)
   const { stdout } = await operatorHere(['app', 'list'], { DATABASE_URL: url })
@@ -65,7 +65,7 @@ t.test('25006: a write of the owner through a connection of the service', async 
   const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())
   const text = `insert into app (name) values ('written') returning 1`
-  await t.rejects(db.read({ name: '', title: 'write', text }, [], contextOf()), { code: '25006' })
+  await t.rejects(db.read({ name: '', title: 'write', text }, [], readerOf()), { code: '25006' })
 })
 
 t.test('locked table: a read fails long before its statement timeout', async (t) => {
@@ -74,7 +74,7 @@ t.test('locked table: a read fails long before its statement timeout', async (t)
   const holder = await openClient(t, url)
   await holder.query('begin; lock table app in access exclusive mode')
   const text = 'select count(*) from app'
-  await t.rejects(db.read({ name: '', title: 'locked', text }, [], contextOf()), {
+  await t.rejects(db.read({ name: '', title: 'locked', text }, [], readerOf()), {
     cause: { code: '55P03' },
   })
   await holder.query('rollback')

@@ -7,7 +7,7 @@ import { connect as connectTo } from '../../src/postgres/connect.ts'
 import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
 import { Pool } from '../../src/postgres/pool.ts'
 import { compile, type Parameter } from '../../src/postgres/statements.ts'
-import { contextOf, createDatabase, openClient } from '../support/database.ts'
+import { createDatabase, openClient, readerOf } from '../support/database.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -168,7 +168,7 @@ t.test('slow reads of one app: they leave connections to the others', async (t) 
   const slow = Promise.allSettled(
     Array.from({ length: 6 }, async (_, n) => {
       await setTimeout(400 * n)
-      await pool.read(held, ['5'], contextOf({ tenant }))
+      await pool.read(held, ['5'], readerOf({ tenant }))
     }),
   )
   await setTimeout(400 * 6)
@@ -292,7 +292,7 @@ t.test('reads on one connection: each is a separate transaction', async (t) => {
 t.test('large read: small reads continue', async (t) => {
   const { read, db } = await open(t)
   await hold(3)
-  const large = db.read(held, ['3'], contextOf({ rows: 5_000 }))
+  const large = db.read(held, ['3'], readerOf({ rows: 5_000 }))
   const small = Array.from({ length: 20 }, () => read(echo, ['small', '1']))
   t.same(await Promise.all(small), Array(20).fill(['small1']))
   await release(3)
@@ -302,8 +302,8 @@ t.test('large read: small reads continue', async (t) => {
 t.test('large reads: together they use one in ten connections', async (t) => {
   // Rounded up: two.
   const { read, db } = await open(t, { size: 11 })
-  const contexts = Array.from({ length: 6 }, () => contextOf({ rows: 5_000 }))
-  const large = contexts.map((context) => db.read(sleep, ['0.2'], context))
+  const readers = Array.from({ length: 6 }, () => readerOf({ rows: 5_000 }))
+  const large = readers.map((reader) => db.read(sleep, ['0.2'], reader))
   let mostInUse = 0
   const watching = setInterval(() => {
     mostInUse = Math.max(mostInUse, db.state().primary.inUse)
@@ -322,7 +322,7 @@ t.test(
     const replica = db.replica?.()
     if (replica === undefined) throw new Error('the replica is not used')
     await hold(4)
-    const reads = Array.from({ length: 10 }, () => replica.read(held, ['4'], contextOf()))
+    const reads = Array.from({ length: 10 }, () => replica.read(held, ['4'], readerOf()))
     await until('more reads wait than the replica has connections', () => {
       const [state] = db.state().replicas
       return state !== undefined && state.waiting > 3
@@ -367,7 +367,7 @@ t.test('pool of one connection: large reads run between small ones', async (t) =
   const small = Array.from({ length: 4 }, async () => {
     while (busy) await read(sleep, ['0.005'])
   })
-  t.equal((await db.read(echo, ['x', '3'], contextOf({ rows: 5_000 }))).count, 3)
+  t.equal((await db.read(echo, ['x', '3'], readerOf({ rows: 5_000 }))).count, 3)
   busy = false
   await Promise.all(small)
 })
@@ -379,7 +379,7 @@ async function openPool(t: Test, options: { size: number; silentMs?: number }) {
   t.teardown(() => pool.close())
   /** @param msAgo time since the start of its request, which may take 3 s and silentMs */
   const read = async (statement: typeof echo, values: Parameter[], msAgo = 0) =>
-    (await pool.read(statement, values, contextOf({ msAgo }))).shift()
+    (await pool.read(statement, values, readerOf({ msAgo }))).shift()
   return { read, pool }
 }
 
@@ -389,7 +389,7 @@ async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
   const db = openDatabase({ url, ...usual, ...options })
   t.teardown(() => db.close())
   const read = async (statement: typeof echo, values: Parameter[]) => {
-    const rows = await db.read(statement, values, contextOf())
+    const rows = await db.read(statement, values, readerOf())
     const found: (string | null | undefined)[] = []
     while (rows.count > 0) found.push(rows.shift()?.[0])
     return found

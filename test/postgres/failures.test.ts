@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import t from 'tap'
 import { openDatabase } from '../../src/postgres/database.ts'
-import { contextOf, createDatabase } from '../support/database.ts'
+import { createDatabase, readerOf } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { addCaller, addTransferOrders } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -59,7 +59,7 @@ t.test('deadline of a request', async (t) => {
 
   /** Reads for a request that began `msAgo` ago. */
   async function read(statement: typeof one, msAgo: number): Promise<number> {
-    return (await db.read(statement, [], contextOf({ msAgo }))).count
+    return (await db.read(statement, [], readerOf({ msAgo }))).count
   }
 
   t.test('Unavailable: a read after the time limit of its request', async (t) => {
@@ -104,9 +104,7 @@ t.test('locked table', async (t) => {
     let isLocked = true
     const readLocked = async () => {
       while (isLocked) {
-        const result = await db
-          .read(locked, [], contextOf())
-          .catch((error) => String(error.message))
+        const result = await db.read(locked, [], readerOf()).catch((error) => String(error.message))
         errors.add(typeof result === 'string' ? result : 'none')
         rejected += 1
         mostInUse = Math.max(mostInUse, db.state().primary.inUse)
@@ -115,9 +113,9 @@ t.test('locked table', async (t) => {
     }
     await owner.transaction().execute(async (holder) => {
       await sql`lock table app in access exclusive mode`.execute(holder)
-      await t.rejects(db.read(locked, [], contextOf()), { cause: { code: '55P03' } })
+      await t.rejects(db.read(locked, [], readerOf()), { cause: { code: '55P03' } })
       const readers = Promise.all(Array.from({ length: 20 }, readLocked))
-      for (let n = 0; n < 100; n += 1) t.equal((await db.read(other, [], contextOf())).count, 1)
+      for (let n = 0; n < 100; n += 1) t.equal((await db.read(other, [], readerOf())).count, 1)
       isLocked = false
       await readers
     })
@@ -127,7 +125,7 @@ t.test('locked table', async (t) => {
     ])
     t.ok(rejected > 100, `${rejected} reads rejected`)
     t.ok(mostInUse <= 2, `${mostInUse} connections: one waits, one serves the other reads`)
-    t.equal((await db.read(locked, [], contextOf())).count, 1, 'the table is unlocked')
+    t.equal((await db.read(locked, [], readerOf())).count, 1, 'the table is unlocked')
   })
 
   t.test('503 of a locked table: a failure of the database, not overload', async (t) => {

@@ -1,9 +1,10 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type pg from 'pg'
 import t from 'tap'
-import { Limits, type RequestContext } from '../../src/context.ts'
 import { bodyOf } from '../../src/json/response-body.ts'
 import { rowWriters } from '../../src/json/row-writer.ts'
+import { Limits } from '../../src/limits/limits.ts'
+import type { MemoryAccount } from '../../src/limits/memory-account.ts'
 import { connect } from '../../src/postgres/connect.ts'
 import { RawQuery, RawRows } from '../../src/postgres/wire/query.ts'
 import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
@@ -11,7 +12,7 @@ import type { Format } from '../../src/schemas/list.ts'
 import { PortfolioTransaction } from '../../src/schemas/portfolio-transaction.ts'
 import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
 import { anyText } from '../support/awkward-rows.ts'
-import { contextOf, createDatabase, openClient } from '../support/database.ts'
+import { accountOf, createDatabase, openClient } from '../support/database.ts'
 import { countNumbers, parseExact, unquoteDecimals } from '../support/exact-json.ts'
 import { fc, runs } from '../support/random.ts'
 
@@ -109,8 +110,8 @@ function columnType(schema: TSchema): string {
   return typesOf(schema).includes('boolean') ? 'boolean' : 'text'
 }
 
-async function readRaw(item: TObject, rows: Row[], context?: RequestContext) {
-  const raw = new RawRows(context)
+async function readRaw(item: TObject, rows: Row[], memory?: MemoryAccount) {
+  const raw = new RawRows(memory)
   return new Promise<RawRows>((resolve, reject) =>
     client.query(
       new RawQuery(
@@ -152,7 +153,8 @@ const limits = new Limits(1, 2 ** 26)
 const { memory } = limits
 
 interface WriteOptions {
-  context?: RequestContext
+  /** Of which the rows and the body take memory. */
+  account?: MemoryAccount
   format?: Format
   /** True if the chunks so far leave the process before the next one is written. */
   leaves?: () => boolean
@@ -160,9 +162,9 @@ interface WriteOptions {
 
 /** Writes rows as a response. A chunk that has not left the process is read later. */
 async function write(item: TObject, rows: Row[], options: WriteOptions = {}): Promise<string> {
-  const { context = contextOf({ rows: rows.length, limits }), format = 'json', leaves } = options
-  const raw = await readRaw(item, rows, context)
-  const body = bodyOf(raw, rowWriters(item)[format], FRAME, context)
+  const { account = accountOf(limits), format = 'json', leaves } = options
+  const raw = await readRaw(item, rows, account)
+  const body = bodyOf(raw, rowWriters(item)[format], FRAME, account)
   const sent: Buffer[] = []
   const kept: Buffer[] = []
   const send = () => sent.push(...kept.splice(0).map((chunk) => Buffer.from(chunk)))
@@ -170,7 +172,7 @@ async function write(item: TObject, rows: Row[], options: WriteOptions = {}): Pr
   if (Buffer.isBuffer(body)) kept.push(body)
   else for await (const chunk of body(isSent)) kept.push(chunk)
   send()
-  context.end(true)
+  account.close(true)
   return Buffer.concat(sent).toString()
 }
 
@@ -292,13 +294,13 @@ t.test('long texts: the same items, also if some chunks leave later', async () =
 
 t.test('a long end, such as that of many removed rows: not every row takes a chunk', async (t) => {
   const rows = Array.from({ length: 1_000 }, () => ({ ...fixed, description: 'x'.repeat(1_200) }))
-  const context = contextOf({ rows: rows.length, limits })
-  const raw = await readRaw(AccountTransaction, rows, context)
+  const account = accountOf(limits)
+  const raw = await readRaw(AccountTransaction, rows, account)
   const closing = `],"removed":["${'x'.repeat(200_000)}"],"limit":1000}`
-  const body = bodyOf(raw, rowWriters(AccountTransaction).json, { ...FRAME, closing }, context)
+  const body = bodyOf(raw, rowWriters(AccountTransaction).json, { ...FRAME, closing }, account)
   const chunks: Buffer[] = []
   if (!Buffer.isBuffer(body)) for await (const chunk of body(() => false)) chunks.push(chunk)
-  context.end(true)
+  account.close(true)
   t.ok(chunks.length > 10 && chunks.length < 100, `${chunks.length} chunks`)
   sameItems(Buffer.concat(chunks).toString(), await readPlain(AccountTransaction, rows))
 })
@@ -308,13 +310,13 @@ t.test('a small memory: rows are rejected as a whole, and the memory is free aga
   const small = new Limits(1, 400_000)
   const rows = Array.from({ length: 50 }, () => ({ ...fixed, description: 'x'.repeat(9_000) }))
   const expected = await readPlain(AccountTransaction, rows)
-  const rejected = contextOf({ rows: rows.length, limits: small })
+  const rejected = accountOf(small)
   const raw = await readRaw(AccountTransaction, rows, rejected)
   t.match(raw.error, { code: 'response_too_large' })
-  rejected.end(true)
+  rejected.close(true)
   t.equal(small.memory.used, 0)
   const few = rows.slice(0, 20)
-  const context = contextOf({ rows: few.length, limits: small })
-  sameItems(await write(AccountTransaction, few, { context }), expected.slice(0, 20))
+  const account = accountOf(small)
+  sameItems(await write(AccountTransaction, few, { account }), expected.slice(0, 20))
   t.equal(small.memory.used, 0)
 })

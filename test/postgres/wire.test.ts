@@ -9,7 +9,7 @@ import type { Parameter } from '../../src/postgres/statements.ts'
 import type { WireClient } from '../../src/postgres/wire/client.ts'
 import { RawQuery, RawRows } from '../../src/postgres/wire/query.ts'
 import { anyText } from '../support/awkward-rows.ts'
-import { contextOf, createDatabase, openClient } from '../support/database.ts'
+import { createDatabase, openClient, readerOf } from '../support/database.ts'
 import { fc, runs } from '../support/random.ts'
 import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
@@ -248,9 +248,9 @@ t.test('a lost prepared statement: the pipeline repeats it unnamed, then reconne
   const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
   const db = openDatabase({ url, size: 1, ...options })
   t.teardown(() => db.close())
-  const ownProcess = async () => (await db.read(OWN_PROCESS, [], contextOf())).shift()
+  const ownProcess = async () => (await db.read(OWN_PROCESS, [], readerOf())).shift()
   const first = await ownProcess()
-  await db.read({ name: '', title: '', text: 'select lose_statements()' }, [], contextOf())
+  await db.read({ name: '', title: '', text: 'select lose_statements()' }, [], readerOf())
   t.same(await ownProcess(), first)
   t.notSame(await ownProcess(), first)
 })
@@ -396,7 +396,7 @@ t.test('a damaged stream', async (t) => {
     const db = openDatabase({ ...limits, url: through.href })
     t.teardown(() => db.close())
     const read = async (values: string[]) => {
-      const rows = await db.read(echo, values, contextOf())
+      const rows = await db.read(echo, values, readerOf())
       return Array.from({ length: rows.count }, () => rows.shift()?.[0])
     }
     return { read, port: Number(through.port) }

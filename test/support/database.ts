@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Test } from 'tap'
-import { Limits, RequestContext } from '../../src/context.ts'
+import { Limits } from '../../src/limits/limits.ts'
+import { MemoryAccount } from '../../src/limits/memory-account.ts'
 import { Tenant } from '../../src/limits/tenants.ts'
+import { Reader } from '../../src/postgres/reader.ts'
+import { FactRecorder } from '../../src/request-facts.ts'
 import { onEachNode } from './citus.ts'
 import { databaseUrl, isCitus } from './template.ts'
 
@@ -60,7 +63,7 @@ export function openPool(t: Test, url: string, options: pg.PoolConfig = {}): pg.
   return pool
 }
 
-interface ContextOptions {
+interface ReaderOptions {
   /** Maximum number of rows in the response. */
   rows?: number
   /** Time since the start of the request, in ms. */
@@ -69,18 +72,25 @@ interface ContextOptions {
   limits?: Limits
 }
 
-/** Creates the context of a request, by default without limits. */
-export function contextOf({
+/** Opens the memory account of a response. */
+export function accountOf(limits: Limits): MemoryAccount {
+  return new MemoryAccount(limits.memory, { tenant: new Tenant('app') })
+}
+
+/** Creates the reader of a request, by default without limits. */
+export function readerOf({
   rows = 1,
   msAgo = 0,
-  tenant,
-  limits,
-}: ContextOptions = {}): RequestContext {
-  const context = new RequestContext(
-    limits ?? new Limits(1_000, 2 ** 28),
-    tenant ?? new Tenant('app'),
-  )
-  context.expectRows(rows)
-  context.startedAt -= msAgo
-  return context
+  tenant = new Tenant('app'),
+  limits = new Limits(1_000, 2 ** 28),
+}: ReaderOptions = {}): Reader {
+  const owner = { tenant }
+  const reader = new Reader({
+    owner,
+    memory: new MemoryAccount(limits.memory, owner),
+    recorder: new FactRecorder(performance.now() - msAgo),
+    onReadEnd: () => {},
+  })
+  reader.expectRows(rows)
+  return reader
 }

@@ -13,7 +13,8 @@ const layer = (name, from, ...may) => ({
 const schemas = '^src/schemas/'
 const postgres = '^src/postgres/'
 const migrations = '^migrations/'
-const limits = '^src/(limits/|context[.]ts$)'
+const limits = '^src/limits/'
+const facts = '^src/request-facts[.]ts$'
 const wire = '^src/postgres/wire/'
 const json = '^src/json/'
 const queries = '^src/queries/'
@@ -57,8 +58,9 @@ module.exports = {
     layer('operator-error', operatorError),
     layer('config', config, config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
     layer('limits', limits, schemas),
+    layer('facts', facts, limits, schemas),
     layer('migrations', migrations, schemas),
-    layer('postgres', postgres, limits, schemas, migrations),
+    layer('postgres', postgres, facts, limits, schemas, migrations),
     layer('json', json, wire, limits, schemas),
     layer('queries', queries, json, limits, postgres, schemas),
     {
@@ -70,14 +72,23 @@ module.exports = {
       to: { path: wire, pathNot: '^src/postgres/wire/safe-client[.]ts$' },
     },
     {
+      name: 'wire-and-json-know-no-request',
+      severity: 'error',
+      comment: 'They get a memory account, and nothing else of a request.',
+      from: { path: [wire, json] },
+      to: {
+        path: [facts, '^src/limits/(admission|limits|tenants)[.]ts$', '^src/postgres/reader[.]ts$'],
+      },
+    },
+    {
       name: 'queries-know-no-http',
       severity: 'error',
       from: { path: [queries, json, postgres, limits] },
       to: { path: ['^node_modules/(@fastify/|fastify/)', '^(node:)?https?$'] },
     },
     layer('routes', '^src/routes/', http, queries, limits, postgres, schemas),
-    layer('http', http, queries, limits, postgres, schemas, config),
-    layer('telemetry', telemetry, http, limits, postgres, schemas, config, operatorError),
+    layer('http', http, queries, facts, limits, postgres, schemas, config),
+    layer('telemetry', telemetry, http, facts, limits, postgres, schemas, config, operatorError),
     layer(
       'app',
       '^src/app[.]ts$',

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { RequestContext } from '../../context.ts'
+import type { MemoryAccount } from '../../limits/memory-account.ts'
 import type { Parameter, Statement } from '../statements.ts'
 
 interface QueryConnection extends pg.Connection {
@@ -91,13 +91,13 @@ export class RawRows {
   byteLength = 0
   /** Error if the request got no memory. RawRows then keeps no row. */
   error: Error | undefined
-  readonly #context: RequestContext | undefined
+  readonly #memory: MemoryAccount | undefined
   #blocks: Block[] = []
   #last: Block | undefined
 
-  /** @param context owner of the memory; undefined for rows that are not counted */
-  constructor(context?: RequestContext) {
-    this.#context = context
+  /** @param memory undefined for rows that are not counted */
+  constructor(memory?: MemoryAccount) {
+    this.#memory = memory
   }
 
   /** Makes room for a row of `length` bytes, which append() receives. */
@@ -106,17 +106,17 @@ export class RawRows {
     this.byteLength += length
     const last = this.#last
     if (this.error || (last && last.end + length <= last.memory.length)) return
-    const context = this.#context
+    const account = this.#memory
     // Rows that are not counted are few and short: Node.js cuts their memory from a larger buffer.
-    const usual = context ? Math.min(FIRST_BLOCK * 4 ** this.#blocks.length, LAST_BLOCK) : 0
+    const usual = account ? Math.min(FIRST_BLOCK * 4 ** this.#blocks.length, LAST_BLOCK) : 0
     // For rows of 40 KB, a block of one row would waste a third of it.
     const size = Math.max(usual, length * Math.min(this.#blocks.length + 1, ROWS_PER_BLOCK))
-    this.error = context?.limits.memory.refusal(context, size)
+    this.error = account?.refusal(size)
     if (this.error) {
       this.discard()
       return
     }
-    const memory = context?.limits.memory.take(context, size) ?? Buffer.allocUnsafe(size)
+    const memory = account?.take(size) ?? Buffer.allocUnsafe(size)
     this.#last = { memory, start: 0, end: 0 }
     this.#blocks.push(this.#last)
   }
@@ -149,18 +149,16 @@ export class RawRows {
 
   /** Yields the blocks. The next call releases the memory of the last block. */
   *takeBlocks(): Generator<Buffer, void, undefined> {
-    const context = this.#context
     for (let [block] = this.#blocks; block; [block] = this.#blocks) {
       yield block.memory.subarray(block.start, block.end)
       // discard() may have dropped it.
-      if (this.#blocks.shift()) context?.limits.memory.giveBack(context, block.memory)
+      if (this.#blocks.shift()) this.#memory?.giveBack(block.memory)
     }
   }
 
   /** Drops all rows. The pool does not reuse their blocks, because a caller may still use one. */
   discard(): void {
-    const context = this.#context
-    for (const { memory } of this.#blocks) context?.limits.memory.count(context, -memory.length)
+    for (const { memory } of this.#blocks) this.#memory?.count(-memory.length)
     this.#blocks = []
     this.#last = undefined
   }

@@ -1,0 +1,64 @@
+import type { Limits } from './limits.ts'
+import type { Permit } from './request-limit.ts'
+import { Tenant } from './tenants.ts'
+
+/** Tenant of requests that use no limited resource. */
+const NOBODY = new Tenant()
+
+/** Admission of one request: whose limits it uses, and its permit. Here alone, the permit is taken and released. */
+export class Admission {
+  readonly #limits: Limits
+  #tenant = NOBODY
+  #permit: Permit | undefined
+  #isClosed = false
+
+  constructor(limits: Limits) {
+    this.#limits = limits
+  }
+
+  get tenant(): Tenant {
+    return this.#tenant
+  }
+
+  /**
+   * Takes a permit. A request whose credentials are verified enters again, as its caller.
+   * @param callerKey identity of the credentials
+   * @throws ProblemError 503 if the tenant has its share
+   */
+  enter(ip: string, callerKey?: string): void {
+    // The client may have left while its credentials were verified.
+    if (this.#isClosed) return
+    this.leave()
+    this.#tenant = this.#limits.tenants.of(ip, callerKey)
+    this.#permit = this.#limits.requests.admit(this.#tenant)
+  }
+
+  /** Releases the permit before the end of the request. A rejection that waits uses none. */
+  leave(): void {
+    this.#permit?.release()
+    this.#permit = undefined
+  }
+
+  /** Ends the request. It takes no permit any more. */
+  close(): void {
+    this.#isClosed = true
+    this.leave()
+  }
+
+  /**
+   * Waits for the turn of a rejection, outside of the request limit.
+   * @param startedAt of the request, on performance.now()'s clock
+   * @returns `repeatedBy`: the tenant, if it repeats rejections; `turn`: false if too many wait
+   */
+  waitToReject(
+    ip: string,
+    startedAt: number,
+  ): { turn: Promise<boolean>; repeatedBy: Tenant | undefined } {
+    this.leave()
+    const { rejections, tenants } = this.#limits
+    const tenant = this.#tenant === NOBODY ? tenants.of(ip) : this.#tenant
+    const turn = rejections.turn(tenant, startedAt)
+    const isRepeated = tenant.rejectionAt > performance.now()
+    return { turn, repeatedBy: isRepeated ? tenant : undefined }
+  }
+}

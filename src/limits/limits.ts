@@ -1,0 +1,17 @@
+import { Rejections } from './rejections.ts'
+import { RequestLimit } from './request-limit.ts'
+import { ResponseMemory } from './response-memory.ts'
+import { Tenants } from './tenants.ts'
+
+/** Resources that the requests of an instance share. */
+export class Limits {
+  readonly requests: RequestLimit
+  readonly memory: ResponseMemory
+  readonly rejections = new Rejections()
+  readonly tenants = new Tenants()
+
+  constructor(maxRequests: number, responseBytes: number) {
+    this.requests = new RequestLimit(maxRequests)
+    this.memory = new ResponseMemory(responseBytes)
+  }
+}

@@ -1,0 +1,112 @@
+import type { MemoryAccount } from '../limits/memory-account.ts'
+import type { Tenant } from '../limits/tenants.ts'
+import { FactRecorder, type RequestFacts } from '../request-facts.ts'
+import { DEFAULT_LIMIT } from '../schemas/list.ts'
+
+/** A read that has ended. Metrics and traces record it. */
+export interface EndedRead {
+  facts: RequestFacts
+  statement: string
+  /** Including the wait for a connection. */
+  durationMs: number
+  error: unknown
+}
+
+export interface ReaderOptions {
+  /** Whose limits the reads use. */
+  owner: { readonly tenant: Tenant }
+  /** Account of the rows. It is closed when the client is gone. */
+  memory: MemoryAccount
+  recorder: FactRecorder
+  onReadEnd: (read: EndedRead) => void
+}
+
+/** Requests for more bytes are large, and those for more rows than the default `limit`. */
+const SMALL_BYTES = 1_048_576
+/** A page that may skip more rows is deep. PostgreSQL reads each row that it skips within a month. */
+const SMALL_SKIPPED = 10_000
+/** Limit in ms: slower deep pages of an app are large. Reads on the same session wait as long behind a deep page. */
+const SLOW_MS = 100
+
+/** The reads of one request: they share a tenant, a memory account, a deadline and a class. */
+export class Reader {
+  readonly #options: ReaderOptions
+  #startedAt: number
+  #isLarge = false
+  #isDeep = false
+  #expectedBytes = 1
+
+  constructor(options: ReaderOptions) {
+    this.#options = options
+    this.#startedAt = options.recorder.facts.receivedAt
+  }
+
+  get tenant(): Tenant {
+    return this.#options.owner.tenant
+  }
+
+  get memory(): MemoryAccount {
+    return this.#options.memory
+  }
+
+  get recorder(): FactRecorder {
+    return this.#options.recorder
+  }
+
+  /** Start of the time that all reads share. */
+  get startedAt(): number {
+    return this.#startedAt
+  }
+
+  /** True if the reads have few connections, so that small ones do not wait behind them. */
+  get isLarge(): boolean {
+    return this.#isLarge
+  }
+
+  /** True if PostgreSQL may have to skip many rows. */
+  get isDeep(): boolean {
+    return this.#isDeep
+  }
+
+  /** Memory that the rows need at least, in bytes. */
+  get expectedBytes(): number {
+    return this.#expectedBytes
+  }
+
+  /** @param skipped rows that PostgreSQL may have to skip before these */
+  expectRows(rows: number, skipped = 0): void {
+    const { memory, tenant } = this
+    const bytes = rows * tenant.rowBytes
+    this.#isDeep = skipped > SMALL_SKIPPED
+    const isSlow = this.#isDeep && tenant.deepMs > SLOW_MS
+    this.#isLarge = rows > DEFAULT_LIMIT || bytes > SMALL_BYTES || isSlow
+    // Most small responses have few rows. The number of transfer orders is unknown.
+    if (this.#isLarge && rows < Number.POSITIVE_INFINITY)
+      this.#expectedBytes = Math.min(bytes, memory.limit / 4)
+  }
+
+  /** Gives the next reads the whole time again. An export does so for each block of rows. */
+  restartTime(): void {
+    this.#startedAt = performance.now()
+  }
+
+  /** Makes a reader whose reads go on after the client has disconnected. They are in the same trace. */
+  detached(): Reader {
+    const { tenant } = this
+    const { memory, recorder, onReadEnd } = this.#options
+    const owner = { tenant }
+    const { span } = recorder.facts
+    const own = new FactRecorder()
+    if (span) own.trace(span)
+    return new Reader({ owner, memory: memory.another(owner), recorder: own, onReadEnd })
+  }
+
+  /** Records the end of a read. @param sentAt 0 if it was never sent */
+  endRead(statement: string, askedAt: number, sentAt: number, error: unknown): void {
+    const { recorder, onReadEnd } = this.#options
+    const endedAt = performance.now()
+    const waitedUntil = sentAt === 0 ? endedAt : sentAt
+    recorder.endRead(waitedUntil - askedAt, endedAt - waitedUntil)
+    onReadEnd({ facts: recorder.facts, statement, durationMs: endedAt - askedAt, error })
+  }
+}
