@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { migrateToLatest } from '../../migrations/index.ts'
-import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
+import { startOverTcp } from '../../tools/embedded-postgres/tcp.ts'
 import { parentOf } from '../servers/process-usage.ts'
 
 export interface PostgresServer {
@@ -38,7 +38,7 @@ export async function withPostgres<T>(use: (server: PostgresServer) => Promise<T
   const given = process.env.BENCH_DATABASE_URL
   if (given) return use({ url: given, embedded: false })
   const folder = await mkdtemp(join(tmpdir(), 'bench-'))
-  const server = await startEmbedded(folder, { settings: SETTINGS })
+  const server = await startOverTcp(folder, SETTINGS)
   try {
     return await use({ url: server.url, embedded: true })
   } finally {

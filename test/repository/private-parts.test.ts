@@ -1,9 +1,6 @@
 import { glob, readFile } from 'node:fs/promises'
 import t from 'tap'
 
-/** Its only user is beside the embedded database. */
-const ELSEWHERE = ['tools/embedded-postgres/proven-client.ts']
-
 t.test('private parts of pg: only src/postgres/wire names them', async (t) => {
   const names =
     /attachListeners|parsedStatements|submittedNamedStatements|_(active|queue|sent)Query|_queryQueue|connection\)?\??\.stream/i
@@ -14,5 +11,5 @@ t.test('private parts of pg: only src/postgres/wire names them', async (t) => {
     if (names.test(await readFile(file, 'utf8'))) found.push(file)
   }
   const outside = found.filter((file) => !file.startsWith('src/postgres/wire/'))
-  t.same(outside.sort(), ['test/repository/private-parts.test.ts', ...ELSEWHERE])
+  t.same(outside, ['test/repository/private-parts.test.ts'])
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { OperatorError } from '../../src/operator-error.ts'
 import { checkServerUrls } from '../../src/postgres/server-urls.ts'
-import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
+import { startOverTcp } from '../../tools/embedded-postgres/tcp.ts'
 import { startCitus } from './citus.ts'
 
 /** A PostgreSQL server for one test run. */
@@ -75,7 +75,7 @@ async function startInTemporaryFolder(): Promise<Server> {
   const folder = await mkdtemp(join(await fastFolder(), 'investment-data-test-'))
   // If root cannot create a user namespace, PostgreSQL runs as another user, who needs access.
   await chmod(folder, 0o711)
-  const database = await startEmbedded(folder, { settings })
+  const database = await startOverTcp(folder, settings)
   const stop = () => database.stop().then(() => rm(folder, { recursive: true }))
   return { url: database.url, stop }
 }

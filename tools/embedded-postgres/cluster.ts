@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import * as fs from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,7 +10,7 @@ import { type Binaries, findBinaries } from './binaries.ts'
 
 const run = promisify(execFile)
 
-/** A PostgreSQL cluster on disk: its folder (`data`, `password`, `log`), programs and account. */
+/** A PostgreSQL cluster on disk: its folder (`data`, `log`, the socket), programs and account. */
 export type Cluster = { folder: string; binaries: Binaries; account: Account }
 
 /** Path of the cluster in a data folder. */
@@ -27,7 +27,23 @@ export async function openCluster(dataDir: string): Promise<Cluster> {
   const folder = await fs.realpath(clusterFolder(dataDir))
   const account = await chooseAccount((await fs.stat(folder)).uid)
   const { binaries } = await accessiblePaths(account, installed, folder)
+  await writeAuthentication(folder, account)
   return { folder, binaries, account }
+}
+
+/**
+ * Nobody but the owner of the folder, and root, can reach the socket in it, so PostgreSQL asks for no password. Over
+ * TCP, which only the tests and the bench open, it does.
+ */
+const AUTHENTICATION = `local all all trust
+host all all 127.0.0.1/32 scram-sha-256
+`
+
+/** Writes pg_hba.conf before each start. That of release 1.0.0 asks for a password on the socket, too. */
+async function writeAuthentication(folder: string, { owner }: Account) {
+  const file = join(folder, 'data/pg_hba.conf')
+  await fs.writeFile(file, AUTHENTICATION, { mode: 0o600 })
+  if (owner) await fs.chown(file, owner.uid, owner.gid)
 }
 
 /**
@@ -40,12 +56,10 @@ async function createCluster(dataDir: string, installed: Binaries) {
   const wanted = join(dataDir, `making-${process.pid}-${randomUUID()}`)
   const { binaries, folder } = await accessiblePaths(account, installed, wanted)
   await makeDataFolder(folder, { mode: 0o700, dataDir })
-  const password = join(folder, 'password')
-  await fs.writeFile(password, randomBytes(24).toString('base64url'), { mode: 0o600 })
-  await fs.writeFile(join(folder, 'log'), '', { mode: 0o600 })
+  const log = join(folder, 'log')
+  await fs.writeFile(log, '', { mode: 0o600 })
   if (account.owner) {
-    for (const path of [password, join(folder, 'log'), folder])
-      await fs.chown(path, account.owner.uid, account.owner.gid)
+    for (const path of [log, folder]) await fs.chown(path, account.owner.uid, account.owner.gid)
   }
   await initialise(account, binaries, folder)
   const place = clusterFolder(dataDir)
@@ -60,7 +74,8 @@ async function initialise({ prefix, owner }: Account, { initdb }: Binaries, fold
   // Order by code point, the same on every machine. --no-sync halves the time.
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin']
   const flags = [...locale, '--builtin-locale=C.UTF-8', '--no-sync', '--no-instructions']
-  const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${folder}/password`]
+  // writeAuthentication() replaces this choice. Without one, initdb prints a warning.
+  const access = ['--username=postgres', '--auth=trust']
   const [command = initdb, ...rest] = [...prefix, initdb, `--pgdata=${folder}/data`]
   await run(command, [...rest, ...flags, ...access], { cwd: folder, ...owner })
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { migrateToLatest } from '../../migrations/index.ts'
@@ -6,7 +5,6 @@ import type { Tables } from '../../migrations/tables.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { isOutdated, seed } from '../../seeds/seed.ts'
 import { startEmbedded } from './embedded.ts'
-import { ProvenClient } from './proven-client.ts'
 
 /**
  * Starts the embedded PostgreSQL, migrates its schema, and adds the sample data if it has no app,
@@ -16,9 +14,10 @@ import { ProvenClient } from './proven-client.ts'
  */
 export async function startDemo(dataDir: string) {
   const embedded = await startEmbedded(dataDir)
+  await prepare(embedded.url)
   const url = new URL(embedded.url)
   url.username = 'investment_service'
-  url.password = await prepare(embedded.url)
+  const socket = String(url.searchParams.get('host'))
   // Standard output has only the log.
   const report = (text: string) => process.stderr.write(text)
   void embedded.killed.then((sentence) => {
@@ -28,14 +27,14 @@ export async function startDemo(dataDir: string) {
   return {
     url: url.href,
     DEMO_TOKENS: `${DEMO.wealth.token},${DEMO.wealth.connections.small.token}`,
-    welcome: (address: string) => report(welcome(address)),
+    welcome: (address: string) => report(welcome(address, socket)),
     stop: embedded.stop,
   }
 }
 
-/** @returns the new password of the role investment_service */
-async function prepare(url: string): Promise<string> {
-  const pool = new pg.Pool({ Client: ProvenClient, connectionString: url })
+/** Prepares the schema, the sample data and the role of the service. */
+async function prepare(url: string): Promise<void> {
+  const pool = new pg.Pool({ connectionString: url })
   pool.on('error', () => {})
   // A checked-out connection reports here that it broke between two statements.
   pool.on('connect', (client) => client.on('error', () => {}))
@@ -44,16 +43,14 @@ async function prepare(url: string): Promise<string> {
     await migrateToLatest(db)
     const apps = await db.selectFrom('app').select('id').limit(1).execute()
     if (apps.length === 0 || (await isOutdated(db))) await seed(pool)
-    const password = randomBytes(24).toString('base64url')
-    await pool.query(`alter role investment_service login password '${password}'`)
-    return password
+    await pool.query('alter role investment_service login')
   } finally {
     await pool.end()
   }
 }
 
-/** Message of `npm start` on standard error: the address, and example requests. */
-function welcome(address: string): string {
+/** Message of `npm start` on standard error: the address, example requests, and the way to the database. */
+function welcome(address: string, socket: string): string {
   const { token, connections } = DEMO.wealth
   const connection = `${address}/api/v1/queries/connections/${connections.small.token}`
   const curl = (path: string) => `  curl -H 'Authorization: Bearer ${token}' '${connection}${path}'`
@@ -69,6 +66,11 @@ function welcome(address: string): string {
     '',
     `Other connection tokens: ${connections.large.token} (ten years), ${connections.empty.token} (no rows),`,
     `${connections.split.token} and others with known results: docs/sandbox.md.`,
+    '',
+    'Its database listens on a Unix socket only. psql connects as a superuser:',
+    '',
+    `  psql --host='${socket}' --username=postgres`,
+    '',
     'Ctrl-C stops the service and its database. The data stays for the next start.',
     '',
     '',

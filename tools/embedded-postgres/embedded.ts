@@ -1,22 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { open, readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../../src/operator-error.ts'
 import { type Cluster, openCluster } from './cluster.ts'
-import { freePort } from './free-port.ts'
-import {
-  dropStaleLock,
-  findRunning,
-  isReady,
-  renewPassword,
-  STARTER,
-  starterOf,
-} from './running.ts'
+import { dropStaleLocks, findRunning, isReady, START, STARTER, starterOf } from './running.ts'
+import { DEFAULT_PORT, socketUrl } from './socket.ts'
 
 export type EmbeddedDatabase = {
-  /** Connection string with its password, for this machine only. */
+  /** Connection string of the superuser, through the Unix socket in the folder of the data. */
   url: string
   /** Shuts down: open transactions are rolled back, and committed data is on disk. */
   stop(): Promise<void>
@@ -24,33 +18,25 @@ export type EmbeddedDatabase = {
   killed: Promise<string>
 }
 
-export type EmbeddedOptions = {
-  /** Settings of postgresql.conf that differ from the defaults, e.g. `{ fsync: 'off' }`. */
-  settings?: Record<string, string>
-}
-
 /** Another process runs the database of this folder; `url` is its connection string. */
 export class EmbeddedDatabaseInUse extends OperatorError {
-  // Private, because loggers print the fields of an error, and the URL has a password.
-  readonly #url: string
+  readonly url: string
   constructor(dataDir: string, url: string, starter: string) {
     super(`The embedded database in ${dataDir} is in use: ${starter} has started it.`)
     this.name = 'EmbeddedDatabaseInUse'
-    this.#url = url
-  }
-  get url() {
-    return this.#url
+    this.url = url
   }
 }
 
 /**
- * Starts the embedded PostgreSQL on a free port of 127.0.0.1, and creates the data folder if needed.
- * The database shuts down cleanly when this process ends, even by SIGKILL.
+ * Starts the embedded PostgreSQL, and creates the data folder if needed. It listens on a Unix socket in its own folder,
+ * which only its owner can enter, and on no port. It shuts down cleanly when this process ends, even by SIGKILL.
+ * @param settings settings of postgresql.conf that differ from the defaults, e.g. `{ fsync: 'off' }`
  * @throws EmbeddedDatabaseInUse if it runs already
  */
 export async function startEmbedded(
   dataDir: string,
-  options: EmbeddedOptions = {},
+  settings: Record<string, string> = {},
 ): Promise<EmbeddedDatabase> {
   const folder = resolve(dataDir)
   const cluster = await openCluster(folder)
@@ -58,7 +44,7 @@ export async function startEmbedded(
   for (;;) {
     const running = await findRunning(folder)
     if (running) throw new EmbeddedDatabaseInUse(folder, running, await starterOf(cluster.folder))
-    const { started, error } = await tryStart(cluster, options.settings ?? {})
+    const { started, error } = await tryStart(cluster, settings)
     if (started) return started
     // An earlier server may still be shutting down, or another program may have taken the port.
     const isTemporary = temporary.test(error)
@@ -75,16 +61,14 @@ type StartResult = { started?: EmbeddedDatabase; error: string }
 async function tryStart(cluster: Cluster, settings: Record<string, string>): Promise<StartResult> {
   const { folder } = cluster
   const log = join(folder, 'log')
-  await dropStaleLock(folder)
+  const { port = DEFAULT_PORT } = settings
+  const url = await socketUrl(folder, port)
+  await dropStaleLocks(folder, port)
   const logStart = (await stat(log)).size
-  const port = await freePort()
-  const watchdog = await spawnServer(cluster, log, { ...settings, port: String(port) })
+  const start = randomUUID()
+  const watchdog = await spawnServer(cluster, log, { ...settings, [START]: start })
   while (isRunning(watchdog)) {
-    if (await isReady(folder, port)) {
-      const url = await renewPassword(folder, port).catch(async (error) => {
-        await stopServer(watchdog)
-        throw error
-      })
+    if (await isReady(folder, start)) {
       const killed = whenKilled(
         watchdog,
         `The embedded PostgreSQL was killed: start again (${log}).`,
@@ -119,7 +103,12 @@ async function spawnServer(
   settings: Record<string, string>,
 ): Promise<ChildProcess> {
   const cluster_name = `${STARTER} ${process.pid}`
-  const sockets = { listen_addresses: '127.0.0.1', unix_socket_directories: '' }
+  const sockets = {
+    listen_addresses: '',
+    // The parent of the folder in which PostgreSQL works. An absolute path may be too long for a socket.
+    unix_socket_directories: '..',
+    unix_socket_permissions: '0700',
+  }
   const all = { ...sockets, cluster_name, ...settings }
   const flags = Object.entries(all).map(([name, value]) => `--${name}=${value}`)
   const server = [...account.prefix, binaries.postgres, '-D', join(folder, 'data'), ...flags]

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { EmbeddedDatabaseInUse, startEmbedded } from './embedded.ts'
-import { ProvenClient } from './proven-client.ts'
 import { findRunning } from './running.ts'
 
 /** Advisory lock: shared by the processes that use the server, exclusive for the one that stops it. */
@@ -45,7 +45,7 @@ async function startUnlessRunning(dataDir: string) {
  * Keeps a server from being stopped, until the returned client ends.
  * @returns undefined if the server is stopping
  */
-async function join(url: string, isLast: boolean): Promise<ProvenClient | undefined> {
+async function join(url: string, isLast: boolean): Promise<pg.Client | undefined> {
   const client = open(url)
   try {
     await client.connect()
@@ -78,8 +78,8 @@ async function waitForOthers(url: string, onWait: (sentence: string) => void): P
   }
 }
 
-function open(connectionString: string): ProvenClient {
-  const client = new ProvenClient({ connectionString, connectionTimeoutMillis: 10_000 })
+function open(connectionString: string): pg.Client {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 10_000 })
   // The server may stop while this connection is idle; without a listener, the process would end.
   client.on('error', () => {})
   return client

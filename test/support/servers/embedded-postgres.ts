@@ -1,10 +1,12 @@
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import type { Test } from 'tap'
 import { openCluster } from '../../../tools/embedded-postgres/cluster.ts'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
+import { socketUrl } from '../../../tools/embedded-postgres/socket.ts'
+import { setPassword } from '../../../tools/embedded-postgres/tcp.ts'
 import { openAsOwner } from '../logins.ts'
 import type { TestDatabase } from '../new-database.ts'
 import { type Program, startProgram } from '../processes/program.ts'
@@ -35,7 +37,8 @@ export async function startEmbeddedServer(t: Test): Promise<EmbeddedServer> {
   const settings = {
     port,
     listen_addresses: '127.0.0.1',
-    unix_socket_directories: '',
+    // The parent of the folder in which PostgreSQL works.
+    unix_socket_directories: '..',
     fsync: 'off',
   }
   const flags = Object.entries(settings).map(([name, value]) => `--${name}=${value}`)
@@ -49,13 +52,15 @@ export async function startEmbeddedServer(t: Test): Promise<EmbeddedServer> {
       lastSignal: 'SIGQUIT',
     })
   }
-  const password = await readFile(join(cluster.folder, 'password'), 'utf8')
-  const server = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`
+  const superuser = await socketUrl(cluster.folder, String(port))
   const start = async () => {
     await launch()
-    await until('PostgreSQL responds', () => responds(server))
+    await until('PostgreSQL responds', () => responds(superuser))
   }
   await start()
+  const password = 'only-in-this-test'
+  await setPassword(superuser, password)
+  const server = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`
   const stop = async (signal: 'SIGINT' | 'SIGQUIT') => {
     await program?.end(signal)
   }
