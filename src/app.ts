@@ -19,6 +19,7 @@ import { requestContext, type ServiceState } from './http/request-context.ts'
 import type { Limits } from './limits/limits.ts'
 import type { Database } from './postgres/database.ts'
 import { checkOf } from './postgres/readiness.ts'
+import { listProbes } from './queries/probes.ts'
 import { accountTransactions } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
 import type { RouteOptions } from './routes/list.ts'
@@ -52,7 +53,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   })
   app.decorate('state', state)
   for (const component of components) app.addSchema(component)
-  const check = checkOf(db)
+  const methods = config.AUTH_ISSUER ? (['tokenHash', 'clientId'] as const) : ['tokenHash' as const]
+  const check = checkOf(db, listProbes(methods), (list, cause) => {
+    if (cause === undefined) app.log.info({ list }, 'the list can be read again')
+    else app.log.warn({ list, cause }, 'the list cannot be read')
+  })
   const healthChecks = health(db, check, state, app.log)
 
   rejectConnect(app)

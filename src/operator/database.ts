@@ -5,6 +5,7 @@ import type { Tables } from '../../migrations/tables.ts'
 import { OperatorError } from '../operator-error.ts'
 import { Hosts } from '../postgres/hosts.ts'
 import { serverName } from '../postgres/server-urls.ts'
+import { requiredSettings, startupOptions } from '../postgres/statements.ts'
 import { SafeClient } from '../postgres/wire/safe-client.ts'
 
 export interface OperatorDatabase {
@@ -48,6 +49,7 @@ export async function withDatabase<T>(
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: 'investment-data-operator',
+    ...(pooler ? {} : { options: startupOptions(requiredSettings) }),
     onConnect: async (connected) => {
       signal.throwIfAborted()
       const client = connected as CommandClient

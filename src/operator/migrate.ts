@@ -6,7 +6,7 @@ import { migrateOnce } from '../../migrations/index.ts'
 import type { Tables } from '../../migrations/tables.ts'
 import { OperatorError } from '../operator-error.ts'
 import { hasState, SqlState } from '../postgres/failures.ts'
-import { plannerSettings } from '../postgres/statements.ts'
+import { plannerSettings, requiredSettings } from '../postgres/statements.ts'
 import { isCitus } from './database.ts'
 import { pluralize, showProgress } from './output.ts'
 
@@ -67,7 +67,8 @@ export function scramVerifier(password: string, salt = randomBytes(16)): string 
 /** Runs the statements of rights.sql, all of them or none. */
 async function prepare(db: Kysely<Tables>, onNotice: Notice): Promise<void> {
   const text = await readFile(new URL('rights.sql', import.meta.url), 'utf8')
-  const settings = JSON.stringify(plannerSettings(!(await isCitus(db))))
+  const planner = plannerSettings(!(await isCitus(db)))
+  const settings = JSON.stringify({ ...requiredSettings, ...planner })
   const find = async (from: Kysely<Tables>, wanted: string) => {
     const query = CompiledQuery.raw(text, [settings])
     const { rows } = await from.executeQuery<{ kind: string; statement: string }>(query)

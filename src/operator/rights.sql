@@ -2,7 +2,7 @@
 -- needed   statements that create the roles of the service and of writers, and give the service its settings and rights.
 --          PUBLIC may create objects in the schema public of databases of PostgreSQL 14 and earlier: one revokes it
 -- foreign  functions and operators of other roles in this schema. PostgreSQL may prefer them to its own, also in migrations
--- $1: settings of the planner, as a JSON object
+-- $1: settings of each connection that other settings of the role or the database must not replace, as a JSON object
 with settings as (
   -- PgBouncer may reject them as startup options.
   select name, value

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { ServerIsStandby } from './failures.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
-import { plannerSettings } from './statements.ts'
+import { plannerSettings, requiredSettings, startupOptions } from './statements.ts'
 import { WireClient } from './wire/client.ts'
 
 export interface ConnectOptions {
@@ -22,20 +22,20 @@ export const CONNECT_MS = 2_000
 /** Returns the settings of a read-only connection that keeps the plan of a prepared statement. */
 export function clientConfig(options: ConnectOptions): pg.ClientConfig {
   const settings = {
+    ...requiredSettings,
     default_transaction_read_only: 'on',
     statement_timeout: options.statementTimeoutMs,
     // Shorter than statement_timeout, because a query that waits for a lock occupies a connection.
     lock_timeout: Math.ceil(options.statementTimeoutMs / 5),
     ...plannerSettings(true),
   }
-  const startup = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   return {
     connectionString: options.url,
     connectionTimeoutMillis: Math.min(options.waitMs, CONNECT_MS),
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: 'investment-data-query-service',
-    ...(options.pooler ? {} : { options: startup.join(' ') }),
+    ...(options.pooler ? {} : { options: startupOptions(settings) }),
   }
 }
 

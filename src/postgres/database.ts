@@ -70,7 +70,7 @@ const LARGE_SHARE = 0.1
 /** Time after the statement timeout at which a server counts as down, in ms. */
 const GRACE_MS = 1_000
 /** Maximum duration of a probe, in ms: orchestrators usually wait one second for a health check. */
-const PROBE_MS = 800
+export const PROBE_MS = 800
 
 /** Opens a server with two pools: large reads have few connections, so that small ones do not wait behind them. */
 function openServer(options: ServerOptions) {

@@ -33,7 +33,7 @@ export const SqlState = {
 }
 
 /** Returns the error that made a read unavailable. */
-const causeOf = (error: unknown): unknown =>
+export const causeOf = (error: unknown): unknown =>
   error instanceof Unavailable ? causeOf(error.cause) : error
 
 /** True for an error of PostgreSQL with one of these SQLSTATEs. */
@@ -64,6 +64,17 @@ export const isReset = (error: unknown) =>
 /** True if another connection or server may respond. After a pooler timeout, a retry would only queue again. */
 export const isConnectionFailure = (error: unknown) =>
   !isPoolerTimeout(error) && (isBroken(error) || hasState(error, SqlState.conflict))
+
+/**
+ * Returns the message of PostgreSQL if it rejects a statement itself, for example without a right or a column. A lock, a
+ * timeout or a lost connection is no such error: the same statement may succeed later.
+ */
+export function rejectionOf(error: unknown): string | undefined {
+  const cause = causeOf(error)
+  const isRejection =
+    cause instanceof pg.DatabaseError && !isBroken(cause) && !hasState(cause, SqlState.transient)
+  return isRejection ? cause.message : undefined
+}
 
 /** Wraps failures after which a later request may succeed in Unavailable. Other errors pass unchanged. */
 export function asUnavailable(error: unknown): unknown {

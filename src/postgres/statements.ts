@@ -43,6 +43,22 @@ export function compile(title: string, purpose: string, select: RawBuilder<unkno
 export const digestOf = (text: string) => hash('sha256', text, 'base64url').slice(0, 12)
 
 /**
+ * Settings of a role or a database that would make the statements fail or wait: without `public`, the tables are not
+ * found; with row security off, PostgreSQL rejects each read that a policy restricts; a standby rejects serializable.
+ */
+export const requiredSettings = {
+  search_path: 'public',
+  row_security: 'on',
+  default_transaction_isolation: 'read committed',
+}
+
+/** Returns settings as options of the start of a connection, in which a space needs a backslash. */
+export const startupOptions = (settings: Record<string, string | number>) =>
+  Object.entries(settings)
+    .map(([name, value]) => `-c ${name}=${String(value).replaceAll(' ', '\\ ')}`)
+    .join(' ')
+
+/**
  * A connection plans each statement once, even on an empty table. PostgreSQL would then keep a scan or sort.
  * @param genericPlans false on Citus, which must know the connection to plan a statement
  */

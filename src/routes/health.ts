@@ -36,4 +36,5 @@ const NOT_READY: Record<Exclude<Readiness, 'ready'>, string> = {
   standby: 'The database is a standby: its data may be old.',
   'schema behind': 'The schema of the database is outdated: run `npm run operator -- migrate`.',
   denied: 'PostgreSQL denies the service a right that it needs: see the log of PostgreSQL.',
+  unreadable: 'PostgreSQL refuses to read every list: see the log of the service.',
 }

@@ -40,6 +40,12 @@ export function databaseMetrics(
     'Connections of a random sample of 5,000, by the time since their last refresh.',
     'refreshed',
   )
+  const unreadableLists = gauge(
+    'list_unreadable',
+    'Always 1: PostgreSQL refuses to read this list, for this cause.',
+    'list',
+    'cause',
+  )
   const schema = gauge('schema_info', 'Newest migration.', 'newest')
   const open = gauge('database_connections', 'Open connections.', 'server', 'state')
   const waiting = gauge(
@@ -52,8 +58,9 @@ export function databaseMetrics(
   const limit = gauge('response_memory_limit_bytes', 'Limit of this memory.')
 
   const readPrimary = async () => {
-    const { readiness, server: { version, newest, isStandby } = {} } = await check()
-    for (const each of [info, schema]) each.reset()
+    const { readiness, unreadable, server: { version, newest, isStandby } = {} } = await check()
+    for (const each of [info, schema, unreadableLists]) each.reset()
+    for (const [list, cause] of unreadable) unreadableLists.set({ list, cause }, 1)
     up.set(version ? 1 : 0)
     standbys.set(readiness === 'standby' || isStandby ? 1 : 0)
     if (version) info.set({ version }, 1)

@@ -1,5 +1,9 @@
 import { sql } from 'kysely'
 import t from 'tap'
+import { createDatabase } from '../support/database.ts'
+import { scrape } from '../support/metrics.ts'
+import { openTestDatabase } from '../support/new-database.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { duringOutage } from '../support/outage.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller } from '../support/rows.ts'
@@ -41,6 +45,94 @@ t.test('denied right: ready is 503 and names the cause', async (t) => {
   t.match((await becomes(503)).json(), { detail: /^PostgreSQL denies the service a right/ })
   await sql`grant usage on schema public to public`.execute(db)
   t.equal((await becomes(200)).status, 200)
+})
+
+t.test(
+  'search_path and row_security of the database: requests and readiness are 200',
+  async (t) => {
+    const { db, url, login } = await openTestDatabase(t)
+    const database = sql.id(new URL(url).pathname.slice(1))
+    // '"$user"' is a pattern of PostgreSQL's manual. pg_dump sets row_security to off.
+    const settings = {
+      search_path: '"$user"',
+      row_security: 'off',
+      default_transaction_isolation: 'serializable',
+    }
+    for (const [name, value] of Object.entries(settings))
+      await sql`alter database ${database} set ${sql.id(name)} = ${sql.lit(value)}`.execute(db)
+    const set = await startService(t, { databaseUrl: url, environment: { DATABASE_URL: login } })
+    const { connection, token } = await addCaller(db)
+    for (const path of [connection.portfolio, connection.account, connection.orders])
+      t.equal((await set.get(path, { token })).status, 200)
+    t.equal((await set.get('/health/ready')).status, 200)
+    for (const command of [['app', 'list'], ['verify'], ['migrate']])
+      t.match(await operatorHere(command, { DATABASE_URL: url }), { code: 0 }, command.join(' '))
+  },
+)
+
+/** What PostgreSQL can lack of one list, and how it says so. */
+const lacking = {
+  right: {
+    change: sql`revoke select on portfolio_transaction from investment_service`,
+    cause: /^permission denied for table portfolio_transaction$/,
+    restore: sql`grant select on portfolio_transaction to investment_service`,
+  },
+  column: {
+    change: sql`alter table account_transaction rename description to other`,
+    cause: /^column t\.description does not exist$/,
+    restore: sql`alter table account_transaction rename other to description`,
+  },
+  'right to the removed rows': {
+    change: sql`revoke select on account_transaction_removal from investment_service`,
+    cause: /^permission denied for table account_transaction_removal$/,
+    restore: sql`grant select on account_transaction_removal to investment_service`,
+  },
+}
+
+for (const [what, { change, cause, restore }] of Object.entries(lacking)) {
+  t.test(
+    `one list lacks a ${what}: ready, with a line and a metric that name the cause`,
+    async (t) => {
+      const databaseUrl = (await createDatabase(t)).url
+      const other = await startService(t, { databaseUrl, environment: { METRICS_PORT: '0' } })
+      await change.execute(other.db)
+      t.equal((await other.get('/health/ready')).status, 200)
+      const lines = () => other.log.map((line) => JSON.parse(line))
+      const found = lines().find(({ msg }) => msg === 'the list cannot be read')
+      t.match(found, { level: 40, list: /-transactions$/, cause })
+      const metric = `list_unreadable{list="${found.list}",cause="${found.cause}"}`
+      t.equal((await scrape(other)).get(metric), 1)
+      await restore.execute(other.db)
+      await until('the metric ends', async () => !(await scrape(other)).has(metric))
+      t.match(
+        lines().find(({ msg }) => msg === 'the list can be read again'),
+        { list: found.list },
+      )
+    },
+  )
+}
+
+t.test('no list can be read: ready is 503, and 200 again after the repair', async (t) => {
+  const other = await startService(t)
+  await sql`revoke select on connection from investment_service`.execute(other.db)
+  const statusOf = async () => (await other.get('/health/ready')).status
+  await until('ready is 503', async () => (await statusOf()) === 503)
+  t.match((await other.get('/health/ready')).json(), { detail: /refuses to read every list/ })
+  await sql`grant select on connection to investment_service`.execute(other.db)
+  await until('ready is 200', async () => (await statusOf()) === 200)
+})
+
+t.test('every table is locked: ready is 200', async (t) => {
+  const other = await startService(t)
+  t.equal((await other.get('/health/ready')).status, 200)
+  await other.db.transaction().execute(async (transaction) => {
+    await sql`lock table app_token, connection, portfolio_transaction, account_transaction, assets_transfer_order
+      in access exclusive mode`.execute(transaction)
+    for (let check = 0; check < 3; check += 1) {
+      t.equal((await other.get('/health/ready')).status, 200)
+      await until('a later check', async () => other.database.state().primary.waiting === 0)
+    }
+  })
 })
 
 t.test('PostgreSQL responds with an unexpected error: ready is 503', async (t) => {

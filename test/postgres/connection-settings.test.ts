@@ -39,6 +39,9 @@ t.test('connection: read-only, with timeouts, and with plans of index lookups', 
     enable_seqscan: 'off',
     enable_bitmapscan: 'off',
     enable_sort: 'off',
+    search_path: 'public',
+    row_security: 'on',
+    default_transaction_isolation: 'read committed',
   }
   for (const read of [db.read, db.probe]) {
     const [found] = (await read(settings, [], readerOf())).shift() ?? []

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { withLockedTable, withSlowStatements } from '../support/blocked-statements.ts'
 import {
@@ -66,6 +67,20 @@ t.test('Transaction mode: each response is the same as without PgBouncer', async
   isProblem(t, await service.get(String(demoRequests[0]?.path), { token: 'x' }), 'invalid_token')
   t.equal((await service.get('/health/ready')).status, 200)
   t.equal(await firstValue(bouncer.through(login), 'show statement_timeout'), '5s')
+})
+
+t.test('search_path and row_security of the database: those of the role count', async (t) => {
+  const { pathname } = new URL(server.url)
+  const database = sql.id(pathname.slice(1))
+  await sql`alter database ${database} set search_path = '"$user"'`.execute(db)
+  await sql`alter database ${database} set row_security = off`.execute(db)
+  t.teardown(() => sql`alter database ${database} reset all`.execute(db))
+  await bouncer.stop()
+  await bouncer.start()
+  const service = await serve(t)
+  const { portfolio } = await addCallerWithRows()
+  t.equal((await sendAndRead(service.url, portfolio)).status, 200)
+  t.equal((await service.get('/health/ready')).status, 200)
 })
 
 t.test('404: connection of another app, while all apps share server connections', async (t) => {
