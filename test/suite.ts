@@ -95,6 +95,23 @@ const SUITES: Record<string, Suite> = {
     note: 'Linux; four minutes',
     environment: { CLIENTS: 'all' },
   },
+  partitioned: {
+    // What writes or reads rows of the partitioned tables, or compares their schema. Other tests use few rows of them, and
+    // the workflow runs all tests on partitions.
+    files: [
+      'test/lists/{pages,order,export,change-feed,conditional-requests,history-model,model}.test.ts',
+      'test/security/{isolation,row-level-security,least-privilege}.test.ts',
+      'test/postgres/{change-numbers,lock-order,partitions,plans,row-counts}.test.ts',
+      'test/import/{import,import-replace}.test.ts',
+      'test/operator/operator-{deletion,migrate,schema,upgrade,verify}.test.ts',
+      'test/operator/{refresh,refresh-model,writing}.test.ts',
+    ],
+    programs: [],
+    install: '',
+    note: 'one minute',
+    // `npm test` runs the properties and models with all input that TEST_RUNS asks for.
+    environment: { TEST_PARTITIONED: 'true', TEST_RUNS: '0.1' },
+  },
   citus: {
     files: [
       'test/lists/{real-data,model,change-feed,history-model}.test.ts',
@@ -128,7 +145,7 @@ const missing = [
   ...others.filter(([, isThere]) => !isThere()).map(([each]) => each),
 ]
 const needs = [...suite.programs, ...others.map(([each]) => each)]
-console.log(`test:${name} needs ${needs.join(', ')} (${suite.note}).`)
+console.log(`test:${name} needs ${needs.join(', ') || 'nothing'} (${suite.note}).`)
 if (missing.length > 0) {
   console.error(`Missing: ${missing.join(', ')}. To install: ${suite.install}`)
   process.exitCode = 1

@@ -871,6 +871,8 @@ AS $function$ declare start bigint := ('x' || translate(left(gen_random_uuid()::
     end $function$
 ;
 
+CREATE TRIGGER account_transaction_merge BEFORE INSERT ON account_transaction FOR EACH ROW WHEN (false) EXECUTE FUNCTION number_again();
+
 CREATE TRIGGER account_transaction_number_again BEFORE UPDATE ON account_transaction FOR EACH ROW WHEN (((new.change_number = old.change_number) AND (old.change_number <> 0))) EXECUTE FUNCTION number_again();
 
 CREATE TRIGGER account_transaction_row_counts_after_delete AFTER DELETE ON account_transaction REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION account_transaction_row_counts_after_delete();
@@ -890,6 +892,8 @@ CREATE TRIGGER assets_transfer_order_row_counts_after_truncate AFTER TRUNCATE ON
 CREATE TRIGGER assets_transfer_order_row_counts_after_update AFTER UPDATE ON assets_transfer_order REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION assets_transfer_order_row_counts_after_update();
 
 CREATE TRIGGER remember_version AFTER UPDATE ON connection FOR EACH ROW WHEN ((new.data_version > old.data_version)) EXECUTE FUNCTION remember_version();
+
+CREATE TRIGGER portfolio_transaction_merge BEFORE INSERT ON portfolio_transaction FOR EACH ROW WHEN (false) EXECUTE FUNCTION number_again();
 
 CREATE TRIGGER portfolio_transaction_number_again BEFORE UPDATE ON portfolio_transaction FOR EACH ROW WHEN (((new.change_number = old.change_number) AND (old.change_number <> 0))) EXECUTE FUNCTION number_again();
 

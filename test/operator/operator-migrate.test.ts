@@ -13,6 +13,7 @@ import { databaseOptions } from '../../src/service.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { portfolioLine } from '../support/importing.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
+import { catalogOfNewDatabase } from '../support/new-schema.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { runs } from '../support/random.ts'
 import {
@@ -251,8 +252,7 @@ for (const before of ['0004-service-role', '0007-writer'])
     t.match(await operatorHere(['migrate'], { DATABASE_URL: url }), { code: 0 })
     t.same([await rows(), await version()], earlier)
     t.match(await operatorHere(['verify'], { DATABASE_URL: url }), { code: 0 }, 'the schema, too')
-    const fresh = await createDatabase(t)
-    t.same(await catalogOf(db), await catalogOf(openAsOwner(t, fresh.url)))
+    t.same(await catalogOf(db), await catalogOfNewDatabase(t))
     const service = await startService(t, { databaseUrl: url })
     const { items } = (await service.get(connection.portfolio, { token })).json()
     t.equal(items.length, 2)

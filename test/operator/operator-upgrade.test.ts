@@ -6,6 +6,7 @@ import { catalogOf } from '../../src/operator/catalog.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { portfolioLine } from '../support/importing.ts'
 import { openAsOwner } from '../support/logins.ts'
+import { catalogOfNewDatabase } from '../support/new-schema.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import type { Recorded } from '../support/released/requests.ts'
 import { startService } from '../support/service.ts'
@@ -32,8 +33,7 @@ for (const { release, cursors } of [
     t.equal(code, 0, stderr)
     t.same(await versions(), before)
     t.match(await operatorHere(['verify'], { DATABASE_URL: url }), { code: 0 })
-    const fresh = await createDatabase(t)
-    t.same(await catalogOf(openAsOwner(t, url)), await catalogOf(openAsOwner(t, fresh.url)))
+    t.same(await catalogOf(openAsOwner(t, url)), await catalogOfNewDatabase(t))
 
     const service = await startService(t, { databaseUrl: url })
     const recorded: Recorded[] = JSON.parse(await read(`${release}.json.gz`))

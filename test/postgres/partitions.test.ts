@@ -6,7 +6,7 @@ import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { clientConfig } from '../../src/postgres/connect.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { databaseOptions } from '../../src/service.ts'
-import { createDatabase, openPool } from '../support/database.ts'
+import { createDatabase, openClient, openPool } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -78,6 +78,36 @@ t.test('200: a page reads one partition, and row counts agree', async (t) => {
       `${statement.title}: the plan keeps one partition`,
     )
   }
+})
+
+t.test('merge that inserts a row before it updates others: counts and changes agree', async (t) => {
+  const { url } = await createDatabase(t)
+  const owner = openAsOwner(t, url)
+  if (process.env.TEST_PARTITIONED !== 'true') await sql.raw(partitions).execute(owner)
+  const { get, db } = await startService(t, { databaseUrl: url })
+  const { token, connection } = await addCaller(db)
+  const january = { operation_date_day: '2025-01-10' }
+  const ids = await addPortfolioTransactions(db, connection, january, january, january)
+  const first = (await get(`${connection.portfolio}?since=start`, { token })).json()
+  const kept = await openClient(t, url)
+  await kept.query(`
+    create temporary table kept as
+      select connection_id, transaction_id, portfolio_id, type, operation_date_day
+      from portfolio_transaction order by transaction_id;
+    delete from portfolio_transaction where transaction_id = (select transaction_id from kept limit 1);
+    merge into portfolio_transaction t using kept k
+      on t.connection_id = k.connection_id and t.transaction_id = k.transaction_id
+      when matched then update set operation_date_day = '2025-02-10'
+      when not matched then insert (connection_id, transaction_id, portfolio_id, type, operation_date_day)
+        values (k.connection_id, k.transaction_id, k.portfolio_id, k.type, k.operation_date_day)`)
+  const { rows, differences, numbers } = await verifyRowCounts(owner)
+  t.same({ rows, differences, numbers }, { rows: 3, differences: [], numbers: [] })
+  const february = (await get(`${connection.portfolio}?from=2025-02-01`, { token })).json()
+  t.equal(february.totalItems, 2)
+  const changes = (await get(`${connection.portfolio}?since=${first.nextCursor}`, { token })).json()
+  const changed = changes.items.map(({ transactionId }: { transactionId: string }) => transactionId)
+  t.same(changed.sort(), ids.toSorted(), 'the feed has each row')
+  t.same(changes.removed, [], 'and no removal')
 })
 
 /** Returns keys, checks, indexes, triggers, policies, privileges and columns of both tables. */
