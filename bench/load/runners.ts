@@ -4,7 +4,14 @@ import { cpuOf, cpuOfFamily, familyOf, peakMemory, resetPeak } from '../servers/
 import type { ServerProcess } from '../servers/server-process.ts'
 import { addressOf, type PageQuery } from '../servers/targets.ts'
 import { databaseAlone } from './database-alone.ts'
-import { generateLoad, type LoadOptions, type WireRequest, wireRequest } from './load-generator.ts'
+import {
+  generateConstantLoad,
+  generateLoad,
+  type LoadOptions,
+  type LoadResult,
+  type WireRequest,
+  wireRequest,
+} from './load-generator.ts'
 import type { Load } from './loads.ts'
 import { percentile } from './statistics.ts'
 
@@ -64,21 +71,46 @@ export function serverRunner(
   return {
     load,
     target: name,
-    run: (durationMs) => runServer(database, pids, { port, clients, requests, durationMs }),
+    run: (durationMs) =>
+      runServer(database, pids, () => generateLoad({ port, clients, requests, durationMs })),
     warmUp: (durationMs) => generateLoad({ port, clients, requests, durationMs }),
+  }
+}
+
+/** Connections of a load at a constant rate: more than are needed, so that a request waits for the server only. */
+const CONSTANT_CLIENTS = 64
+
+/** Runs a load on one server at a constant rate. @param perSecond requests per second */
+export function constantRunner(
+  database: BenchDatabase,
+  load: Load,
+  server: Pick<ServerProcess, 'port' | 'pid'> & { name: string },
+  requests: WireRequest[],
+  perSecond: number,
+): Runner {
+  const { name, port, pid } = server
+  const send = (durationMs: number): Promise<LoadResult> => {
+    const options: LoadOptions = { port, clients: CONSTANT_CLIENTS, requests, durationMs }
+    return generateConstantLoad(options, perSecond)
+  }
+  return {
+    load,
+    target: name,
+    run: (durationMs) => runServer(database, [pid], () => send(durationMs)),
+    warmUp: send,
   }
 }
 
 async function runServer(
   database: BenchDatabase,
   pids: number[],
-  options: LoadOptions,
+  send: () => Promise<LoadResult>,
 ): Promise<Sample> {
   const server = pids.flatMap(familyOf)
   const serverTime = () => server.reduce((sum, each) => sum + cpuOf(each), 0)
   for (const each of server) resetPeak(each)
   const before = { server: serverTime(), database: databaseTime(database) }
-  const load = await generateLoad(options)
+  const load = await send()
   return {
     rate: load.rate,
     p50: percentile(load.latencies, 0.5),
