@@ -39,9 +39,13 @@ export interface Tables {
     retention_from: Decimal | null
     retention_to: Decimal | null
     effective_day: GeneratedAlways<Day>
+    change_number: ColumnType<BigInteger, never, never>
   }
   portfolio_transaction_month: Month
-  account_transaction: Row<AccountTransaction> & { effective_day: GeneratedAlways<Day> }
+  account_transaction: Row<AccountTransaction> & {
+    effective_day: GeneratedAlways<Day>
+    change_number: ColumnType<BigInteger, never, never>
+  }
   account_transaction_month: Month
   assets_transfer_order: Row<Omit<AssetsTransferOrder, 'marketer' | 'managementCompany'>> & {
     marketer_name: string | null

@@ -1,8 +1,19 @@
 import { hash } from 'node:crypto'
-import { Kysely, PostgresDialect, type RawBuilder, sql } from 'kysely'
+import {
+  DummyDriver,
+  type Expression,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryId,
+  type RawBuilder,
+  type RootOperationNode,
+  sql,
+} from 'kysely'
 import type { Tables } from '../../migrations/tables.ts'
 
-/** Compiled SELECT. A connection prepares a named statement once. */
+/** SELECT that a connection prepares once, if it has a name. */
 export interface Statement {
   name: string
   /** Name without the digest of the text, for metrics and traces. */
@@ -12,20 +23,75 @@ export interface Statement {
   singleRow?: boolean
 }
 
+export interface CompiledStatement extends Statement {
+  /** The first one is `$1` in the text. */
+  parameters: readonly StatementParameter[]
+}
+
+/** Value of a parameter, as pg sends it. */
 export type Parameter = string | Buffer | null
 
 /** Returns the statement without a name: it is then not prepared. */
 export const unnamed = (statement: Statement): Statement => ({ ...statement, name: '' })
 
-/** Builds and compiles SELECT statements. It never opens its pool. */
-export const build = new Kysely<Tables>({
-  dialect: new PostgresDialect({ pool: () => Promise.reject(new Error('there is no pool')) }),
-})
+/** Stands for a value in the text of a statement, which is compiled before there are values. */
+export class StatementParameter {
+  readonly name: string
+  /** Type in PostgreSQL. */
+  readonly type: string
 
-/** Parameter of a compiled statement, such as `$1`. A statement may use it several times. */
-export function parameter<T>(position: number, type: string): RawBuilder<T> {
-  return sql.raw<T>(`$${position}::${type}`)
+  constructor(name: string, type: string) {
+    this.name = name
+    this.type = type
+  }
 }
+
+/** Makes a parameter, to be used in the builder and in `sql`. A statement may use it several times. */
+export function parameter<T>(name: string, type: string): RawBuilder<T> {
+  return sql<T>`${new StatementParameter(name, type)}`
+}
+
+/** Returns the values of a statement in the order of its parameters. */
+export function bind(
+  { title, parameters }: CompiledStatement,
+  values: { [name: string]: Parameter | number | undefined },
+): Parameter[] {
+  return parameters.map(({ name }) => {
+    const value = values[name]
+    if (value === undefined) throw new Error(`the statement ${title} needs the value ${name}`)
+    return typeof value === 'number' ? String(value) : value
+  })
+}
+
+/** Writes each parameter with its type, and numbers it once. Kysely would number each use. */
+class StatementCompiler extends PostgresQueryCompiler {
+  #known: unknown[] = []
+
+  override compileQuery(node: RootOperationNode, queryId: QueryId) {
+    this.#known = []
+    return super.compileQuery(node, queryId)
+  }
+
+  protected override appendValue(value: unknown): void {
+    if (!(value instanceof StatementParameter))
+      throw new Error('a statement has parameters instead of values')
+    if (!this.#known.includes(value)) {
+      this.#known.push(value)
+      this.addParameter(value)
+    }
+    this.append(`$${this.#known.indexOf(value) + 1}::${value.type}`)
+  }
+}
+
+/** Builds SELECT statements. It only compiles them: the pool (pool.ts) runs them. */
+export const build = new Kysely<Tables>({
+  dialect: {
+    createAdapter: () => new PostgresAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new StatementCompiler(),
+  },
+})
 
 /** Returns the first day of a month; infinity stays. No index serves coalesce(): row-level security finds it leaky. */
 export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
@@ -33,10 +99,18 @@ export function firstOfMonth(day: RawBuilder<string>): RawBuilder<string> {
 }
 
 /** Compiles a SELECT that begins with its purpose. The name has a digest: two releases may share a connection. */
-export function compile(title: string, purpose: string, select: RawBuilder<unknown>): Statement {
+export function compile(
+  title: string,
+  purpose: string,
+  select: Expression<unknown>,
+): CompiledStatement {
   const { sql: text, parameters } = sql`-- ${sql.raw(purpose)}\n${select}`.compile(build)
-  if (parameters.length > 0) throw new Error(`${title} has values that are not parameters`)
-  return { name: `${title.slice(0, 50)} ${digestOf(text)}`, title, text }
+  return {
+    name: `${title.slice(0, 50)} ${digestOf(text)}`,
+    title,
+    text,
+    parameters: parameters as readonly StatementParameter[],
+  }
 }
 
 /** Identifies the text of a statement. */

@@ -3,17 +3,12 @@ import { crc32 } from 'node:zlib'
 import { sql } from 'kysely'
 import type { RowWriter } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
-import { parameter } from '../postgres/statements.ts'
+import { build } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
 import type { Format, ListDefinition } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
-import {
-  connectionOfApp,
-  dataVersionOf,
-  keyParameter,
-  lookupColumns,
-  totalOfAll,
-} from './connection.ts'
+import { connectionOfApp, dataVersionOf, lookupColumns, totalOfAll } from './connection.ts'
+import { p } from './parameters.ts'
 import {
   type Cursor,
   type ListRequest,
@@ -21,8 +16,8 @@ import {
   type ReadResponse,
   readRows,
   responseOf,
-  responseQuery,
 } from './read.ts'
+import { responseQuery } from './response.ts'
 
 /** Value of `since` without an earlier cursor. */
 const START = 'start'
@@ -71,18 +66,15 @@ export function parseCursor(text: string, table: string, connection: Buffer): Cu
   }
 }
 
-const since = parameter<string>(4, 'bigint')
-const limit = parameter<number>(5, 'bigint')
-const version = parameter<string>(6, 'bigint')
-
 /** `known`: earlier version with the number of the cursor's. `next_page`: change number of the next page, if any. */
 const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
 
 /** Reads the changes after a change number in one snapshot: rows in their latest state, and ids of removed rows. */
 export function changeFeed(list: ListDefinition, writers: Record<Format, RowWriter>) {
-  const { table } = list
+  // Both lists of transactions have the columns that this query uses.
+  const table = list.table as 'portfolio_transaction'
   const query = responseQuery({
-    name: `${table} changes`,
+    title: `${table} changes`,
     purpose: 'Reads the rows that changed since a cursor, and the ids of removed rows.',
     list,
     columns: COLUMNS,
@@ -94,14 +86,17 @@ export function changeFeed(list: ListDefinition, writers: Record<Format, RowWrit
           'c.change_horizon as horizon',
           sql<string>`(
             select ${dataVersionOf('v')} from connection_version v
-            where v.connection_id = ${keyParameter} and c.id is not null
-              and ${since} > 0 and v.data_version = ${version})`.as('known'),
+            where v.connection_id = ${p.connectionKey} and c.id is not null
+              and ${p.since} > 0 and v.data_version = ${p.sinceVersion})`.as('known'),
           'next.change_number as next_page',
           sql<string>`case when c.id is not null then ${removed(list)} end`.as('removed'),
         ]),
-    rows: sql`
-      t.change_number > ${since} and ${isBefore('t', 'lookup.next_page')}
-      order by t.change_number limit ${limit}`,
+    rows: build
+      .selectFrom(`${table} as t`)
+      .where('t.change_number', '>', p.since)
+      .where(isBefore('t', 'lookup.next_page'))
+      .orderBy('t.change_number')
+      .limit(p.limit),
   })
   const read = async (
     db: Database,
@@ -109,7 +104,7 @@ export function changeFeed(list: ListDefinition, writers: Record<Format, RowWrit
   ): Promise<ReadResponse> => {
     const { since, limit, format } = request
     const changes = changesOf(since.version)
-    const values = [String(since.number), String(limit), changes]
+    const values = { since: String(since.number), limit, sinceVersion: changes }
     // Most polls of a complete copy find no changes. A lookup is then enough (docs/performance.md).
     const copied = since.number === lastOf(changes) ? since.version : undefined
     const found = await readRows(db, query, request, values, copied)
@@ -150,7 +145,7 @@ function nextCursor(since: Cursor, lookup: Lookup) {
 
 /** Compares with the next page, if there is one, in a form that limits the range of the index. */
 function isBefore(table: string, nextPage: string) {
-  return sql`${sql.ref(`${table}.change_number`)} <
+  return sql<boolean>`${sql.ref(`${table}.change_number`)} <
     case when ${sql.ref(nextPage)} is null then 9223372036854775807 else ${sql.ref(nextPage)} end`
 }
 
@@ -158,12 +153,12 @@ function isBefore(table: string, nextPage: string) {
 function nextPage(table: string) {
   const first = (name: string) => sql`
     (select t.change_number from ${sql.table(name)} t
-      where t.connection_id = ${keyParameter} and c.id is not null and t.change_number > ${since}
-        ${name === table ? sql`` : sql`and ${since} > 0`}
-      order by t.change_number limit ${limit} + 1)`
+      where t.connection_id = ${p.connectionKey} and c.id is not null and t.change_number > ${p.since}
+        ${name === table ? sql`` : sql`and ${p.since} > 0`}
+      order by t.change_number limit ${p.limit} + 1)`
   return sql<{ change_number: string }>`(
     select change_number from (${first(table)} union all ${first(`${table}_removal`)}) as changes
-    order by change_number offset ${limit} limit 1)`
+    order by change_number offset ${p.limit} limit 1)`
 }
 
 /** Selects the removed ids of the page that have no row again. For `=`, PostgreSQL would plan a scan of all rows. */
@@ -172,10 +167,10 @@ function removed(list: ListDefinition) {
   const id = sql.ref(columnOf(list.id))
   return sql`(
     select string_agg(distinct '"' || r.${id} || '"', ',') from ${sql.table(`${table}_removal`)} r
-    where r.connection_id = ${keyParameter} and c.id is not null
-      and r.change_number > ${since} and ${since} > 0
+    where r.connection_id = ${p.connectionKey} and c.id is not null
+      and r.change_number > ${p.since} and ${p.since} > 0
       and ${isBefore('r', 'next.change_number')}
       and r.${id} is distinct from (select t.${id} from ${sql.table(table)} t
-        where t.connection_id = ${keyParameter} and t.${id} >= r.${id}
+        where t.connection_id = ${p.connectionKey} and t.${id} >= r.${id}
         order by t.${id} limit 1))`
 }

@@ -1,19 +1,17 @@
-import { type RawBuilder, sql } from 'kysely'
-import { build, compile, parameter, type Statement } from '../postgres/statements.ts'
+import { type Expression, type RawBuilder, sql } from 'kysely'
+import { build, type CompiledStatement, compile } from '../postgres/statements.ts'
+import { p } from './parameters.ts'
 
 /** Credentials of a caller, as a statement reads them. */
 export interface Caller {
   method: 'tokenHash' | 'clientId'
-  /** $1 of each statement: the SHA-256 of the app token as a bytea, or the verified client id. */
+  /** SHA-256 of the app token as a bytea, or the verified client id. */
   credential: string
   /** Identity of the credentials. */
   key: string
 }
 
 export type AuthMethod = Caller['method']
-
-/** $3 of every statement: the connection key. It restricts every table that has rows of connections. */
-export const keyParameter = parameter<string>(3, 'bigint')
 
 /** Columns of the first row of every response. */
 export const LOOKUP_COLUMNS = [
@@ -29,11 +27,11 @@ export type LookupColumns = Record<(typeof LOOKUP_COLUMNS)[number], unknown>
 
 type CallingApp = { app_id: string; expired: boolean }
 
-/** Selects the calling app by $1. `app_id` comes from set_config(), so each lookup by it runs after that. */
+/** Selects the calling app by its credential. `app_id` comes from set_config(), so each lookup by it runs after that. */
 const callingApp: Record<AuthMethod, RawBuilder<CallingApp>> = {
   tokenHash: sql`(
     select app.app_id, app.expired
-    from (select set_config('service.token_hash', encode(${parameter(1, 'bytea')}, 'hex'), true)
+    from (select set_config('service.token_hash', encode(${p.tokenHash}, 'hex'), true)
       as token_hash) as given
     join lateral (
       select set_config('service.app_id', t.app_id::text, true)::uuid as app_id,
@@ -44,23 +42,22 @@ const callingApp: Record<AuthMethod, RawBuilder<CallingApp>> = {
   // The identity provider's token has its own expiry, which was verified with the signature.
   clientId: sql`(
     select app.app_id, app.expired
-    from (select set_config('service.client_id', ${parameter(1, 'text')}, true) as client_id) as given
+    from (select set_config('service.client_id', ${p.clientId}, true) as client_id) as given
     join lateral (
       select set_config('service.app_id', a.id::text, true)::uuid as app_id, false as expired
       from app a where a.client_id = given.client_id
     ) as app on true)`,
 }
 
-/** Selects the calling app and its connection, by the hash $2. Its columns are null without one (contract 18). */
+/** Selects the calling app and its connection, by the hash of its token. Its columns are null without one (contract 18). */
 export function connectionOfApp(method: AuthMethod) {
-  const connectionHash = parameter<Buffer>(2, 'bytea')
   // The lookup uses app_id of the same row, so it runs after set_config().
   const caller = build
     .selectFrom(callingApp[method].as('app'))
     .select([
       'app.app_id',
       'app.expired',
-      sql<string>`set_config('service.connection_hash', encode(${connectionHash}, 'hex'), true)`.as(
+      sql<string>`set_config('service.connection_hash', encode(${p.connectionHash}, 'hex'), true)`.as(
         'connection_hash',
       ),
     ])
@@ -68,9 +65,9 @@ export function connectionOfApp(method: AuthMethod) {
     (eb) =>
       eb
         .selectFrom('connection as c')
-        .where('c.id', '=', keyParameter)
+        .where('c.id', '=', p.connectionKey)
         .whereRef('c.app_id', '=', 'caller.app_id')
-        .where('c.token_hash', '=', connectionHash)
+        .where('c.token_hash', '=', p.connectionHash)
         .where('caller.expired', '=', sql.lit(false))
         .select([
           sql<string>`set_config('service.connection_id', c.id::text, true)::bigint`.as('id'),
@@ -111,9 +108,9 @@ export function lookupColumns(totalItems: RawBuilder<string | null>) {
 export function compileForCallers(
   title: string,
   purpose: string,
-  select: (method: AuthMethod) => RawBuilder<unknown>,
+  select: (method: AuthMethod) => Expression<unknown>,
   singleRow = false,
-): Record<AuthMethod, Statement> {
+): Record<AuthMethod, CompiledStatement> {
   const by = (method: AuthMethod) => {
     return { ...compile(`${title} by ${method}`, purpose, select(method)), singleRow }
   }

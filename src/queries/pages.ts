@@ -2,11 +2,12 @@ import { type RawBuilder, sql } from 'kysely'
 import { chunksOf } from '../json/response-body.ts'
 import { type RowWriter, rowWriters } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
-import { firstOfMonth, parameter } from '../postgres/statements.ts'
+import { build, firstOfMonth } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
 import { EXPORTS, type ListDefinition } from '../schemas/list.ts'
 import { changeFeed } from './changes.ts'
-import { connectionOfApp, keyParameter, lookupColumns, totalOfAll } from './connection.ts'
+import { connectionOfApp, lookupColumns, totalOfAll } from './connection.ts'
+import { p } from './parameters.ts'
 import {
   type ListReader,
   type ListRequest,
@@ -14,13 +15,8 @@ import {
   type Rows,
   readRows,
   responseOf,
-  responseQuery,
 } from './read.ts'
-
-const from = parameter<string>(4, 'date')
-const to = parameter<string>(5, 'date')
-const limit = parameter<number>(6, 'bigint')
-const offset = parameter<number>(7, 'bigint')
+import { responseQuery } from './response.ts'
 
 /** Reads pages of a list, its changes and its exports. A page has rows, total and version of one snapshot. */
 export function pagedList(list: ListDefinition): ListReader {
@@ -45,32 +41,41 @@ type PageQueries = ReturnType<typeof pageQueries>
 
 /** Compiles one statement per type of page: setting up an unused plan node costs as much as running it. */
 function pageQueries(list: ListDefinition) {
-  const { table, id } = list
+  // Both lists of transactions have the columns that these queries use.
+  const table = list.table as 'portfolio_transaction'
   // By effective day, then by hour (null last), then by id (contract 8).
-  const newestFirst = sql`
-    order by t.effective_day desc, t.operation_date_hour desc nulls last,
-      ${sql.ref(`t.${columnOf(id)}`)} desc`
-  const firstPage = (name: string, purpose: string, total: RawBuilder<string>) =>
-    responseQuery({
-      ...{ name: `${table} ${name}`, purpose, list },
-      lookup: (method) => connectionOfApp(method).select(lookupColumns(total)),
-      rows: sql`
-        t.effective_day >= ${from} and t.effective_day <= ${to} ${newestFirst} limit ${limit}`,
-    })
+  const newestFirst = build
+    .selectFrom(`${table} as t`)
+    .where('t.effective_day', '>=', p.from)
+    .orderBy('t.effective_day', 'desc')
+    .orderBy('t.operation_date_hour', (hour) => hour.desc().nullsLast())
+    .orderBy(sql.ref(`t.${columnOf(list.id)}`), 'desc')
+    .limit(p.limit)
+  const firstPage = newestFirst.where('t.effective_day', '<=', p.to)
   return {
-    'first page': firstPage('first page', 'Reads the first page of all rows.', totalOfAll(table)),
-    'first page of days': firstPage(
-      'first page of days',
-      'Reads the first page of at most two months.',
-      totalOfRows(table),
-    ),
-    'first page of months': firstPage(
-      'first page of months',
-      'Reads the first page of a longer range.',
-      totalOfMonths(table),
-    ),
-    'later page': responseQuery({
-      name: `${table} later page`,
+    all: responseQuery({
+      title: `${table} first page`,
+      purpose: 'Reads the first page of all rows.',
+      list,
+      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfAll(table))),
+      rows: firstPage,
+    }),
+    days: responseQuery({
+      title: `${table} first page of days`,
+      purpose: 'Reads the first page of at most two months.',
+      list,
+      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfRows(table))),
+      rows: firstPage,
+    }),
+    months: responseQuery({
+      title: `${table} first page of months`,
+      purpose: 'Reads the first page of a longer range.',
+      list,
+      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfMonths(table))),
+      rows: firstPage,
+    }),
+    later: responseQuery({
+      title: `${table} later page`,
       purpose: 'Reads a later page, from the day of its first row: it skips only rows of that day.',
       list,
       lookup: (method) =>
@@ -82,24 +87,23 @@ function pageQueries(list: ListDefinition) {
             'start.skipped',
           ]),
       // After the last page, newest_day is null, so no row matches.
-      rows: sql`
-        t.effective_day >= ${from} and t.effective_day <= lookup.newest_day
-        ${newestFirst} limit ${limit} offset lookup.skipped`,
+      rows: newestFirst
+        .where('t.effective_day', '<=', sql.ref<string>('lookup.newest_day'))
+        .offset(sql.ref<number>('lookup.skipped')),
     }),
   }
 }
 
 function readPage(db: Database, queries: PageQueries, request: ListRequest) {
   const { from, to, limit, page } = request
-  const values = [from ?? '-infinity', to ?? 'infinity', String(limit)]
-  if (page > 0) return readRows(db, queries['later page'], request, [...values, `${limit * page}`])
-  if (from === undefined && to === undefined)
-    return readRows(db, queries['first page'], request, values)
+  const values = { from: from ?? '-infinity', to: to ?? 'infinity', limit }
+  if (page > 0) return readRows(db, queries.later, request, { ...values, offset: limit * page })
+  if (from === undefined && to === undefined) return readRows(db, queries.all, request, values)
   // A total over up to two calendar months counts its rows: one plan node less for the daily sync. The current month
   // only selects the faster plan of an open range.
   const [first, last] = [monthOf(from ?? '0001-01'), monthOf(to ?? new Date().toISOString())]
-  const range = last - first <= 1 ? 'first page of days' : 'first page of months'
-  return readRows(db, queries[range], request, values)
+  const query = last - first <= 1 ? queries.days : queries.months
+  return readRows(db, query, request, values)
 }
 
 const monthOf = (day: string) => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7))
@@ -140,15 +144,15 @@ async function exportRows(
 
 /** Total of a short range: counts its rows. */
 function totalOfRows(table: string): RawBuilder<string> {
-  const range = sql`d.effective_day >= ${from} and d.effective_day <= ${to}`
+  const range = sql`d.effective_day >= ${p.from} and d.effective_day <= ${p.to}`
   return sql`case when c.id is not null then ${countRows(table, range)} end`
 }
 
 /** Total of a range of any length: the rows of all its months, minus the rows outside of the range. */
 function totalOfMonths(table: string): RawBuilder<string> {
-  const before = sql`d.effective_day >= ${firstOfMonth(from)} and d.effective_day < ${from}`
+  const before = sql`d.effective_day >= ${firstOfMonth(p.from)} and d.effective_day < ${p.from}`
   return sql`
-    case when ${from} = '-infinity' and ${to} = 'infinity' then ${totalOfAll(table)}
+    case when ${p.from} = '-infinity' and ${p.to} = 'infinity' then ${totalOfAll(table)}
       when c.id is not null then
         (select coalesce(sum(m.row_count), 0) as rows from ${monthsOfRange(table)})
         - ${countRows(table, before)} - ${rowsAfter(table)} end`
@@ -160,7 +164,7 @@ function pageStart(table: string) {
     select day.effective_day, day.skipped from (
       select * from (
         select m.first_day, ${monthAfter(sql`m.first_day`)} as next, m.row_count,
-          ${offset} + ${rowsAfter(table)} - ${rowsBefore('m', 'first_day')} as skipped
+          ${p.offset} + ${rowsAfter(table)} - ${rowsBefore('m', 'first_day')} as skipped
         from ${monthsOfRange(table)}
       ) as months where skipped < row_count order by first_day desc limit 1
     ) as month cross join lateral (
@@ -184,7 +188,7 @@ function rowsBefore(alias: string, period: string): RawBuilder<number> {
 function rowsAfter(table: string) {
   return countRows(
     table,
-    sql`d.effective_day > ${to} and d.effective_day < ${monthAfter(firstOfMonth(to))}`,
+    sql`d.effective_day > ${p.to} and d.effective_day < ${monthAfter(firstOfMonth(p.to))}`,
   )
 }
 
@@ -197,14 +201,14 @@ function countRows(table: string, range: RawBuilder<unknown>) {
 }
 
 function rowsOf(table: string) {
-  return sql`${sql.table(table)} as d where d.connection_id = ${keyParameter} and c.id is not null`
+  return sql`${sql.table(table)} as d where d.connection_id = ${p.connectionKey} and c.id is not null`
 }
 
 function monthsOfRange(table: string) {
   return sql`
     ${sql.table(`${table}_month`)} as m
-    where m.connection_id = ${keyParameter} and c.id is not null
-      and m.first_day >= ${firstOfMonth(from)} and m.first_day <= ${to}`
+    where m.connection_id = ${p.connectionKey} and c.id is not null
+      and m.first_day >= ${firstOfMonth(p.from)} and m.first_day <= ${p.to}`
 }
 
 function monthAfter(firstDay: RawBuilder<unknown>): RawBuilder<string> {

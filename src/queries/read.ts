@@ -1,23 +1,14 @@
-import { type Expression, type RawBuilder, sql } from 'kysely'
 import { type Body, bodyOf, type Frame } from '../json/response-body.ts'
 import type { RowWriter } from '../json/row-writer.ts'
 import type { Database, Replica } from '../postgres/database.ts'
 import type { Reader } from '../postgres/reader.ts'
-import { type Parameter, parameter, type Statement } from '../postgres/statements.ts'
+import { bind } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
-import { columnOf, columnsOf } from '../schemas/fields.ts'
-import type { Format, ListDefinition } from '../schemas/list.ts'
+import type { Format } from '../schemas/list.ts'
 import { ProblemError, problem } from '../schemas/problem.ts'
-import {
-  type AuthMethod,
-  type Caller,
-  compileForCallers,
-  connectionOfApp,
-  keyParameter,
-  LOOKUP_COLUMNS,
-  type LookupColumns,
-  lookupColumns,
-} from './connection.ts'
+import type { Caller } from './connection.ts'
+import type { Values } from './parameters.ts'
+import { lookupStatements, type ResponseQuery } from './response.ts'
 
 export type { Body }
 
@@ -77,51 +68,6 @@ export interface ListReader {
   read(db: Database, request: ListRequest): Promise<ReadResponse>
 }
 
-export interface ResponseQuery {
-  table: string
-  statements: Record<AuthMethod, Statement>
-}
-
-/** Reads the lookup of a response without its rows. $4 is the table of the list. */
-export const lookupStatements = compileForCallers(
-  'lookup',
-  'Reads version and total.',
-  (method) =>
-    sql`${connectionOfApp(method).select(
-      lookupColumns(sql`
-      case ${parameter(4, 'text')} when 'portfolio_transaction' then c.portfolio_transactions
-        when 'account_transaction' then c.account_transactions end`),
-    )}`,
-  true,
-)
-
-/** Compiles a statement for each method of authentication. Its first row is the lookup; the others have nulls there. */
-export function responseQuery(query: {
-  name: string
-  purpose: string
-  list: ListDefinition
-  /** Columns of the lookup after LOOKUP_COLUMNS. */
-  columns?: readonly string[]
-  lookup: (method: AuthMethod) => Expression<LookupColumns>
-  /** Conditions on the rows `t` of the connection, their order and limit. It may use `lookup`. */
-  rows: RawBuilder<unknown>
-}): ResponseQuery {
-  const { item, table } = query.list
-  const fields = columnsOf(item).map(({ path }) => sql.ref(`t.${columnOf(path)}`))
-  const nulls = (columns: readonly unknown[]) => sql.join(columns.map(() => sql`null`))
-  const columns = [...LOOKUP_COLUMNS, ...(query.columns ?? [])]
-  const lookup = sql.join(columns.map((column) => sql.ref(`lookup.${column}`)))
-  const statement = (method: AuthMethod) => sql`
-    with lookup as materialized ${query.lookup(method)}
-    select ${lookup}, ${nulls(fields)} from lookup
-    union all
-    select ${nulls(columns)}, rows.* from lookup cross join lateral (
-      select ${sql.join(fields)} from ${sql.table(table)} t
-      where t.connection_id = ${keyParameter} and lookup.connection_id is not null
-        and ${query.rows}) as rows`
-  return { table, statements: compileForCallers(query.name, query.purpose, statement) }
-}
-
 export type Rows = Awaited<ReturnType<Database['read']>>
 
 interface ReadRows {
@@ -142,46 +88,57 @@ export function responseOf(
   return { lookup, items: 0, body: undefined }
 }
 
-/** Reads rows in one snapshot. @param values from $4 on @param copied version of which the client has all rows */
+/** Reads rows in one snapshot. @param copied version of which the client has all rows */
 export async function readRows(
   db: Database,
   query: ResponseQuery,
   request: ListRequest,
-  values: Parameter[],
+  values: Values,
   copied?: string,
 ): Promise<ReadRows> {
   const { reader, caller, connectionHash, knownVersions, knowApp } = request
-  const keys = [caller.credential, connectionHash, connectionKey(connectionHash)]
   const statement = query.statements[caller.method]
+  const parameters = bind(statement, { ...keysOf(caller, connectionHash), ...values })
   reader.recorder.read(statement.title, 'primary')
   let known: ReadRows | undefined
   if (copied !== undefined || (knownVersions.length > 0 && knownVersions[0] !== '*')) {
-    known = await readLookup(db, query.table, request, keys)
+    known = await readLookup(db, query.table, request)
     if (knownVersions.includes(known.lookup.version)) return { ...known, rows: undefined }
     if (known.lookup.version === copied) return known
   }
   const replica = db.replica?.()
   if (replica) {
-    const reading = replica.read(statement, [...keys, ...values], reader)
-    const primary = known ?? readLookup(db, query.table, request, keys)
+    const reading = replica.read(statement, parameters, reader)
+    const primary = known ?? readLookup(db, query.table, request)
     const replicated = await readReplica(reading, primary, replica)
     if (replicated) {
       reader.recorder.read(statement.title, replica.name)
       return replicated
     }
   }
-  const rows = await db.read(statement, [...keys, ...values], reader)
+  const rows = await db.read(statement, parameters, reader)
   const lookup = takeLookup(rows, knowApp)
   if (request.version !== undefined) requireVersion(lookup, request)
   return { lookup, rows }
 }
 
-async function readLookup(db: Database, table: string, request: ListRequest, keys: Parameter[]) {
-  const { caller, reader, knowApp } = request
-  const rows = await db.read(lookupStatements[caller.method], [...keys, table], reader)
+async function readLookup(db: Database, table: string, request: ListRequest) {
+  const { caller, connectionHash, reader, knowApp } = request
+  const statement = lookupStatements[caller.method]
+  const values = { ...keysOf(caller, connectionHash), table }
+  const rows = await db.read(statement, bind(statement, values), reader)
   const lookup = takeLookup(rows, knowApp)
   requireVersion(lookup, request)
   return { lookup, rows }
+}
+
+/** Values that select the calling app and its connection. */
+function keysOf({ method, credential }: Caller, connectionHash: Buffer): Values {
+  return {
+    [method]: credential,
+    connectionHash,
+    connectionKey: connectionKey(connectionHash),
+  }
 }
 
 function requireVersion(lookup: Lookup, { version }: ListRequest): void {
@@ -231,13 +188,14 @@ function takeLookup(rows: Pick<Rows, 'shift'>, knowApp?: KnowApp): Lookup {
 /** Authenticates a caller that gets no data, also after a disconnect: the quota counts it. @throws ProblemError 401 */
 export async function authenticate(
   db: Pick<Database, 'read'>,
-  { method, credential }: Caller,
+  caller: Caller,
   connectionHash: Buffer,
   reader: Reader,
   knowApp: KnowApp,
 ): Promise<void> {
-  const values = [credential, connectionHash, connectionKey(connectionHash), null]
-  const rows = await db.read(lookupStatements[method], values, reader.detached())
+  const statement = lookupStatements[caller.method]
+  const values = { ...keysOf(caller, connectionHash), table: null }
+  const rows = await db.read(statement, bind(statement, values), reader.detached())
   try {
     takeLookup(rows, knowApp)
   } catch (error) {

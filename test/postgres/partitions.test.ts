@@ -4,13 +4,12 @@ import t from 'tap'
 import type { Tables } from '../../migrations/tables.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { clientConfig } from '../../src/postgres/connect.ts'
-import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { databaseOptions } from '../../src/service.ts'
 import { createDatabase, openClient, openPool } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { statements } from '../support/statements.ts'
+import { statements, valuesFor } from '../support/statements.ts'
 import { allNodes, explain, tableOf } from './plans/plan.ts'
 
 /** `TEST_PARTITIONED=true npm test` runs all tests on partitioned tables: see template.ts. */
@@ -56,17 +55,10 @@ t.test('200: a page reads one partition, and row counts agree', async (t) => {
 
   const login = String(config.DATABASE_URL)
   const pool = openPool(t, login, clientConfig(databaseOptions(config, login)))
-  const literals = [token, connection.token].map(
-    (each) => `'\\x${tokenHash(each).toString('hex')}'`,
-  )
-  const key = connectionKey(tokenHash(connection.token))
-  const all = [...literals, key, `'-infinity'`, `'infinity'`, '5', '5']
+  const values = { ...valuesFor({ token }, connection.token), limit: 5, offset: 5 }
   const lists = [...statements.values()].filter(({ title }) => /page/.test(title))
   t.equal(lists.length, 16)
   for (const statement of lists) {
-    const parameters = new Set(statement.text.match(/\$\d+/g)).size
-    const caller = statement.title.endsWith('clientId') ? `'nobody'` : all[0]
-    const values = [String(caller), ...all.slice(1, parameters)]
     const nodes = allNodes(await explain(pool, statement, values))
     const split = nodes.filter((node) =>
       /^(portfolio|account)_transaction$/.test(String(tableOf(node))),

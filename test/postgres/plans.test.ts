@@ -4,12 +4,10 @@ import t, { type Test } from 'tap'
 import type { Tables } from '../../migrations/tables.ts'
 import { readConfig } from '../../src/config.ts'
 import { clientConfig } from '../../src/postgres/connect.ts'
-import type { Statement } from '../../src/postgres/statements.ts'
-import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { databaseOptions } from '../../src/service.ts'
 import { createDatabase, openPool } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
-import { statements } from '../support/statements.ts'
+import { statementOf, statements, valuesFor } from '../support/statements.ts'
 import { FIRST_REMOVAL, FIRST_ROW, fillFeed, fillTables } from './plans/data.ts'
 import { allNodes, explain, type PlanNode, rowsOfNode, rowsRead, tableOf } from './plans/plan.ts'
 
@@ -62,14 +60,9 @@ t.test(
     const pool = await sessionsOfService(t, db, url)
     const read = async ({ connection = 'connection 7', from = '-infinity', page = 0, of = '' }) => {
       const name = page === 0 ? `first page${of}` : 'later page'
-      const title = `portfolio_transaction ${name} by tokenHash`
-      const key = connectionKey(tokenHash(connection))
-      const parameters = [literal('app 7'), literal(connection), key, `'${from}'`, `'infinity'`]
-      const plan = await explain(pool, statements.get(title) as Statement, [
-        ...parameters,
-        '10',
-        ...(page === 0 ? [] : [String(page * 10)]),
-      ])
+      const statement = statementOf(`portfolio_transaction ${name} by tokenHash`)
+      const values = { ...valuesFor({ token: 'app 7' }, connection), from, offset: page * 10 }
+      const plan = await explain(pool, statement, values)
       const rows = rowsRead(plan, 'portfolio_transaction', 'Index Scan')
       return { rows, counted: rowsRead(plan, 'portfolio_transaction', 'Index Only Scan') }
     }
@@ -103,8 +96,8 @@ t.test(
     const [removals, rows] = [20_000, 8_000]
     await fillFeed(db, removals, rows)
     const pool = await sessionsOfService(t, db, url)
-    const statement = statements.get('portfolio_transaction changes by tokenHash') as Statement
-    const keys = [literal('app'), literal('connection'), connectionKey(tokenHash('connection'))]
+    const statement = statementOf('portfolio_transaction changes by tokenHash')
+    const values = valuesFor({ token: 'app' }, 'connection')
     const check = async (statistics: string) => {
       for (const [place, since] of Object.entries({
         'at the start': 0n,
@@ -115,7 +108,7 @@ t.test(
         'at the end': FIRST_ROW + BigInt(rows),
       }))
         for (const limit of [1, 1_000]) {
-          const plan = await explain(pool, statement, [...keys, String(since), String(limit), '1'])
+          const plan = await explain(pool, statement, { ...values, since: String(since), limit })
           const most = allNodes(plan).map(
             (node) => `${rowsOfNode(node)}`.padStart(9) + node['Node Type'],
           )
@@ -150,14 +143,12 @@ t.test('304, and a poll without changes: reads no row', async (t) => {
   const { url, db } = await database(t)
   const pool = await sessionsOfService(t, db, url)
   for (const [method, caller] of Object.entries({ tokenHash: 'app_token', clientId: 'app' })) {
-    const lookup = statements.get(`lookup by ${method}`) as Statement
+    const lookup = statementOf(`lookup by ${method}`)
     const tables = new Set(allNodes(await explain(pool, lookup)).map(tableOf))
     tables.delete(undefined)
     t.same([...tables].sort(), [caller, 'connection'])
   }
 })
-
-const literal = (token: string) => `'\\x${tokenHash(token).toString('hex')}'`
 
 /** Creates a database without autovacuum: only the test changes its statistics. */
 async function database(t: Test) {

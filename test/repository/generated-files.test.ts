@@ -7,7 +7,7 @@ import { DOCUMENT, formatJson, RENEWAL } from '../../tools/docs/committed.ts'
 import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
 import { PAGE, renderPage } from '../../tools/docs/page/render.ts'
 import { SCHEMA_FILE, schemaText } from '../../tools/docs/schema-text.ts'
-import { readable, SQL_FOLDER, sqlFiles } from '../../tools/docs/sql-text.ts'
+import { preparation, SQL_FOLDER, sqlFiles } from '../../tools/docs/sql-text.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { startService } from '../support/service.ts'
@@ -52,16 +52,19 @@ t.test('docs/reference/sql: each statement that the source compiles', async (t) 
 })
 
 t.test(
-  'docs/reference/sql: a first line with the purpose, and SQL that PostgreSQL can run',
+  'docs/reference/sql: the purpose, names of the parameters, and a PREPARE that PostgreSQL can run',
   async (t) => {
     const client = await openClient(t, (await createDatabase(t)).url)
-    const bare = (text: string) => text.replaceAll(/[\s"]/g, '')
-    for (const { title, text } of all) {
-      const shown = readable(text)
-      t.match(shown, /^-- [A-Z].{15,95}[.]\n[(sw]/, title)
-      t.equal(bare(shown), bare(text), title)
-      // This statement reads a table of Citus.
-      if (title !== 'distributed table') await client.query(`prepare "${title}" as ${shown}`)
+    const bare = (text: string) => text.replaceAll(/[\s";]/g, '')
+    for (const statement of all) {
+      const { title, text, parameters } = statement
+      const shown = preparation(statement)
+      t.match(shown, /^-- [A-Z].{15,95}[.]\nprepare /, title)
+      t.ok(bare(shown).endsWith(bare(text.replace(/^--.*\n/, ''))), `${title}: its text`)
+      for (const [index, { name, type }] of parameters.entries())
+        t.match(shown, new RegExp(`^  ${type},? -- [$]${index + 1}: ${name}$`, 'm'))
+      await client.query(shown)
+      await client.query('deallocate all')
     }
   },
 )

@@ -1,11 +1,13 @@
 import { sql } from 'kysely'
 import t from 'tap'
+import { bind } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
-import { lookupStatements } from '../../src/queries/read.ts'
+import { lookupStatements } from '../../src/queries/response.ts'
 import { openClient } from '../support/database.ts'
 import { isProblem } from '../support/problem.ts'
 import { addApp, addCaller, addToken } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { valuesFor } from '../support/statements.ts'
 import { until } from '../support/until.ts'
 
 const service = await startService(t)
@@ -96,12 +98,9 @@ t.test('token at its moment of expiry: expired (contract 20)', async (t) => {
     await owner.query(`update app_token set expires_at = ${moment} where token_hash = $1`, [
       tokenHash(token),
     ])
-    const { rows } = await owner.query(lookupStatements.tokenHash.text, [
-      tokenHash(token),
-      '',
-      0,
-      null,
-    ])
+    const statement = lookupStatements.tokenHash
+    const values = bind(statement, valuesFor({ token }, 'unknown'))
+    const { rows } = await owner.query(statement.text, values)
     t.match(rows, [{ app_id: appId, expired }], String(moment))
   }
   await owner.query('rollback')

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { plannerSettings } from '../../src/postgres/statements.ts'
-import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { TransferOrders } from '../../src/schemas/transfer-order.ts'
 import { openClient } from '../support/database.ts'
 import { startIssuer } from '../support/issuer.ts'
@@ -10,7 +9,7 @@ import { scrape } from '../support/metrics.ts'
 import { fc, runs } from '../support/random.ts'
 import { addApp, addCaller, addConnection, keySql, lists } from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
-import { statements } from '../support/statements.ts'
+import { literalsOf, statementOf, valuesFor } from '../support/statements.ts'
 import { isCitus } from '../support/template.ts'
 import { until } from '../support/until.ts'
 import type { Bearer } from './isolation/credentials.ts'
@@ -181,15 +180,14 @@ t.test(
 t.test(
   'PostgreSQL: a connection of another app costs as many blocks as an unknown one',
   async (t) => {
-    const { hash, connections, client } = await addManyConnections(t)
-    const title = 'portfolio_transaction first page of days by tokenHash'
-    await client.query(`prepare page as ${statements.get(title)?.text}`)
+    const { token: caller, connections, client } = await addManyConnections(t)
+    const statement = statementOf('portfolio_transaction first page of days by tokenHash')
+    await client.query(`prepare page as ${statement.text}`)
     const cost = async (connection: string): Promise<number | string> => {
-      const connectionHash = tokenHash(connection)
-      const lookup = [bytes(connectionHash), connectionKey(connectionHash)]
-      const values = [bytes(hash), ...lookup, `'2020-01-01'`, `'infinity'`, 9]
+      const values = { ...valuesFor({ token: caller }, connection), from: '2020-01-01', limit: 9 }
+      const execute = `execute page (${literalsOf(statement, values)})`
       const explain = (options: string) =>
-        client.query(`explain (analyze, timing off, ${options}) execute page (${values})`)
+        client.query(`explain (analyze, timing off, ${options}) ${execute}`)
       if (isCitus) {
         // It does not show the blocks of a shard, only which nodes of the plan ran, and their rows.
         const { rows } = await explain('costs off, summary off')
@@ -207,8 +205,6 @@ t.test(
   },
 )
 
-const bytes = (hash: Buffer) => `'\\x${hash.toString('hex')}'`
-
 /** Adds a caller, and 2,000 connections of another app, so that the index has some depth. */
 async function addManyConnections(t: Test) {
   const { token } = await addCaller(db)
@@ -223,5 +219,5 @@ async function addManyConnections(t: Test) {
   )
   const client = await openClient(t, login, options.join(' '))
   const connections = Array.from({ length: 30 }, (_, n) => `crowd ${1 + n * 60}`)
-  return { hash: tokenHash(token), connections, client }
+  return { token, connections, client }
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type pg from 'pg'
 import t, { type Test } from 'tap'
 import '../../src/app.ts'
+import { bind } from '../../src/postgres/statements.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
@@ -13,7 +14,13 @@ import {
   addToken,
   addTransferOrders,
 } from '../support/rows.ts'
-import { statements } from '../support/statements.ts'
+import {
+  namedText,
+  numberedText,
+  statementOf,
+  statements,
+  valuesFor,
+} from '../support/statements.ts'
 import { isCitus } from '../support/template.ts'
 
 const ROWS = ['portfolio_transaction', 'account_transaction', 'assets_transfer_order'] as const
@@ -52,8 +59,10 @@ t.test(
   'next request on the same connection: has no setting of the last one, and sees no row',
   async (t) => {
     const { service, mine } = await twoApps(t)
-    for (const { title, text } of statements.values()) {
-      const { rows } = await service.query(text, valuesOf(title, mine, mine.connection))
+    for (const statement of statements.values()) {
+      const { title, text } = statement
+      const values = bind(statement, valuesFor(mine, mine.connection))
+      const { rows } = await service.query(text, values)
       t.ok(rows.length > 0, title)
       for (const name of [
         'token_hash',
@@ -78,33 +87,43 @@ const CONDITIONS = [
   `t.token_hash = decode(given.token_hash, 'hex')`,
   'a.client_id = given.client_id',
   `"c"."app_id" = "caller"."app_id"`,
-  '"c"."token_hash" = $2::bytea',
-  '"c"."id" = $3::bigint',
-  't.connection_id = $3::bigint',
-  'r.connection_id = $3::bigint',
-  'd.connection_id = $3::bigint',
-  'm.connection_id = $3::bigint',
+  '"c"."token_hash" = :connectionHash',
+  '"c"."id" = :connectionKey',
+  '"t"."connection_id" = :connectionKey',
+  't.connection_id = :connectionKey',
+  'r.connection_id = :connectionKey',
+  'd.connection_id = :connectionKey',
+  'm.connection_id = :connectionKey',
 ]
 
 /**
- * Conditions that another one repeats (hash and key), or whose rows are not in the response (row
- * counts).
+ * Conditions that another one repeats (hash and key), or that restrict rows which are not in the response: row
+ * counts, and the change number after the page.
  */
-const REDUNDANT = [3, 4, 7, 8].map((index) => CONDITIONS[index])
+const REDUNDANT = [
+  '"c"."token_hash" = :connectionHash',
+  '"c"."id" = :connectionKey',
+  't.connection_id = :connectionKey',
+  'd.connection_id = :connectionKey',
+  'm.connection_id = :connectionKey',
+]
 
 t.test('statement without one of its conditions: no row of another app is visible', async (t) => {
   const { service, owner, mine, foreign } = await twoApps(t)
   const secrets = new RegExp([foreign.appId, ...foreign.rowIds, ...mine.others].join('|'))
   const found = new Set<string>()
   const leaks = new Map(CONDITIONS.map((condition) => [condition, 0]))
-  for (const { title, text } of statements.values()) {
+  for (const statement of statements.values()) {
+    const { title } = statement
+    const text = namedText(statement)
     for (const condition of CONDITIONS.filter((part) => text.includes(part))) {
-      // Uses $2 and $3, because PostgreSQL cannot infer the type of an unused parameter.
-      const always = '($2::bytea is not null and $3::bigint is not null)'
-      const unrestricted = text.replaceAll(condition, `(${always} or ${condition})`)
+      // Always true. Uses both parameters, because PostgreSQL cannot infer the type of an unused one.
+      const always = '(:connectionHash is not null and :connectionKey is not null)'
+      const open = text.replaceAll(condition, `(${always} or ${condition})`)
+      const unrestricted = numberedText(open, statement)
       found.add(condition)
       for (const connection of [mine.connection, foreign.connection]) {
-        const values = valuesOf(title, mine, connection)
+        const values = bind(statement, valuesFor(mine, connection))
         const seen = await everyField(service, unrestricted, values)
         t.notMatch(seen, secrets, `${title} without ${condition}`)
         // Row-level security does not apply to the owner, who sees the rows. Citus may reject the statement.
@@ -119,23 +138,6 @@ t.test('statement without one of its conditions: no row of another app is visibl
     t.ok(leaks.get(condition), `the owner sees rows of another app without ${condition}`)
   }
 })
-
-/** Returns the parameters of a statement, at least the first three. */
-function valuesOf(title: string, app: { clientId: string; hash: Buffer }, connection: string) {
-  const caller = title.endsWith('clientId') ? app.clientId : app.hash
-  const offset = title.includes('later page') ? ['0'] : []
-  const page = title.includes('page') ? ['-infinity', 'infinity', '10', ...offset] : []
-  const list = title.includes('changes') ? ['1', '10', '1'] : page
-  const orders = /^assets_transfer_order by/.test(title) ? ['10'] : []
-  const table = title.startsWith('lookup') ? ['portfolio_transaction'] : []
-  return [caller, ...lookup(connection), ...list, ...orders, ...table]
-}
-
-/** Returns $2 and $3 of a statement: the hash of a connection token, and its key. */
-function lookup(token: string): [Buffer, string] {
-  const hash = tokenHash(token)
-  return [hash, connectionKey(hash)]
-}
 
 /** Citus rejects most statements over several connections, whoever sends them. */
 const REJECTED = 'rejected by Citus'
@@ -154,12 +156,14 @@ async function everyField(client: pg.Client, text: string, values: unknown[]): P
 
 t.test('total without its condition: counts no row of another app', async (t) => {
   const { service, owner, mine } = await twoApps(t)
-  const values = [mine.hash, ...lookup(mine.connection), '2000-01-01', 'infinity', '10']
+  const values = { ...valuesFor(mine, mine.connection), from: '2000-01-01' }
   for (const period of ['days', 'months']) {
-    const title = `portfolio_transaction first page of ${period} by tokenHash`
-    const text = String(statements.get(title)?.text)
-    const unrestricted = text.replaceAll(/[dm]\.connection_id = \$3::bigint/g, 'true')
-    const total = async (client: pg.Client) => (await client.query(unrestricted, values)).rows[0]
+    const statement = statementOf(`portfolio_transaction first page of ${period} by tokenHash`)
+    const open = namedText(statement).replaceAll(/[dm]\.connection_id = :connectionKey/g, 'true')
+    const unrestricted = numberedText(open, statement)
+    const parameters = bind(statement, values)
+    const total = async (client: pg.Client) =>
+      (await client.query(unrestricted, parameters)).rows[0]
     if (isCitus) {
       await t.rejects(total(owner), { code: '0A000' })
       continue
@@ -226,7 +230,7 @@ async function twoApps(t: Test) {
   const db = openAsOwner(t, url)
   const add = async (clientId: string, count: number) => {
     const appId = await addApp(db, { client_id: clientId })
-    const hash = tokenHash(await addToken(db, appId))
+    const token = await addToken(db, appId)
     const connection = await addConnection(db, appId)
     const rows = Array.from({ length: count }, () => ({}))
     const rowIds = [
@@ -250,7 +254,7 @@ async function twoApps(t: Test) {
       id: connection.id,
       appId,
       clientId,
-      hash,
+      token,
       connection: connection.token,
       rowIds,
       others,

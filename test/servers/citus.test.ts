@@ -5,7 +5,7 @@ import t from 'tap'
 import { readConfig } from '../../src/config.ts'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { clientConfig } from '../../src/postgres/connect.ts'
-import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
+import { tokenHash } from '../../src/postgres/tokens.ts'
 import { databaseOptions } from '../../src/service.ts'
 import { addChangingRows } from '../support/changing-rows.ts'
 import { type CitusNode, citusPrograms, createCitusDatabase, startCitus } from '../support/citus.ts'
@@ -18,7 +18,7 @@ import { operatorHere } from '../support/operator-process.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
 import { addCaller, addConnection, addToken, type TestConnection } from '../support/rows.ts'
 import { firstValue, onPort } from '../support/servers/debian-postgres.ts'
-import { statements } from '../support/statements.ts'
+import { literalsOf, statements, valuesFor } from '../support/statements.ts'
 import { databaseUrl } from '../support/template.ts'
 import { until } from '../support/until.ts'
 
@@ -51,22 +51,13 @@ t.test('each statement of the service is one task on one shard', async (t) => {
   const options = databaseOptions(readConfig(environment), login)
   const pool = openPool(t, login, clientConfig(options))
   pool.on('connect', (client) => client.query('set plan_cache_mode = auto'))
-  const hashes = [caller.token, caller.connection.token].map(tokenHash)
-  const [app, hash] = hashes.map((each) => `'\\x${each.toString('hex')}'`)
-  for (const { title, text } of statements.values()) {
+  const values = { ...valuesFor(caller, caller.connection.token), from: '2025-01-01' }
+  for (const statement of statements.values()) {
+    const { title, text } = statement
     const client = await pool.connect()
-    const types = new Map(
-      Array.from(text.matchAll(/\$(\d+)::(\w+)/g), ([, number, type]) => [Number(number), type]),
-    )
-    const values = Array.from(types.keys().toArray().sort(), (number) => {
-      if (types.get(number) === 'json') return `'["${tokenHash(caller.token).toString('hex')}"]'`
-      if (number === 1) return types.get(1) === 'bytea' ? app : `'nobody'`
-      if (number === 2) return hash
-      if (number === 3) return connectionKey(tokenHash(caller.connection.token))
-      return types.get(number) === 'date' ? `'2025-01-01'` : '5'
-    })
     await client.query(`prepare explained as ${text}`)
-    const { rows } = await client.query(`explain execute explained (${values})`)
+    const execute = `execute explained (${literalsOf(statement, values)})`
+    const { rows } = await client.query(`explain ${execute}`)
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
     t.match(plan, /Task Count: 1\n/, title)
     t.notMatch(plan, /Seq Scan/, title)

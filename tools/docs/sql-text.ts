@@ -1,4 +1,5 @@
 import { format } from 'sql-formatter'
+import type { CompiledStatement } from '../../src/postgres/statements.ts'
 import { serverStatements, statements } from '../../test/support/statements.ts'
 
 export const SQL_FOLDER = 'docs/reference/sql'
@@ -13,12 +14,24 @@ const BY_TOKEN_HASH = ' by tokenHash'
 export function sqlFiles(): Map<string, string> {
   const all = [...statements.values(), ...serverStatements]
   const shown = all.filter(({ title }) => !title.endsWith(BY_CLIENT_ID))
-  const nameOf = (title: string) => `${title.replace(BY_TOKEN_HASH, '').replaceAll(' ', '-')}.sql`
-  return new Map(shown.map(({ title, text }) => [nameOf(title), readable(text)]))
+  const fileOf = (title: string) => `${title.replace(BY_TOKEN_HASH, '').replaceAll(' ', '-')}.sql`
+  return new Map(shown.map((statement) => [fileOf(statement.title), preparation(statement)]))
+}
+
+/** Returns the PREPARE of a statement, which psql can run. It begins with the purpose, and names the parameters. */
+export function preparation({ title, text, parameters }: CompiledStatement): string {
+  const [purpose = '', ...query] = text.split('\n')
+  const prepared = title.replace(BY_TOKEN_HASH, '').replaceAll(' ', '_')
+  const lines = parameters.map(({ type, name }, index) => {
+    const isLast = index === parameters.length - 1
+    return `  ${type}${isLast ? '' : ','} -- $${index + 1}: ${name}`
+  })
+  const types = lines.length > 0 ? ` (\n${lines.join('\n')}\n)` : ''
+  return `${purpose}\nprepare ${prepared}${types} as\n${readable(query.join('\n')).trimEnd()};\n`
 }
 
 /** Formats SQL, and removes quotes that no identifier of the service needs. */
-export function readable(sql: string): string {
+function readable(sql: string): string {
   const text = format(sql.replaceAll(/"(\w+)"/g, '$1'), { language: 'postgresql' })
   return `${joinItems(joinBlocks(text.split('\n'))).join('\n')}\n`
 }

@@ -1,4 +1,12 @@
 -- Reads the rows that changed since a cursor, and the ids of removed rows.
+prepare account_transaction_changes (
+  bigint, -- $1: connectionKey
+  bigint, -- $2: since
+  bigint, -- $3: sinceVersion
+  bytea, -- $4: connectionHash
+  bytea, -- $5: tokenHash
+  bigint -- $6: limit
+) as
 with
   lookup as materialized (
     select
@@ -8,10 +16,10 @@ with
         select v.data_version || '.' || (extract(epoch from v.changed_at) * 1000000)::bigint
         from connection_version v
         where
-          v.connection_id = $3::bigint
+          v.connection_id = $1::bigint
           and c.id is not null
-          and $4::bigint > 0
-          and v.data_version = $6::bigint
+          and $2::bigint > 0
+          and v.data_version = $3::bigint
       ) as known,
       next.change_number as next_page,
       case
@@ -19,10 +27,10 @@ with
           select string_agg(distinct '"' || r.movement_id || '"', ',')
           from account_transaction_removal r
           where
-            r.connection_id = $3::bigint
+            r.connection_id = $1::bigint
             and c.id is not null
-            and r.change_number > $4::bigint
-            and $4::bigint > 0
+            and r.change_number > $2::bigint
+            and $2::bigint > 0
             and r.change_number < case
               when next.change_number is null then 9223372036854775807
               else next.change_number
@@ -30,7 +38,7 @@ with
             and r.movement_id is distinct from (
               select t.movement_id
               from account_transaction t
-              where t.connection_id = $3::bigint and t.movement_id >= r.movement_id
+              where t.connection_id = $1::bigint and t.movement_id >= r.movement_id
               order by t.movement_id
               limit 1
             )
@@ -40,14 +48,14 @@ with
       (
         select
           app.app_id, app.expired,
-          set_config('service.connection_hash', encode($2::bytea, 'hex'), true) as connection_hash
+          set_config('service.connection_hash', encode($4::bytea, 'hex'), true) as connection_hash
         from
           (
             select app.app_id, app.expired
             from
               (
                 select
-                  set_config('service.token_hash', encode($1::bytea, 'hex'), true) as token_hash
+                  set_config('service.token_hash', encode($5::bytea, 'hex'), true) as token_hash
               ) as given
               join lateral (
                 select
@@ -66,9 +74,9 @@ with
           floor(extract(epoch from c.refreshed_at))::bigint as refreshed
         from connection as c
         where
-          c.id = $3::bigint
+          c.id = $1::bigint
           and c.app_id = caller.app_id
-          and c.token_hash = $2::bytea
+          and c.token_hash = $4::bytea
           and caller.expired = false
       ) as c on true
       left join lateral (
@@ -79,27 +87,27 @@ with
               select t.change_number
               from account_transaction t
               where
-                t.connection_id = $3::bigint
+                t.connection_id = $1::bigint
                 and c.id is not null
-                and t.change_number > $4::bigint
+                and t.change_number > $2::bigint
               order by t.change_number
-              limit $5::bigint + 1
+              limit $6::bigint + 1
             )
             union all
             (
               select t.change_number
               from account_transaction_removal t
               where
-                t.connection_id = $3::bigint
+                t.connection_id = $1::bigint
                 and c.id is not null
-                and t.change_number > $4::bigint
-                and $4::bigint > 0
+                and t.change_number > $2::bigint
+                and $2::bigint > 0
               order by t.change_number
-              limit $5::bigint + 1
+              limit $6::bigint + 1
             )
           ) as changes
         order by change_number
-        offset $5::bigint
+        offset $6::bigint
         limit 1
       ) as next on true
   )
@@ -121,15 +129,15 @@ from
       t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
       t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz,
       t.investment
-    from account_transaction t
+    from account_transaction as t
     where
-      t.connection_id = $3::bigint
-      and lookup.connection_id is not null
-      and t.change_number > $4::bigint
+      t.change_number > $2::bigint
       and t.change_number < case
         when lookup.next_page is null then 9223372036854775807
         else lookup.next_page
       end
+      and t.connection_id = $1::bigint
+      and lookup.connection_id is not null
     order by t.change_number
-    limit $5::bigint
-  ) as rows
+    limit $6::bigint
+  ) as rows;

@@ -1,11 +1,19 @@
 -- Reads the first page of a longer range.
+prepare account_transaction_first_page_of_months (
+  date, -- $1: from
+  date, -- $2: to
+  bigint, -- $3: connectionKey
+  bytea, -- $4: connectionHash
+  bytea, -- $5: tokenHash
+  bigint -- $6: limit
+) as
 with
   lookup as materialized (
     select
       caller.app_id, caller.expired, c.id as connection_id, c.version, c.refreshed,
       case
-        when $4::date = '-infinity'
-        and $5::date = 'infinity' then c.account_transactions
+        when $1::date = '-infinity'
+        and $2::date = 'infinity' then c.account_transactions
         when c.id is not null then (
           select coalesce(sum(m.row_count), 0) as rows
           from account_transaction_month as m
@@ -13,10 +21,10 @@ with
             m.connection_id = $3::bigint
             and c.id is not null
             and m.first_day >= case
-              when isfinite($4::date) then $4::date - (extract(day from $4::date)::integer - 1)
-              else $4::date
+              when isfinite($1::date) then $1::date - (extract(day from $1::date)::integer - 1)
+              else $1::date
             end
-            and m.first_day <= $5::date
+            and m.first_day <= $2::date
         ) - (
           select count(*) as rows
           from
@@ -27,10 +35,10 @@ with
                 d.connection_id = $3::bigint
                 and c.id is not null
                 and d.effective_day >= case
-                  when isfinite($4::date) then $4::date - (extract(day from $4::date)::integer - 1)
-                  else $4::date
+                  when isfinite($1::date) then $1::date - (extract(day from $1::date)::integer - 1)
+                  else $1::date
                 end
-                and d.effective_day < $4::date
+                and d.effective_day < $1::date
               order by d.effective_day desc
             ) as rows
         ) - (
@@ -42,13 +50,13 @@ with
               where
                 d.connection_id = $3::bigint
                 and c.id is not null
-                and d.effective_day > $5::date
+                and d.effective_day > $2::date
                 and d.effective_day < (
                   case
-                    when isfinite($5::date) then $5::date - (
-                      extract(day from $5::date)::integer - 1
+                    when isfinite($2::date) then $2::date - (
+                      extract(day from $2::date)::integer - 1
                     )
-                    else $5::date
+                    else $2::date
                   end + interval '1 month'
                 )::date
               order by d.effective_day desc
@@ -59,14 +67,14 @@ with
       (
         select
           app.app_id, app.expired,
-          set_config('service.connection_hash', encode($2::bytea, 'hex'), true) as connection_hash
+          set_config('service.connection_hash', encode($4::bytea, 'hex'), true) as connection_hash
         from
           (
             select app.app_id, app.expired
             from
               (
                 select
-                  set_config('service.token_hash', encode($1::bytea, 'hex'), true) as token_hash
+                  set_config('service.token_hash', encode($5::bytea, 'hex'), true) as token_hash
               ) as given
               join lateral (
                 select
@@ -87,7 +95,7 @@ with
         where
           c.id = $3::bigint
           and c.app_id = caller.app_id
-          and c.token_hash = $2::bytea
+          and c.token_hash = $4::bytea
           and caller.expired = false
       ) as c on true
   )
@@ -108,12 +116,12 @@ from
       t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
       t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz,
       t.investment
-    from account_transaction t
+    from account_transaction as t
     where
-      t.connection_id = $3::bigint
+      t.effective_day >= $1::date
+      and t.effective_day <= $2::date
+      and t.connection_id = $3::bigint
       and lookup.connection_id is not null
-      and t.effective_day >= $4::date
-      and t.effective_day <= $5::date
     order by t.effective_day desc, t.operation_date_hour desc nulls last, t.movement_id desc
     limit $6::bigint
-  ) as rows
+  ) as rows;

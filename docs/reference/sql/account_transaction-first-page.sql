@@ -1,4 +1,12 @@
 -- Reads the first page of all rows.
+prepare account_transaction_first_page (
+  bytea, -- $1: connectionHash
+  bytea, -- $2: tokenHash
+  bigint, -- $3: connectionKey
+  date, -- $4: from
+  date, -- $5: to
+  bigint -- $6: limit
+) as
 with
   lookup as materialized (
     select
@@ -8,14 +16,14 @@ with
       (
         select
           app.app_id, app.expired,
-          set_config('service.connection_hash', encode($2::bytea, 'hex'), true) as connection_hash
+          set_config('service.connection_hash', encode($1::bytea, 'hex'), true) as connection_hash
         from
           (
             select app.app_id, app.expired
             from
               (
                 select
-                  set_config('service.token_hash', encode($1::bytea, 'hex'), true) as token_hash
+                  set_config('service.token_hash', encode($2::bytea, 'hex'), true) as token_hash
               ) as given
               join lateral (
                 select
@@ -36,7 +44,7 @@ with
         where
           c.id = $3::bigint
           and c.app_id = caller.app_id
-          and c.token_hash = $2::bytea
+          and c.token_hash = $1::bytea
           and caller.expired = false
       ) as c on true
   )
@@ -57,12 +65,12 @@ from
       t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
       t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz,
       t.investment
-    from account_transaction t
+    from account_transaction as t
     where
-      t.connection_id = $3::bigint
-      and lookup.connection_id is not null
-      and t.effective_day >= $4::date
+      t.effective_day >= $4::date
       and t.effective_day <= $5::date
+      and t.connection_id = $3::bigint
+      and lookup.connection_id is not null
     order by t.effective_day desc, t.operation_date_hour desc nulls last, t.movement_id desc
     limit $6::bigint
-  ) as rows
+  ) as rows;

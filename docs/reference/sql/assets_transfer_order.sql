@@ -1,4 +1,10 @@
 -- Reads all completed orders, newest first.
+prepare assets_transfer_order (
+  bytea, -- $1: connectionHash
+  bytea, -- $2: tokenHash
+  bigint, -- $3: connectionKey
+  bigint -- $4: limit
+) as
 with
   lookup as materialized (
     select
@@ -8,14 +14,14 @@ with
       (
         select
           app.app_id, app.expired,
-          set_config('service.connection_hash', encode($2::bytea, 'hex'), true) as connection_hash
+          set_config('service.connection_hash', encode($1::bytea, 'hex'), true) as connection_hash
         from
           (
             select app.app_id, app.expired
             from
               (
                 select
-                  set_config('service.token_hash', encode($1::bytea, 'hex'), true) as token_hash
+                  set_config('service.token_hash', encode($2::bytea, 'hex'), true) as token_hash
               ) as given
               join lateral (
                 select
@@ -36,7 +42,7 @@ with
         where
           c.id = $3::bigint
           and c.app_id = caller.app_id
-          and c.token_hash = $2::bytea
+          and c.token_hash = $1::bytea
           and caller.expired = false
       ) as c on true
   )
@@ -53,11 +59,11 @@ from
     select
       t.id, t.portfolio, t.investment, t.name, t.isin, t.currency, t.asset_type, t.titles, t.amount,
       t.total, t.marketer_name, t.marketer_cif, t.management_company_name, t.management_company_cif
-    from assets_transfer_order t
+    from assets_transfer_order as t
     where
-      t.connection_id = $3::bigint
+      t.completed_at is not null
+      and t.connection_id = $3::bigint
       and lookup.connection_id is not null
-      and t.completed_at is not null
     order by t.completed_at desc, t.id desc
     limit $4::bigint
-  ) as rows
+  ) as rows;

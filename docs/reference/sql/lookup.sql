@@ -1,8 +1,14 @@
 -- Reads version and total.
+prepare lookup (
+  text, -- $1: table
+  bytea, -- $2: connectionHash
+  bytea, -- $3: tokenHash
+  bigint -- $4: connectionKey
+) as
 (
   select
     caller.app_id, caller.expired, c.id as connection_id, c.version, c.refreshed,
-    case $4::text
+    case $1::text
       when 'portfolio_transaction' then c.portfolio_transactions
       when 'account_transaction' then c.account_transactions
     end as total_items
@@ -16,7 +22,7 @@
           select app.app_id, app.expired
           from
             (
-              select set_config('service.token_hash', encode($1::bytea, 'hex'), true) as token_hash
+              select set_config('service.token_hash', encode($3::bytea, 'hex'), true) as token_hash
             ) as given
             join lateral (
               select
@@ -35,9 +41,9 @@
         floor(extract(epoch from c.refreshed_at))::bigint as refreshed
       from connection as c
       where
-        c.id = $3::bigint
+        c.id = $4::bigint
         and c.app_id = caller.app_id
         and c.token_hash = $2::bytea
         and caller.expired = false
     ) as c on true
-)
+);

@@ -1,4 +1,12 @@
 -- Reads the first page of at most two months.
+prepare portfolio_transaction_first_page_of_days (
+  bigint, -- $1: connectionKey
+  date, -- $2: from
+  date, -- $3: to
+  bytea, -- $4: connectionHash
+  bytea, -- $5: tokenHash
+  bigint -- $6: limit
+) as
 with
   lookup as materialized (
     select
@@ -11,10 +19,10 @@ with
               select d.effective_day
               from portfolio_transaction as d
               where
-                d.connection_id = $3::bigint
+                d.connection_id = $1::bigint
                 and c.id is not null
-                and d.effective_day >= $4::date
-                and d.effective_day <= $5::date
+                and d.effective_day >= $2::date
+                and d.effective_day <= $3::date
               order by d.effective_day desc
             ) as rows
         )
@@ -23,14 +31,14 @@ with
       (
         select
           app.app_id, app.expired,
-          set_config('service.connection_hash', encode($2::bytea, 'hex'), true) as connection_hash
+          set_config('service.connection_hash', encode($4::bytea, 'hex'), true) as connection_hash
         from
           (
             select app.app_id, app.expired
             from
               (
                 select
-                  set_config('service.token_hash', encode($1::bytea, 'hex'), true) as token_hash
+                  set_config('service.token_hash', encode($5::bytea, 'hex'), true) as token_hash
               ) as given
               join lateral (
                 select
@@ -49,9 +57,9 @@ with
           floor(extract(epoch from c.refreshed_at))::bigint as refreshed
         from connection as c
         where
-          c.id = $3::bigint
+          c.id = $1::bigint
           and c.app_id = caller.app_id
-          and c.token_hash = $2::bytea
+          and c.token_hash = $4::bytea
           and caller.expired = false
       ) as c on true
   )
@@ -73,12 +81,12 @@ from
       t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
       t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from,
       t.retention_to
-    from portfolio_transaction t
+    from portfolio_transaction as t
     where
-      t.connection_id = $3::bigint
+      t.effective_day >= $2::date
+      and t.effective_day <= $3::date
+      and t.connection_id = $1::bigint
       and lookup.connection_id is not null
-      and t.effective_day >= $4::date
-      and t.effective_day <= $5::date
     order by t.effective_day desc, t.operation_date_hour desc nulls last, t.transaction_id desc
     limit $6::bigint
-  ) as rows
+  ) as rows;

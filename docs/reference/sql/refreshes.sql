@@ -1,3 +1,4 @@
 -- Counts connections of a random sample by the time since their last refresh.
+prepare refreshes as
 select refreshed, connections
-from sample_refreshes ()
+from sample_refreshes ();

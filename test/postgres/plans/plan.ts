@@ -1,5 +1,7 @@
 import type pg from 'pg'
-import type { Statement } from '../../../src/postgres/statements.ts'
+import type { CompiledStatement } from '../../../src/postgres/statements.ts'
+import type { Values } from '../../../src/queries/parameters.ts'
+import { literalsOf } from '../../support/statements.ts'
 
 /** Node of a plan of EXPLAIN (FORMAT JSON), with the members that the tests read. */
 export interface PlanNode {
@@ -14,20 +16,19 @@ export interface PlanNode {
 
 /**
  * Returns the plan of a prepared statement.
- * @param values literals for its parameters: the statement also runs. Without them, PostgreSQL only
- *   plans it.
+ * @param values of its parameters: the statement also runs. Without them, PostgreSQL only plans it.
  */
 export async function explain(
   pool: pg.Pool,
-  { text }: Statement,
-  values?: string[],
+  statement: CompiledStatement,
+  values?: Values,
 ): Promise<PlanNode> {
-  const parameters = new Set(text.match(/\$\d+/g))
-  const literals = values ?? Array.from(parameters, () => 'null')
+  const nulls = statement.parameters.map(() => 'null').join(', ')
+  const literals = values ? literalsOf(statement, values) : nulls
   const options = values ? 'analyze, timing off, ' : ''
   const client = await pool.connect()
   try {
-    await client.query(`prepare explained as ${text}`)
+    await client.query(`prepare explained as ${statement.text}`)
     const explained = `explain (${options}format json) execute explained (${literals})`
     const { rows } = await client.query(explained)
     return rows[0]['QUERY PLAN'][0].Plan

@@ -1,0 +1,65 @@
+import { type Expression, type SelectQueryBuilder, sql } from 'kysely'
+import { build, type CompiledStatement } from '../postgres/statements.ts'
+import { columnOf, columnsOf } from '../schemas/fields.ts'
+import type { ListDefinition } from '../schemas/list.ts'
+import {
+  type AuthMethod,
+  compileForCallers,
+  connectionOfApp,
+  LOOKUP_COLUMNS,
+  type LookupColumns,
+  lookupColumns,
+} from './connection.ts'
+import { p } from './parameters.ts'
+
+export interface ResponseQuery {
+  table: string
+  statements: Record<AuthMethod, CompiledStatement>
+}
+
+/** Reads the lookup of a response without its rows. */
+export const lookupStatements = compileForCallers(
+  'lookup',
+  'Reads version and total.',
+  (method) =>
+    connectionOfApp(method).select(
+      lookupColumns(sql`
+      case ${p.table} when 'portfolio_transaction' then c.portfolio_transactions
+        when 'account_transaction' then c.account_transactions end`),
+    ),
+  true,
+)
+
+/** Rows `t` of a list: their conditions, order and limit. They may use `lookup`. */
+type Rows = SelectQueryBuilder<{ t: { connection_id: string } }, 't', object>
+
+/**
+ * Frames rows with their lookup, for each kind of credential: one statement, and so one snapshot. The first row of a
+ * response is the lookup, the others have nulls in its columns.
+ */
+export function responseQuery(query: {
+  title: string
+  purpose: string
+  list: ListDefinition
+  lookup: (method: AuthMethod) => Expression<LookupColumns>
+  /** Columns of the lookup after LOOKUP_COLUMNS. */
+  columns?: readonly string[]
+  rows: Rows
+}): ResponseQuery {
+  const { title, purpose, list, lookup } = query
+  const columns = [...LOOKUP_COLUMNS, ...(query.columns ?? [])]
+  const fields = columnsOf(list.item).map(({ path }) => `t.${columnOf(path)}`)
+  // Without a connection, the lookup has found none, and no row is read.
+  const rows = query.rows
+    .select(fields.map((field) => build.dynamic.ref<never>(field)))
+    .where('t.connection_id', '=', p.connectionKey)
+    .where(sql.ref('lookup.connection_id'), 'is not', null)
+  const nulls = (names: readonly unknown[]) => sql.join(names.map(() => sql`null`))
+  const statement = (method: AuthMethod) => sql`
+    with lookup as materialized ${lookup(method)}
+    select ${sql.join(columns.map((column) => sql.ref(`lookup.${column}`)))}, ${nulls(fields)}
+    from lookup
+    union all
+    select ${nulls(columns)}, rows.* from lookup cross join lateral ${rows} as rows`
+  return { table: list.table, statements: compileForCallers(title, purpose, statement) }
+}
