@@ -3,7 +3,9 @@ import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { copySql, copyWriter } from '../../src/operator/loading/import-rows.ts'
-import { Problems, readJson, rowReader } from '../../src/operator/loading/row-reader.ts'
+import { parseJson } from '../../src/operator/loading/json.ts'
+import { Problems } from '../../src/operator/loading/problems.ts'
+import { rowReader } from '../../src/operator/loading/row-reader.ts'
 import { type RowType, rowTypes } from '../../src/operator/loading/row-types.ts'
 import { refreshLists } from './rows.ts'
 
@@ -56,7 +58,7 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
     let lines = ''
     for (const index of ids.keys()) {
       for (const item of refreshLists(first + index, 0)[type.list]) {
-        const value = readJson({ text: JSON.stringify(item) }, problems)
+        const value = parseJson({ text: JSON.stringify(item) }, problems)
         const row = reader.read(value)
         if (row === undefined) throw new Error(JSON.stringify(problems.shown))
         lines += copyLine(row, index + 1)

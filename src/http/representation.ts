@@ -71,7 +71,7 @@ export function sendResponse(
     etag: `W/"${version}-${representation}"`,
     'data-version': version,
     // The version ends in the microseconds since 1970.
-    'last-modified': new Date(Number(version.replace(/.*\./, '')) / 1000).toUTCString(),
+    'last-modified': new Date(Number(version.replace(/^.*\./, '')) / 1000).toUTCString(),
     'cache-control': 'private, no-cache',
     // The default needs no `accept`: a cache revalidates each response, and the tags differ (contract 25).
     vary: format === 'json' ? 'accept-encoding' : 'accept, accept-encoding',

@@ -87,7 +87,7 @@ t.test('Invisible character in a rejected value or name: escaped', async (t) => 
     ],
     [
       portfolioLine(3, '"amount":"\\u00001\\t2"'),
-      'amount: a number such as 1234.50 is expected, not 1\\u00092',
+      'amount: a number such as 1234.50 is expected, not "\\u00001\\t2"',
     ],
     [
       portfolioLine(4).replace('"BUY"', '"\ufeffBUY"'),
@@ -108,6 +108,78 @@ t.test('Invisible character in a rejected value or name: escaped', async (t) => 
   t.same(await problems('portfolio-transactions', `${names},\ufeffprice\n`, csv), [
     '1: \\ufeffprice: there is no such field; the closest is price',
   ])
+})
+
+t.test('Text that begins with NUL before a number: rejected, also in CSV', async (t) => {
+  const [actual, expected] = await report('portfolio-transactions', [
+    [
+      portfolioLine(1, '"amount":"\\u00001234.50"'),
+      'amount: a number such as 1234.50 is expected, not "\\u00001234.50"',
+    ],
+    [
+      portfolioLine(2, '"description":"\\u00001"'),
+      'description: a text cannot contain NUL (\\u0000)',
+    ],
+  ])
+  t.same(actual, expected)
+  const csv = `transactionId,portfolioId,type,operationDateDay,amount
+${uuid(1)},${uuid(0)},BUY,2024-02-29,\x001234.50`
+  t.same(await problems('portfolio-transactions', csv, { format: 'csv' }), [
+    '2: amount: a number such as 1234.50 is expected, not "\\u00001234.50"',
+  ])
+})
+
+t.test('Name that an object has twice: rejected with its path', async (t) => {
+  const twice = 'the field appears twice'
+  const [actual, expected] = await report('portfolio-transactions', [
+    [portfolioLine(1, '"amount":1,"amount":2'), `amount: ${twice}`],
+    [portfolioLine(2, '"amount":1,"price":2,"\\u0061mount":1'), `amount: ${twice}`],
+    [portfolioLine(3, '"amount" : 1, "amount"\t:2'), `amount: ${twice}`],
+    [
+      portfolioLine(
+        4,
+        '"description":"\\"amount\\":\\\\","retentionDetail":{"retentionTo":"1","retentionTo":"2"}',
+      ),
+      `retentionDetail.retentionTo: ${twice}`,
+    ],
+    [portfolioLine(5, '"type":"BUY"'), `type: ${twice}`],
+    [`[{"a":[{"b":1},{"b":1,"b":1}]}]`, `1.a.2.b: ${twice}`],
+  ])
+  t.same(actual, expected)
+})
+
+t.test('Texts that look like names: no name appears twice', async (t) => {
+  const connection = await newConnection()
+  const lines = [
+    portfolioLine(1, '"description":": \\"amount\\":1, \\"amount\\":2 \\\\"'),
+    portfolioLine(2, '"description":":","amount" : 1'),
+    portfolioLine(
+      3,
+      '"retentionDetail":{"retentionFrom":1,"retentionTo":2},"description":":\\\\\\":"',
+    ),
+  ]
+  const { inserted } = await run('portfolio-transactions', connection, lines.join('\n'))
+  t.equal(inserted, lines.length)
+})
+
+t.test('Quotes without an end: rejected as fast as they are read', async (t) => {
+  const line = `{"\\u0061":"${'\\"'.repeat(500_000)}`
+  t.match(await problems('portfolio-transactions', line), [/^1: not valid JSON: Unterminated/])
+})
+
+t.test('JSON that is nested too deeply: rejected with a sentence', async (t) => {
+  const brackets = 100_000
+  const [actual, expected] = await report('portfolio-transactions', [
+    [
+      `${'['.repeat(brackets)}"\\u0061"${']'.repeat(brackets)}`,
+      'its objects and arrays are nested too deeply',
+    ],
+    [
+      `${'['.repeat(brackets)}${']'.repeat(brackets)}`,
+      'a JSON object is expected: one portfolio transaction',
+    ],
+  ])
+  t.same(actual, expected)
 })
 
 t.test('Invalid date: rejected if it does not exist or has another notation', async (t) => {

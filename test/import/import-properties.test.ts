@@ -1,5 +1,7 @@
 import t from 'tap'
-import { Problems, readJson, rowReader } from '../../src/operator/loading/row-reader.ts'
+import { parseJson } from '../../src/operator/loading/json.ts'
+import { Problems } from '../../src/operator/loading/problems.ts'
+import { rowReader } from '../../src/operator/loading/row-reader.ts'
 import { rowTypes } from '../../src/operator/loading/row-types.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { portfolioLine, prepareImport } from '../support/importing.ts'
@@ -9,7 +11,7 @@ import { fc, runs } from '../support/random.ts'
 function problemsOf(line: string): string[] {
   const problems = new Problems()
   const reader = rowReader(rowTypes['portfolio-transactions'], problems)
-  const value = readJson({ text: line }, problems)
+  const value = parseJson({ text: line }, problems)
   if (value !== undefined) reader.read(value)
   return problems.shown.map(({ detail }) => detail)
 }

@@ -153,6 +153,8 @@ t.test(
   },
 )
 
+const LONG = '\\u0041'.repeat(2_700_000)
+
 t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
   const connection = await newConnection()
   const deleted = await newConnection()
@@ -165,6 +167,21 @@ t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
     [`{"connection":${connection.id}}`, /^connection: the id .* in quotes/],
     [line('17', {}), /^connection: the connection 17 does not exist/],
     [line('my-id', {}), /^connection: the connection my-id does not exist/],
+    [line('i'.repeat(511), {}), /^connection: the id has more than 510 characters/],
+    [
+      line(connection, {}).replace('}', ',"replace":{"to":null,"to":null}}'),
+      /^replace.to: .* twice/,
+    ],
+    [
+      line(connection, { account: [accountLine(1), accountLine(2, '"amount":1')] }),
+      /^accountTransactions.2.amount: the field appears twice/,
+    ],
+    [
+      line(connection, {
+        account: [accountLine(1).replace('"amount":1', `"\\u0061mount":"${LONG}"`)],
+      }),
+      /^accountTransactions: 1: amount: a number .*, not "A{40}…"/,
+    ],
     [line(deleted, { orders: [orderLine(1)] }), /^connection: the connection .* does not exist/],
     [line(connection, {}).replace('}', ',"portfolio":[]}'), /^portfolio: there is no such field/],
     [line(connection, {}).replace('}', ',"transferOrders":{}}'), /^transferOrders: an array/],

@@ -4,14 +4,14 @@ import { OperatorError } from '../../operator-error.ts'
 import { ImportRejected } from '../errors.ts'
 import { escaped } from '../output.ts'
 import type { Field, Fields } from './row-types.ts'
-import { suggestion, visible } from './rules.ts'
+import { NUMBER, suggestion, visible } from './rules.ts'
 import { MAXIMUM_LINE_BYTES, plainBytes, type Source } from './source.ts'
 
 const BATCH = 200
 
 type Cell = string | null
 
-/** A row as readJson() would return it, and the line on which its record starts. */
+/** A row as parseJson() would return it, and the line on which its record starts. */
 export interface CsvRow {
   line: number
   row: Record<string, unknown>
@@ -111,6 +111,7 @@ function rowOf(cells: Cell[], columns: Field[]): Record<string, unknown> {
 /** Returns the value that JSON would have. A text may be empty; another field is null then. */
 function jsonValue(cell: Cell, { rule }: Field): unknown {
   if (cell === null || (cell === '' && rule('') !== undefined)) return null
+  if (cell.startsWith(NUMBER)) return NUMBER + cell
   // Spreadsheets write TRUE.
   const isBoolean = /^(true|false)$/i.test(cell) && rule(true) === undefined
   return isBoolean ? cell.toLowerCase() === 'true' : cell

@@ -4,6 +4,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { OperatorError } from '../../operator-error.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { type CsvRow, readCsv } from './csv.ts'
+import { parseJson } from './json.ts'
 import {
   beginLoad,
   mayRepeat,
@@ -13,7 +14,8 @@ import {
   type Replacement,
   runInOrder,
 } from './merge.ts'
-import { Problems, type Row, type RowReader, readJson, rowReader } from './row-reader.ts'
+import { Problems } from './problems.ts'
+import { type Row, type RowReader, rowReader } from './row-reader.ts'
 import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
 import { type Format, type Line, readLines, type Source, untilAbort } from './source.ts'
 
@@ -119,7 +121,7 @@ async function* copyText(
       for (const item of batch) {
         last = before + item.line
         problems.place = { line: last }
-        const value = 'row' in item ? item.row : readJson(item, problems)
+        const value = 'row' in item ? item.row : parseJson(item, problems)
         const row = value === undefined ? undefined : reader.read(value)
         if (row) lines.push(copyLine(row, last))
       }

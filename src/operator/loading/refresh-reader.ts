@@ -1,13 +1,7 @@
+import { isObject, parseJson } from './json.ts'
 import { type ListRows, mergeSql, type Replacement } from './merge.ts'
-import {
-  isObject,
-  Problems,
-  type Row,
-  type RowReader,
-  readJson,
-  reportUnknown,
-  rowReader,
-} from './row-reader.ts'
+import { Problems } from './problems.ts'
+import { type Row, type RowReader, reportUnknown, rowReader } from './row-reader.ts'
 import { rowTypes } from './row-types.ts'
 import { describe, isDay, NUMBER } from './rules.ts'
 import type { Line } from './source.ts'
@@ -35,13 +29,16 @@ const MEMBERS = new Set(['connection', ...lists.map(({ type }) => type.list), 'r
 /** Smallest rows that fit in a line. Empty objects would need 30 times the memory of the line. */
 const MOST_VALUES = 400_000
 
+/** External ids have at most 255 characters of one or two units. */
+const MOST_OF_AN_ID = 510
+
 /** Reads a line of a refresh with the checks of the import. */
 export function readRefresh({ text, problem }: Line): Refresh {
   const problems = new Problems()
   const refresh: Refresh = { lists: [], errors: problems.shown }
   const isLong = text.length > MOST_VALUES && Number(text.match(/[[{]/g)?.length) > MOST_VALUES
   const tooMany = isLong ? `the line has more than ${MOST_VALUES} objects and arrays` : undefined
-  const line = readJson({ text, problem: problem ?? tooMany }, problems)
+  const line = parseJson({ text, problem: problem ?? tooMany }, problems)
   if (line === undefined) return refresh
   if (!isObject(line)) {
     problems.add('a JSON object is expected: the refresh of a connection')
@@ -49,6 +46,8 @@ export function readRefresh({ text, problem }: Line): Refresh {
   }
   const { connection, replace = null } = line
   if (connection === undefined) problems.add('the field is missing', 'connection')
+  else if (typeof connection === 'string' && connection.length > MOST_OF_AN_ID)
+    problems.add(`the id has more than ${MOST_OF_AN_ID} characters`, 'connection')
   else if (typeof connection === 'string' && connection !== '' && !connection.startsWith(NUMBER))
     refresh.connection = connection
   else {

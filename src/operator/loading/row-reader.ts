@@ -1,85 +1,11 @@
-import { SHOWN_PROBLEMS } from '../errors.ts'
+import { isObject } from './json.ts'
 import type { Replacement } from './merge.ts'
-import { type Field, type Fields, type List, type RowType, rowTypes } from './row-types.ts'
+import type { Problems } from './problems.ts'
+import type { Field, Fields, RowType } from './row-types.ts'
 import { NUMBER, suggestion, visible } from './rules.ts'
-import type { Line } from './source.ts'
 
 /** Values of the columns of a row, as PostgreSQL reads them. */
 export type Row = (string | null)[]
-
-interface Problem {
-  /** In an import: number of the line in all files together, from 1. */
-  line?: number
-  /** In a refresh: list of the line, and number of the row in it, from 1. */
-  list?: List
-  row?: number
-  field?: string
-  detail: string
-}
-
-/** Counts the problems of an input, and keeps the first ones. */
-export class Problems {
-  readonly shown: Problem[] = []
-  total = 0
-  place: Omit<Problem, 'field' | 'detail'> = {}
-
-  get isFull(): boolean {
-    return this.shown.length >= SHOWN_PROBLEMS
-  }
-
-  add(detail: string, field?: string): undefined {
-    this.total += 1
-    if (!this.isFull) this.shown.push({ ...this.place, ...(field && { field }), detail })
-  }
-}
-
-const columns = Object.values(rowTypes).flatMap((type) => type.columns)
-const decimals = columns.filter(({ sqlType }) => sqlType === 'numeric')
-/** The id of a connection is no number, but the message has its digits. */
-const NUMBERS = new Set(['connection', ...decimals.map(({ member }) => member)])
-
-/** A decimal and its name. The end must be a comma or a bracket, so that 01 or 1.2.3 stays invalid JSON. */
-const DECIMAL = new RegExp(
-  `("(?:${[...NUMBERS].join('|')})"\\s*:\\s*)` +
-    '(-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][-+]?\\d+)?)(?=\\s*[,}])',
-  'g',
-)
-
-/** Matches each string, with the colon after a name, and the escape of a letter in a name. */
-const STRING = /"(?:[^"\\]|\\.)*"(\s*:)?/g
-const ESCAPED_LETTER = /\\u00[4-7]/
-
-/** Reads a line of JSON. A decimal is a text with all its digits, after NUMBER. */
-export function readJson(
-  { text, problem }: Pick<Line, 'text' | 'problem'>,
-  problems: Problems,
-): unknown {
-  if (problem !== undefined) return problems.add(problem)
-  try {
-    const line =
-      text.includes('\\u00') && ESCAPED_LETTER.test(text)
-        ? text.replace(STRING, (string, colon?: string) =>
-            colon ? JSON.stringify(JSON.parse(string.slice(0, -colon.length))) + colon : string,
-          )
-        : text
-    return JSON.parse(line.replace(DECIMAL, '$1"\\u0000$2"'))
-  } catch {
-    // A wrong file may have millions of lines.
-    return problems.add(problems.isFull ? '' : `not valid JSON: ${visible(syntaxError(text))}`)
-  }
-}
-
-function syntaxError(text: string): string {
-  try {
-    JSON.parse(text)
-    return ''
-  } catch (error) {
-    return (error as SyntaxError).message.replace(/ \(line \d+ column \d+\)$/, '')
-  }
-}
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Reports the members of an object that have other names. */
 export function reportUnknown(

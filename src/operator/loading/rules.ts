@@ -3,7 +3,7 @@ import { closestMatch } from 'leven'
 import { DECIMAL_FRACTION_DIGITS, DECIMAL_INTEGER_DIGITS } from '../../schemas/fields.ts'
 import { escaped } from '../output.ts'
 
-/** Begins a decimal that was a JSON number. No valid text has this character. */
+/** Begins a decimal that was a JSON number. A text of the input that begins with this character gets a second one. */
 export const NUMBER = '\0'
 
 /** Returns the problem of a value; undefined: it is right. */
@@ -15,10 +15,11 @@ export function groupOf(names: string[]): Rule {
 
 /** Shows a value of the input in a sentence. */
 export function describe(value: unknown): string {
-  if (typeof value === 'string')
-    return visible(
-      value.startsWith(NUMBER) ? shorten(value.slice(1)) : JSON.stringify(shorten(value)),
-    )
+  if (typeof value === 'string') {
+    const text = value.startsWith(NUMBER) ? value.slice(NUMBER.length) : value
+    const isNumber = text !== value && !text.startsWith(NUMBER)
+    return visible(isNumber ? shorten(text) : JSON.stringify(shorten(text)))
+  }
   if (typeof value !== 'object' || value === null) return String(value)
   return Array.isArray(value) ? 'an array' : 'an object'
 }
@@ -90,7 +91,7 @@ const decimal: Rule = (value) => {
 /** Returns the problem of a number with too many digits (contract 11). PostgreSQL reads exponents exactly. */
 function digitsProblem(number: string): string | undefined {
   const [, whole = '', fraction = '', exponent = '0'] =
-    /^-?([0-9]+)[.]?([0-9]*)e?(.*)$/i.exec(number) ?? []
+    /^-?([0-9]+)(?:[.]([0-9]+))?(?:e(.*))?$/i.exec(number) ?? []
   const digits = whole + fraction
   // Index of the decimal point, possibly outside of the digits.
   const point = whole.length + Number(exponent)
