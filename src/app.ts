@@ -20,11 +20,9 @@ import type { Limits } from './limits/limits.ts'
 import type { Database } from './postgres/database.ts'
 import { checkOf } from './postgres/readiness.ts'
 import { listProbes } from './queries/probes.ts'
-import { accountTransactions } from './routes/account-transactions.ts'
 import { health } from './routes/health.ts'
 import type { RouteOptions } from './routes/list.ts'
-import { portfolioTransactions } from './routes/portfolio-transactions.ts'
-import { transferOrders } from './routes/transfer-orders.ts'
+import { lists } from './routes/lists.ts'
 import { components } from './schemas/lists.ts'
 
 export interface AppOptions {
@@ -54,7 +52,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorate('state', state)
   for (const component of components) app.addSchema(component)
   const methods = config.AUTH_ISSUER ? (['tokenHash', 'clientId'] as const) : ['tokenHash' as const]
-  const check = checkOf(db, listProbes(methods), (list, cause) => {
+  const check = checkOf(db, listProbes(lists, methods), (list, cause) => {
     if (cause === undefined) app.log.info({ list }, 'the list can be read again')
     else app.log.warn({ list, cause }, 'the list cannot be read')
   })
@@ -88,6 +86,5 @@ async function api(
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
   const quota = await quotas?.openQuota(app, config)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
-  for (const list of [portfolioTransactions, accountTransactions, transferOrders])
-    await app.register(list, options)
+  for (const { route } of lists) await app.register(route, options)
 }

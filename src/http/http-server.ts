@@ -8,6 +8,14 @@ import { type ProblemError, problem } from '../schemas/problem.ts'
 import { errorBody, sendError } from './error-handler.ts'
 import { SECURITY_HEADERS, setCommonHeaders } from './request-context.ts'
 
+/** Every error of a query is reported, and no value is changed: parameters are strings (contract 2 and 5). */
+const VALIDATION = {
+  allErrors: true,
+  coerceTypes: false,
+  removeAdditional: false,
+  useDefaults: false,
+} as const
+
 /** Options of Fastify. docs/settings.md gives the reasons for its limits. The other limits are in src/limits. */
 export function httpOptions({ TRUSTED_PROXIES }: Config) {
   return {
@@ -17,6 +25,7 @@ export function httpOptions({ TRUSTED_PROXIES }: Config) {
     // A connection token of any length gets 404. Node.js limits the whole path.
     routerOptions: { maxParamLength: MAX_HEADER_BYTES },
     serverFactory: createLimitedServer,
+    ajv: { customOptions: VALIDATION },
   }
 }
 

@@ -4,7 +4,7 @@ import { type RowWriter, rowWriters } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { build, firstOfMonth } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
-import { EXPORTS, type ListDefinition } from '../schemas/list.ts'
+import { EXPORTS, type Format, type ListDefinition, MEDIA_TYPES } from '../schemas/list.ts'
 import { changeFeed } from './changes.ts'
 import { connectionOfApp, lookupColumns, totalOfAll } from './connection.ts'
 import { p } from './parameters.ts'
@@ -25,6 +25,12 @@ export function pagedList(list: ListDefinition): ListReader {
   const feed = changeFeed(list, writers)
   return {
     queries: { ...queries, changes: feed.query },
+    formats: FORMATS,
+    limitOf: (format, pageSize, method) => {
+      if (!EXPORTS.has(format)) return pageSize
+      // HEAD of an export needs its total only.
+      return method === 'HEAD' ? 0 : EXPORT_PAGE
+    },
     read: async (db, request) => {
       const { format, since, limit, page } = request
       if (since !== undefined) return feed.read(db, { ...request, since })
@@ -107,6 +113,8 @@ function readPage(db: Database, queries: PageQueries, request: ListRequest) {
 }
 
 const monthOf = (day: string) => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7))
+
+const FORMATS = Object.keys(MEDIA_TYPES) as Format[]
 
 /** Rows of a page of an export. Above 1,000 rows, it is one of the large reads. */
 export const EXPORT_PAGE = 2_000

@@ -1,11 +1,10 @@
 import type { ListProbe } from '../postgres/readiness.ts'
 import { bind } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
-import { lists } from '../schemas/lists.ts'
+import type { ListDefinition } from '../schemas/list.ts'
 import type { AuthMethod } from './connection.ts'
-import { pagedList } from './pages.ts'
 import { p, type Values } from './parameters.ts'
-import { completedOrders } from './transfer-orders.ts'
+import type { ListReader } from './read.ts'
 
 const NO_CONNECTION = Buffer.alloc(32)
 
@@ -20,11 +19,18 @@ const NOBODY: Values = {
 /** Nobody has rows, so the parameters of a page may be null. */
 const NO_PAGE = Object.fromEntries(Object.keys(p).map((name) => [name, null]))
 
+interface ReadList {
+  list: ListDefinition
+  reader: ListReader
+}
+
 /** Returns what a health check runs of each list: all statements of its requests. @param methods in use */
-export function listProbes(methods: readonly AuthMethod[]): ListProbe[] {
-  return lists.map((list) => {
-    const { queries } = list.paged ? pagedList(list) : completedOrders(list)
-    const reads = Object.values(queries).flatMap(({ statements }) =>
+export function listProbes(
+  lists: readonly ReadList[],
+  methods: readonly AuthMethod[],
+): ListProbe[] {
+  return lists.map(({ list, reader }) => {
+    const reads = Object.values(reader.queries).flatMap(({ statements }) =>
       methods.map((method) => {
         const statement = statements[method]
         return { statement, values: bind(statement, { ...NO_PAGE, ...NOBODY }) }

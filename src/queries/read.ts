@@ -64,6 +64,10 @@ export interface ReadResponse {
 
 export interface ListReader {
   queries: Record<string, ResponseQuery>
+  /** Formats of its responses. */
+  formats: readonly Format[]
+  /** Rows that it reads at once; 0 if their number is not known before. */
+  limitOf(format: Format, pageSize: number, method: string): number
   /** @throws Unavailable, or ProblemError 401, 404, 410, 412 */
   read(db: Database, request: ListRequest): Promise<ReadResponse>
 }

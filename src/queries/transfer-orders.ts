@@ -27,6 +27,8 @@ export function completedOrders(list: ListDefinition): ListReader {
   const writers = rowWriters(list.item)
   return {
     queries: { all: query },
+    formats: ['json', 'exactJson'],
+    limitOf: () => 0,
     read: async (db, request) => {
       const { reader, format } = request
       let found = await readRows(db, query, request, { limit: DEFAULT_LIMIT + 1 })

@@ -1,5 +1,22 @@
+import { pageHeaders } from '../http/page-headers.ts'
+import { pageRules } from '../http/parameter-errors.ts'
+import { pagedList } from '../queries/pages.ts'
 import { AccountTransactions } from '../schemas/account-transaction.ts'
+import { ConnectionParams, PageQuery, RequestHeaders } from '../schemas/request.ts'
 import { list } from './list.ts'
 
-/** GET /connections/:token/accounts/transactions (section 4.2). */
-export const accountTransactions = list(AccountTransactions)
+/** Section 4.2: a page, the changes since a cursor, or an export of all rows. */
+export const accountTransactions = list(AccountTransactions, pagedList(AccountTransactions), {
+  url: '/connections/:token/accounts/transactions',
+  schema: (maximumLimit) => ({
+    operationId: 'listAccountTransactions',
+    tags: ['Transactions'],
+    summary: 'List account transactions',
+    description: 'Every change of the cash balances of a connection, newest first, in pages.',
+    params: ConnectionParams,
+    querystring: PageQuery(maximumLimit),
+    headers: RequestHeaders,
+  }),
+  rules: pageRules,
+  headersOf: pageHeaders,
+})

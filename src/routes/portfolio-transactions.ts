@@ -1,5 +1,22 @@
+import { pageHeaders } from '../http/page-headers.ts'
+import { pageRules } from '../http/parameter-errors.ts'
+import { pagedList } from '../queries/pages.ts'
 import { PortfolioTransactions } from '../schemas/portfolio-transaction.ts'
+import { ConnectionParams, PageQuery, RequestHeaders } from '../schemas/request.ts'
 import { list } from './list.ts'
 
-/** GET /connections/:token/portfolios/transactions (section 4.1). */
-export const portfolioTransactions = list(PortfolioTransactions)
+/** Section 4.1: a page, the changes since a cursor, or an export of all rows. */
+export const portfolioTransactions = list(PortfolioTransactions, pagedList(PortfolioTransactions), {
+  url: '/connections/:token/portfolios/transactions',
+  schema: (maximumLimit) => ({
+    operationId: 'listPortfolioTransactions',
+    tags: ['Transactions'],
+    summary: 'List portfolio transactions',
+    description: 'Every movement of the investments of a connection, newest first, in pages.',
+    params: ConnectionParams,
+    querystring: PageQuery(maximumLimit),
+    headers: RequestHeaders,
+  }),
+  rules: pageRules,
+  headersOf: pageHeaders,
+})

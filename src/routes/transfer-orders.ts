@@ -1,5 +1,19 @@
+import { completedOrders } from '../queries/transfer-orders.ts'
+import { ConnectionParams, NoQuery, RequestHeaders } from '../schemas/request.ts'
 import { TransferOrders } from '../schemas/transfer-order.ts'
 import { list } from './list.ts'
 
-/** GET /connections/:token/assets-transfer (section 4.3). */
-export const transferOrders = list(TransferOrders)
+/** Section 4.3: every completed order, in one array. */
+export const transferOrders = list(TransferOrders, completedOrders(TransferOrders), {
+  url: '/connections/:token/assets-transfer',
+  schema: () => ({
+    operationId: 'listAssetsTransferOrders',
+    tags: ['Transfer orders'],
+    summary: 'List assets transfer orders',
+    description: 'Every transfer order that the end user completed, newest first, in one array.',
+    params: ConnectionParams,
+    querystring: NoQuery,
+    headers: RequestHeaders,
+  }),
+  rules: () => ({}),
+})

@@ -74,11 +74,7 @@ const AccountTransactionList = ListEnvelope(AccountTransaction, {
 
 export const AccountTransactions = {
   name: 'account-transactions',
-  path: '/connections/:token/accounts/transactions',
   operationId: 'listAccountTransactions',
-  tag: 'Transactions',
-  summary: 'List account transactions',
-  description: 'Every change of the cash balances of a connection, newest first, in pages.',
   table: 'account_transaction',
   id: 'movementId',
   item: AccountTransaction,

@@ -1,15 +1,11 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { CalendarDate, EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
+import { EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
 
-/** A list of the API: its endpoint, its rows in the database, and what a response has. */
+/** A list of the API: its rows in the database, and the fields of a row. src/routes/ has its endpoint. */
 export interface ListDefinition {
   /** Name of its exports, and of its rows in the commands of an operator. */
   name: string
-  path: string
   operationId: string
-  tag: 'Transactions' | 'Transfer orders'
-  summary: string
-  description: string
   table: string
   /** Field that identifies a row within its connection. */
   id: string
@@ -32,9 +28,6 @@ export type Format = keyof typeof MEDIA_TYPES
 /** Formats of exports: all rows of the list, without parameters of pages. */
 export const EXPORTS: ReadonlySet<Format> = new Set(['ndjson', 'exactNdjson', 'csv'])
 
-/** Any connection token is valid: a malformed one gets 404, too (contract 18). */
-export type ConnectionParams = { token: string }
-
 /** Rows of a page if the request has no `limit` (section 8). */
 export const DEFAULT_LIMIT = 1000
 
@@ -45,89 +38,7 @@ export const LARGEST_LIMIT = 100_000
 export const DEFAULT_PAGE = 0
 
 /** Largest `page` (contract 2). */
-const MAXIMUM_PAGE = 2_147_483_647
-
-/** A parameter of a list: its schema, and the rule that an error of its value quotes. */
-interface ListParameter {
-  schema: TSchema
-  rule: string
-  /** Smallest and largest number. The schema allows any digits. */
-  range?: readonly [number, number]
-}
-
-/** Digits only: no sign, blank, point or exponent. */
-const DIGITS = '^[0-9]+$'
-
-/** The parameters of both paged lists (sections 4.1 and 4.2). */
-export function listParameters(maximumLimit: number) {
-  return {
-    from: {
-      rule: 'from must be a day that exists, as YYYY-MM-DD.',
-      schema: {
-        ...CalendarDate,
-        description:
-          `First day of the result, inclusive, as YYYY-MM-DD. It is compared with ` +
-          `${EFFECTIVE_DATE}. Without it, the result starts with the oldest row.`,
-        examples: ['2025-01-01'],
-      },
-    },
-    to: {
-      rule: 'to must be a day that exists, as YYYY-MM-DD.',
-      schema: {
-        ...CalendarDate,
-        description:
-          'Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared ' +
-          'with the same date as `from`. Without it, the result ends with the newest row.',
-        examples: ['2025-03-31'],
-      },
-    },
-    limit: {
-      range: [1, maximumLimit],
-      rule: `limit must be a whole number from 1 to ${maximumLimit}, in digits.`,
-      schema: Type.String({
-        pattern: DIGITS,
-        default: String(DEFAULT_LIMIT),
-        description:
-          `Rows of a page, 1 to ${maximumLimit}, in digits. A larger value is rejected with ` +
-          '400, because a smaller page would lose rows.',
-        examples: ['100'],
-      }),
-    },
-    page: {
-      range: [0, MAXIMUM_PAGE],
-      rule: `page must be a whole number from 0 to ${MAXIMUM_PAGE}, in digits.`,
-      schema: Type.String({
-        pattern: DIGITS,
-        default: String(DEFAULT_PAGE),
-        description:
-          `Number of the page, 0 to ${MAXIMUM_PAGE}, in digits; the first page is 0. A page ` +
-          'past the last one has no items, and has `totalItems`.',
-        examples: ['0'],
-      }),
-    },
-    since: {
-      rule: 'since must be start, or a nextCursor of this list and connection.',
-      schema: Type.String({
-        description:
-          'Returns the changes instead of a page. `start` returns all rows. Later requests send ' +
-          'the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.',
-        examples: ['start'],
-      }),
-    },
-    version: {
-      rule: 'version must be the Data-Version of an earlier response.',
-      schema: Type.String({
-        pattern: '^[0-9]{1,19}\\.[0-9]{1,19}$',
-        description:
-          'Data version that the response must have: `Data-Version` of the first page. If the ' +
-          'data has changed since, the response is 412. Not together with `since`.',
-        examples: ['184.1741966927042118'],
-      }),
-    },
-  } as const satisfies Record<string, ListParameter>
-}
-export type ListParameters = Record<string, ListParameter>
-export type ListQuery = { [Name in keyof ReturnType<typeof listParameters>]?: string | undefined }
+export const MAXIMUM_PAGE = 2_147_483_647
 
 /** One page of a list (section 2.1, contract 9). */
 export function ListEnvelope<Item extends TSchema>(

@@ -120,11 +120,7 @@ const PortfolioTransactionList = ListEnvelope(PortfolioTransaction, {
 
 export const PortfolioTransactions = {
   name: 'portfolio-transactions',
-  path: '/connections/:token/portfolios/transactions',
   operationId: 'listPortfolioTransactions',
-  tag: 'Transactions',
-  summary: 'List portfolio transactions',
-  description: 'Every movement of the investments of a connection, newest first, in pages.',
   table: 'portfolio_transaction',
   id: 'transactionId',
   item: PortfolioTransaction,

@@ -63,11 +63,7 @@ const AssetsTransferOrderList = Type.Array(Reference(AssetsTransferOrder), {
 
 export const TransferOrders = {
   name: 'transfer-orders',
-  path: '/connections/:token/assets-transfer',
   operationId: 'listAssetsTransferOrders',
-  tag: 'Transfer orders',
-  summary: 'List assets transfer orders',
-  description: 'Every transfer order that the end user completed, newest first, in one array.',
   table: 'assets_transfer_order',
   id: 'id',
   item: AssetsTransferOrder,

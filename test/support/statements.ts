@@ -1,17 +1,14 @@
 import { refreshesStatement, serverStatement } from '../../src/postgres/readiness.ts'
 import { bind, type CompiledStatement, type Parameter } from '../../src/postgres/statements.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
-import { pagedList } from '../../src/queries/pages.ts'
 import type { Values } from '../../src/queries/parameters.ts'
 import { lookupStatements } from '../../src/queries/response.ts'
-import { completedOrders } from '../../src/queries/transfer-orders.ts'
-import { pagedLists } from '../../src/schemas/lists.ts'
-import { TransferOrders } from '../../src/schemas/transfer-order.ts'
+import { lists } from '../../src/routes/lists.ts'
 
 /** Every statement that a request runs, by its title. */
 export const statements: ReadonlyMap<string, CompiledStatement> = new Map(
-  [completedOrders(TransferOrders), ...pagedLists.map(pagedList)]
-    .flatMap(({ queries }) => Object.values(queries))
+  lists
+    .flatMap(({ reader }) => Object.values(reader.queries))
     .flatMap(({ statements }) => Object.values(statements))
     .concat(Object.values(lookupStatements))
     .map((statement) => [statement.title, statement]),

@@ -1,27 +1,33 @@
 import { type Examples, parseExactly } from '../../src/http/openapi/examples.ts'
 import { MEDIA_TYPES } from '../../src/schemas/list.ts'
-import { lists } from '../../src/schemas/lists.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN } from '../../test/support/seeded-service.ts'
 import type { Service } from '../../test/support/service.ts'
 
-/** Gets the examples of the OpenAPI document from a service with the sample data. */
+interface Document {
+  paths: Record<
+    string,
+    { get: { operationId: string; responses: { 200: { content: Record<string, object> } } } }
+  >
+}
+
+/** Gets the examples of the OpenAPI document from a service with the sample data: one for each media type. */
 export async function examplesOf({ get }: Pick<Service, 'get'>): Promise<Examples> {
+  const { paths } = (await get('/openapi.json')).json() as Document
   const all: Examples = {}
-  for (const { operationId, path, paged } of lists) {
-    const resource = path.slice('/connections/:token/'.length)
-    const page = paged ? `${resource}?limit=3` : resource
-    const rows = `${resource}?from=2025-01-01`
-    const requests = {
-      [MEDIA_TYPES.json]: page,
-      [MEDIA_TYPES.exactJson]: page,
-      ...(paged ? { [MEDIA_TYPES.ndjson]: rows, [MEDIA_TYPES.csv]: rows } : {}),
-    }
+  for (const [path, { get: operation }] of Object.entries(paths)) {
+    const { operationId, responses } = operation
+    const resource = path.slice(path.indexOf('{token}/') + '{token}/'.length)
+    const mediaTypes = Object.keys(responses[200].content)
+    const hasPages = mediaTypes.includes(MEDIA_TYPES.csv)
     const examples: Examples[string] = {}
-    for (const [accept, request] of Object.entries(requests)) {
+    for (const accept of mediaTypes) {
+      const isJson = accept.startsWith(MEDIA_TYPES.json)
+      const query = isJson ? '?limit=3' : '?from=2025-01-01'
+      const request = hasPages ? `${resource}${query}` : resource
       const options = { token: DEMO_TOKEN, headers: { accept } }
       const { status, text } = await get(`${DEMO_CONNECTION}/${request}`, options)
       if (status !== 200) throw new Error(`${request}: ${status}`)
-      const value = accept.startsWith(MEDIA_TYPES.json) ? parseExactly(text) : text
+      const value = isJson ? parseExactly(text) : text
       examples[accept] = { demo: { summary: `GET …/${request}`, value } }
     }
     all[operationId] = examples

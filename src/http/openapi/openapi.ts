@@ -47,7 +47,10 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
     // A proxy removes the path of PUBLIC_URL, which is no part of the routes.
     stripBasePath: false,
     refResolver: { buildLocalReference: (json) => String(json.$id) },
-    transform: ({ schema, url }) => ({ url, schema: { ...schema, querystring: {}, response: {} } }),
+    transform: ({ schema, url }) => ({
+      url,
+      schema: { ...schema, params: {}, querystring: {}, headers: {}, response: {} },
+    }),
     transformObject: (generated) => {
       if (!('openapiObject' in generated)) throw new Error('The document is not OpenAPI 3.')
       const { components = {}, paths = {} } = generated.openapiObject

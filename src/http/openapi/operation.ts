@@ -1,7 +1,8 @@
 import type { TSchema } from '@sinclair/typebox'
-import { Exports, listParameters, MEDIA_TYPES } from '../../schemas/list.ts'
+import { Exports, MEDIA_TYPES } from '../../schemas/list.ts'
 import type { lists } from '../../schemas/lists.ts'
 import { problemExamples } from '../../schemas/problem.ts'
+import { PageQuery } from '../../schemas/request.ts'
 import document from './document.json' with { type: 'json' }
 
 const { headers, parameters, responses } = document.components
@@ -32,7 +33,7 @@ export function sharedParts(maximumLimit: number) {
     const content = { [MEDIA_TYPES.json]: { schema, examples: problemExamples(status) } }
     described[name] = { ...described[name], content }
   }
-  const query = Object.entries(listParameters(maximumLimit)).map(([name, { schema }]) => {
+  const query = Object.entries(PageQuery(maximumLimit).properties).map(([name, schema]) => {
     const { description, ...rest }: TSchema = schema
     return [name, { schema: rest, in: 'query', name, required: false, description }]
   })

@@ -1,0 +1,141 @@
+import type { FastifySchemaValidationError } from 'fastify'
+import { MAXIMUM_PAGE } from '../schemas/list.ts'
+import type { ParameterError, ParameterErrorCode } from '../schemas/problem.ts'
+import type { PageQuery } from '../schemas/request.ts'
+
+/** What a query asks for. Some parameters apply to pages only. */
+export type QueryPurpose = 'page' | 'changes' | 'export'
+
+/** Rules of a parameter besides those of its schema. */
+interface ParameterRule {
+  /** The rule in words, for an error of the value. */
+  text: string
+  /** Smallest and largest number. The schema allows any digits. */
+  range?: readonly [minimum: number, maximum: number]
+  /** Purposes that the parameter does not apply to. */
+  excludedFrom: readonly QueryPurpose[]
+}
+
+/** Parameters by their names, in the order in which errors are listed. */
+export type ParameterRules = Partial<Record<keyof PageQuery, ParameterRule>>
+
+/** The rules of PageQuery(). */
+export function pageRules(maximumLimit: number) {
+  return {
+    from: {
+      text: 'from must be a day that exists, as YYYY-MM-DD.',
+      excludedFrom: ['changes'],
+    },
+    to: {
+      text: 'to must be a day that exists, as YYYY-MM-DD.',
+      excludedFrom: ['changes'],
+    },
+    limit: {
+      text: `limit must be a whole number from 1 to ${maximumLimit}, in digits.`,
+      range: [1, maximumLimit],
+      excludedFrom: ['export'],
+    },
+    page: {
+      text: `page must be a whole number from 0 to ${MAXIMUM_PAGE}, in digits.`,
+      range: [0, MAXIMUM_PAGE],
+      excludedFrom: ['changes', 'export'],
+    },
+    since: {
+      text: 'since must be start, or a nextCursor of this list and connection.',
+      excludedFrom: ['export'],
+    },
+    version: {
+      text: 'version must be the Data-Version of an earlier response.',
+      excludedFrom: ['changes', 'export'],
+    },
+  } as const satisfies Record<keyof PageQuery, ParameterRule>
+}
+
+/** The error of the API for each keyword of JSON Schema that a query can break. */
+const CODES: Record<string, ParameterErrorCode> = {
+  additionalProperties: 'unknown_parameter',
+  // A repeated parameter is an array instead of a string.
+  type: 'repeated_parameter',
+  pattern: 'invalid_format',
+  format: 'invalid_format',
+}
+
+interface CheckedQuery {
+  /** As the client sent it: the value of a repeated parameter is an array. */
+  query: PageQuery
+  /** What the schema of the route found. */
+  schemaErrors: FastifySchemaValidationError[]
+  purpose: QueryPurpose
+  /** False if `since` is no cursor of this list and connection. */
+  hasValidCursor: boolean
+}
+
+/** Lists every error of a query at once (contract 5). */
+export function parameterErrors(
+  rules: ParameterRules,
+  { query, schemaErrors, purpose, hasValidCursor }: CheckedQuery,
+): ParameterError[] {
+  const errors: ParameterError[] = []
+  const wrong = new Set<string>()
+  const add = (error: ParameterError) => {
+    // A value may break both the pattern and the format of a day.
+    if (wrong.has(error.parameter)) return
+    wrong.add(error.parameter)
+    errors.push(error)
+  }
+  for (const error of schemaErrors) add(ofSchema(error, rules))
+  for (const [name, { range, text }] of Object.entries(rules)) {
+    const value = Number(query[name as keyof PageQuery])
+    if (range !== undefined && (value < range[0] || value > range[1]))
+      add({ parameter: name, code: 'out_of_range', detail: text })
+  }
+  const { from, to } = query
+  // Days in this format can be compared as text.
+  if (from !== undefined && to !== undefined && from > to && !wrong.has('to'))
+    add({ parameter: 'from', code: 'invalid_range', detail: 'from must not be after to.' })
+  const excluded = excludedErrors(rules, query, purpose)
+  if (purpose === 'export') {
+    const isExcluded = (name: string) => excluded.some(({ parameter }) => parameter === name)
+    return [...excluded, ...errors.filter(({ parameter }) => !isExcluded(parameter))]
+  }
+  errors.push(...excluded)
+  if (purpose === 'changes' && rules.since && !hasValidCursor)
+    errors.push({ parameter: 'since', code: 'invalid_cursor', detail: rules.since.text })
+  return errors
+}
+
+function ofSchema(error: FastifySchemaValidationError, rules: ParameterRules): ParameterError {
+  const { keyword, instancePath, params } = error
+  const code = CODES[keyword] ?? 'invalid_format'
+  if (code === 'unknown_parameter') {
+    const names = Object.keys(rules)
+    const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
+    const detail = `There is no such parameter. ${known}`
+    return { parameter: String(params.additionalProperty), code, detail }
+  }
+  const parameter = instancePath.slice(1)
+  if (code === 'repeated_parameter')
+    return { parameter, code, detail: `${parameter} may be given only once.` }
+  const rule = rules[parameter as keyof PageQuery]
+  return { parameter, code, detail: rule?.text ?? '' }
+}
+
+const PLACES: Record<QueryPurpose, string> = {
+  page: 'in a page',
+  changes: 'together with since',
+  export: 'in an export',
+}
+
+function excludedErrors(
+  rules: ParameterRules,
+  query: PageQuery,
+  purpose: QueryPurpose,
+): ParameterError[] {
+  const excluded = Object.entries(rules).filter(
+    ([name, { excludedFrom }]) => excludedFrom.includes(purpose) && Object.hasOwn(query, name),
+  )
+  return excluded.map(([parameter]) => {
+    const detail = `${parameter} cannot be used ${PLACES[purpose]}.`
+    return { parameter, code: 'excluded_parameter', detail }
+  })
+}

@@ -1,0 +1,102 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { CalendarDate, EFFECTIVE_DATE } from './fields.ts'
+import { DEFAULT_LIMIT, DEFAULT_PAGE, MAXIMUM_PAGE } from './list.ts'
+
+/** Parameters in the path of each list. A malformed token gets 404, too (contract 18). */
+export const ConnectionParams = Type.Object({
+  token: Type.String({
+    description:
+      'Selects the connection. The token is a credential: keep it out of logs and shared links. ' +
+      'An unknown token and a token of another app get the same 404.',
+  }),
+})
+
+/** Request headers of each list. No value of them is rejected. `Authorization` is the security scheme. */
+export const RequestHeaders = Type.Object({
+  'If-None-Match': Type.Optional(
+    Type.String({
+      description:
+        '`ETag` of a response that you have stored. If nothing has changed since, the response ' +
+        'is 304 without a body.',
+      examples: ['W/"184.1741966927042118-Zk3yQm0v8T1xWb6sLr2dJg"'],
+    }),
+  ),
+  'X-Client-Trace-ID': Type.Optional(
+    Type.String({
+      description:
+        'Your name for the request, up to 128 visible ASCII characters. The response repeats it. ' +
+        'Any other value is ignored.',
+      examples: ['sync-2025-03-14-0042'],
+    }),
+  ),
+})
+
+/** Digits only: no sign, blank, point or exponent. */
+const DIGITS = '^[0-9]+$'
+
+/**
+ * Query parameters of a list with pages (sections 4.1 and 4.2). Their values are strings. http/parameter-errors.ts has the
+ * rules that a schema cannot express.
+ */
+export function PageQuery(maximumLimit: number) {
+  return Type.Object(
+    {
+      from: Type.Optional({
+        ...CalendarDate,
+        description:
+          `First day of the result, inclusive, as YYYY-MM-DD. It is compared with ` +
+          `${EFFECTIVE_DATE}. Without it, the result starts with the oldest row.`,
+        examples: ['2025-01-01'],
+      }),
+      to: Type.Optional({
+        ...CalendarDate,
+        description:
+          'Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared ' +
+          'with the same date as `from`. Without it, the result ends with the newest row.',
+        examples: ['2025-03-31'],
+      }),
+      limit: Type.Optional(
+        Type.String({
+          pattern: DIGITS,
+          default: String(DEFAULT_LIMIT),
+          description:
+            `Rows of a page, 1 to ${maximumLimit}, in digits. A larger value is rejected with ` +
+            '400, because a smaller page would lose rows.',
+          examples: ['100'],
+        }),
+      ),
+      page: Type.Optional(
+        Type.String({
+          pattern: DIGITS,
+          default: String(DEFAULT_PAGE),
+          description:
+            `Number of the page, 0 to ${MAXIMUM_PAGE}, in digits; the first page is 0. A page ` +
+            'past the last one has no items, and has `totalItems`.',
+          examples: ['0'],
+        }),
+      ),
+      since: Type.Optional(
+        Type.String({
+          description:
+            'Returns the changes instead of a page. `start` returns all rows. Later requests send ' +
+            'the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.',
+          examples: ['start'],
+        }),
+      ),
+      version: Type.Optional(
+        Type.String({
+          pattern: '^[0-9]{1,19}\\.[0-9]{1,19}$',
+          description:
+            'Data version that the response must have: `Data-Version` of the first page. If the ' +
+            'data has changed since, the response is 412. Not together with `since`.',
+          examples: ['184.1741966927042118'],
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  )
+}
+export type PageQuery = Static<ReturnType<typeof PageQuery>>
+
+/** Query of a list without parameters (section 4.3). */
+export const NoQuery = Type.Object({}, { additionalProperties: false })
