@@ -3,14 +3,13 @@ import t from 'tap'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { type Fault, startFaultProxy } from '../../support/clients/fault-proxy.ts'
 import { readList } from '../../support/clients/service.ts'
-import { run } from '../../support/programs.ts'
+import { packTypescriptClient } from '../../support/clients/typescript-package.ts'
 import { addresses } from '../../support/rows.ts'
 import { DEMO_TOKEN, startSeededService } from '../../support/seeded-service.ts'
 import { launchChromium } from './chromium.ts'
 
 const browser = await launchChromium(t)
 const service = await startSeededService(t)
-const ROOT = join(import.meta.dirname, '../../..')
 
 /** Code in the page, with the built package at /package. */
 const PROGRAM = `(async ([baseUrl, token, connection]) => {
@@ -23,11 +22,8 @@ const PROGRAM = `(async ([baseUrl, token, connection]) => {
 })`
 
 t.test('Chromium: the built package reads every row and digit, after failures', async (t) => {
-  const dist = t.testdir({})
-  const project = join(ROOT, 'clients/typescript')
-  const tsc = join(ROOT, 'node_modules/.bin/tsc')
-  // packages.test.ts checks the types.
-  await run(tsc, ['-p', project, '--outDir', dist, '--noCheck'])
+  const folder = t.testdir({})
+  await packTypescriptClient(folder)
   const faults: Fault[] = ['none', 'cut', 'none', 'unavailable']
   // The browser also requests an icon.
   const fault = (_: number, path: string) =>
@@ -36,8 +32,8 @@ t.test('Chromium: the built package reads every row and digit, after failures', 
   // The service allows only its own scripts, and the package has the origin of the service here.
   const page = await browser.newPage({ bypassCSP: true })
   await page.route('**/package/*', (route) => {
-    const name = new URL(route.request().url()).pathname.replace('/package/', '')
-    return route.fulfill({ path: join(dist, name), contentType: 'text/javascript' })
+    const path = join(folder, 'dist/index.js')
+    return route.fulfill({ path, contentType: 'text/javascript' })
   })
   await page.goto(`${proxy.url}/openapi.json`)
   const { token } = DEMO.wealth.connections.small
