@@ -168,6 +168,13 @@ t.test('File compressed by gzip: read; a damaged one is rejected', async (t) => 
   const file = gzipSync(long)
   for (const bytes of [1, 7, 1_000, undefined]) t.equal(await read(file, bytes), 3_000)
   t.equal(await read(Buffer.concat([gzipSync(`${one}\n`), gzipSync(two)])), 2, 'two members')
+  for (const chunkBytes of [1_000, 1, gzipSync(`${one}\n`).length]) {
+    const zeros = Buffer.concat([gzipSync(`${one}\n`), Buffer.alloc(10), gzipSync(two)])
+    await t.rejects(run(type, await newConnection(), zeros, { chunkBytes }), {
+      name: 'OperatorError',
+      message: 'rows.ndjson is damaged: bytes follow its compressed data.',
+    })
+  }
   t.same(await problems(type, gzipSync(`${one}\n{}`)), [
     ...['transactionId', 'portfolioId', 'type'].map((name) => `2: ${name}: the field is missing`),
     '2: operationDateDay or valueDateDay must have a value',

@@ -21,15 +21,22 @@ const isGzip = (start: Buffer | undefined) => start?.[0] === 0x1f
 export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buffer> {
   const iterator = chunks[Symbol.asyncIterator]()
   const { value: start } = await iterator.next()
+  let given = 0
   async function* all() {
     if (start) yield start
     yield* { [Symbol.asyncIterator]: () => iterator }
+  }
+  async function* counted() {
+    for await (const chunk of all()) {
+      given += chunk.length
+      yield chunk
+    }
   }
   if (!isGzip(start)) return yield* all()
   const gunzip = createGunzip()
   let expanded = 0
   try {
-    for await (const chunk of pipeline(Readable.from(all()), gunzip, () => {})) {
+    for await (const chunk of pipeline(Readable.from(counted()), gunzip, () => {})) {
       if (expanded === 0 && isGzip(chunk))
         throw new OperatorError(`${escaped(name)} is compressed twice.`)
       expanded += chunk.length
@@ -39,6 +46,9 @@ export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buff
         )
       yield chunk
     }
+    // Node.js ends without an error at a zero byte after a member, also if other members follow.
+    if (given > gunzip.bytesWritten)
+      throw new OperatorError(`${escaped(name)} is damaged: bytes follow its compressed data.`)
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException
     if (!code.startsWith('Z_')) throw error
