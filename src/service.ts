@@ -14,7 +14,7 @@ import { closeOnSignal } from './shutdown.ts'
 /** Starts the service. Without DATABASE_URL, also starts an embedded database. @throws OperatorError, system error */
 export async function start(): Promise<void> {
   const { env } = process
-  readEnvFile()
+  const envWarnings = readEnvFile(env)
   readSecretFiles(env)
   const config = readConfig(env)
   const demo = config.DATABASE_URL === undefined ? await startDemo(config.DATA_DIR) : undefined
@@ -58,7 +58,7 @@ export async function start(): Promise<void> {
   app.server.maxConnections = maxSockets
   if (maxSockets < MAX_SOCKETS)
     app.log.warn({ maxSockets }, 'the limit of files allows fewer connections of clients')
-  for (const warning of settingWarnings(env)) app.log.warn(warning)
+  for (const warning of [...envWarnings, ...settingWarnings(env)]) app.log.warn(warning)
   process.on('SIGHUP', async () => {
     try {
       readSecrets()

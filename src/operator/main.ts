@@ -32,7 +32,7 @@ for (const signal of SIGNALS)
 
 process.exitCode = await operate(process.argv.slice(2), {
   environment: () => {
-    readEnvFile()
+    for (const warning of readEnvFile(process.env)) stderr(`${warning}\n`)
     readSecretFiles(process.env)
     return process.env
   },

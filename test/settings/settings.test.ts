@@ -235,7 +235,7 @@ t.test('.env and files of secrets', async (t) => {
   const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env
 
   /** Creates a folder with this file .env. */
-  async function folderWith(t: Test, envFile: string): Promise<string> {
+  async function folderWith(t: Test, envFile: string | Buffer): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), 'env-file-'))
     t.teardown(() => rm(folder, { recursive: true }))
     if (envFile === 'a folder') await mkdir(join(folder, '.env'))
@@ -248,7 +248,7 @@ t.test('.env and files of secrets', async (t) => {
   async function start(
     t: Test,
     program: string[],
-    envFile: string,
+    envFile: string | Buffer,
     env: Record<string, string> = {},
   ) {
     const [command = '', ...args] = program
@@ -289,6 +289,39 @@ t.test('.env and files of secrets', async (t) => {
       'JSON in a pipe',
     )
     child.kill()
+  })
+
+  t.test(
+    '.env with a byte order mark and stray lines: settings apply, with warnings',
+    async (t) => {
+      const lines = [
+        `\ufeffDATABASE_URL=${login}`,
+        'export PORT=1',
+        'MAX_LIMIT 5000',
+        'OTHER="of two',
+        'lines"',
+        'S3cret',
+        'PORT=0',
+      ].join('\r\n')
+      const warnings = [
+        'Line 3 of .env has no effect: it is not NAME=value.',
+        'Line 6 of .env has no effect: it is not NAME=value.',
+        '.env sets PORT twice: the last value is used.',
+      ]
+      const { output, child } = await start(t, service, lines)
+      await until('it listens', () => /listening at/.test(output()))
+      t.same(output().match(/[^"]*of \.env has[^"]*|\.env sets[^"]*/g), warnings)
+      t.notMatch(output(), /S3cret/)
+      child.kill()
+      const operator = await start(t, appList, lines.replace(login, url))
+      t.match(await operator.end(), { code: 0, stderr: `${warnings.join('\n')}\n` })
+    },
+  )
+
+  t.test('.env in UTF-16: one sentence, and exit code 1', async (t) => {
+    const text = Buffer.from(`\ufeffDATABASE_URL=${url}\n`, 'utf16le')
+    const { end } = await start(t, appList, text)
+    t.match(await end(), { code: 1, stdout: '', stderr: '.env is not UTF-8.\n' })
   })
 
   t.test('.env that cannot be read: one sentence, and exit code 1', async (t) => {
@@ -348,7 +381,8 @@ t.test('.env and files of secrets', async (t) => {
   t.test('terminal: readable log; a secret in a file', async (t) => {
     const loginFile = join(await folderWith(t, ''), 'login')
     await writeFile(loginFile, `${login}\n`)
-    const command = service.join(' ')
+    // A path may have spaces.
+    const command = service.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ')
     const onTerminal =
       process.platform === 'darwin'
         ? ['script', '-q', '/dev/null', ...service]
