@@ -12,10 +12,12 @@ import {
   rejectMalformed,
   rejectPath,
   rejectUnparsable,
+  shareSockets,
 } from './http/http-server.ts'
 import { accessLog, type LoggerOptions, serializers } from './http/log.ts'
 import { openapi } from './http/openapi/openapi.ts'
 import { requestContext, type ServiceState } from './http/request-context.ts'
+import { turns } from './http/turns.ts'
 import type { Limits } from './limits/limits.ts'
 import type { Database } from './postgres/database.ts'
 import { checkOf } from './postgres/readiness.ts'
@@ -45,8 +47,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       disableRequestLogging: true,
       requestIdLogLabel: 'requestId',
     }),
-    frameworkErrors: rejectPath,
-    clientErrorHandler: rejectUnparsable,
+    frameworkErrors: rejectPath(limits, state),
+    clientErrorHandler: rejectUnparsable(limits, state),
     ...httpOptions(config),
   })
   app.decorate('state', state)
@@ -58,7 +60,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   })
   const healthChecks = health(db, check, state, app.log)
 
-  rejectConnect(app)
+  rejectConnect(app, limits)
+  shareSockets(app.server, limits)
   await app.register(errorHandler, { limits })
   await app.register(requestContext, { limits })
   app.addHook('onRequest', rejectMalformed)
@@ -67,6 +70,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     await app.register(import('./telemetry/metrics.ts'), { ...options, check, healthChecks })
   if (config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined)
     await app.register(import('./telemetry/tracing.ts'), options)
+  await app.register(turns, { limits })
   await app.register(compression)
   await app.register(headRequests)
   await app.register(openapi, { config })

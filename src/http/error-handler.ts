@@ -18,8 +18,9 @@ export const errorHandler = fp(async (app: FastifyInstance, { limits }: { limits
       recorder.failUnavailable(error instanceof Unavailable ? error.reason : 'overload')
     const { facts } = recorder
     // The client causes these responses, and they cost less than its request.
+    const isAnonymous = status < 500 && caller === undefined
     const isCheap = status === 401 || status === 429 || facts.unavailableReason === 'overload'
-    const waits = isCheap && !app.state.draining
+    const waits = (isAnonymous || isCheap) && !app.state.draining
     const rejection = waits ? admission.waitToReject(ip, facts.receivedAt) : undefined
     recorder.repeat(rejection?.repeatedBy)
     // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
@@ -27,7 +28,7 @@ export const errorHandler = fp(async (app: FastifyInstance, { limits }: { limits
       const cause = error.cause instanceof Error ? error.cause.message : undefined
       request.log.warn({ reason: error.message, cause }, 'request could not be served')
     }
-    if ((await rejection?.turn) === false) {
+    if ((await rejection?.begins) === false) {
       request.raw.destroy()
       return reply.hijack()
     }

@@ -3,10 +3,13 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Config } from '../config.ts'
+import type { Limits } from '../limits/limits.ts'
+import { mayTake } from '../limits/tenants.ts'
 import { serverUrls } from '../postgres/server-urls.ts'
 import { type ProblemError, problem } from '../schemas/problem.ts'
 import { errorBody, sendError } from './error-handler.ts'
-import { SECURITY_HEADERS, setCommonHeaders } from './request-context.ts'
+import { leavesOut, takeUnlogged } from './log.ts'
+import { SECURITY_HEADERS, type ServiceState, setCommonHeaders } from './request-context.ts'
 
 /** Every error of a query is reported, and no value is changed: parameters are strings (contract 2 and 5). */
 const VALIDATION = {
@@ -117,46 +120,88 @@ export const rejectMalformed: onRequestHookHandler = (request, reply, next) => {
 }
 
 /** Handles a path that the router cannot decode. No hook runs for such a request. */
-export function rejectPath(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
-  setCommonHeaders(request, reply)
-  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
-  if (length !== '0' || encoding !== undefined) reply.header('connection', 'close')
-  sendError(request, reply, problem('malformed_request'))
-  const line = { method: request.method, status: 400, errorCode: 'malformed_request' }
-  request.log.info(line, 'request')
+export function rejectPath(limits: Limits, state: ServiceState) {
+  return async (_error: Error, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const { begins, repeatedBy } = limits.rejections.take(
+      limits.tenants.of(request.ip),
+      performance.now(),
+    )
+    if (!(state.draining || (await begins))) {
+      request.raw.destroy()
+      reply.hijack()
+      return
+    }
+    setCommonHeaders(request, reply)
+    const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
+    if (length !== '0' || encoding !== undefined) reply.header('connection', 'close')
+    sendError(request, reply, problem('malformed_request'))
+    if (leavesOut(repeatedBy)) return
+    const line = { method: request.method, status: 400, errorCode: 'malformed_request' }
+    request.log.info({ ...line, unlogged: takeUnlogged(repeatedBy) }, 'request')
+  }
 }
 
 /** Socket of a client. Node.js documents no other way to find its response in flight. */
 type ClientSocket = Socket & { _httpMessage?: ServerResponse | null }
 
 /** Handles a request that Node.js cannot parse, that is too long, or that is incomplete at its timeout. */
-export function rejectUnparsable(
-  this: FastifyInstance,
-  error: Error & { code?: string },
-  socket: ClientSocket,
-): void {
-  // Otherwise, an error body would end up in the middle of a response.
-  const isResponding = socket._httpMessage?.headersSent ?? false
-  if (error.code === 'ECONNRESET' || !socket.writable || isResponding) socket.resetAndDestroy()
-  else endSocket(this, socket, problem('malformed_request'))
+export function rejectUnparsable(limits: Limits, state: ServiceState) {
+  return function (
+    this: FastifyInstance,
+    error: Error & { code?: string },
+    socket: ClientSocket,
+  ): void {
+    // Node.js reports each further chunk of the client, too.
+    if (waitingSockets.has(socket)) return
+    // Otherwise, an error body would end up in the middle of a response.
+    const isResponding = socket._httpMessage?.headersSent ?? false
+    if (error.code === 'ECONNRESET' || !socket.writable || isResponding) socket.resetAndDestroy()
+    else void endSocket(this, { socket, limits, state }, problem('malformed_request'))
+  }
 }
 
 /** Rejects CONNECT (contract 7). Node.js passes its socket on, also while a response is in flight. */
-export function rejectConnect(app: FastifyInstance): void {
+export function rejectConnect(app: FastifyInstance, limits: Limits): void {
   app.server.on('connect', (_request, stream) => {
     const socket = stream as ClientSocket
     const { _httpMessage: response } = socket
     socket.on('error', () => {})
     // Node.js no longer tells the response that its socket has closed.
     if (response) socket.once('close', () => response.emit('close')).resetAndDestroy()
-    else endSocket(app, socket, problem('method_not_allowed'))
+    else void endSocket(app, { socket, limits, state: app.state }, problem('method_not_allowed'))
   })
 }
 
-function endSocket(app: FastifyInstance, socket: Socket, error: ProblemError): void {
+/** Sockets whose rejection waits for its turn. */
+const waitingSockets = new WeakSet<Socket>()
+
+interface Rejected {
+  socket: ClientSocket
+  limits: Limits
+  state: ServiceState
+}
+
+/** Sends an error in its turn, and closes the socket. */
+async function endSocket(
+  app: FastifyInstance,
+  { socket, limits, state }: Rejected,
+  error: ProblemError,
+): Promise<void> {
+  const tenant = limits.tenants.of(socket.remoteAddress ?? '')
+  const { begins, repeatedBy } = limits.rejections.take(tenant, performance.now())
+  waitingSockets.add(socket)
+  // A response in flight must not follow the error.
+  const isResponding = Boolean(socket._httpMessage)
+  if (!(state.draining || isResponding || (await begins))) {
+    socket.resetAndDestroy()
+    return
+  }
   const requestId = randomUUID()
   const found = errorBody(error, requestId)
-  app.log.info({ requestId, status: found.status, errorCode: found.code }, 'request')
+  if (!leavesOut(repeatedBy)) {
+    const line = { requestId, status: found.status, errorCode: found.code }
+    app.log.info({ ...line, unlogged: takeUnlogged(repeatedBy) }, 'request')
+  }
   const body = JSON.stringify(found)
   const headers = {
     'x-request-id': requestId,
@@ -170,4 +215,22 @@ function endSocket(app: FastifyInstance, socket: Socket, error: ProblemError): v
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   const response = `HTTP/1.1 ${found.status} ${found.title}\r\n${lines.join('')}\r\n${body}`
   socket.end(response, () => socket.destroy())
+}
+
+/** Closes new connections of an address that has its share: it could otherwise hold all, with or without a request. */
+export function shareSockets(server: Server, { tenants }: Limits): void {
+  let open = 0
+  server.on('connection', (socket: Socket) => {
+    const tenant = tenants.of(socket.remoteAddress ?? '')
+    if (!mayTake(1, tenant.sockets, (server.maxConnections || MAX_SOCKETS) - open)) {
+      socket.destroy()
+      return
+    }
+    open += 1
+    tenant.sockets += 1
+    socket.once('close', () => {
+      open -= 1
+      tenant.sockets -= 1
+    })
+  })
 }

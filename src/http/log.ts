@@ -2,9 +2,26 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest, FastifyServerOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { DestinationStream } from 'pino'
+import type { Tenant } from '../limits/tenants.ts'
 
 /** Time between two lines of repeated rejections of an app or a client address, in ms. */
 const SAMPLE_MS = 1_000
+
+/** Returns true if the log leaves out a line: of a tenant that repeats its requests, it has one a second. */
+export function leavesOut(tenant: Tenant | undefined): boolean {
+  if (tenant === undefined || performance.now() - tenant.loggedAt >= SAMPLE_MS) return false
+  tenant.unlogged += 1
+  return true
+}
+
+/** Returns the number of lines that were left out since the last line of a tenant. */
+export function takeUnlogged(tenant: Tenant | undefined): number | undefined {
+  if (tenant === undefined) return undefined
+  const { unlogged } = tenant
+  tenant.loggedAt = performance.now()
+  tenant.unlogged = 0
+  return unlogged
+}
 
 /** Logs a line per request, without the path: it has the token (contract 21). Samples repeated rejections. */
 export const accessLog = fp(async (app: FastifyInstance, options: { trustsProxies: boolean }) => {
@@ -17,10 +34,7 @@ export const accessLog = fp(async (app: FastifyInstance, options: { trustsProxie
       app.log.warn({ proxy: request.ip }, `a request came through a proxy: ${advice}`)
     }
     const { appId, repeatedBy, statement, writingAt } = facts
-    if (repeatedBy && performance.now() - repeatedBy.loggedAt < SAMPLE_MS) {
-      repeatedBy.unlogged += 1
-      return
-    }
+    if (leavesOut(repeatedBy)) return
     const line = {
       method: request.method,
       route: request.routeOptions.url,
@@ -39,11 +53,7 @@ export const accessLog = fp(async (app: FastifyInstance, options: { trustsProxie
       statement,
       server: facts.server,
       traceId: facts.span?.spanContext().traceId,
-      unlogged: repeatedBy?.unlogged,
-    }
-    if (repeatedBy) {
-      repeatedBy.loggedAt = performance.now()
-      repeatedBy.unlogged = 0
+      unlogged: takeUnlogged(repeatedBy),
     }
     request.log.info(aborted ? { ...line, aborted } : line, 'request')
   })

@@ -1,4 +1,5 @@
 import type { Limits } from './limits.ts'
+import type { Turn } from './rejections.ts'
 import type { Permit } from './request-limit.ts'
 import { Tenant } from './tenants.ts'
 
@@ -48,17 +49,11 @@ export class Admission {
   /**
    * Waits for the turn of a rejection, outside of the request limit.
    * @param startedAt of the request, on performance.now()'s clock
-   * @returns `repeatedBy`: the tenant, if it repeats rejections; `turn`: false if too many wait
    */
-  waitToReject(
-    ip: string,
-    startedAt: number,
-  ): { turn: Promise<boolean>; repeatedBy: Tenant | undefined } {
+  waitToReject(ip: string, startedAt: number): Turn {
     this.leave()
     const { rejections, tenants } = this.#limits
     const tenant = this.#tenant === NOBODY ? tenants.of(ip) : this.#tenant
-    const turn = rejections.turn(tenant, startedAt)
-    const isRepeated = tenant.rejectionAt > performance.now()
-    return { turn, repeatedBy: isRepeated ? tenant : undefined }
+    return rejections.take(tenant, startedAt)
   }
 }

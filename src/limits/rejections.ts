@@ -1,20 +1,38 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mayTake, type Tenant } from './tenants.ts'
 
-/** Rejections of a tenant without a delay. After them, one more is free of delay every TENANT_INTERVAL_MS. */
+/** Turns of a tenant without a delay. After them, one more is free of delay every TENANT_INTERVAL_MS. */
 const AT_ONCE = 100
-/** Time between two rejections of a tenant that repeats them, and between two of all these tenants, in ms. */
+/** Time between two turns of a tenant that repeats its requests, and between two of all these tenants, in ms. */
 const TENANT_INTERVAL_MS = 50
 const INTERVAL_MS = 2
-/** Duration of a request after which its rejection does not wait, in ms. */
+/** Duration of a request after which its response does not wait, in ms. */
 const MAX_WAIT_MS = 5_000
 /** Each holds a connection and the objects of its request: about 15 KB. */
 const MAX_WAITING = 2_000
 
-/** Delays repeated rejections. A client could otherwise keep the event loop busy: a rejection takes only 0.3 ms. */
+/** A place in the queue of rejections. */
+export interface Turn {
+  /** False if too many wait: the connection must then be closed. */
+  begins: Promise<boolean>
+  /** The tenant, if it repeats its requests: the log has samples of them. */
+  repeatedBy: Tenant | undefined
+}
+
+/**
+ * Delays repeated rejections, and responses that need no credentials. A client could otherwise keep the event loop busy:
+ * such a response takes only 0.3 ms.
+ */
 export class Rejections {
   waiting = 0
   #nextAt = 0
+
+  /** Takes a place in the queue. @param startedAt of the request, on performance.now()'s clock */
+  take(tenant: Tenant, startedAt: number): Turn {
+    const begins = this.turn(tenant, startedAt)
+    const isRepeated = tenant.rejectionAt > performance.now()
+    return { begins, repeatedBy: isRepeated ? tenant : undefined }
+  }
 
   /** Waits for the turn of a rejection. @returns false if too many wait: the connection must then be closed */
   async turn(tenant: Tenant, startedAt: number): Promise<boolean> {

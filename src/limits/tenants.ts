@@ -13,6 +13,8 @@ export class Tenant {
   /** Rejections that wait, and the time of the last one, on performance.now()'s clock. */
   rejections = 0
   rejectionAt = Number.NEGATIVE_INFINITY
+  /** Open connections of an address. */
+  sockets = 0
   /** Repeated rejections without a line in the log, and time of the last one with a line. */
   unlogged = 0
   loggedAt = Number.NEGATIVE_INFINITY
@@ -83,8 +85,17 @@ export class Tenants {
     if (app) return app
     // In IPv6, a client has a /64 network.
     const network = ip.includes('.') ? ip : ip.split('::', 1).join().split(':', 4).join(':')
-    const tenant = this.#networks.get(network) ?? new Tenant()
-    this.#networks.set(network, tenant)
+    return this.#network(network)
+  }
+
+  /** Returns the tenant of the health checks of an address. Clients behind one proxy must not delay those of the proxy. */
+  ofHealthChecks(ip: string): Tenant {
+    return this.#network(`health checks of ${ip}`)
+  }
+
+  #network(name: string): Tenant {
+    const tenant = this.#networks.get(name) ?? new Tenant()
+    this.#networks.set(name, tenant)
     return tenant
   }
 

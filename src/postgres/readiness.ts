@@ -163,7 +163,7 @@ export function checkOf(
     try {
       const server = await readServer(db)
       if (server.missing.length > 0) return { readiness: 'schema behind', server, unreadable }
-      const leftMs = startedAt + PROBE_MS - performance.now()
+      const leftMs = Math.max(0, startedAt + PROBE_MS - performance.now())
       // A locked table does not delay the result.
       await withDeadline(lists.check(), leftMs, () => {})
       return { readiness: lists.allUnreadable ? 'unreadable' : 'ready', server, unreadable }

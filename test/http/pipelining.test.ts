@@ -202,8 +202,8 @@ t.test('limits of connections', async (t) => {
       const { port, server } = await startService(t)
       server.maxConnections = 2
       const open = await Promise.all(
-        [1, 2].map(async () => {
-          const socket = connect(port, '127.0.0.1')
+        ['127.0.0.2', '127.0.0.3'].map(async (localAddress) => {
+          const socket = connect({ port, host: '127.0.0.1', localAddress })
           socket.write(LIVE)
           await once(socket, 'data')
           return socket

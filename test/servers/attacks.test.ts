@@ -62,6 +62,20 @@ const attacks: Record<string, Scene> = {
     addresses: FIVE.slice(0, 1),
     connections: 400,
   },
+  'unknown path of one address': {
+    path: '/nope',
+    token: 'none',
+    proxy: false,
+    addresses: FIVE.slice(0, 1),
+    connections: 1_000,
+  },
+  'malformed path of one address': {
+    path: '/%zz',
+    token: 'none',
+    proxy: false,
+    addresses: FIVE.slice(0, 1),
+    connections: 1_000,
+  },
   'unknown tokens of five addresses, HAProxy': {
     ...unknown,
     proxy: true,

@@ -1,0 +1,26 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Limits } from '../limits/limits.ts'
+
+/** Routes whose callers have credentials: authentication.ts rejects the others. */
+const API = '/api/'
+const HEALTH = '/health/'
+
+/**
+ * Has a page, the OpenAPI document and a health check wait for their turn, as rejections do: they need no credentials. The
+ * first 100 requests of an address do not wait. The error handler does the same for paths that do not exist.
+ */
+export const turns = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
+  const { rejections, tenants } = limits
+  app.addHook('onRequest', async (request, reply) => {
+    const { ip, recorder, routeOptions } = request
+    const { url = API } = routeOptions
+    if (request.is404 || url.startsWith(API) || app.state.draining) return
+    const tenant = url.startsWith(HEALTH) ? tenants.ofHealthChecks(ip) : tenants.of(ip)
+    const { begins, repeatedBy } = rejections.take(tenant, recorder.facts.receivedAt)
+    recorder.repeat(repeatedBy)
+    if (await begins) return
+    request.raw.destroy()
+    reply.hijack()
+  })
+})
