@@ -9,17 +9,13 @@ import { makeRunners } from './load/runners.ts'
 import { measureBaseline } from './measurements/baseline.ts'
 import { measureChanges } from './measurements/changes.ts'
 import { measureCitus } from './measurements/citus.ts'
-import { measureCompression } from './measurements/compression.ts'
-import { measureEncodings } from './measurements/encodings.ts'
 import { measureExports } from './measurements/exports.ts'
 import { measureGrowth } from './measurements/growth.ts'
 import { measureImport } from './measurements/import-rate.ts'
 import { measureInstances } from './measurements/instances.ts'
 import { measureOverload } from './measurements/overload.ts'
 import { measureRefresh } from './measurements/refresh.ts'
-import { measureSessions } from './measurements/sessions.ts'
 import { measureSizes } from './measurements/sizes.ts'
-import { measureTotals } from './measurements/totals.ts'
 import { writeChart } from './report/chart.ts'
 import { goalTable } from './report/goals.ts'
 import { describeMachine } from './report/machine.ts'
@@ -41,7 +37,6 @@ const { values: flags } = parseArgs({
     baseline: { type: 'string', default: '' },
     import: flag,
     changes: flag,
-    encodings: flag,
     exports: flag,
     growth: flag,
     instances: flag,
@@ -49,7 +44,6 @@ const { values: flags } = parseArgs({
     refresh: flag,
     /** Connections that `--refresh` refreshes each day. */
     connections: { type: 'string', default: '20000' },
-    sessions: flag,
     sizes: flag,
     citus: flag,
   },
@@ -61,13 +55,11 @@ const scale = flags.quick ? QUICK : FULL
 const others: Record<string, (server: PostgresServer) => Promise<string>> = {
   import: measureImport,
   changes: (server) => measureChanges(server, scale),
-  encodings: (server) => measureEncodings(server, scale),
   exports: (server) => measureExports(server, scale),
   growth: (server) => measureGrowth(server, scale),
   instances: (server) => measureInstances(server, scale),
   overload: measureOverload,
   refresh: (server) => measureRefresh(server, flags.quick ? 2_000 : Number(flags.connections)),
-  sessions: (server) => measureSessions(server, scale),
   sizes: (server) =>
     withDatabase(server, async (database) => {
       await fill(database.owner, scale.largeRows)
@@ -98,10 +90,8 @@ async function measureLoads(server: PostgresServer): Promise<void> {
       const tables = [await describeMachine(database), goalTable(series), loadsFound]
       await report('loads', tables.join('\n\n'))
       if (scale === FULL && flags.only === '') await writeChart(loadsFound)
-      if (scale === FULL) await report('compression', await measureCompression(fixture))
     })
     if (scale === QUICK) return
-    await report('totals', await measureTotals(database))
     await report('sizes', await measureSizes(database))
   })
 }

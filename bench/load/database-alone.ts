@@ -3,45 +3,63 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { keyOf } from '../data/data-set.ts'
+import type { Parameter } from '../../src/postgres/statements.ts'
 import { captureStatement, SESSION } from '../data/statement.ts'
 import type { PageQuery } from '../servers/targets.ts'
 
 const run = promisify(execFile)
 
 interface Options {
+  /** Requests in flight at any time. */
   clients: number
   seconds: number
-  /** Changes the text of the service's statement. */
-  change?: (text: string) => string
 }
 
+/** Reads that the service keeps in flight on one connection (src/postgres/pool.ts). */
+const PIPELINE = 8
+
+/** Scripts, of which pgbench picks one at a time. It prepares each statement of each script in each session. */
+const SCRIPTS = 4
+
 /**
- * Measures the limit of the database. pgbench sends the service's statement with the settings of the
- * service's connections, and discards the rows.
- * @param queries pages of consecutive connections that are otherwise equal
+ * Measures the limit of the database. pgbench sends what the service sends: the same prepared statement with the
+ * same values, eight in a pipeline, with the settings of the service's connections. It discards the rows.
  * @param url of the role that pgbench uses
  * @returns requests, in total and per second; undefined without pgbench
  */
 export async function databaseAlone(
   url: string,
   queries: PageQuery[],
-  { clients, seconds, change = (text) => text }: Options,
+  { clients, seconds }: Options,
 ): Promise<{ rate: number; requests: number } | undefined> {
-  const { text, values } = await captureStatement(queries[0] as PageQuery)
   const folder = await mkdtemp(join(tmpdir(), 'pgbench-'))
-  const script = join(folder, 'statement.sql')
-  await writeFile(script, scriptOf(change(text), queries))
-  // $1 to $3 are the token hashes and the connection key, which the script computes.
-  const variables = values.slice(3).flatMap((value, index) => ['-D', `p${index + 4}=${value}`])
-  const load = ['-c', `${clients}`, '-j', '2', '-T', `${seconds}`, '-n', '-M', 'prepared']
+  const pipeline = Math.min(PIPELINE, clients)
+  const scripts: string[] = []
+  const variables: string[] = []
+  for (let script = 0; script < SCRIPTS; script += 1) {
+    const lines = ['\\startpipeline']
+    for (let place = 0; place < pipeline; place += 1) {
+      const number = script * pipeline + place
+      const { text, values } = await captureStatement(queries[number % queries.length] as PageQuery)
+      for (const [index, value] of values.entries())
+        variables.push('-D', `v${number}_${index + 1}=${textOf(value)}`)
+      lines.push(`${text.replaceAll(/\$(\d+)/g, `:v${number}_$1`)};`)
+    }
+    const file = join(folder, `${script}.sql`)
+    await writeFile(file, [...lines, '\\endpipeline', ''].join('\n'))
+    scripts.push('-f', file)
+  }
+  const sessions = Math.max(1, Math.round(clients / pipeline))
+  const load = ['-c', `${sessions}`, '-j', `${Math.min(2, sessions)}`, '-T', `${seconds}`, '-n']
   const env = { ...process.env, PGOPTIONS: SESSION }
   try {
-    const { stdout } = await run('pgbench', [...load, '-f', script, ...variables, url], {
-      env,
-    })
+    const args = [...load, '-M', 'prepared', ...scripts, ...variables, url]
+    const { stdout } = await run('pgbench', args, { env })
     const number = (pattern: RegExp) => Number(pattern.exec(stdout)?.[1])
-    return { rate: number(/tps = ([\d.]+)/), requests: number(/actually processed: (\d+)/) }
+    return {
+      rate: number(/tps = ([\d.]+)/) * pipeline,
+      requests: number(/actually processed: (\d+)/) * pipeline,
+    }
   } catch (error) {
     if ((error as { code?: unknown }).code === 'ENOENT') return undefined
     throw error
@@ -50,28 +68,8 @@ export async function databaseAlone(
   }
 }
 
-/** pgbench picks a connection; its number determines the tokens, as in data-set.ts. */
-function scriptOf(statement: string, queries: PageQuery[]): string {
-  const hash = (name: string, number: string) =>
-    `sha256(convert_to('${name}-' || (${number})::text, 'UTF8'))`
-  const connectionHash = hash('connection', ':n::int')
-  const text = statement
-    .replaceAll(/\$1(?!\d)/g, hash('app', ':n % 10'))
-    .replaceAll(/\$2(?!\d)/g, connectionHash)
-    .replaceAll(/\$3(?!\d)/g, ':key')
-    .replaceAll(/\$(\d+)/g, ':p$1')
-  const numbers = queries.map(({ connection }) => connection)
-  const [first = 0, last = first] = [numbers.at(0), numbers.at(-1)]
-  return `\\set n random(${first}, ${last})\n\\set key ${keyOfNumber(first, last)}\n${text};\n`
-}
-
-/**
- * Returns a pgbench expression for the key of connection :n, as a binary search. pgbench cannot compute
- * a SHA-256, and in SQL it would cost more than the statement.
- */
-function keyOfNumber(first: number, last: number): string {
-  if (first === last) return keyOf(first)
-  const middle = Math.floor((first + last) / 2)
-  const [low, high] = [keyOfNumber(first, middle), keyOfNumber(middle + 1, last)]
-  return `case when :n <= ${middle} then ${low} else ${high} end`
+/** Text of a parameter, as pgbench sends it. */
+function textOf(value: Parameter): string {
+  if (Buffer.isBuffer(value)) return `\\x${value.toString('hex')}`
+  return value ?? ''
 }

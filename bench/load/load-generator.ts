@@ -5,8 +5,6 @@ import { openConnection } from './connection.ts'
 export interface WireRequest {
   bytes: Buffer
   status: number
-  /** True if the chunks of the response, and so its length, may vary. */
-  anyLength?: boolean
 }
 
 export interface LoadOptions {
@@ -143,7 +141,7 @@ class Recorder {
     this.#latencies.push(performance.now() - from)
     const length = this.#lengths.get(request) ?? response.length
     this.#lengths.set(request, length)
-    const isWhole = request.anyLength || response.length === length
+    const isWhole = response.length === length
     if (response.status !== request.status || !isWhole) {
       const found = `${response.status}, ${response.length} bytes`
       throw new Error(`port ${this.#options.port} returned ${found}: ${request.bytes}`)

@@ -17,7 +17,7 @@ export interface Load {
 const CLIENTS = 16
 
 /** Day since which each small connection has 13 rows. */
-export const SYNC_FROM = dayBefore(15)
+const SYNC_FROM = dayBefore(15)
 
 const small = Array.from({ length: CONNECTIONS }, (_, index) => index + 1)
 const FULL = { limit: 1000, page: 0 }
