@@ -4,12 +4,8 @@ import { up as appsAndConnections } from './0001-apps-and-connections.ts'
 import { up as transactions } from './0002-transactions.ts'
 import { up as rowCounts } from './0003-row-counts.ts'
 import { up as serviceRole } from './0004-service-role.ts'
-import { up as versions } from './0005-versions.ts'
-import { up as refreshes } from './0006-refreshes.ts'
-import { up as writer } from './0007-writer.ts'
-import { up as integrity } from './0008-integrity.ts'
-import { up as checkedYears } from './0009-checked-years.ts'
-import { up as fewerRecords } from './0010-fewer-records.ts'
+import { up as versionsAndWriters } from './0005-versions-and-writers.ts'
+import { up as validatedConstraints } from './0006-validated-constraints.ts'
 
 /** Migrations of this release by name, in order. */
 const migrations: Record<string, Migration['up']> = {
@@ -17,12 +13,36 @@ const migrations: Record<string, Migration['up']> = {
   '0002-transactions': transactions,
   '0003-row-counts': rowCounts,
   '0004-service-role': serviceRole,
-  '0005-versions': versions,
-  '0006-refreshes': refreshes,
-  '0007-writer': writer,
-  '0008-integrity': integrity,
-  '0009-checked-years': checkedYears,
-  '0010-fewer-records': fewerRecords,
+  '0005-versions-and-writers': versionsAndWriters,
+  '0006-validated-constraints': validatedConstraints,
+}
+
+/** Migrations of development versions. No release has them: those after 1.0.0 replace them, and cannot follow them. */
+const UNRELEASED = [
+  '0005-versions',
+  '0006-refreshes',
+  '0007-writer',
+  '0008-integrity',
+  '0009-checked-years',
+  '0010-fewer-records',
+]
+
+/** The schema is that of a development version. */
+export class UnreleasedSchema extends Error {
+  override name = 'UnreleasedSchema'
+
+  constructor(migration: string) {
+    super(
+      `The database has the migration ${migration} of a development version, which no release can upgrade: ` +
+        'create a new database, run `npm run operator -- migrate` there, and import the rows again.',
+    )
+  }
+}
+
+/** Returns an error if one of these migrations is of a development version. */
+export function unreleasedSchema(applied: ReadonlySet<unknown>): UnreleasedSchema | undefined {
+  const found = UNRELEASED.find((name) => applied.has(name))
+  return found === undefined ? undefined : new UnreleasedSchema(found)
 }
 
 /** IF NOT EXISTS does not cover a concurrent run. */
@@ -33,6 +53,7 @@ const CREATED_MEANWHILE = ['23505', '42P07', '42710']
  * migration. Concurrent runs wait for each other.
  * @param lockTimeoutMs maximum wait for each lock of the migration; 0: no limit
  * @returns its name; undefined if none is missing
+ * @throws UnreleasedSchema if a development version made the schema
  */
 export async function migrateOnce<T>(
   db: Kysely<T>,
@@ -54,7 +75,10 @@ export async function migrateOnce<T>(
     await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(transaction)
     const { rows } = await sql<{ name: string }>`
       select name from public.kysely_migration`.execute(transaction)
-    const [name] = missingFrom(new Set(rows.map((row) => row.name)))
+    const applied = new Set(rows.map((row) => row.name))
+    const unreleased = unreleasedSchema(applied)
+    if (unreleased) throw unreleased
+    const [name] = missingFrom(applied)
     if (name === undefined) return undefined
     await migrations[name]?.(transaction)
     const now = new Date().toISOString()

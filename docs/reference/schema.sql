@@ -268,57 +268,59 @@ CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_delete()
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-    for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
-          count(number) > count(distinct number) as doubled
-        from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c group by 1 order by 1 loop
-      
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id returning data_version into version;
-      -- The connection is deleted with its rows.
-      continue when not found;
-      continue when n.low is null
-        or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from public.account_transaction
-        where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
-        order by change_number);
-      perform set_config('enable_indexscan', 'off', true);
-      update public.account_transaction t set change_number = version << 31 | o.ordinal
-        from unnest(places) with ordinality o (place, ordinal)
-        where t.connection_id = n.connection_id and t.ctid = o.place
-          and t.change_number <> version << 31 | o.ordinal;
-      perform set_config('enable_indexscan', 'on', true);
-    end loop; 
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
-        group by 1, 2 having sum(delta) < 0 loop
-      delete from public.account_transaction_month
-        where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
-      if not found then
-        update public.account_transaction_month set row_count = row_count - n.lost
-          where connection_id = n.connection_id and first_day = n.month;
-      end if;
-    end loop;
-      
-    for n in select connection_id, movement_id from old_rows order by 1 loop
-      if n.connection_id is distinct from last then
-        last := n.connection_id;
-        ordinal := 1 << 30;
-        select data_version into version from public.connection where id = last;
-      end if;
-      continue when version is null;
-      ordinal := ordinal + 1;
-      insert into public.account_transaction_removal (connection_id, change_number, movement_id)
-        values (last, version << 31 | ordinal, n.movement_id);
-    end loop; return null; end $function$
+AS $function$
+declare
+  n record;
+  version bigint;
+  last bigint;
+  ordinal bigint;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  -- Totals and versions, before the counts by month.
+  for n in
+    select connection_id, -count(*) as delta from old_rows group by 1 order by 1
+  loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set account_transactions = account_transactions + n.delta, data_version = data_version + 1, changed_at = time,
+        changed_by = pg_current_xact_id()
+      where id = n.connection_id;
+  end loop;
+
+  for n in
+    select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, count(*) as lost
+    from old_rows
+    group by 1, 2
+  loop
+    -- A month without rows has no count.
+    delete from public.account_transaction_month
+      where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
+    if not found then
+      update public.account_transaction_month set row_count = row_count - n.lost
+        where connection_id = n.connection_id and first_day = n.month;
+    end if;
+  end loop;
+
+  -- The ordinals of removals follow those of any rows with the same version.
+  for n in
+    select connection_id, movement_id from old_rows order by 1
+  loop
+    if n.connection_id is distinct from last then
+      last := n.connection_id;
+      ordinal := 1 << 30;
+      select data_version into version from public.connection where id = last;
+    end if;
+    continue when version is null;
+    ordinal := ordinal + 1;
+    insert into public.account_transaction_removal (connection_id, change_number, movement_id)
+      values (last, version << 31 | ordinal, n.movement_id);
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_insert()
@@ -333,45 +335,62 @@ CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_insert()
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-    for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
-          count(number) > count(distinct number) as doubled
-        from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id returning data_version into version;
-      -- The connection is deleted with its rows.
-      continue when not found;
-      continue when n.low is null
-        or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from public.account_transaction
-        where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
-        order by change_number);
-      perform set_config('enable_indexscan', 'off', true);
-      update public.account_transaction t set change_number = version << 31 | o.ordinal
-        from unnest(places) with ordinality o (place, ordinal)
-        where t.connection_id = n.connection_id and t.ctid = o.place
-          and t.change_number <> version << 31 | o.ordinal;
-      perform set_config('enable_indexscan', 'on', true);
-    end loop; 
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      update public.account_transaction_month set row_count = row_count + n.gained
-        where connection_id = n.connection_id and first_day = n.month;
-      if not found then
-        insert into public.account_transaction_month (connection_id, first_day, row_count)
-          values (n.connection_id, n.month, n.gained);
-      end if;
-    end loop; return null; end $function$
+AS $function$
+declare
+  n record;
+  places tid[];
+  version bigint;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  -- Totals and versions, before the counts by month.
+  for n in
+    select connection_id, count(*) as delta, min(change_number) as low, max(change_number) as high,
+      count(*) > count(distinct change_number) as doubled
+    from new_rows
+    group by 1 order by 1
+  loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set account_transactions = account_transactions + n.delta, data_version = data_version + 1, changed_at = time,
+        changed_by = pg_current_xact_id()
+      where id = n.connection_id
+      returning data_version into version;
+    -- The connection is deleted with its rows.
+    continue when not found;
+    -- All rows have numbers of the new version, as those of the import.
+    continue when n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
+    places := array(
+      select ctid from public.account_transaction
+      where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
+      order by change_number);
+    -- Leaves PostgreSQL one plan: it visits the places.
+    perform set_config('enable_indexscan', 'off', true);
+    update public.account_transaction t set change_number = version << 31 | o.ordinal
+      from unnest(places) with ordinality o (place, ordinal)
+      where t.connection_id = n.connection_id and t.ctid = o.place
+        and t.change_number <> version << 31 | o.ordinal;
+    perform set_config('enable_indexscan', 'on', true);
+  end loop;
+
+  -- In the order of months, so that PostgreSQL stores those of a connection next to each other.
+  for n in
+    select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, count(*) as gained
+    from new_rows
+    group by 1, 2 order by 1, 2
+  loop
+    update public.account_transaction_month set row_count = row_count + n.gained
+      where connection_id = n.connection_id and first_day = n.month;
+    if not found then
+      insert into public.account_transaction_month (connection_id, first_day, row_count)
+        values (n.connection_id, n.month, n.gained);
+    end if;
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_truncate()
@@ -386,23 +405,28 @@ CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_truncate(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-    for n in select id as connection_id from public.connection where account_transactions > 0
-        order by id for no key update loop
-      
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set account_transactions = 0, change_horizon = (data_version + 1) << 31, data_version = data_version + 1,
+AS $function$
+declare
+  n record;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  for n in
+    select id as connection_id from public.connection where account_transactions > 0 order by id for no key update
+  loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set account_transactions = 0, change_horizon = (data_version + 1) << 31, data_version = data_version + 1,
         changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id;
-    end loop;
-    -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
-    delete from public.account_transaction_month; return null; end $function$
+      where id = n.connection_id;
+  end loop;
+  -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
+  delete from public.account_transaction_month;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_update()
@@ -417,70 +441,115 @@ CREATE OR REPLACE FUNCTION public.account_transaction_row_counts_after_update()
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-      if pg_trigger_depth() > 1 and not exists (select from new_rows where change_number = 0) then
-        return null;
-      end if;
-      
-    for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
-          count(number) > count(distinct number) as doubled
-        from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set account_transactions = account_transactions + n.delta, data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id returning data_version into version;
-      -- The connection is deleted with its rows.
-      continue when not found;
-      continue when n.low is null
-        or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from public.account_transaction
-        where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
-        order by change_number);
-      perform set_config('enable_indexscan', 'off', true);
-      update public.account_transaction t set change_number = version << 31 | o.ordinal
-        from unnest(places) with ordinality o (place, ordinal)
-        where t.connection_id = n.connection_id and t.ctid = o.place
-          and t.change_number <> version << 31 | o.ordinal;
-      perform set_config('enable_indexscan', 'on', true);
-    end loop; 
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      update public.account_transaction_month set row_count = row_count + n.gained
+AS $function$
+declare
+  n record;
+  places tid[];
+  version bigint;
+  last bigint;
+  ordinal bigint;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  -- An update that numbers rows is nested, and leaves no row with 0. A role without the right to change_number leaves 0 in
+  -- each row that it updates (number_again), also in an update of its own trigger.
+  if pg_trigger_depth() > 1 and not exists (select from new_rows where change_number = 0) then
+    return null;
+  end if;
+
+  -- Totals and versions, before the counts by month.
+  for n in
+    select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
+      count(number) > count(distinct number) as doubled
+    from (
+      select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows
+      union all
+      select connection_id, effective_day, 1 as delta, change_number as number from new_rows
+    ) c
+    group by 1 order by 1
+  loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set account_transactions = account_transactions + n.delta, data_version = data_version + 1, changed_at = time,
+        changed_by = pg_current_xact_id()
+      where id = n.connection_id
+      returning data_version into version;
+    -- The connection is deleted with its rows.
+    continue when not found;
+    -- No row is left in this connection, or all have numbers of the new version, as those of the import.
+    continue when n.low is null
+      or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
+    places := array(
+      select ctid from public.account_transaction
+      where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
+      order by change_number);
+    -- Leaves PostgreSQL one plan: it visits the places.
+    perform set_config('enable_indexscan', 'off', true);
+    update public.account_transaction t set change_number = version << 31 | o.ordinal
+      from unnest(places) with ordinality o (place, ordinal)
+      where t.connection_id = n.connection_id and t.ctid = o.place
+        and t.change_number <> version << 31 | o.ordinal;
+    perform set_config('enable_indexscan', 'on', true);
+  end loop;
+
+  -- In the order of months, so that PostgreSQL stores those of a connection next to each other.
+  for n in
+    select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained
+    from (
+      select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows
+      union all
+      select connection_id, effective_day, 1 as delta, change_number as number from new_rows
+    ) c
+    group by 1, 2 having sum(delta) > 0 order by 1, 2
+  loop
+    update public.account_transaction_month set row_count = row_count + n.gained
+      where connection_id = n.connection_id and first_day = n.month;
+    if not found then
+      insert into public.account_transaction_month (connection_id, first_day, row_count)
+        values (n.connection_id, n.month, n.gained);
+    end if;
+  end loop;
+
+  for n in
+    select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost
+    from (
+      select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows
+      union all
+      select connection_id, effective_day, 1 as delta, change_number as number from new_rows
+    ) c
+    group by 1, 2 having sum(delta) < 0
+  loop
+    -- A month without rows has no count.
+    delete from public.account_transaction_month
+      where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
+    if not found then
+      update public.account_transaction_month set row_count = row_count - n.lost
         where connection_id = n.connection_id and first_day = n.month;
-      if not found then
-        insert into public.account_transaction_month (connection_id, first_day, row_count)
-          values (n.connection_id, n.month, n.gained);
-      end if;
-    end loop; 
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) < 0 loop
-      delete from public.account_transaction_month
-        where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
-      if not found then
-        update public.account_transaction_month set row_count = row_count - n.lost
-          where connection_id = n.connection_id and first_day = n.month;
-      end if;
-    end loop;
-      
-    for n in select connection_id, movement_id from old_rows except select connection_id, movement_id from new_rows order by 1 loop
-      if n.connection_id is distinct from last then
-        last := n.connection_id;
-        ordinal := 1 << 30;
-        select data_version into version from public.connection where id = last;
-      end if;
-      continue when version is null;
-      ordinal := ordinal + 1;
-      insert into public.account_transaction_removal (connection_id, change_number, movement_id)
-        values (last, version << 31 | ordinal, n.movement_id);
-    end loop; return null; end $function$
+    end if;
+  end loop;
+
+  -- The ordinals of removals follow those of any rows with the same version.
+  for n in
+    select connection_id, movement_id from old_rows
+    except
+    select connection_id, movement_id from new_rows
+    order by 1
+  loop
+    if n.connection_id is distinct from last then
+      last := n.connection_id;
+      ordinal := 1 << 30;
+      select data_version into version from public.connection where id = last;
+    end if;
+    continue when version is null;
+    ordinal := ordinal + 1;
+    insert into public.account_transaction_removal (connection_id, change_number, movement_id)
+      values (last, version << 31 | ordinal, n.movement_id);
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_delete()
@@ -495,20 +564,23 @@ CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_delete(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-  for n in select connection_id from (select connection_id from old_rows) c group by 1 order by 1 loop
-    
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set  data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id;
-  end loop; return null; end $function$
+AS $function$
+declare
+  n record;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  for n in select connection_id from old_rows group by 1 order by 1 loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set data_version = data_version + 1, changed_at = time, changed_by = pg_current_xact_id()
+      where id = n.connection_id;
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_insert()
@@ -523,20 +595,23 @@ CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_insert(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-  for n in select connection_id from (select connection_id from new_rows) c group by 1 order by 1 loop
-    
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set  data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id;
-  end loop; return null; end $function$
+AS $function$
+declare
+  n record;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  for n in select connection_id from new_rows group by 1 order by 1 loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set data_version = data_version + 1, changed_at = time, changed_by = pg_current_xact_id()
+      where id = n.connection_id;
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_truncate()
@@ -551,20 +626,23 @@ CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_truncat
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-    for n in select id as connection_id from public.connection order by id for no key update loop
-      
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set  data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id;
-    end loop; return null; end $function$
+AS $function$
+declare
+  n record;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  for n in select id as connection_id from public.connection order by id for no key update loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set data_version = data_version + 1, changed_at = time, changed_by = pg_current_xact_id()
+      where id = n.connection_id;
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_update()
@@ -579,20 +657,28 @@ CREATE OR REPLACE FUNCTION public.assets_transfer_order_row_counts_after_update(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-  for n in select connection_id from (select connection_id from old_rows union all select connection_id from new_rows) c group by 1 order by 1 loop
-    
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set  data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id;
-  end loop; return null; end $function$
+AS $function$
+declare
+  n record;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  for n in
+    select connection_id from (
+      select connection_id from old_rows union all select connection_id from new_rows
+    ) c
+    group by 1 order by 1
+  loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set data_version = data_version + 1, changed_at = time, changed_by = pg_current_xact_id()
+      where id = n.connection_id;
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.number_again()
@@ -613,57 +699,59 @@ CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_delete(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-    for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
-          count(number) > count(distinct number) as doubled
-        from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c group by 1 order by 1 loop
-      
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id returning data_version into version;
-      -- The connection is deleted with its rows.
-      continue when not found;
-      continue when n.low is null
-        or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from public.portfolio_transaction
-        where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
-        order by change_number);
-      perform set_config('enable_indexscan', 'off', true);
-      update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
-        from unnest(places) with ordinality o (place, ordinal)
-        where t.connection_id = n.connection_id and t.ctid = o.place
-          and t.change_number <> version << 31 | o.ordinal;
-      perform set_config('enable_indexscan', 'on', true);
-    end loop; 
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows) c
-        group by 1, 2 having sum(delta) < 0 loop
-      delete from public.portfolio_transaction_month
-        where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
-      if not found then
-        update public.portfolio_transaction_month set row_count = row_count - n.lost
-          where connection_id = n.connection_id and first_day = n.month;
-      end if;
-    end loop;
-      
-    for n in select connection_id, transaction_id from old_rows order by 1 loop
-      if n.connection_id is distinct from last then
-        last := n.connection_id;
-        ordinal := 1 << 30;
-        select data_version into version from public.connection where id = last;
-      end if;
-      continue when version is null;
-      ordinal := ordinal + 1;
-      insert into public.portfolio_transaction_removal (connection_id, change_number, transaction_id)
-        values (last, version << 31 | ordinal, n.transaction_id);
-    end loop; return null; end $function$
+AS $function$
+declare
+  n record;
+  version bigint;
+  last bigint;
+  ordinal bigint;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  -- Totals and versions, before the counts by month.
+  for n in
+    select connection_id, -count(*) as delta from old_rows group by 1 order by 1
+  loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1, changed_at = time,
+        changed_by = pg_current_xact_id()
+      where id = n.connection_id;
+  end loop;
+
+  for n in
+    select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, count(*) as lost
+    from old_rows
+    group by 1, 2
+  loop
+    -- A month without rows has no count.
+    delete from public.portfolio_transaction_month
+      where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
+    if not found then
+      update public.portfolio_transaction_month set row_count = row_count - n.lost
+        where connection_id = n.connection_id and first_day = n.month;
+    end if;
+  end loop;
+
+  -- The ordinals of removals follow those of any rows with the same version.
+  for n in
+    select connection_id, transaction_id from old_rows order by 1
+  loop
+    if n.connection_id is distinct from last then
+      last := n.connection_id;
+      ordinal := 1 << 30;
+      select data_version into version from public.connection where id = last;
+    end if;
+    continue when version is null;
+    ordinal := ordinal + 1;
+    insert into public.portfolio_transaction_removal (connection_id, change_number, transaction_id)
+      values (last, version << 31 | ordinal, n.transaction_id);
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_insert()
@@ -678,45 +766,62 @@ CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_insert(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-    for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
-          count(number) > count(distinct number) as doubled
-        from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id returning data_version into version;
-      -- The connection is deleted with its rows.
-      continue when not found;
-      continue when n.low is null
-        or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from public.portfolio_transaction
-        where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
-        order by change_number);
-      perform set_config('enable_indexscan', 'off', true);
-      update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
-        from unnest(places) with ordinality o (place, ordinal)
-        where t.connection_id = n.connection_id and t.ctid = o.place
-          and t.change_number <> version << 31 | o.ordinal;
-      perform set_config('enable_indexscan', 'on', true);
-    end loop; 
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      update public.portfolio_transaction_month set row_count = row_count + n.gained
-        where connection_id = n.connection_id and first_day = n.month;
-      if not found then
-        insert into public.portfolio_transaction_month (connection_id, first_day, row_count)
-          values (n.connection_id, n.month, n.gained);
-      end if;
-    end loop; return null; end $function$
+AS $function$
+declare
+  n record;
+  places tid[];
+  version bigint;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  -- Totals and versions, before the counts by month.
+  for n in
+    select connection_id, count(*) as delta, min(change_number) as low, max(change_number) as high,
+      count(*) > count(distinct change_number) as doubled
+    from new_rows
+    group by 1 order by 1
+  loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1, changed_at = time,
+        changed_by = pg_current_xact_id()
+      where id = n.connection_id
+      returning data_version into version;
+    -- The connection is deleted with its rows.
+    continue when not found;
+    -- All rows have numbers of the new version, as those of the import.
+    continue when n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
+    places := array(
+      select ctid from public.portfolio_transaction
+      where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
+      order by change_number);
+    -- Leaves PostgreSQL one plan: it visits the places.
+    perform set_config('enable_indexscan', 'off', true);
+    update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
+      from unnest(places) with ordinality o (place, ordinal)
+      where t.connection_id = n.connection_id and t.ctid = o.place
+        and t.change_number <> version << 31 | o.ordinal;
+    perform set_config('enable_indexscan', 'on', true);
+  end loop;
+
+  -- In the order of months, so that PostgreSQL stores those of a connection next to each other.
+  for n in
+    select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, count(*) as gained
+    from new_rows
+    group by 1, 2 order by 1, 2
+  loop
+    update public.portfolio_transaction_month set row_count = row_count + n.gained
+      where connection_id = n.connection_id and first_day = n.month;
+    if not found then
+      insert into public.portfolio_transaction_month (connection_id, first_day, row_count)
+        values (n.connection_id, n.month, n.gained);
+    end if;
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_truncate()
@@ -731,23 +836,28 @@ CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_truncat
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-    for n in select id as connection_id from public.connection where portfolio_transactions > 0
-        order by id for no key update loop
-      
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set portfolio_transactions = 0, change_horizon = (data_version + 1) << 31, data_version = data_version + 1,
+AS $function$
+declare
+  n record;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  for n in
+    select id as connection_id from public.connection where portfolio_transactions > 0 order by id for no key update
+  loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set portfolio_transactions = 0, change_horizon = (data_version + 1) << 31, data_version = data_version + 1,
         changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id;
-    end loop;
-    -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
-    delete from public.portfolio_transaction_month; return null; end $function$
+      where id = n.connection_id;
+  end loop;
+  -- TRUNCATE could deadlock with a reader that has locked the counts and waits for the rows.
+  delete from public.portfolio_transaction_month;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_update()
@@ -762,70 +872,115 @@ CREATE OR REPLACE FUNCTION public.portfolio_transaction_row_counts_after_update(
  SET enable_indexscan TO 'on'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$ declare n record; places tid[]; version bigint; last bigint; ordinal bigint; time timestamptz;
-          -- The session can choose the values of random(), but not those of gen_random_uuid().
-          step interval := interval '1 microsecond'
-            * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
-          begin 
-      if pg_trigger_depth() > 1 and not exists (select from new_rows where change_number = 0) then
-        return null;
-      end if;
-      
-    for n in select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
-          count(number) > count(distinct number) as doubled
-        from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c group by 1 order by 1 loop
-      
-      select changed_at into time from public.connection where id = n.connection_id
-        for no key update;
-      time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
-      update public.connection set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1,
-        changed_at = time, changed_by = pg_current_xact_id()
-        where id = n.connection_id returning data_version into version;
-      -- The connection is deleted with its rows.
-      continue when not found;
-      continue when n.low is null
-        or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
-      -- Leaves PostgreSQL one plan: it visits the places.
-      places := array(select ctid from public.portfolio_transaction
-        where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
-        order by change_number);
-      perform set_config('enable_indexscan', 'off', true);
-      update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
-        from unnest(places) with ordinality o (place, ordinal)
-        where t.connection_id = n.connection_id and t.ctid = o.place
-          and t.change_number <> version << 31 | o.ordinal;
-      perform set_config('enable_indexscan', 'on', true);
-    end loop; 
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) > 0 order by 1, 2 loop
-      update public.portfolio_transaction_month set row_count = row_count + n.gained
+AS $function$
+declare
+  n record;
+  places tid[];
+  version bigint;
+  last bigint;
+  ordinal bigint;
+  time timestamptz;
+  -- The session can choose the values of random(), but not those of gen_random_uuid().
+  step interval := interval '1 microsecond' * (1 + ('x' || left(gen_random_uuid()::text, 4))::bit(16)::integer);
+begin
+  -- An update that numbers rows is nested, and leaves no row with 0. A role without the right to change_number leaves 0 in
+  -- each row that it updates (number_again), also in an update of its own trigger.
+  if pg_trigger_depth() > 1 and not exists (select from new_rows where change_number = 0) then
+    return null;
+  end if;
+
+  -- Totals and versions, before the counts by month.
+  for n in
+    select connection_id, sum(delta) as delta, min(number) as low, max(number) as high,
+      count(number) > count(distinct number) as doubled
+    from (
+      select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows
+      union all
+      select connection_id, effective_day, 1 as delta, change_number as number from new_rows
+    ) c
+    group by 1 order by 1
+  loop
+    select changed_at into time from public.connection where id = n.connection_id for no key update;
+    time := case when time < clock_timestamp() then clock_timestamp() else time + step end;
+    update public.connection
+      set portfolio_transactions = portfolio_transactions + n.delta, data_version = data_version + 1, changed_at = time,
+        changed_by = pg_current_xact_id()
+      where id = n.connection_id
+      returning data_version into version;
+    -- The connection is deleted with its rows.
+    continue when not found;
+    -- No row is left in this connection, or all have numbers of the new version, as those of the import.
+    continue when n.low is null
+      or n.low > version << 31 and n.high <= (version << 31) + (1 << 30) and not n.doubled;
+    places := array(
+      select ctid from public.portfolio_transaction
+      where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
+      order by change_number);
+    -- Leaves PostgreSQL one plan: it visits the places.
+    perform set_config('enable_indexscan', 'off', true);
+    update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
+      from unnest(places) with ordinality o (place, ordinal)
+      where t.connection_id = n.connection_id and t.ctid = o.place
+        and t.change_number <> version << 31 | o.ordinal;
+    perform set_config('enable_indexscan', 'on', true);
+  end loop;
+
+  -- In the order of months, so that PostgreSQL stores those of a connection next to each other.
+  for n in
+    select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, sum(delta) as gained
+    from (
+      select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows
+      union all
+      select connection_id, effective_day, 1 as delta, change_number as number from new_rows
+    ) c
+    group by 1, 2 having sum(delta) > 0 order by 1, 2
+  loop
+    update public.portfolio_transaction_month set row_count = row_count + n.gained
+      where connection_id = n.connection_id and first_day = n.month;
+    if not found then
+      insert into public.portfolio_transaction_month (connection_id, first_day, row_count)
+        values (n.connection_id, n.month, n.gained);
+    end if;
+  end loop;
+
+  for n in
+    select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost
+    from (
+      select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows
+      union all
+      select connection_id, effective_day, 1 as delta, change_number as number from new_rows
+    ) c
+    group by 1, 2 having sum(delta) < 0
+  loop
+    -- A month without rows has no count.
+    delete from public.portfolio_transaction_month
+      where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
+    if not found then
+      update public.portfolio_transaction_month set row_count = row_count - n.lost
         where connection_id = n.connection_id and first_day = n.month;
-      if not found then
-        insert into public.portfolio_transaction_month (connection_id, first_day, row_count)
-          values (n.connection_id, n.month, n.gained);
-      end if;
-    end loop; 
-    for n in select connection_id, effective_day - (extract(day from effective_day)::integer - 1) as month, -sum(delta) as lost from (select connection_id, effective_day, -1 as delta, null::bigint as number from old_rows union all select connection_id, effective_day, 1 as delta, change_number as number from new_rows) c
-        group by 1, 2 having sum(delta) < 0 loop
-      delete from public.portfolio_transaction_month
-        where connection_id = n.connection_id and first_day = n.month and row_count = n.lost;
-      if not found then
-        update public.portfolio_transaction_month set row_count = row_count - n.lost
-          where connection_id = n.connection_id and first_day = n.month;
-      end if;
-    end loop;
-      
-    for n in select connection_id, transaction_id from old_rows except select connection_id, transaction_id from new_rows order by 1 loop
-      if n.connection_id is distinct from last then
-        last := n.connection_id;
-        ordinal := 1 << 30;
-        select data_version into version from public.connection where id = last;
-      end if;
-      continue when version is null;
-      ordinal := ordinal + 1;
-      insert into public.portfolio_transaction_removal (connection_id, change_number, transaction_id)
-        values (last, version << 31 | ordinal, n.transaction_id);
-    end loop; return null; end $function$
+    end if;
+  end loop;
+
+  -- The ordinals of removals follow those of any rows with the same version.
+  for n in
+    select connection_id, transaction_id from old_rows
+    except
+    select connection_id, transaction_id from new_rows
+    order by 1
+  loop
+    if n.connection_id is distinct from last then
+      last := n.connection_id;
+      ordinal := 1 << 30;
+      select data_version into version from public.connection where id = last;
+    end if;
+    continue when version is null;
+    ordinal := ordinal + 1;
+    insert into public.portfolio_transaction_removal (connection_id, change_number, transaction_id)
+      values (last, version << 31 | ordinal, n.transaction_id);
+  end loop;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.remember_version()
@@ -835,16 +990,19 @@ CREATE OR REPLACE FUNCTION public.remember_version()
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
-AS $function$ begin
-      if old.changed_by is distinct from pg_current_xact_id() then
-        update public.connection_version set changed_at = old.changed_at
-          where connection_id = old.id and data_version = old.data_version;
-        if not found then
-          insert into public.connection_version values (old.id, old.data_version, old.changed_at);
-        end if;
-      end if;
-      return null;
-    end $function$
+AS $function$
+begin
+  if old.changed_by is distinct from pg_current_xact_id() then
+    -- ON CONFLICT would log each row twice.
+    update public.connection_version set changed_at = old.changed_at
+      where connection_id = old.id and data_version = old.data_version;
+    if not found then
+      insert into public.connection_version values (old.id, old.data_version, old.changed_at);
+    end if;
+  end if;
+  return null;
+end
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.sample_refreshes()
@@ -852,23 +1010,31 @@ CREATE OR REPLACE FUNCTION public.sample_refreshes()
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$ declare start bigint := ('x' || translate(left(gen_random_uuid()::text, 13), '-', '')
-        || right(gen_random_uuid()::text, 4))::bit(64)::bigint;
-    begin
-      return query
-        select case
-            when c.refreshed_at is null then 'never'
-            when c.refreshed_at > now() - interval '1 day' then '1d'
-            when c.refreshed_at > now() - interval '2 days' then '2d'
-            when c.refreshed_at > now() - interval '7 days' then '7d'
-            else 'older' end, count(*)
-        from (
-          (select refreshed_at from public.connection where id >= start order by id limit 5000)
-          union all
-          (select refreshed_at from public.connection where id < start order by id limit 5000)
-          limit 5000) c
-        group by 1;
-    end $function$
+AS $function$
+declare
+  start bigint := (
+    'x' || translate(left(gen_random_uuid()::text, 13), '-', '') || right(gen_random_uuid()::text, 4)
+  )::bit(64)::bigint;
+begin
+  return query
+    select
+      case
+        when c.refreshed_at is null then 'never'
+        when c.refreshed_at > now() - interval '1 day' then '1d'
+        when c.refreshed_at > now() - interval '2 days' then '2d'
+        when c.refreshed_at > now() - interval '7 days' then '7d'
+        else 'older'
+      end,
+      count(*)
+    from (
+      (select refreshed_at from public.connection where id >= start order by id limit 5000)
+      union all
+      (select refreshed_at from public.connection where id < start order by id limit 5000)
+      limit 5000
+    ) c
+    group by 1;
+end
+$function$
 ;
 
 CREATE TRIGGER account_transaction_merge BEFORE INSERT ON account_transaction FOR EACH ROW WHEN (false) EXECUTE FUNCTION number_again();

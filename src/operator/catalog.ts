@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from '../postgres/tables.ts'
 import { isCitus } from './database.ts'
 
 /** The file with the schema that the migrations make, as statements. */
@@ -23,7 +23,8 @@ const GUARDED = /^(create policy|create trigger|grant|alter table \S+ disable tr
 export async function compareSchema(db: Kysely<Tables>) {
   await sql`set local timezone = 'UTC'`.execute(db)
   const text = await readFile(new URL(`../../${SCHEMA_FILE}`, import.meta.url), 'utf8')
-  const wanted = text.slice(text.indexOf('\n\n') + 2, -2).split(';\n\n')
+  // A function may have an empty line, but each of its lines is indented.
+  const wanted = text.slice(text.indexOf('\n\n') + 2, -2).split(/;\n\n(?=\S)/)
   const found = await catalogOf(db)
   const [known, present] = [new Set(wanted.map(bare)), new Set(found.map(bare))]
   const added = found.filter((one) => GUARDED.test(one) && !known.has(bare(one)))

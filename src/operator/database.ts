@@ -1,11 +1,11 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
-import { missingFrom } from '../../migrations/index.ts'
-import type { Tables } from '../../migrations/tables.ts'
+import { missingFrom, unreleasedSchema } from '../../migrations/index.ts'
 import { OperatorError } from '../operator-error.ts'
 import { Hosts } from '../postgres/hosts.ts'
 import { serverName } from '../postgres/server-urls.ts'
 import { requiredSettings, startupOptions } from '../postgres/statements.ts'
+import type { Tables } from '../postgres/tables.ts'
 import { SafeClient } from '../postgres/wire/safe-client.ts'
 
 export interface OperatorDatabase {
@@ -150,10 +150,13 @@ export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
   return rows.length > 0
 }
 
-/** @throws OperatorError when migrations are missing */
+/** @throws OperatorError when migrations are missing, or those of a development version were applied */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
   const applied = await db.selectFrom('kysely_migration').select('name').execute()
-  const missing = missingFrom(new Set(applied.map(({ name }) => name)))
+  const names = new Set(applied.map(({ name }) => name))
+  const unreleased = unreleasedSchema(names)
+  if (unreleased) throw new OperatorError(unreleased.message)
+  const missing = missingFrom(names)
   if (missing.length === 0) return
   throw new OperatorError(
     `The schema of the database is outdated (${missing.join(', ')} not applied): ` +

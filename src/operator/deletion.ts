@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../../migrations/tables.ts'
 import { OperatorError } from '../operator-error.ts'
+import type { Tables } from '../postgres/tables.ts'
 import { findApp, missingApp } from './database.ts'
 import { pluralize, showProgress } from './output.ts'
 

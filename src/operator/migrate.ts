@@ -2,11 +2,11 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CompiledQuery, type Kysely, sql } from 'kysely'
-import { migrateOnce } from '../../migrations/index.ts'
-import type { Tables } from '../../migrations/tables.ts'
+import { migrateOnce, unreleasedSchema } from '../../migrations/index.ts'
 import { OperatorError } from '../operator-error.ts'
 import { hasState, SqlState } from '../postgres/failures.ts'
 import { plannerSettings, requiredSettings } from '../postgres/statements.ts'
+import type { Tables } from '../postgres/tables.ts'
 import { isCitus } from './database.ts'
 import { pluralize, showProgress } from './output.ts'
 
@@ -37,6 +37,7 @@ export async function migrate(
     throw new OperatorError(
       `The database has the encoding ${encoding}, which cannot store all texts: create it with UTF8.`,
     )
+  await refuseUnreleased(db)
   const applied: string[] = []
   using _progress = showProgress(() => {
     return { step: 'Migrating', done: `${pluralize(applied.length, 'migration')} applied` }
@@ -53,6 +54,17 @@ export async function migrate(
     await withRetries(onNotice, () => login.execute(db))
   }
   return applied
+}
+
+/** @throws OperatorError if a development version made the schema. Nothing was changed then */
+async function refuseUnreleased(db: Kysely<Tables>): Promise<void> {
+  const { rows } = await sql`select where to_regclass('public.kysely_migration') is null`.execute(
+    db,
+  )
+  if (rows.length > 0) return
+  const applied = await db.selectFrom('kysely_migration').select('name').execute()
+  const unreleased = unreleasedSchema(new Set(applied.map(({ name }) => name)))
+  if (unreleased) throw new OperatorError(unreleased.message)
 }
 
 /** Computes what PostgreSQL stores (RFC 7677): the password itself reaches neither the server nor its log. */

@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import type { Tables } from '../../migrations/tables.ts'
 import { firstOfMonth } from '../postgres/statements.ts'
+import type { Tables } from '../postgres/tables.ts'
 import { pagedLists } from '../schemas/lists.ts'
 import { compareSchema } from './catalog.ts'
 import { withoutTimeout } from './deletion.ts'

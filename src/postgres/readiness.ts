@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { missingFrom } from '../../migrations/index.ts'
+import { missingFrom, unreleasedSchema } from '../../migrations/index.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import { type Database, PROBE_MS } from './database.ts'
@@ -39,6 +39,7 @@ export async function readServer(db: Pick<Database, 'probe' | 'allowsStandby'>) 
   // Without a pooler, a standby rejects the connection (connect.ts).
   if (standby === 't' && !db.allowsStandby) throw new ServerIsStandby('the server is a standby')
   const applied = names?.split(',') ?? []
+  const known = new Set(applied)
   return {
     /** Version of PostgreSQL; undefined if no migration was ever applied. */
     version,
@@ -46,7 +47,9 @@ export async function readServer(db: Pick<Database, 'probe' | 'allowsStandby'>) 
     /** True for a superuser, and for the owner of the tables. */
     seesAllRows: seesAll === 't',
     newest: applied.at(-1),
-    missing: missingFrom(new Set(applied)),
+    missing: missingFrom(known),
+    /** Set if a development version made the schema. */
+    unreleased: unreleasedSchema(known),
   }
 }
 
@@ -128,6 +131,7 @@ export type Readiness =
   | 'unanswered'
   | 'standby'
   | 'schema behind'
+  | 'schema unreleased'
   | 'denied'
   | 'unreadable'
 
@@ -162,6 +166,7 @@ export function checkOf(
     const startedAt = performance.now()
     try {
       const server = await readServer(db)
+      if (server.unreleased) return { readiness: 'schema unreleased', server, unreadable }
       if (server.missing.length > 0) return { readiness: 'schema behind', server, unreadable }
       const leftMs = Math.max(0, startedAt + PROBE_MS - performance.now())
       // A locked table does not delay the result.

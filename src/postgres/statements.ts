@@ -11,7 +11,7 @@ import {
   type RootOperationNode,
   sql,
 } from 'kysely'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from './tables.ts'
 
 /** SELECT that a connection prepares once, if it has a name. */
 export interface Statement {

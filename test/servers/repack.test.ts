@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import t from 'tap'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { addChangingRows } from '../support/changing-rows.ts'
 import { codeBlocks, fillIn } from '../support/documented-commands.ts'
 import { addSampleData, recordOk, requestsOf } from '../support/golden-responses.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import t from 'tap'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { recordDemo, seedDemo } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { openTestDatabase } from '../support/new-database.ts'

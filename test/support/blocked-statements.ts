@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 
 /** Delays each statement on portfolio transactions by a number of seconds while `use` runs. */
 export async function withSlowStatements(

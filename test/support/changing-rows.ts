@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { type Result, sendAndRead } from './golden-responses.ts'
 import { keepDoing } from './keep-doing.ts'
 import { type Caller, listNames, lists } from './rows.ts'

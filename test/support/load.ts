@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import {
   addSampleData,
   check,

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../migrations/tables.ts'
 import { plannerSettings } from '../../src/postgres/statements.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { openPool } from './database.ts'
 
 /** Opens all tables as their owner. Closed at teardown. */

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { createDatabase } from './database.ts'
 import { loginOfService, openAsOwner } from './logins.ts'
 

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type Insertable, type Kysely, sql } from 'kysely'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { AccountTransactions } from '../../src/schemas/account-transaction.ts'
 import { columnOf } from '../../src/schemas/fields.ts'

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../../migrations/tables.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 
 /**
  * Remembers all rows of all connections, as a backup does.

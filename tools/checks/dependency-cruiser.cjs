@@ -59,7 +59,7 @@ module.exports = {
     layer('config', config, config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
     layer('limits', limits, schemas),
     layer('facts', facts, limits, schemas),
-    layer('migrations', migrations, schemas),
+    layer('migrations', migrations),
     layer('postgres', postgres, facts, limits, schemas, migrations),
     layer('json', json, wire, limits, schemas),
     layer('queries', queries, json, limits, postgres, schemas),

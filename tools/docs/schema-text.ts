@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
-import type { Tables } from '../../migrations/tables.ts'
 import { catalogOf, SCHEMA_FILE } from '../../src/operator/catalog.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 
 export { SCHEMA_FILE }
 

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../../../migrations/tables.ts'
+import type { Tables } from '../../../src/postgres/tables.ts'
 import { keySql } from '../../support/rows.ts'
 
 /** Each app has a token, a client id and one connection with rows of all three types. */

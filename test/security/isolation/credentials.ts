@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { Tables } from '../../../migrations/tables.ts'
+import type { Tables } from '../../../src/postgres/tables.ts'
 import type { Issuer } from '../../support/issuer.ts'
 import { fc } from '../../support/random.ts'
 import { addToken } from '../../support/rows.ts'

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type pg from 'pg'
 import type { Test } from 'tap'
-import type { Tables } from '../../../migrations/tables.ts'
+import type { Tables } from '../../../src/postgres/tables.ts'
 import type { Driver } from '../clients/drivers.ts'
 import { accessOf, readList as readRows } from '../clients/service.ts'
 import { readCopy, sorted } from '../clients/sqlite-copies.ts'

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Test } from 'tap'
-import type { Tables } from '../../../migrations/tables.ts'
+import type { Tables } from '../../../src/postgres/tables.ts'
 import { seedDemo } from '../golden-responses.ts'
 import { openAsOwner } from '../logins.ts'
 import { type Service, startService } from '../service.ts'

@@ -1,7 +1,7 @@
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
-import type { AccountTransaction } from '../src/schemas/account-transaction.ts'
-import type { PortfolioTransaction } from '../src/schemas/portfolio-transaction.ts'
-import type { AssetsTransferOrder } from '../src/schemas/transfer-order.ts'
+import type { AccountTransaction } from '../schemas/account-transaction.ts'
+import type { PortfolioTransaction } from '../schemas/portfolio-transaction.ts'
+import type { AssetsTransferOrder } from '../schemas/transfer-order.ts'
 
 /** Tables after all migrations. Decimals and days are strings: floats and JavaScript Dates would change them. */
 export interface Tables {
