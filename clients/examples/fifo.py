@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from fractions import Fraction
-from typing import Any, DefaultDict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import DefaultDict, Iterable, Iterator, List, NamedTuple, Tuple
 
-from investment_data import PortfolioTransaction, chronological, position_effect
+from investment_data import PortfolioTransaction, chronological, effective_day, position_effect
+from rates import Rates, number
 
 
 class Lot(NamedTuple):
@@ -27,10 +28,17 @@ class Lots:
         held.sort(key=lambda lot: lot.day)
 
     def take(self, row: PortfolioTransaction) -> List[Lot]:
-        """Removes the shares of a row from the oldest lots."""
+        """Removes the shares of a row from the oldest lots.
+
+        :raises ValueError: there are not as many: this is a short sale, or rows are missing
+        """
         held = self._held[row["portfolioId"], row["investment"]]
         left, taken = number(row, "titles"), []
-        while left and held:
+        while left:
+            if not held:
+                problem = "more shares leave than had arrived."
+                meaning = "A short sale has other rules, and a history may lack its beginning."
+                raise ValueError(f"{row['type']} of {effective_day(row)}: {problem} {meaning}")
             day, shares, cost = held.pop(0)
             part = min(shares, left)
             taken.append(Lot(day, part, cost * part / shares))
@@ -41,10 +49,15 @@ class Lots:
 
 
 def gains_by_fifo(
-    transactions: Iterable[PortfolioTransaction],
+    transactions: Iterable[PortfolioTransaction], rates: Rates
 ) -> Iterator[Tuple[PortfolioTransaction, Fraction]]:
     """Yields each sale, and each cash payment of a merger, with its gain."""
     rows, lots = chronological(transactions), Lots()
+    euros = rates.euros
+
+    def charges(row: PortfolioTransaction) -> Fraction:
+        return euros(row, "commission") + euros(row, "taxes")
+
     by_id = {row["transactionId"]: row for row in rows}
     cash_rows = {row["relatedTransaction"]: row for row in rows if row["type"] == "COMPENSATION"}
     for row in rows:
@@ -52,7 +65,7 @@ def gains_by_fifo(
         other = by_id.get(row["relatedTransaction"] or "")
         is_pair = other is not None and {effect, position_effect(other["type"])} == {"+", "-"}
         if effect == "+" and not is_pair:
-            lots.put(row, Lot(day_of(row), number(row, "titles"), euros(row, "amount") + charges(row)))
+            lots.put(row, Lot(effective_day(row), number(row, "titles"), euros(row, "amount") + charges(row)))
         if effect != "-":
             continue
         taken = lots.take(row)
@@ -61,14 +74,14 @@ def gains_by_fifo(
             yield row, euros(row, "amount") - charges(row) - cost
         elif row["type"] == "RIGHTS_CONVERSION_SELL":
             paid = euros(other, "amount") + charges(other)
-            lots.put(other, Lot(day_of(other), number(other, "titles"), cost + paid))
+            lots.put(other, Lot(effective_day(other), number(other, "titles"), cost + paid))
         else:
             # The shares become others, and keep their days and costs. Cash sells a part of them.
             cash_row, kept = cash_rows.get(row["transactionId"]), Fraction(1)
             if cash_row:
                 cash, value = euros(cash_row, "amount"), euros(other, "amount")
                 if not value + cash:
-                    day = f"{cash_row['type']} of {day_of(cash_row)}"
+                    day = f"{cash_row['type']} of {effective_day(cash_row)}"
                     raise ValueError(f"{day}: neither cash nor shares have an amount.")
                 kept = value / (value + cash)
                 yield cash_row, cash - cost * (1 - kept)
@@ -77,35 +90,6 @@ def gains_by_fifo(
 
 def swapped(lot: Lot, row: PortfolioTransaction, other: PortfolioTransaction) -> Fraction:
     return lot.shares * number(other, "titles") / number(row, "titles")
-
-
-def day_of(row: Any) -> str:
-    return str(row["operationDateDay"] or row["valueDateDay"])
-
-
-def number(row: Any, field: str) -> Fraction:
-    """Returns a number of a row; 0 for null. Only the account list has signs with one meaning."""
-    value = Fraction(row[field] or 0)
-    if value < 0 and "transactionId" in row:
-        meaning = "Institutions differ in what this means, so these rules do not know it."
-        raise ValueError(f"{row['type']} of {day_of(row)}: {field} is negative. {meaning}")
-    return value
-
-
-def euros(row: Any, field: str) -> Fraction:
-    """Returns an amount of a row in euros: that of the institution, or by the rate of the row."""
-    if field == "amount" and row.get("amountBaseCurrency") is not None:
-        return number(row, "amountBaseCurrency")
-    amount = number(row, field)
-    if row["currency"] == "EUR" or not amount:
-        return amount
-    if row["exchangeRate"] is None:
-        raise ValueError(f"{row['type']} of {day_of(row)}: no rate from {row['currency']} to EUR.")
-    return amount / Fraction(row["exchangeRate"])
-
-
-def charges(row: PortfolioTransaction) -> Fraction:
-    return euros(row, "commission") + euros(row, "taxes")
 
 
 def cents(amount: Fraction) -> str:

@@ -6,12 +6,15 @@
 import { DatabaseSync } from 'node:sqlite'
 import {
   checkPositions,
+  effectiveDay,
   InvestmentData,
   InvestmentDataError,
   type RowChanges,
   SqliteStore,
 } from '../typescript/src/index.ts'
-import { dayOf, euros, Fraction, gainsByFifo, type Row } from './fifo.ts'
+import { gainsByFifo } from './fifo.ts'
+import { Fraction } from './fraction.ts'
+import { Rates, type Row } from './rates.ts'
 
 const {
   BASE_URL = 'http://127.0.0.1:3000',
@@ -26,11 +29,11 @@ const years = new Map<string, typeof NONE>()
 function onChanges({ list, previous }: RowChanges): void {
   if (list === 'transfer_orders') return
   for (const row of previous.values())
-    console.log(`  corrected or removed: ${row.type} of ${dayOf(row)}`)
+    console.log(`  corrected or removed: ${row.type} of ${effectiveDay(row)}`)
 }
 
 function add(row: Row, column: keyof typeof NONE, amount: Fraction): void {
-  const year = dayOf(row).slice(0, 4)
+  const year = effectiveDay(row).slice(0, 4)
   const sums = years.get(year) ?? NONE
   years.set(year, { ...sums, [column]: sums[column].plus(amount) })
 }
@@ -41,14 +44,16 @@ async function main(): Promise<void> {
   const synced = await api.connection(CONNECTION_TOKEN).syncTransactions(store, { onChanges })
   for (const [list, { inserted, updated, removed }] of Object.entries(synced))
     console.log(`  ${list}: ${inserted} new, ${updated} corrected, ${removed} removed`)
-  for (const [row, gain] of gainsByFifo(store.portfolioTransactions())) add(row, 'gain', gain)
+  const rates = new Rates(store.portfolioTransactions())
+  for (const [row, gain] of gainsByFifo(store.portfolioTransactions(), rates))
+    add(row, 'gain', gain)
   for (const row of store.portfolioTransactions()) {
     if (row.type !== 'DIVIDENDS') continue
-    add(row, 'gross', euros(row, 'amount'))
-    add(row, 'tax', euros(row, 'taxes'))
+    add(row, 'gross', rates.euros(row, 'amount'))
+    add(row, 'tax', rates.euros(row, 'taxes'))
   }
   for (const row of store.accountTransactions())
-    if (row.type === 'DIVIDENDS') add(row, 'net', euros(row, 'amount'))
+    if (row.type === 'DIVIDENDS') add(row, 'net', rates.euros(row, 'amount'))
 
   console.log('Data of', store.refreshedAt()?.toISOString().slice(0, 10) ?? 'an unknown day')
   for (const [year, { gain, gross, net, tax }] of [...years].sort()) {

@@ -11,9 +11,10 @@ from collections import defaultdict
 from fractions import Fraction
 from typing import Any, DefaultDict
 
-from fifo import cents, day_of, euros, gains_by_fifo
+from fifo import cents, gains_by_fifo
 from investment_data import InvestmentData, InvestmentDataError, RowChanges
-from investment_data import SqliteStore, check_positions
+from investment_data import SqliteStore, check_positions, effective_day
+from rates import Rates
 
 BASE_URL = os.environ.get("BASE_URL", "http://127.0.0.1:3000")
 APP_TOKEN = os.environ.get("APP_TOKEN", "idq_demo_wealth_this_token_is_public")
@@ -25,11 +26,11 @@ years: DefaultDict[str, DefaultDict[str, Fraction]] = defaultdict(lambda: defaul
 def on_changes(changes: RowChanges) -> None:
     if changes.list != "transfer_orders":
         for row in changes.previous.values():
-            print(f"  corrected or removed: {row['type']} of {day_of(row)}")
+            print(f"  corrected or removed: {row['type']} of {effective_day(row)}")
 
 
 def add(row: Any, column: str, amount: Fraction) -> None:
-    years[day_of(row)[:4]][column] += amount
+    years[effective_day(row)[:4]][column] += amount
 
 
 def main() -> None:
@@ -38,15 +39,16 @@ def main() -> None:
     synced = connection.sync_transactions(store, on_changes=on_changes)
     for name, part in vars(synced).items():
         print(f"  {name}: {part.inserted} new, {part.updated} corrected, {part.removed} removed")
-    for row, gain in gains_by_fifo(store.portfolio_transactions()):
+    rates = Rates(store.portfolio_transactions())
+    for row, gain in gains_by_fifo(store.portfolio_transactions(), rates):
         add(row, "gain", gain)
     for row in store.portfolio_transactions():
         if row["type"] == "DIVIDENDS":
-            add(row, "gross", euros(row, "amount"))
-            add(row, "tax", euros(row, "taxes"))
+            add(row, "gross", rates.euros(row, "amount"))
+            add(row, "tax", rates.euros(row, "taxes"))
     for movement in store.account_transactions():
         if movement["type"] == "DIVIDENDS":
-            add(movement, "net", euros(movement, "amount"))
+            add(movement, "net", rates.euros(movement, "amount"))
 
     refreshed = store.refreshed_at()
     print("Data of", refreshed.date() if refreshed else "an unknown day")

@@ -1,10 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { pythonEnvironment, startDrivers } from '../support/clients/drivers.ts'
 import { needsProgram, run } from '../support/programs.ts'
-import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
+import { addAccountTransactions, addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
 await needsProgram(t, 'python3', 'python3')
@@ -54,6 +55,52 @@ t.test('beancount_file.py: units without an investment are I0', async (t) => {
   const printed = await run('python3', [program], { env: { ...pythonEnvironment, ...env } })
   t.match(printed, / 2 I0\n/)
   t.match(printed, / -2 I0\n/)
+})
+
+t.test('beancount_file.py: accounts and investments with one beginning stay two', async (t) => {
+  const { token, connection } = await addCaller(db)
+  const day = { operation_date_day: '2025-03-14', currency: 'EUR' }
+  await addAccountTransactions(
+    db,
+    connection,
+    { ...day, amount: '100', account_id: '0199f3a2-1111-7abc-8000-000000000000' },
+    { ...day, amount: '250', account_id: '0199f3a2-2222-7abc-8000-000000000000' },
+  )
+  const env = { BASE_URL: url, APP_TOKEN: token, CONNECTION_TOKEN: connection.token }
+  const program = join(clients, 'python/examples/beancount_file.py')
+  const execute = () => run('python3', [program], { env: { ...pythonEnvironment, ...env } })
+  const printed = await execute()
+  t.match(printed, / {2}Assets:Cash:A0199f3a2-1111-7abc-8000-000000000000 {2}100 EUR\n/)
+  t.match(printed, / {2}Assets:Cash:A0199f3a2-2222-7abc-8000-000000000000 {2}250 EUR\n/)
+  const file = join(t.testdir({}), 'two.beancount')
+  await writeFile(file, printed)
+  t.equal(await run('bean-check', [file]), '')
+  // The first 22 digits of both investments are equal.
+  const investments = [
+    '0199f3a2-1111-7abc-8000-000000000000',
+    '0199f3a2-1111-7abc-8000-00ffffffffff',
+  ]
+  const bought = { ...day, titles: '1' }
+  const rows = investments.map((investment) => ({ ...bought, investment }))
+  await addPortfolioTransactions(db, connection, ...rows)
+  await t.rejects(execute(), /would have one name, I0199F3A211117ABC800000/)
+})
+
+t.test('beancount_file.py: a cancelled purchase and a short sale: refused', async (t) => {
+  const trade = { investment: randomUUID(), portfolio_id: randomUUID(), titles: '40' }
+  const cases = [
+    [[trade, { ...trade, titles: '-40' }], 'a row has negative titles'],
+    [[{ ...trade, type: 'SELL' }], 'more shares leave than had arrived'],
+  ] as const
+  const program = join(clients, 'python/examples/beancount_file.py')
+  for (const [rows, sentence] of cases) {
+    const { token, connection } = await addCaller(db)
+    await addPortfolioTransactions(db, connection, ...rows)
+    const env = { BASE_URL: url, APP_TOKEN: token, CONNECTION_TOKEN: connection.token }
+    const options = { env: { ...pythonEnvironment, ...env } }
+    const message = new RegExp(`Investment \\S+ of portfolio \\S+: ${sentence}`)
+    await t.rejects(run('python3', [program], options), { code: 1, message })
+  }
 })
 
 t.test('unknown connection: one sentence', async (t) => {

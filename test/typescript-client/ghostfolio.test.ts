@@ -137,6 +137,28 @@ t.test('writes pence as GBp, and counts what it omits', async (t) => {
   t.equal(count, '2 activities; 5 transactions have no such activity')
 })
 
+t.test('a cancelled purchase and a short sale: refused with one sentence', async (t) => {
+  const trade = { investment: randomUUID(), portfolio_id: randomUUID(), currency: 'EUR' }
+  const bought = { ...trade, titles: '40', amount: '1907.20' }
+  const sold = { ...bought, type: 'SELL' } as const
+  const cases = [
+    [[bought, { ...bought, titles: '-40', amount: '-1907.20' }], 'a row has negative titles'],
+    [[sold], 'more shares leave than had arrived'],
+    [
+      [bought, { ...sold, titles: '-4' }, { ...sold, titles: '4' }],
+      'titles of one type have both signs',
+    ],
+  ] as const
+  for (const [rows, sentence] of cases) {
+    const caller = await addCaller(db)
+    await addPortfolioTransactions(db, caller.connection, ...rows)
+    const env = { BASE_URL: url, APP_TOKEN: caller.token, NODE_NO_WARNINGS: '1' }
+    const message = new RegExp(`: .*\n(Investment \\S+ of portfolio \\S+: ${sentence}.*)\n\n\\1\n$`)
+    const args = { env: { ...env, CONNECTION_TOKEN: caller.connection.token } }
+    await t.rejects(run(process.execPath, [program], args), { code: 1, message })
+  }
+})
+
 t.test('unknown connection: one sentence', async (t) => {
   const env = { ...variables('unknown'), NODE_NO_WARNINGS: '1' }
   // The message of execFile() has the output, too.

@@ -72,7 +72,7 @@ for (const [language, client] of clients) {
       const file = join(folder, `${language} ${token}.db`)
       const access = { url: service.url, token: DEMO_TOKEN, connection: token }
       await client.copy(access, file, 'mine')
-      const checks = await client.read(file, 'mine', 'positions')
+      const checks = await client.read(file, 'mine', 'checks')
       const gaps = checks.filter(({ status }) => status === 'gap')
       t.strictSame(
         gaps.map(({ portfolioId, investment, firstGap }) => {
@@ -231,7 +231,8 @@ for (const [language, report] of Object.entries(reports)) {
       }
       const dollars = { currency: 'USD', exchange_rate: null }
       const [out, shares] = [randomUUID(), randomUUID()]
-      const merger = { ...trade, portfolio_id: randomUUID(), amount: null }
+      const held = { portfolio_id: randomUUID(), investment: randomUUID() }
+      const merger = { ...trade, ...held, amount: null }
       const cases: [Parameters<typeof addPortfolioTransactions>[2][], string][] = [
         [[{ ...trade, type: 'SELL', titles: '-10' }], 'SELL of 2025-02-03: titles is negative'],
         [
@@ -245,6 +246,27 @@ for (const [language, report] of Object.entries(reports)) {
         [[{ ...trade, ...dollars, type: 'BUY' }], 'BUY of 2025-02-03: no rate from USD to EUR'],
         [
           [
+            { ...trade, type: 'BUY', titles: '40' },
+            { ...trade, type: 'BUY', titles: '-40' },
+          ],
+          'BUY of 2025-02-03: titles is negative',
+        ],
+        [
+          [{ ...trade, ...dollars, type: 'BUY', exchange_rate: '0.92', commission: '10' }],
+          'BUY of 2025-02-03: exchangeRate 0.92 may be a divisor or a factor, and no row',
+        ],
+        [
+          [
+            { ...trade, ...dollars, type: 'BUY', exchange_rate: '0.5', amount_base_currency: '25' },
+            { ...trade, ...dollars, type: 'BUY', exchange_rate: '2', amount_base_currency: '25' },
+            { ...trade, ...dollars, type: 'BUY', exchange_rate: '2' },
+          ],
+          'BUY of 2025-02-03: exchangeRate 2 may be a divisor or a factor, and the rows of',
+        ],
+        [[{ ...trade, type: 'SELL' }], 'SELL of 2025-02-03: more shares leave than had arrived'],
+        [
+          [
+            { ...merger, type: 'BUY', amount: '50' },
             { ...merger, type: 'MERGER_SELL', transaction_id: out, related_transaction: shares },
             { ...merger, type: 'MERGER_BUY', transaction_id: shares, related_transaction: out },
             { ...merger, type: 'COMPENSATION', related_transaction: out },
@@ -267,4 +289,34 @@ for (const [language, report] of Object.entries(reports)) {
       }
     },
   )
+
+  t.test(`${language}: a tax report takes the direction of a rate from base amounts`, async (t) => {
+    const base = {
+      currency: 'USD',
+      exchange_rate: '0.92',
+      titles: '10',
+      commission: '10',
+      investment: randomUUID(),
+      portfolio_id: randomUUID(),
+    }
+    const { token, connection } = await addCaller(service.db)
+    await addPortfolioTransactions(
+      service.db,
+      connection,
+      { ...base, type: 'BUY', operation_date_day: '2024-01-10', amount: '1000' },
+      { ...base, type: 'SELL', operation_date_day: '2024-09-10', amount: '1200' },
+      // Another investment tells that the rate is a factor: 500 USD are 460 EUR.
+      {
+        ...base,
+        type: 'BUY',
+        operation_date_day: '2024-09-11',
+        amount: '500',
+        amount_base_currency: '460.00',
+        investment: randomUUID(),
+      },
+    )
+    const COPY = join(folder, `${language} rates.db`)
+    const env = { BASE_URL: service.url, APP_TOKEN: token, CONNECTION_TOKEN: connection.token }
+    t.match(await report({ ...env, COPY }), /^2024: gains 165\.60, /m)
+  })
 }

@@ -12,17 +12,54 @@ import sys
 from decimal import Decimal
 from typing import Dict, List, Optional, Set
 
-from investment_data import InvestmentData, ProblemError, TransportError
-from investment_data import chronological, position_effect
+from investment_data import InvestmentData, PortfolioTransaction, ProblemError, TransportError
+from investment_data import check_positions, chronological, effective_day, position_effect
 
 BASE_URL = os.environ.get("BASE_URL", "http://127.0.0.1:3000")
 APP_TOKEN = os.environ.get("APP_TOKEN", "idq_demo_wealth_this_token_is_public")
 CONNECTION_TOKEN = os.environ.get("CONNECTION_TOKEN", "DEMOSMALL1")
 
 CURRENCY = re.compile(r"[A-Z][A-Z0-9'._-]{0,22}[A-Z0-9]")
+#: A name of a commodity has at most 24 characters, and an identifier has 32 digits.
+COMMODITY_DIGITS = 22
+
+#: Histories that the file would show wrongly, because their direction is a guess.
+REFUSED = {
+    "negativeShares": "a row has negative titles. It may cancel another row.",
+    "bothSigns": "titles of one type have both signs. One of them may mean a cancellation.",
+    "shortPosition": "more shares leave than had arrived: a short sale, or rows are missing.",
+}
 
 entries: List[str] = []
 accounts: Set[str] = set()
+#: Identifiers of investments, by the name of their commodity.
+commodities: Dict[str, str] = {}
+
+
+class Rows(List[PortfolioTransaction]):
+    """Rows as check_positions() reads them."""
+
+    def portfolio_transactions(self) -> List[PortfolioTransaction]:
+        return self
+
+
+def refuse_guesses(rows: List[PortfolioTransaction]) -> None:
+    for check in check_positions(Rows(rows)):
+        problem = REFUSED.get(check.reason or "")
+        if problem:
+            where = f"Investment {check.investment} of portfolio {check.portfolio_id}"
+            raise ValueError(f"{where}: {problem}")
+
+
+def commodity_of(investment: Optional[str]) -> str:
+    """I0 for the units of no investment."""
+    if investment is None:
+        return "I0"
+    name = "I" + investment.replace("-", "").upper()[:COMMODITY_DIGITS]
+    other = commodities.setdefault(name, investment)
+    if other != investment:
+        raise ValueError(f"Investments {other} and {investment} would have one name, {name}.")
+    return name
 
 
 def digits(number: Decimal) -> str:
@@ -63,15 +100,18 @@ try:
     connection = InvestmentData(BASE_URL, APP_TOKEN).connection(CONNECTION_TOKEN)
     movements = list(connection.account_transactions())
     rows = list(connection.portfolio_transactions())
+    refuse_guesses(rows)
+    for each in rows:
+        commodity_of(each["investment"])
 except (ProblemError, TransportError, ValueError) as error:
     sys.exit(str(error))
 
 for movement in chronological(movements):
-    cash = account("Assets", "Cash", "A" + movement["accountId"][:8])
+    cash = account("Assets", "Cash", "A" + movement["accountId"])
     other = account("Equity", "Cash", word(movement["type"]))
     amount, currency = movement["amount"], currency_of(movement["currency"])
     transaction(
-        movement["operationDateDay"] or movement["valueDateDay"] or "",
+        effective_day(movement),
         movement["type"],
         movement["description"],
         {"id": movement["movementId"]},
@@ -83,17 +123,16 @@ for movement in chronological(movements):
 
 for row in chronological(rows):
     titles, price = row["titles"], row["price"]
-    day = row["operationDateDay"] or row["valueDateDay"] or ""
+    day = effective_day(row)
     meta = {"id": row["transactionId"]}
     if row["amount"] is not None:
         meta["amount"] = f"{digits(row['amount'])} {currency_of(row['currency'])}"
     effect = position_effect(row["type"])
     postings: Dict[str, str] = {}
-    # A name of a commodity has at most 24 characters.
-    commodity = "I" + (row["investment"] or "0").replace("-", "").upper()[:22]
+    commodity = commodity_of(row["investment"])
     if titles is not None and effect in ("+", "-"):
         units = titles.copy_abs() if effect == "+" else titles.copy_abs().copy_negate()
-        portfolio = account("Assets", "Portfolio", "P" + row["portfolioId"][:8])
+        portfolio = account("Assets", "Portfolio", "P" + row["portfolioId"])
         postings[portfolio] = f"{digits(units)} {commodity}"
         postings[account("Equity", "Units")] = f"{digits(units.copy_negate())} {commodity}"
         if price is not None and row["investment"]:
@@ -102,4 +141,6 @@ for row in chronological(rows):
     transaction(day, row["type"], row["description"], meta, postings)
 
 print("\n".join(f"1970-01-01 open {name}" for name in sorted(accounts)))
+for name, investment in sorted(commodities.items()):
+    print(f'\n1970-01-01 commodity {name}\n  id: "{investment}"')
 print("\n" + "\n\n".join(entries))

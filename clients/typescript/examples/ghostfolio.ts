@@ -3,8 +3,10 @@
  * Run: node clients/typescript/examples/ghostfolio.ts > import.json
  */
 import {
+  checkPositions,
   chronological,
   type Decimal,
+  effectiveDay,
   InvestmentData,
   type PortfolioTransaction,
   positionEffect,
@@ -20,6 +22,24 @@ const {
 const TRADES = { '+': 'BUY', '-': 'SELL', '=': undefined }
 const PAYMENTS: Record<string, string> = { DIVIDENDS: 'DIVIDEND', COUPON: 'INTEREST' }
 
+/** Histories that the file would show wrongly, because their direction is a guess. */
+const REFUSED: Record<string, string> = {
+  negativeShares: 'a row has negative titles. It may cancel another row.',
+  bothSigns: 'titles of one type have both signs. One of them may mean a cancellation.',
+  shortPosition: 'more shares leave than had arrived: a short sale, or rows are missing.',
+}
+
+/** @throws Error for a history that the file would show wrongly */
+function refuseGuesses(rows: PortfolioTransaction[]): void {
+  for (const check of checkPositions({ portfolioTransactions: () => rows })) {
+    const problem = REFUSED[check.reason ?? '']
+    if (problem !== undefined)
+      throw new Error(
+        `Investment ${check.investment} of portfolio ${check.portfolioId}: ${problem}`,
+      )
+  }
+}
+
 /** Ghostfolio accepts the codes of ISO 4217, and GBp for pence. */
 const currencyOf = (code: string | null) =>
   code === 'GBX' ? 'GBp' : /^[A-Z]{3}$/.test(code ?? '') ? code : undefined
@@ -30,12 +50,11 @@ const number = (decimal: Decimal | null) => Math.abs(Number(decimal ?? 0))
 function activityOf(row: PortfolioTransaction) {
   const { type, titles, price, amount, commission, description, investment } = row
   const currency = currencyOf(row.currency)
-  const day = row.operationDateDay ?? row.valueDateDay
   const common = {
     comment: description,
     currency,
     dataSource: 'MANUAL',
-    date: `${day}T00:00:00.000Z`,
+    date: `${effectiveDay(row)}T00:00:00.000Z`,
     fee: number(commission),
     symbol: investment,
   }
@@ -54,6 +73,7 @@ const rows: PortfolioTransaction[] = []
 try {
   const api = new InvestmentData({ baseUrl: BASE_URL, token: APP_TOKEN })
   for await (const row of api.connection(CONNECTION_TOKEN).portfolioTransactions()) rows.push(row)
+  refuseGuesses(rows)
 } catch (error) {
   console.error((error as Error).message)
   process.exit(1)

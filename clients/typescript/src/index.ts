@@ -25,6 +25,7 @@ export type {
   RowChanges,
   SyncedCopies,
 } from './copy.ts'
+export { sum } from './decimals.ts'
 export {
   AuthenticationError,
   CopyError,
@@ -38,7 +39,17 @@ export {
 } from './errors.ts'
 export type { Attempt, RetryOptions } from './http.ts'
 export { type PositionEffect, positionEffect } from './position-effect.ts'
-export { checkPositions, chronological, type Gap, type PositionCheck } from './positions.ts'
+export {
+  checkPositions,
+  chronological,
+  effectiveDay,
+  type Gap,
+  type Position,
+  type PositionCheck,
+  type PositionReason,
+  type PositionStatus,
+  positions,
+} from './positions.ts'
 export type {
   AccountTransaction,
   AccountTransactionType,

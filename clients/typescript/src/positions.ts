@@ -1,15 +1,41 @@
+import { add, type Exact, exactOf, isEqual, negate, textOf, ZERO } from './decimals.ts'
+import { dayOf } from './options.ts'
 import { type PositionEffect, positionEffect } from './position-effect.ts'
-import type { AccountTransaction, PortfolioTransaction } from './rows.ts'
+import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
 import type { Decimal } from './texts.ts'
 
 /** The first row that contradicts the rows before it: `expected` - `found` shares are missing before `day`. */
 export interface Gap {
   day: string
-  /** Shares that the row states; 0 if more shares left than had arrived. */
+  /** Shares that the row states. */
   expected: Decimal
   /** Shares that the rows before it add up to. */
   found: Decimal
 }
+
+/** Whether the rows of an investment explain each other: see `PositionCheck.status`. */
+export type PositionStatus = 'complete' | 'gap' | 'notVerifiable'
+
+/**
+ * Why a history is not verifiable:
+ * - `noStatement`: no row states a position.
+ * - `noShares`: a row that changes the position has no `titles`.
+ * - `noEffect`: the effect of a row on the position is not defined, as for EXPIRATION.
+ * - `noInvestment`: the rows name no investment.
+ * - `negativeShares`: an incoming row, or one that states a position, has negative `titles`. It may cancel
+ *   another row.
+ * - `bothSigns`: outgoing rows of one type have positive `titles`, and others negative ones. One of the signs
+ *   may mean a cancellation.
+ * - `shortPosition`: more shares left than had arrived. This is a short sale, or rows are missing.
+ */
+export type PositionReason =
+  | 'noStatement'
+  | 'noShares'
+  | 'noEffect'
+  | 'noInvestment'
+  | 'negativeShares'
+  | 'bothSigns'
+  | 'shortPosition'
 
 /** Result of checkPositions() for an investment in a portfolio. */
 export interface PositionCheck {
@@ -17,19 +43,57 @@ export interface PositionCheck {
   /** Null for the rows that name no investment. */
   investment: string | null
   /**
-   * `complete`: each stated position is right. `gap`: one is not. `notVerifiable`: no row states a
-   * position, or a row that changes it has no shares.
+   * `complete`: each stated position is right. `gap`: one is not, so rows are missing. `notVerifiable`: the
+   * rows do not tell.
    */
-  status: 'complete' | 'gap' | 'notVerifiable'
+  status: PositionStatus
+  /** Shares after the last row; null if the rows do not tell them. */
+  position: Decimal | null
   /** Rows whose stated position is right. */
   verifiedRows: number
   /** First day from which all stated positions are right; null if there is none. */
   verifiedFrom: string | null
+  /** Present if the status is `gap`. */
   firstGap?: Gap
+  /** Why the rows do not tell all. Present if the status is `notVerifiable`; with a gap there may be one, too. */
+  reason?: PositionReason
 }
+
+/** Position of an investment in a portfolio: see positions(). */
+export interface Position {
+  portfolioId: string
+  /** Null for the rows that name no investment. */
+  investment: string | null
+  /** Shares; null if the rows do not tell them. */
+  shares: Decimal | null
+  /** Name and ISIN, if transfer orders of the copy have the investment and agree; otherwise null. */
+  name: string | null
+  isin: string | null
+  /** Whether the history until that day is complete. */
+  status: PositionStatus
+  /** See `PositionCheck.reason`. */
+  reason?: PositionReason
+}
+
+type PortfolioRows = Iterable<PortfolioTransaction>
+type AsyncPortfolioRows = AsyncIterable<PortfolioTransaction>
 
 /** Types that add shares without the loss of others, also if they name a row that removes shares. */
 const GRANTS = ['RIGHTS_ISSUE', 'SPINOFF']
+
+/** Types of payments for the shares of an earlier day, the record date. */
+const PAYMENTS = ['DIVIDENDS', 'COUPON']
+
+/** Longest time from the record date to the payment that a check allows for. */
+const RECORD_DATE_DAYS = 8 * 7
+const DAY_MS = 86_400_000
+
+/** Returns the effective day of a transaction: its operation date, or else its value date. */
+export function effectiveDay(
+  row: Pick<PortfolioTransaction, 'operationDateDay' | 'valueDateDay'>,
+): string {
+  return row.operationDateDay ?? row.valueDateDay ?? ''
+}
 
 /**
  * Returns transactions with the oldest first. Rows of a day have the order of their hours. Without hours:
@@ -62,7 +126,7 @@ function rankOf(row: { type: string }, effect: PositionEffect | undefined, isPai
 function orderOf(row: PortfolioTransaction | AccountTransaction, rank: number): string[] {
   const hour = row.operationDateHour
   const part = hour !== null ? '1' : rank === 4 ? '2' : '0'
-  return [dayOfRow(row), part, hour ?? '', String(rank), idOf(row)]
+  return [effectiveDay(row), part, hour ?? '', String(rank), idOf(row)]
 }
 
 function compare(a: string[], b: string[]): number {
@@ -72,20 +136,113 @@ function compare(a: string[], b: string[]): number {
 
 const idOf = (row: PortfolioTransaction | AccountTransaction) =>
   'transactionId' in row ? row.transactionId : row.movementId
-const dayOfRow = (row: PortfolioTransaction | AccountTransaction) =>
-  row.operationDateDay ?? row.valueDateDay ?? ''
 
 /**
  * Checks whether the history is complete: compares the position that a row with the effect `=` states with
  * the shares that the rows before it add up to. Rows of a day without hours have no order, so any
- * position of the day may be the stated one. It never guesses: see `notVerifiable`.
+ * position of the day may be the stated one. DIVIDENDS and COUPON may also state a position of the eight
+ * weeks before, because they pay for the shares of the record date. It never guesses: see `notVerifiable`.
  */
 export function checkPositions(store: {
-  portfolioTransactions(): Iterable<PortfolioTransaction>
-}): PositionCheck[] {
-  const rows = chronological(store.portfolioTransactions())
-  const groups = groupBy(rows, (row) => `${row.portfolioId} ${row.investment ?? ''}`)
-  return [...groups.keys()].sort().map((key) => checkPosition(groups.get(key) as Group))
+  portfolioTransactions(): AsyncPortfolioRows
+}): Promise<PositionCheck[]>
+export function checkPositions(store: { portfolioTransactions(): PortfolioRows }): PositionCheck[]
+export function checkPositions(store: {
+  portfolioTransactions(): PortfolioRows | AsyncPortfolioRows
+}): PositionCheck[] | Promise<PositionCheck[]> {
+  const rows = store.portfolioTransactions()
+  if (isAsync(rows)) return collect(rows).then(checkRows)
+  return checkRows(rows)
+}
+
+interface PositionsOptions {
+  /** Last day that counts, as YYYY-MM-DD. Default: all rows. */
+  at?: string | undefined
+}
+
+/**
+ * Returns the shares of each investment in each portfolio at the end of a day, also where none are left.
+ * Null shares are not zero: the rows do not tell them.
+ */
+export function positions(
+  store: {
+    portfolioTransactions(): AsyncPortfolioRows
+    transferOrders(): AsyncIterable<AssetsTransferOrder>
+  },
+  options?: PositionsOptions,
+): Promise<Position[]>
+export function positions(
+  store: {
+    portfolioTransactions(): PortfolioRows
+    transferOrders(): Iterable<AssetsTransferOrder>
+  },
+  options?: PositionsOptions,
+): Position[]
+export function positions(
+  store: {
+    portfolioTransactions(): PortfolioRows | AsyncPortfolioRows
+    transferOrders(): Iterable<AssetsTransferOrder> | AsyncIterable<AssetsTransferOrder>
+  },
+  { at }: PositionsOptions = {},
+): Position[] | Promise<Position[]> {
+  const day = dayOf('at', at)
+  const rows = store.portfolioTransactions()
+  const orders = store.transferOrders()
+  if (!isAsync(rows) && !isAsync(orders)) return positionsOf(rows, orders, day)
+  return Promise.all([collect(rows), collect(orders)]).then(([rows, orders]) =>
+    positionsOf(rows, orders, day),
+  )
+}
+
+function isAsync<Row>(rows: Iterable<Row> | AsyncIterable<Row>): rows is AsyncIterable<Row> {
+  return Symbol.asyncIterator in rows
+}
+
+async function collect<Row>(rows: Iterable<Row> | AsyncIterable<Row>): Promise<Row[]> {
+  const all: Row[] = []
+  for await (const row of rows) all.push(row)
+  return all
+}
+
+function positionsOf(
+  rows: PortfolioRows,
+  orders: Iterable<AssetsTransferOrder>,
+  day: string | undefined,
+): Position[] {
+  const all = [...rows]
+  const until = day === undefined ? all : all.filter((row) => effectiveDay(row) <= day)
+  const allOrders = [...orders]
+  return checkRows(until).map(({ portfolioId, investment, position: shares, status, reason }) => {
+    const own = allOrders.filter((order) => order.investment === investment)
+    const name = onlyOne(own.map((order) => order.name))
+    const isin = onlyOne(own.map((order) => order.isin))
+    const position = { portfolioId, investment, shares, name, isin, status }
+    return reason === undefined ? position : { ...position, reason }
+  })
+}
+
+/** Returns the value that all known texts have; null if there is none, or if they differ. */
+function onlyOne(texts: (string | null)[]): string | null {
+  const [first = null, ...others] = new Set(texts.filter((text) => text !== null))
+  return others.length === 0 ? first : null
+}
+
+function checkRows(rows: PortfolioRows): PositionCheck[] {
+  const ordered = chronological(rows)
+  const mixed = typesWithBothSigns(ordered)
+  const groups = groupBy(ordered, (row) => `${row.portfolioId} ${row.investment ?? ''}`)
+  return [...groups.keys()].sort().map((key) => checkPosition(groups.get(key) as Group, mixed))
+}
+
+function typesWithBothSigns(rows: PortfolioTransaction[]): Set<string> {
+  const negative = new Set<string>()
+  const positive = new Set<string>()
+  for (const { type, titles } of rows) {
+    const { units } = titles === null ? ZERO : exactOf(titles)
+    if (units < 0n) negative.add(type)
+    if (units > 0n) positive.add(type)
+  }
+  return new Set([...negative].filter((type) => positive.has(type)))
 }
 
 /** Rows with one value in common: at least one. */
@@ -105,119 +262,159 @@ function groupBy(
   return groups
 }
 
-function checkPosition(rows: Group): PositionCheck {
+function checkPosition(rows: Group, mixed: Set<string>): PositionCheck {
   const { portfolioId, investment } = rows[0]
-  const walk = new Walk(dayOfRow(rows[0]))
-  for (const [day, group] of groupBy(rows, dayOfRow)) walk.day(day, group)
-  const { verifiedRows, verifiedFrom, firstGap, isUnknown } = walk
-  const isComplete = verifiedRows > 0 && !isUnknown
-  const status = firstGap ? 'gap' : isComplete ? 'complete' : 'notVerifiable'
-  const check = { portfolioId, investment, status, verifiedRows, verifiedFrom } as const
-  return firstGap ? { ...check, firstGap } : check
+  const walk = new Walk(effectiveDay(rows[0]), mixed)
+  for (const [day, group] of groupBy(rows, effectiveDay)) walk.day(day, group)
+  const { position, verifiedRows, verifiedFrom, firstGap } = walk
+  const facts = { portfolioId, investment, position, verifiedRows, verifiedFrom }
+  if (firstGap !== undefined) {
+    const gap = { ...facts, status: 'gap', firstGap } as const
+    return walk.reason === undefined ? gap : { ...gap, reason: walk.reason }
+  }
+  const reason = walk.reason ?? (verifiedRows === 0 ? 'noStatement' : undefined)
+  if (reason !== undefined) return { ...facts, status: 'notVerifiable', reason }
+  return { ...facts, status: 'complete' }
 }
 
-/** Walks the days of an investment, and compares the stated positions. */
+/**
+ * Walks the days of an investment, and compares the stated positions. A position is a start plus the sum of
+ * the changes since then. After a payment that contradicts the rows, more than one start is possible,
+ * because its record date is not known. A later statement chooses.
+ */
 class Walk {
   verifiedRows = 0
   firstGap: Gap | undefined
-  /** True if a row without shares, or of an unknown effect, has changed the position. */
-  isUnknown = false
-  /** Undefined after such a row, until a row states the position. */
-  #position: Shares | undefined = ZERO
+  /** Why the history is not verifiable, from the first such row. */
+  reason: PositionReason | undefined
+  readonly #mixed: Set<string>
+  /** Possible starts; none if the position is not known. */
+  #starts: Exact[] = [ZERO]
+  #sum = ZERO
+  /** Sums at the ends of the days before, as far as they are known. */
+  #ends: { day: string; sum: Exact }[] = []
+  /** Last day with a row that does not tell how it changes the position. */
+  #unknownDay = ''
+  /** True if the position was negative, and no row has stated it since. */
+  #isShort = false
   /** Day from which the position is known, and the stated positions since then that are right. */
   #from: string
   #rightRows = 0
 
-  constructor(firstDay: string) {
+  constructor(firstDay: string, mixed: Set<string>) {
     this.#from = firstDay
+    this.#mixed = mixed
   }
 
   get verifiedFrom(): string | null {
     return this.#rightRows > 0 ? this.#from : null
   }
 
+  get position(): Decimal | null {
+    const [start, ...others] = this.#starts
+    if (start === undefined || others.length > 0 || this.#isShort) return null
+    return textOf(add(start, this.#sum))
+  }
+
   day(day: string, rows: PortfolioTransaction[]): void {
+    // Without hours, any position of the day may be the stated one.
     const isOrdered = rows.every((row) => row.operationDateHour !== null)
-    let possible = isOrdered ? [] : positionsOf(this.#position, rows)
+    const ofDay = isOrdered ? [] : this.#sumsOf(rows)
     for (const row of rows) {
-      const { titles } = row
-      if (positionEffect(row.type) !== '=' || row.investment === null) {
-        this.#position = after(this.#position, row)
-        if (this.#position === undefined) this.isUnknown = true
-        else if (!isOrdered) possible.push(this.#position)
-      } else if (titles !== null) {
-        const stated = sharesOf(titles)
-        const known = this.#position === undefined ? [] : [this.#position, ...possible]
-        if (known.some((position) => subtract(position, stated).units === 0n)) {
-          this.verifiedRows += 1
-          this.#rightRows += 1
-        } else {
-          if (this.#position !== undefined) this.#gap(day, stated, this.#position)
-          this.#restart(day, stated)
-          possible = []
-        }
-      }
+      if (row.investment === null) this.#lose(day, 'noInvestment')
+      else if (positionEffect(row.type) === '=') this.#compare(day, row, ofDay)
+      else this.#change(day, row)
     }
-    if (this.#position === undefined || this.#position.units >= 0n) return
-    this.#gap(day, ZERO, this.#position)
-    this.#restart(day, undefined)
+    this.#ends.push({ day, sum: this.#sum })
+    if (this.#starts.length === 0) return
+    if (this.#starts.every((start) => add(start, this.#sum).units < 0n)) {
+      this.reason ??= 'shortPosition'
+      this.#isShort = true
+    }
   }
 
-  #gap(day: string, expected: Shares, found: Shares): void {
-    this.firstGap ??= { day, expected: textOf(expected), found: textOf(found) }
+  /** Sums before, between and after the rows of a day without an order. */
+  #sumsOf(rows: PortfolioTransaction[]): Exact[] {
+    const sums = [this.#sum]
+    for (const row of rows) {
+      const change = row.investment === null ? undefined : changeOf(row, this.#mixed)
+      if (typeof change === 'object') sums.push(add(sums.at(-1) ?? ZERO, change))
+    }
+    return sums
   }
 
-  #restart(day: string, position: Shares | undefined): void {
-    this.#position = position
+  #change(day: string, row: PortfolioTransaction): void {
+    const change = changeOf(row, this.#mixed)
+    if (typeof change === 'string') this.#lose(day, change)
+    else this.#sum = add(this.#sum, change)
+  }
+
+  /** Forgets the position after a row that does not tell how it changes it. */
+  #lose(day: string, reason: PositionReason): void {
+    this.reason ??= reason
+    this.#starts = []
+    this.#ends = []
+    this.#unknownDay = day
+  }
+
+  #compare(day: string, row: PortfolioTransaction, ofDay: Exact[]): void {
+    if (row.titles === null) return
+    const stated = exactOf(row.titles)
+    if (stated.units < 0n) {
+      this.reason ??= 'negativeShares'
+      return
+    }
+    const since = PAYMENTS.includes(row.type) ? recordDatesFrom(day) : day
+    const sums = [this.#sum, ...ofDay, ...this.#sumsSince(since, day)]
+    const starts = distinct(sums.map((sum) => add(stated, negate(sum))))
+    const right = this.#starts.filter((start) => starts.some((each) => isEqual(each, start)))
+    if (right.length > 0) {
+      this.#starts = right
+      this.verifiedRows += 1
+      this.#rightRows += 1
+      this.#isShort = false
+      return
+    }
+    const [start] = this.#starts
+    if (start !== undefined) {
+      const found = textOf(add(start, this.#sum))
+      this.firstGap ??= { day, expected: textOf(stated), found }
+    }
     this.#from = day
     this.#rightRows = 0
+    this.#isShort = false
+    // The row may state the position before a row whose change is not known.
+    const isUndated = since < day || ofDay.length > 0
+    this.#starts = isUndated && since <= this.#unknownDay ? [] : starts
+  }
+
+  /** Sums at the ends of the days from `since`, with the one before; not that of `day`. */
+  #sumsSince(since: string, day: string): Exact[] {
+    if (since === day) return []
+    const before = this.#ends.filter((end) => end.day < since).slice(-1)
+    const after = this.#ends.filter((end) => end.day >= since)
+    return [...before, ...after].map(({ sum }) => sum)
   }
 }
 
-/** All positions of a day without an order. */
-function positionsOf(start: Shares | undefined, rows: PortfolioTransaction[]): Shares[] {
-  let position = start
-  const positions = rows.map((row) => {
-    position = after(position, row)
-    return position
-  })
-  return [start, ...positions].filter((each) => each !== undefined)
+/** First day that may be the record date of a payment. */
+function recordDatesFrom(day: string): string {
+  return new Date(Date.parse(day) - RECORD_DATE_DAYS * DAY_MS).toISOString().slice(0, 10)
 }
 
-/** Returns the position after a row; undefined if the row does not tell it. */
-function after(position: Shares | undefined, row: PortfolioTransaction): Shares | undefined {
-  const effect = row.investment === null ? undefined : positionEffect(row.type)
-  if (effect === '=') return position
-  if (position === undefined || effect === undefined || row.titles === null) return undefined
-  const { units, scale } = sharesOf(row.titles)
-  // The sign is the institution's; the type has the direction.
-  const size = units < 0n ? -units : units
-  return subtract(position, { units: effect === '-' ? size : -size, scale })
+function distinct(values: Exact[]): Exact[] {
+  return values.filter((value, index) => values.findIndex((each) => isEqual(each, value)) === index)
 }
 
-/** Exact decimal: `units` * 10 ** -`scale`. */
-interface Shares {
-  units: bigint
-  scale: number
-}
-
-const ZERO: Shares = { units: 0n, scale: 0 }
-
-function sharesOf(text: string): Shares {
-  const [whole = '0', fraction = ''] = text.split('.')
-  return { units: BigInt(whole + fraction), scale: fraction.length }
-}
-
-function subtract(a: Shares, b: Shares): Shares {
-  const scale = Math.max(a.scale, b.scale)
-  const units = ({ units, scale: own }: Shares) => units * 10n ** BigInt(scale - own)
-  return { units: units(a) - units(b), scale }
-}
-
-function textOf({ units, scale }: Shares): Decimal {
-  const sign = units < 0n ? '-' : ''
-  const digits = String(units < 0n ? -units : units).padStart(scale + 1, '0')
-  const point = digits.length - scale
-  const fraction = scale === 0 ? '' : `.${digits.slice(point)}`
-  return `${sign}${digits.slice(0, point)}${fraction}` as Decimal
+/** Returns the change of the position by a row, or the reason why the row does not tell it. */
+function changeOf(row: PortfolioTransaction, mixed: Set<string>): Exact | PositionReason {
+  const effect = positionEffect(row.type)
+  if (effect === '=') return ZERO
+  if (effect === undefined) return 'noEffect'
+  if (row.titles === null) return 'noShares'
+  const titles = exactOf(row.titles)
+  if (effect === '+') return titles.units < 0n ? 'negativeShares' : titles
+  // Many institutions write outgoing shares with a minus. One sign for a type is no doubt.
+  if (mixed.has(row.type)) return 'bothSigns'
+  return titles.units < 0n ? titles : negate(titles)
 }

@@ -41,6 +41,7 @@ from investment_data import (  # noqa: E402
     SqliteStore,
     check_positions,
     chronological,
+    positions,
 )
 
 ASYNC = "--asyncio" in sys.argv
@@ -116,6 +117,15 @@ def camel(value: Any) -> Any:
     return [camel(each) for each in value] if isinstance(value, list) else value
 
 
+def known(values: Any) -> Any:
+    """Without the attributes that the TypeScript client leaves out."""
+    optional = ("firstGap", "reason")
+    return [
+        {name: each for name, each in value.items() if each is not None or name not in optional}
+        for value in camel(values)
+    ]
+
+
 async def copy(connection: Any, call: Dict[str, Any]) -> Any:
     """Synchronizes a store. `pages` limits the file, as a full disk does. `killAt` ends the process."""
     told: List[Any] = []
@@ -147,12 +157,10 @@ async def read(connection: Any, call: Dict[str, Any]) -> Any:
         store = SqliteStore(db, call["name"])
         if call["list"] == "delete":
             return store.delete()
+        if call["list"] == "checks":
+            return known(check_positions(store))
         if call["list"] == "positions":
-            found = camel(check_positions(store))
-            for each in found:
-                if each["firstGap"] is None:
-                    del each["firstGap"]
-            return found
+            return known(positions(store, at=call.get("to")))
         if call["list"] == "orders":
             return list(store.transfer_orders())
         if call["list"] == "chronological":

@@ -12,6 +12,7 @@ import {
   InvestmentData,
   InvestmentDataError,
   ProblemError,
+  positions,
   type RowChanges,
   SqliteStore,
   type SyncedCopies,
@@ -70,7 +71,7 @@ interface Range {
 }
 
 /** What a copy is asked for without the service. */
-export type Reading = ListName | 'orders' | 'chronological' | 'positions' | 'delete'
+export type Reading = ListName | 'orders' | 'chronological' | 'checks' | 'positions' | 'delete'
 
 export interface CopyOptions {
   history?: boolean
@@ -248,7 +249,8 @@ export function typescript(): Driver {
           account: () => store.accountTransactions(range),
           orders: () => store.transferOrders(),
           chronological: () => chronological(store.portfolioTransactions()),
-          positions: () => checkPositions(store),
+          checks: () => checkPositions(store),
+          positions: () => positions(store, { at: range?.to }),
         }
         return [...readings[what]()].map((row) => ({ ...row }))
       } finally {

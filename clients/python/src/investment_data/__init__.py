@@ -35,7 +35,18 @@ from ._lists import (
     SyncResult,
 )
 from ._options import Day, Retry
-from ._positions import Gap, PositionCheck, check_positions, chronological
+from ._positions import (
+    Gap,
+    Position,
+    PositionCheck,
+    PositionReason,
+    PositionStatus,
+    check_positions,
+    chronological,
+    effective_day,
+    exact_sum,
+    positions,
+)
 from ._rows import (
     AccountTransaction,
     AccountTransactionType,
@@ -94,8 +105,11 @@ __all__ = [
     "PortfolioChanges",
     "PortfolioTransaction",
     "PortfolioTransactionType",
+    "Position",
     "PositionCheck",
     "PositionEffect",
+    "PositionReason",
+    "PositionStatus",
     "ProblemError",
     "QuotaError",
     "RetentionDetail",
@@ -109,5 +123,8 @@ __all__ = [
     "__version__",
     "check_positions",
     "chronological",
+    "effective_day",
+    "exact_sum",
     "position_effect",
+    "positions",
 ]
