@@ -683,207 +683,10 @@ export interface components {
          */
         ExactDecimal: string;
     };
-    responses: {
-        /** @description The connection has not changed since the response in `If-None-Match`. */
-        NotModified: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                ETag: components["headers"]["ETag"];
-                "Data-Version": components["headers"]["Data-Version"];
-                "Data-Refreshed": components["headers"]["Data-Refreshed"];
-                "Last-Modified": components["headers"]["Last-Modified"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                Vary: components["headers"]["Vary"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                [name: string]: unknown;
-            };
-            content?: never;
-        };
-        /** @description The parameters are not valid, or the request cannot be read. */
-        BadRequest: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                "Content-Encoding": components["headers"]["Content-Encoding"];
-                /** @description Request headers that the form of the response depends on. */
-                Vary?: string;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The app token is missing or not valid. */
-        Unauthorized: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The calling app has no connection with this token. */
-        NotFound: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The method is neither `GET` nor `HEAD`. */
-        MethodNotAllowed: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                Allow: components["headers"]["Allow"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The app has used up its quota. */
-        TooManyRequests: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                "Retry-After": components["headers"]["Retry-After"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The service failed. */
-        InternalServerError: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The service is overloaded or has no database. */
-        ServiceUnavailable: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                "Retry-After": components["headers"]["Retry-After"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The cursor has expired. */
-        Gone: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The data has changed since `version`. */
-        PreconditionFailed: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Problem"];
-            };
-        };
-    };
-    parameters: {
-        /** @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404. */
-        token: string;
-        /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date). Without it, the result starts with the oldest row. */
-        from: string;
-        /** @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it, the result ends with the newest row. */
-        to: string;
-        /** @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows. */
-        limit: string;
-        /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
-        page: string;
-        /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
-        since: string;
-        /** @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`. */
-        version: string;
-        /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
-        "If-None-Match": string;
-        /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
-        "X-Client-Trace-ID": string;
-    };
+    responses: never;
+    parameters: never;
     requestBodies: never;
-    headers: {
-        /** @description Identifier of the request. Quote it when you report an error. */
-        "X-Request-ID": string;
-        /** @description `X-Client-Trace-ID` of the request, if it is valid. */
-        "X-Client-Trace-ID": string;
-        /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
-        ETag: string;
-        /** @description Time of the last change of the connection’s data, as an HTTP date. */
-        "Last-Modified": string;
-        /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
-        "Data-Version": string;
-        /** @description Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first one. A 304 has it, too. It is not a part of the `ETag`. */
-        "Data-Refreshed": string;
-        /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
-        "Cache-Control": string;
-        /** @description URLs of other pages (RFC 8288): `first`, `prev`, `next` and `last`, relative to the URL of the request. The first page has no `prev`, the last one no `next`. An export has none. */
-        Link: string;
-        /** @description Only in an export: its number of rows. */
-        "X-Total-Count": number;
-        /** @description Only in an export: a file name. */
-        "Content-Disposition": string;
-        /** @description Compression of the body; absent if the body is not compressed. */
-        "Content-Encoding": string;
-        /** @description Request headers that the form of the response depends on. */
-        Vary: string;
-        /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
-        "WWW-Authenticate": string;
-        /** @description Methods that this path supports. */
-        Allow: string;
-        /** @description Seconds to wait before the next attempt. */
-        "Retry-After": number;
-        /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
-        RateLimit: string;
-        /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
-        "RateLimit-Policy": string;
-    };
+    headers: never;
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -891,28 +694,52 @@ export interface operations {
     listPortfolioTransactions: {
         parameters: {
             query?: {
-                /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date). Without it, the result starts with the oldest row. */
-                from?: components["parameters"]["from"];
-                /** @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it, the result ends with the newest row. */
-                to?: components["parameters"]["to"];
-                /** @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows. */
-                limit?: components["parameters"]["limit"];
-                /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
-                page?: components["parameters"]["page"];
-                /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
-                since?: components["parameters"]["since"];
-                /** @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`. */
-                version?: components["parameters"]["version"];
+                /**
+                 * @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date). Without it, the result starts with the oldest row.
+                 * @example 2025-01-01
+                 */
+                from?: string;
+                /**
+                 * @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it, the result ends with the newest row.
+                 * @example 2025-03-31
+                 */
+                to?: string;
+                /**
+                 * @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows.
+                 * @example 100
+                 */
+                limit?: string;
+                /**
+                 * @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`.
+                 * @example 0
+                 */
+                page?: string;
+                /**
+                 * @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.
+                 * @example start
+                 */
+                since?: string;
+                /**
+                 * @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`.
+                 * @example 184.1741966927042118
+                 */
+                version?: string;
             };
             header?: {
-                /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
-                "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
-                "X-Client-Trace-ID"?: components["parameters"]["X-Client-Trace-ID"];
+                /**
+                 * @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body.
+                 * @example W/"184.1741966927042118-Zk3yQm0v8T1xWb6sLr2dJg"
+                 */
+                "If-None-Match"?: string;
+                /**
+                 * @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored.
+                 * @example sync-2025-03-14-0042
+                 */
+                "X-Client-Trace-ID"?: string;
             };
             path: {
                 /** @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404. */
-                token: components["parameters"]["token"];
+                token: string;
             };
             cookie?: never;
         };
@@ -921,20 +748,34 @@ export interface operations {
             /** @description One page of the portfolio transactions of a connection. */
             200: {
                 headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                    ETag: components["headers"]["ETag"];
-                    "Data-Version": components["headers"]["Data-Version"];
-                    "Data-Refreshed": components["headers"]["Data-Refreshed"];
-                    "Last-Modified": components["headers"]["Last-Modified"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Vary: components["headers"]["Vary"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    Link: components["headers"]["Link"];
-                    "X-Total-Count": components["headers"]["X-Total-Count"];
-                    "Content-Disposition": components["headers"]["Content-Disposition"];
-                    "Content-Encoding": components["headers"]["Content-Encoding"];
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
+                    ETag: string;
+                    /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
+                    "Data-Version": string;
+                    /** @description Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first one. A 304 has it, too. It is not a part of the `ETag`. */
+                    "Data-Refreshed"?: string;
+                    /** @description Time of the last change of the connection’s data, as an HTTP date. */
+                    "Last-Modified": string;
+                    /** @description Request headers that the form of the response depends on. */
+                    Vary: string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description URLs of other pages (RFC 8288): `first`, `prev`, `next` and `last`, relative to the URL of the request. The first page has no `prev`, the last one no `next`. An export has none. */
+                    Link?: string;
+                    /** @description Only in an export: its number of rows. */
+                    "X-Total-Count"?: number;
+                    /** @description Only in an export: a file name. */
+                    "Content-Disposition"?: string;
+                    /** @description Compression of the body; absent if the body is not compressed. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -944,43 +785,251 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            304: components["responses"]["NotModified"];
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            404: components["responses"]["NotFound"];
-            405: components["responses"]["MethodNotAllowed"];
-            410: components["responses"]["Gone"];
-            412: components["responses"]["PreconditionFailed"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalServerError"];
-            503: components["responses"]["ServiceUnavailable"];
+            /** @description The connection has not changed since the response in `If-None-Match`. */
+            304: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
+                    ETag: string;
+                    /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
+                    "Data-Version": string;
+                    /** @description Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first one. A 304 has it, too. It is not a part of the `ETag`. */
+                    "Data-Refreshed"?: string;
+                    /** @description Time of the last change of the connection’s data, as an HTTP date. */
+                    "Last-Modified": string;
+                    /** @description Request headers that the form of the response depends on. */
+                    Vary: string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The parameters are not valid, or the request cannot be read. */
+            400: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description Compression of the body; absent if the body is not compressed. */
+                    "Content-Encoding"?: string;
+                    /** @description Request headers that the form of the response depends on. */
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The app token is missing or not valid. */
+            401: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The calling app has no connection with this token. */
+            404: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The method is neither `GET` nor `HEAD`. */
+            405: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Methods that this path supports. */
+                    Allow: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The cursor has expired. */
+            410: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The data has changed since `version`. */
+            412: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The app has used up its quota. */
+            429: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description Seconds to wait before the next attempt. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed. */
+            500: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service is overloaded or has no database. */
+            503: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Seconds to wait before the next attempt. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
     listAccountTransactions: {
         parameters: {
             query?: {
-                /** @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date). Without it, the result starts with the oldest row. */
-                from?: components["parameters"]["from"];
-                /** @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it, the result ends with the newest row. */
-                to?: components["parameters"]["to"];
-                /** @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows. */
-                limit?: components["parameters"]["limit"];
-                /** @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`. */
-                page?: components["parameters"]["page"];
-                /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
-                since?: components["parameters"]["since"];
-                /** @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`. */
-                version?: components["parameters"]["version"];
+                /**
+                 * @description First day of the result, inclusive, as YYYY-MM-DD. It is compared with the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date). Without it, the result starts with the oldest row.
+                 * @example 2025-01-01
+                 */
+                from?: string;
+                /**
+                 * @description Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared with the same date as `from`. Without it, the result ends with the newest row.
+                 * @example 2025-03-31
+                 */
+                to?: string;
+                /**
+                 * @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows.
+                 * @example 100
+                 */
+                limit?: string;
+                /**
+                 * @description Number of the page, 0 to 2147483647, in digits; the first page is 0. A page past the last one has no items, and has `totalItems`.
+                 * @example 0
+                 */
+                page?: string;
+                /**
+                 * @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.
+                 * @example start
+                 */
+                since?: string;
+                /**
+                 * @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`.
+                 * @example 184.1741966927042118
+                 */
+                version?: string;
             };
             header?: {
-                /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
-                "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
-                "X-Client-Trace-ID"?: components["parameters"]["X-Client-Trace-ID"];
+                /**
+                 * @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body.
+                 * @example W/"184.1741966927042118-Zk3yQm0v8T1xWb6sLr2dJg"
+                 */
+                "If-None-Match"?: string;
+                /**
+                 * @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored.
+                 * @example sync-2025-03-14-0042
+                 */
+                "X-Client-Trace-ID"?: string;
             };
             path: {
                 /** @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404. */
-                token: components["parameters"]["token"];
+                token: string;
             };
             cookie?: never;
         };
@@ -989,20 +1038,34 @@ export interface operations {
             /** @description One page of the account transactions of a connection. */
             200: {
                 headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                    ETag: components["headers"]["ETag"];
-                    "Data-Version": components["headers"]["Data-Version"];
-                    "Data-Refreshed": components["headers"]["Data-Refreshed"];
-                    "Last-Modified": components["headers"]["Last-Modified"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Vary: components["headers"]["Vary"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    Link: components["headers"]["Link"];
-                    "X-Total-Count": components["headers"]["X-Total-Count"];
-                    "Content-Disposition": components["headers"]["Content-Disposition"];
-                    "Content-Encoding": components["headers"]["Content-Encoding"];
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
+                    ETag: string;
+                    /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
+                    "Data-Version": string;
+                    /** @description Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first one. A 304 has it, too. It is not a part of the `ETag`. */
+                    "Data-Refreshed"?: string;
+                    /** @description Time of the last change of the connection’s data, as an HTTP date. */
+                    "Last-Modified": string;
+                    /** @description Request headers that the form of the response depends on. */
+                    Vary: string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description URLs of other pages (RFC 8288): `first`, `prev`, `next` and `last`, relative to the URL of the request. The first page has no `prev`, the last one no `next`. An export has none. */
+                    Link?: string;
+                    /** @description Only in an export: its number of rows. */
+                    "X-Total-Count"?: number;
+                    /** @description Only in an export: a file name. */
+                    "Content-Disposition"?: string;
+                    /** @description Compression of the body; absent if the body is not compressed. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1012,30 +1075,220 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            304: components["responses"]["NotModified"];
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            404: components["responses"]["NotFound"];
-            405: components["responses"]["MethodNotAllowed"];
-            410: components["responses"]["Gone"];
-            412: components["responses"]["PreconditionFailed"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalServerError"];
-            503: components["responses"]["ServiceUnavailable"];
+            /** @description The connection has not changed since the response in `If-None-Match`. */
+            304: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
+                    ETag: string;
+                    /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
+                    "Data-Version": string;
+                    /** @description Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first one. A 304 has it, too. It is not a part of the `ETag`. */
+                    "Data-Refreshed"?: string;
+                    /** @description Time of the last change of the connection’s data, as an HTTP date. */
+                    "Last-Modified": string;
+                    /** @description Request headers that the form of the response depends on. */
+                    Vary: string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The parameters are not valid, or the request cannot be read. */
+            400: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description Compression of the body; absent if the body is not compressed. */
+                    "Content-Encoding"?: string;
+                    /** @description Request headers that the form of the response depends on. */
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The app token is missing or not valid. */
+            401: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The calling app has no connection with this token. */
+            404: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The method is neither `GET` nor `HEAD`. */
+            405: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Methods that this path supports. */
+                    Allow: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The cursor has expired. */
+            410: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The data has changed since `version`. */
+            412: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The app has used up its quota. */
+            429: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description Seconds to wait before the next attempt. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed. */
+            500: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service is overloaded or has no database. */
+            503: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Seconds to wait before the next attempt. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
     listAssetsTransferOrders: {
         parameters: {
             query?: never;
             header?: {
-                /** @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body. */
-                "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored. */
-                "X-Client-Trace-ID"?: components["parameters"]["X-Client-Trace-ID"];
+                /**
+                 * @description `ETag` of a response that you have stored. If nothing has changed since, the response is 304 without a body.
+                 * @example W/"184.1741966927042118-Zk3yQm0v8T1xWb6sLr2dJg"
+                 */
+                "If-None-Match"?: string;
+                /**
+                 * @description Your name for the request, up to 128 visible ASCII characters. The response repeats it. Any other value is ignored.
+                 * @example sync-2025-03-14-0042
+                 */
+                "X-Client-Trace-ID"?: string;
             };
             path: {
                 /** @description Selects the connection. The token is a credential: keep it out of logs and shared links. An unknown token and a token of another app get the same 404. */
-                token: components["parameters"]["token"];
+                token: string;
             };
             cookie?: never;
         };
@@ -1044,17 +1297,28 @@ export interface operations {
             /** @description All orders that the user completed for the connection, the latest first. Unfinished orders are not included. */
             200: {
                 headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "X-Client-Trace-ID": components["headers"]["X-Client-Trace-ID"];
-                    ETag: components["headers"]["ETag"];
-                    "Data-Version": components["headers"]["Data-Version"];
-                    "Data-Refreshed": components["headers"]["Data-Refreshed"];
-                    "Last-Modified": components["headers"]["Last-Modified"];
-                    "Cache-Control": components["headers"]["Cache-Control"];
-                    Vary: components["headers"]["Vary"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Content-Encoding": components["headers"]["Content-Encoding"];
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
+                    ETag: string;
+                    /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
+                    "Data-Version": string;
+                    /** @description Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first one. A 304 has it, too. It is not a part of the `ETag`. */
+                    "Data-Refreshed"?: string;
+                    /** @description Time of the last change of the connection’s data, as an HTTP date. */
+                    "Last-Modified": string;
+                    /** @description Request headers that the form of the response depends on. */
+                    Vary: string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description Compression of the body; absent if the body is not compressed. */
+                    "Content-Encoding"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1062,14 +1326,162 @@ export interface operations {
                     "application/json;IEEE754Compatible=true": components["schemas"]["ExactAssetsTransferOrderList"];
                 };
             };
-            304: components["responses"]["NotModified"];
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            404: components["responses"]["NotFound"];
-            405: components["responses"]["MethodNotAllowed"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalServerError"];
-            503: components["responses"]["ServiceUnavailable"];
+            /** @description The connection has not changed since the response in `If-None-Match`. */
+            304: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Opaque name of this state of the response, as a weak validator. Send it as `If-None-Match` with the next request for the same URL. */
+                    ETag: string;
+                    /** @description Version of the connection’s data that the response has. Send it as `version` with further pages, so that all pages have the same state. */
+                    "Data-Version": string;
+                    /** @description Time of the last refresh from the bank or broker, also if it changed nothing. Absent before the first one. A 304 has it, too. It is not a part of the `ETag`. */
+                    "Data-Refreshed"?: string;
+                    /** @description Time of the last change of the connection’s data, as an HTTP date. */
+                    "Last-Modified": string;
+                    /** @description Request headers that the form of the response depends on. */
+                    Vary: string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The parameters are not valid, or the request cannot be read. */
+            400: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description Compression of the body; absent if the body is not compressed. */
+                    "Content-Encoding"?: string;
+                    /** @description Request headers that the form of the response depends on. */
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The app token is missing or not valid. */
+            401: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The calling app has no connection with this token. */
+            404: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The method is neither `GET` nor `HEAD`. */
+            405: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Methods that this path supports. */
+                    Allow: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The app has used up its quota. */
+            429: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
+                    RateLimit?: string;
+                    /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
+                    "RateLimit-Policy"?: string;
+                    /** @description Seconds to wait before the next attempt. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed. */
+            500: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service is overloaded or has no database. */
+            503: {
+                headers: {
+                    /** @description Identifier of the request. Quote it when you report an error. */
+                    "X-Request-ID": string;
+                    /** @description `X-Client-Trace-ID` of the request, if it is valid. */
+                    "X-Client-Trace-ID"?: string;
+                    /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
+                    "Cache-Control": string;
+                    /** @description Seconds to wait before the next attempt. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
 }

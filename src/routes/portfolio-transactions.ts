@@ -3,6 +3,7 @@ import { pageRules } from '../http/parameter-errors.ts'
 import { pagedList } from '../queries/pages.ts'
 import { PortfolioTransactions } from '../schemas/portfolio-transaction.ts'
 import { ConnectionParams, PageQuery, RequestHeaders } from '../schemas/request.ts'
+import { pageResponses } from '../schemas/response.ts'
 import { list } from './list.ts'
 
 /** Section 4.1: a page, the changes since a cursor, or an export of all rows. */
@@ -16,6 +17,7 @@ export const portfolioTransactions = list(PortfolioTransactions, pagedList(Portf
     params: ConnectionParams,
     querystring: PageQuery(maximumLimit),
     headers: RequestHeaders,
+    response: pageResponses(PortfolioTransactions.response),
   }),
   rules: pageRules,
   headersOf: pageHeaders,

@@ -1,5 +1,6 @@
 import { completedOrders } from '../queries/transfer-orders.ts'
 import { ConnectionParams, NoQuery, RequestHeaders } from '../schemas/request.ts'
+import { arrayResponses } from '../schemas/response.ts'
 import { TransferOrders } from '../schemas/transfer-order.ts'
 import { list } from './list.ts'
 
@@ -14,6 +15,7 @@ export const transferOrders = list(TransferOrders, completedOrders(TransferOrder
     params: ConnectionParams,
     querystring: NoQuery,
     headers: RequestHeaders,
+    response: arrayResponses(TransferOrders.response),
   }),
   rules: () => ({}),
 })

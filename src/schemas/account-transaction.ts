@@ -74,7 +74,6 @@ const AccountTransactionList = ListEnvelope(AccountTransaction, {
 
 export const AccountTransactions = {
   name: 'account-transactions',
-  operationId: 'listAccountTransactions',
   table: 'account_transaction',
   id: 'movementId',
   item: AccountTransaction,

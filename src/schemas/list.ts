@@ -5,11 +5,11 @@ import { EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
 export interface ListDefinition {
   /** Name of its exports, and of its rows in the commands of an operator. */
   name: string
-  operationId: string
   table: string
   /** Field that identifies a row within its connection. */
   id: string
   item: TObject
+  /** Body of a response. */
   response: TSchema
   /** True: pages, changes and exports. False: one array of all rows. */
   paged: boolean
@@ -99,18 +99,4 @@ export function ListEnvelope<Item extends TSchema>(
     },
     { additionalProperties: false, ...annotations },
   )
-}
-
-/** Exports of a paged list. */
-export const Exports = {
-  ndjson: Type.String({
-    description:
-      'All rows between `from` and `to`, newest first: one item of the list a line, as JSON. No other ' +
-      'parameters apply. With `IEEE754Compatible=true`, decimals are strings.',
-  }),
-  csv: Type.String({
-    description:
-      'The same rows as CSV (RFC 4180). The first line has the names of the fields. Null is an empty ' +
-      'field, text is in quotes.',
-  }),
 }

@@ -120,7 +120,6 @@ const PortfolioTransactionList = ListEnvelope(PortfolioTransaction, {
 
 export const PortfolioTransactions = {
   name: 'portfolio-transactions',
-  operationId: 'listPortfolioTransactions',
   table: 'portfolio_transaction',
   id: 'transactionId',
   item: PortfolioTransaction,

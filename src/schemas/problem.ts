@@ -170,8 +170,6 @@ export const problem = (code: ProblemCode, options: ProblemOptions = {}): Proble
 
 const problemTypes = Object.values(ProblemCodes)
 
-const REQUEST_ID = '6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'
-
 /** Body of every error (contract 16), with the member names of RFC 9457. */
 export const Problem = Type.Object(
   {
@@ -208,34 +206,3 @@ export const Problem = Type.Object(
   },
 )
 export type Problem = Static<typeof Problem>
-
-export const INVALID_QUERY = 'form=2025-01-01&to=2025-02-30'
-
-const errors: ParameterError[] = [
-  {
-    parameter: 'form',
-    code: 'unknown_parameter',
-    detail: 'There is no such parameter. The parameters are from, to, limit, page, since, version.',
-  },
-  {
-    parameter: 'to',
-    code: 'invalid_format',
-    detail: 'to must be a day that exists, as YYYY-MM-DD.',
-  },
-]
-
-/** Examples of one status for OpenAPI, without `route_not_found`, which no operation returns. */
-export function problemExamples(status: number) {
-  const codes = Object.keys(ProblemCodes) as ProblemCode[]
-  const shown = codes.filter(
-    (code) => ProblemCodes[code].status === status && code !== 'route_not_found',
-  )
-  return Object.fromEntries(
-    shown.map((code) => {
-      const { detail } = ProblemCodes[code]
-      const problem = { status, code, title: titleOf(code), detail, requestId: REQUEST_ID }
-      const value = code === 'invalid_request' ? { ...problem, errors } : problem
-      return [code, { summary: code, value }]
-    }),
-  )
-}

@@ -63,7 +63,6 @@ const AssetsTransferOrderList = Type.Array(Reference(AssetsTransferOrder), {
 
 export const TransferOrders = {
   name: 'transfer-orders',
-  operationId: 'listAssetsTransferOrders',
   table: 'assets_transfer_order',
   id: 'id',
   item: AssetsTransferOrder,

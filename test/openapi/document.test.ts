@@ -3,9 +3,10 @@ import createClient from 'openapi-fetch'
 import t from 'tap'
 import type { components, paths } from '../../docs/reference/openapi.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { codeSamples, PLACEHOLDER } from '../../src/http/docs-page/code-samples.js'
+import { codeSamples, PLACEHOLDER } from '../../src/http/openapi/code-samples.js'
 import { ProblemCodes } from '../../src/schemas/problem.ts'
 import { breakingChanges } from '../../tools/docs/breaking-changes.ts'
+import { documentFaults } from '../../tools/docs/document-faults.ts'
 import { lastRelease, parseContract } from '../../tools/docs/releases.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 import { startService } from '../support/service.ts'
@@ -107,6 +108,44 @@ t.test(`GET /openapi.json: compatible with release ${version}`, async (t) => {
   t.strictSame(breakingChanges(contract, parseContract(text)), [], 'see docs/compatibility.md')
 })
 
+t.test('document: no empty enum, and a description and a schema for each part', async (t) => {
+  t.strictSame(documentFaults(JSON.parse(served.text)), [])
+})
+
+t.test('document with a fault: the check names it', async (t) => {
+  const path = '/api/v1/queries/connections/{token}/accounts/transactions'
+  const place = `GET ${path}`
+  // biome-ignore lint/suspicious/noExplicitAny: each case changes another part of the document.
+  const cases: Record<string, (document: any) => void> = {
+    '/components/schemas/AccountTransactionType: empty enum': ({ components }) => {
+      components.schemas.AccountTransactionType.enum = []
+    },
+    [`/paths/${path}/get/parameters/0/schema: empty enum`]: ({ paths }) => {
+      paths[path].get.parameters[0].schema.enum = []
+    },
+    [`${place}: parameter from without a description`]: ({ paths }) => {
+      delete paths[path].get.parameters[0].description
+    },
+    [`${place}: parameter from without a schema`]: ({ paths }) => {
+      paths[path].get.parameters[0].schema = {}
+    },
+    [`${place}: 401: header WWW-Authenticate without a schema`]: ({ paths }) => {
+      paths[path].get.responses[401].headers['WWW-Authenticate'].schema = {}
+    },
+    [`${place}: 401: header WWW-Authenticate without a description`]: ({ paths }) => {
+      delete paths[path].get.responses[401].headers['WWW-Authenticate'].description
+    },
+    [`${place}: 200: text/csv without a schema`]: ({ paths }) => {
+      delete paths[path].get.responses[200].content['text/csv'].schema
+    },
+  }
+  for (const [fault, damage] of Object.entries(cases)) {
+    const damaged = JSON.parse(served.text)
+    damage(damaged)
+    t.strictSame(documentFaults(damaged), [fault])
+  }
+})
+
 t.test('page /docs', async (t) => {
   const service = await startService(t)
 
@@ -147,8 +186,14 @@ t.test('page /docs', async (t) => {
   })
 
   t.test('files of the page: compressed, and 304 for one that the client has', async (t) => {
-    const names = ['page.css', 'page.js', 'code-samples.js', 'icon.svg']
-    const files = ['/openapi.json', '/docs', ...names.map((name) => `/docs/static/${name}`)]
+    const files = [
+      '/openapi.json',
+      '/docs',
+      '/docs/static/page.css',
+      '/docs/static/page.js',
+      '/docs/static/icon.svg',
+      '/docs/openapi/code-samples.js',
+    ]
     for (const path of files) {
       const texts = new Set<string>()
       for (const encoding of ['br', 'gzip', 'identity', 'zstd']) {

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
+import { INVALID_QUERY } from '../../src/http/openapi/examples.ts'
 import { MEDIA_TYPES } from '../../src/schemas/list.ts'
-import { INVALID_QUERY } from '../../src/schemas/problem.ts'
 import { addConnection, addresses, addToken } from '../support/rows.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN } from '../support/seeded-service.ts'
 import {

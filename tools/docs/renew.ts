@@ -8,6 +8,7 @@ import { startSeededService } from '../../test/support/seeded-service.ts'
 import { startService } from '../../test/support/service.ts'
 import { clientRows } from './client-rows.ts'
 import { DOCUMENT, formatJson } from './committed.ts'
+import { documentFaults } from './document-faults.ts'
 import { examplesOf } from './examples.ts'
 import { COMMANDS_FILE, helpText } from './help-text.ts'
 import { METRICS_FILE, metricsText, scrapeAll } from './metrics-text.ts'
@@ -24,6 +25,7 @@ t.test('docs:renew: document, page and rows of the clients', async (t) => {
   // A service reads the examples at start, so this is a new one.
   const service = await startService(t)
   const { text } = await service.get('/openapi.json')
+  t.strictSame(documentFaults(JSON.parse(text)), [])
   await writeFile(DOCUMENT, formatJson(text))
   await writeFile(PAGE, await renderPage(text))
   for (const [file, rows] of clientRows(text)) await writeFile(file, rows)

@@ -6,7 +6,7 @@ const FILES = {
   '/docs': ['index.html', 'text/html'],
   '/docs/static/page.css': ['page.css', 'text/css'],
   '/docs/static/page.js': ['page.js', 'text/javascript'],
-  '/docs/static/code-samples.js': ['code-samples.js', 'text/javascript'],
+  '/docs/openapi/code-samples.js': ['../openapi/code-samples.js', 'text/javascript'],
   '/docs/static/icon.svg': ['icon.svg', 'image/svg+xml'],
 } as const
 

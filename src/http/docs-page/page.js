@@ -1,5 +1,5 @@
 /** Script of the page: code, requests, navigation and search. */
-import { codeSamples, PLACEHOLDER } from './code-samples.js'
+import { codeSamples, PLACEHOLDER } from '../openapi/code-samples.js'
 
 /** Address of the service as the browser sees it, with the path that a proxy removes. */
 const base = new URL('../..', import.meta.url).href.replace(/\/$/, '')
@@ -7,9 +7,11 @@ const base = new URL('../..', import.meta.url).href.replace(/\/$/, '')
 /** Reads what depends on the settings of this service: the page is the same file everywhere. */
 async function readSettings() {
   const response = await fetch(`${base}/openapi.json`)
-  const { servers, components, 'x-demo-tokens': demo } = await response.json()
+  const { servers, paths, 'x-demo-tokens': demo } = await response.json()
   const [{ url }] = servers
-  return { demo, address: url === '/' ? base : url, limit: components.parameters.limit.description }
+  const parameters = Object.values(paths).flatMap(({ get }) => get.parameters)
+  const limit = parameters.find(({ name }) => name === 'limit')
+  return { demo, address: url === '/' ? base : url, limit: limit.description }
 }
 
 /** Without them, the page still sends requests. */

@@ -1,4 +1,10 @@
 import { readFile } from 'node:fs/promises'
+import {
+  type ParameterError,
+  type ProblemCode,
+  ProblemCodes,
+  titleOf,
+} from '../../schemas/problem.ts'
 
 declare global {
   /** Parts of ECMAScript that Node 24 has and TypeScript 6 does not declare. */
@@ -23,4 +29,38 @@ export type Examples = Record<string, Record<string, { demo: { summary: string; 
 
 export async function readExamples(): Promise<Examples> {
   return parseExactly(await readFile(EXAMPLES, 'utf8')) as Examples
+}
+
+const REQUEST_ID = '6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'
+
+/** Query of the example of `invalid_request`. */
+export const INVALID_QUERY = 'form=2025-01-01&to=2025-02-30'
+
+const errors: ParameterError[] = [
+  {
+    parameter: 'form',
+    code: 'unknown_parameter',
+    detail: 'There is no such parameter. The parameters are from, to, limit, page, since, version.',
+  },
+  {
+    parameter: 'to',
+    code: 'invalid_format',
+    detail: 'to must be a day that exists, as YYYY-MM-DD.',
+  },
+]
+
+/** Examples of the errors of a status, without `route_not_found`, which no operation returns. */
+export function problemExamples(status: number) {
+  const codes = Object.keys(ProblemCodes) as ProblemCode[]
+  const shown = codes.filter(
+    (code) => ProblemCodes[code].status === status && code !== 'route_not_found',
+  )
+  return Object.fromEntries(
+    shown.map((code) => {
+      const { detail } = ProblemCodes[code]
+      const problem = { status, code, title: titleOf(code), detail, requestId: REQUEST_ID }
+      const value = code === 'invalid_request' ? { ...problem, errors } : problem
+      return [code, { summary: code, value }]
+    }),
+  )
 }

@@ -5,18 +5,16 @@ import fp from 'fastify-plugin'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
 import { markdown } from '../../schemas/fields.ts'
-import { lists } from '../../schemas/lists.ts'
 import { type ProblemCode, ProblemCodes, titleOf } from '../../schemas/problem.ts'
-import { codeSamples, PLACEHOLDER } from '../docs-page/code-samples.js'
 import { memoryFile } from '../memory-file.ts'
-import document from './document.json' with { type: 'json' }
+import { codeSamples, PLACEHOLDER } from './code-samples.js'
+import { completeOperation, type Operation } from './complete.ts'
 import { readExamples } from './examples.ts'
 import { nameParts } from './named-parts.ts'
-import { describeList, sharedParts } from './operation.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
-/** Serves the OpenAPI document. The first request generates it, with the schemas that requests are compared with. */
+/** Serves the OpenAPI document. The first request generates it from the schemas of the routes. */
 export const openapi = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
   const { CONTACT_URL, PUBLIC_URL } = config
   const [appToken, connectionToken] = config.DEMO_TOKENS?.split(',') ?? []
@@ -24,16 +22,27 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
   const shown = address ?? PLACEHOLDER
   const guide = (await readFile(GUIDE, 'utf8')).replaceAll(PLACEHOLDER, shown)
   const examples = await readExamples()
-  const shared = sharedParts(config.MAX_LIMIT)
   await app.register(swagger, {
     openapi: {
-      ...document,
+      openapi: '3.1.0',
       info: {
-        ...document.info,
+        title: 'Investment Data Query Service',
+        license: {
+          name: packageJson.license,
+          identifier: `LicenseRef-${packageJson.license}`,
+        },
         version: packageJson.version,
         description: `${guide}\n${errorCodes()}`,
         ...(CONTACT_URL === undefined ? {} : { contact: { url: CONTACT_URL } }),
       },
+      tags: [
+        { name: 'Transactions', description: 'Movements of investments and of cash, in pages' },
+        {
+          name: 'Transfer orders',
+          description: 'Orders to transfer assets that the user completed',
+        },
+      ],
+      security: [{ appToken: [] }],
       // The path of an operation begins with a slash.
       servers: [
         address === undefined
@@ -42,26 +51,28 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
       ],
       // The page /docs fills them in.
       ...(appToken ? { 'x-demo-tokens': { appToken, connectionToken } } : {}),
-      components: { ...document.components, ...shared } as object,
+      components: {
+        securitySchemes: {
+          appToken: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'Token of the calling app. It identifies the app only.',
+          },
+        },
+      },
     },
     // A proxy removes the path of PUBLIC_URL, which is no part of the routes.
     stripBasePath: false,
     refResolver: { buildLocalReference: (json) => String(json.$id) },
-    transform: ({ schema, url }) => ({
-      url,
-      schema: { ...schema, params: {}, querystring: {}, headers: {}, response: {} },
-    }),
+    // What the library cannot write.
     transformObject: (generated) => {
       if (!('openapiObject' in generated)) throw new Error('The document is not OpenAPI 3.')
       const { components = {}, paths = {} } = generated.openapiObject
       components.schemas = nameParts(components.schemas ?? {})
       for (const [path, item] of Object.entries(paths)) {
-        const operation = item?.get
-        const list = lists.find(({ operationId }) => operationId === operation?.operationId)
-        if (!operation || !list) continue
-        Object.assign(operation, describeList(list, shared, examples[list.operationId] ?? {}), {
-          'x-codeSamples': codeSamples(shown, path),
-        })
+        const operation = item?.get as Operation
+        completeOperation(operation, examples[operation.operationId] ?? {})
+        operation['x-codeSamples'] = codeSamples(shown, path)
       }
       return generated.openapiObject
     },

@@ -3,27 +3,25 @@ import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
 import { breakable, codeBlock, escapeHtml, markdown, pre } from './markdown.ts'
 
 type Parts<Part> = Record<string, Part>
-interface Reference {
-  $ref: string
-}
 interface Parameter {
   name: string
   in: string
   required?: boolean
   description: string
   schema: TSchema
+  example?: string
 }
 interface Response {
   description: string
-  headers?: Parts<Reference>
+  headers?: Parts<{ description: string }>
   content?: Parts<{ schema: TSchema; examples?: Parts<{ value: unknown }> }>
 }
 interface Operation {
   operationId: string
   summary: string
   description: string
-  parameters: Reference[]
-  responses: Parts<Response | Reference>
+  parameters: Parameter[]
+  responses: Parts<Response>
   'x-codeSamples': { label: string; source: string }[]
 }
 export interface PageDocument {
@@ -31,9 +29,6 @@ export interface PageDocument {
   paths: Parts<{ get: Operation }>
   components: {
     schemas: Parts<TSchema>
-    parameters: Parts<Parameter>
-    headers: Parts<{ description: string }>
-    responses: Parts<Response>
     securitySchemes: { appToken: { description: string } }
   }
 }
@@ -48,10 +43,10 @@ const TYPE_TEXTS: Parts<string> = {
 /** Renders each operation as a closed section with a form, code samples and a response. */
 export function renderOperations({ paths, components }: PageDocument): string {
   const sections = Object.entries(paths).map(([path, { get }]) => {
-    const { operationId: id, responses } = get
-    const content = (responses[200] as Response).content ?? {}
-    const parameters = get.parameters.map(({ $ref }) => components.parameters[lastPart($ref)])
-    const fields = parameters.map((parameter) => parameter && field(id, parameter))
+    const { operationId: id, responses, parameters } = get
+    const content = responses[200]?.content ?? {}
+    // The connection token comes first, like in the path.
+    const fields = [...parameters].sort(byPlace).map((parameter) => field(id, parameter))
     return `<details class="operation" id="${id}" data-path="${path}">
 <summary><h3>${get.summary}</h3><span class="route"><b>GET</b> <code>${breakable(path)}</code></span></summary>
 ${markdown.parse(get.description)}
@@ -67,11 +62,14 @@ ${samples(get)}
 ${exampleResponses(content)}
 </div>
 </div>
-${responseTable(responses, components)}
+${responseTable(responses)}
 </details>`
   })
   return sections.join('\n')
 }
+
+const PLACES = ['path', 'query', 'header']
+const byPlace = (a: Parameter, b: Parameter) => PLACES.indexOf(a.in) - PLACES.indexOf(b.in)
 
 export const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
@@ -107,13 +105,13 @@ const appToken = (id: string, description: string) =>
   )
 
 function field(operationId: string, parameter: Parameter) {
-  const { name, in: place, required, schema } = parameter
-  const { default: preset, examples } = schema
+  const { name, in: place, required, schema, example: text } = parameter
+  const { default: preset } = schema
   const about = [place, typeOf(schema), required ? '<em>required</em>' : '']
   const description = preset
     ? `${parameter.description} Default: ${preset}.`
     : parameter.description
-  const example = examples ? `placeholder="For example ${escapeHtml(examples[0])}"` : ''
+  const example = text ? `placeholder="For example ${escapeHtml(text)}"` : ''
   return row(
     `${operationId}.${name}`,
     name,
@@ -146,10 +144,8 @@ function exampleResponses(content: NonNullable<Response['content']>) {
   return `<div class="code response"><div class="bar"><output>Example response</output></div>${blocks.join('')}</div>`
 }
 
-function responseTable(responses: Operation['responses'], components: PageDocument['components']) {
-  const rows = Object.entries(responses).map(([status, part]) => {
-    const { description, content, headers } =
-      '$ref' in part ? (components.responses[lastPart(part.$ref)] as Response) : part
+function responseTable(responses: Operation['responses']) {
+  const rows = Object.entries(responses).map(([status, { description, content, headers }]) => {
     const problems = Object.entries(content?.[MEDIA_TYPES.json]?.examples ?? {}).map(
       ([code, { value }]) =>
         `<a href="#${code}"><code>${code}</code></a>
@@ -157,8 +153,7 @@ function responseTable(responses: Operation['responses'], components: PageDocume
     )
     const links =
       status === '200'
-        ? typeOf(content?.[MEDIA_TYPES.json]?.schema as TSchema) +
-          headerList(headers, components.headers)
+        ? typeOf(content?.[MEDIA_TYPES.json]?.schema as TSchema) + headerList(headers)
         : problems.join('\n')
     return `<tr><td><code>${status}</code></td><td>${markdown.parseInline(description)} ${links}</td></tr>`
   })
@@ -166,10 +161,10 @@ function responseTable(responses: Operation['responses'], components: PageDocume
 <table><thead><tr><th>Status</th><th>Meaning</th></tr></thead><tbody>${rows.join('\n')}</tbody></table>`
 }
 
-function headerList(headers: Response['headers'], all: PageDocument['components']['headers']) {
-  const items = Object.keys(headers ?? {}).map(
-    (name) =>
-      `<dt><code>${name}</code></dt><dd>${markdown.parseInline(all[name]?.description ?? '')}</dd>`,
+function headerList(headers: Response['headers']) {
+  const items = Object.entries(headers ?? {}).map(
+    ([name, { description }]) =>
+      `<dt><code>${name}</code></dt><dd>${markdown.parseInline(description)}</dd>`,
   )
   return ` <details><summary>Headers</summary><dl>${items.join('\n')}</dl></details>`
 }
