@@ -26,8 +26,28 @@ const MIN_BYTES = 1_400
 /** Up to this size, a synchronous call costs less than a call in the thread pool. */
 export const MAX_SYNC_BYTES = 16_384
 
+/**
+ * End of an ETag, in a regular expression: a proxy that compresses appends its encoding. Apache and Caddy append `-gzip`,
+ * Jetty `--gzip`.
+ */
+export const ENCODING_SUFFIX = '(?:(?:--?|;)(?:gzip|br|zstd|deflate))?'
+
+/** Replaces `*`: clients that accept any encoding may know none but gzip, such as proxies that pass responses on. */
+function withoutWildcard(accepted: string): string {
+  const names = accepted.split(',').map((part) => part.split(';', 1)[0]?.trim().toLowerCase())
+  const parts = accepted.split(',').filter((_, n) => names[n] !== '*' || !names.includes('gzip'))
+  return parts.join().replace('*', 'gzip')
+}
+
 /** Compresses at the lowest levels: higher ones cost several times the CPU for a few per cent. */
 export const compression = fp(async (app: FastifyInstance) => {
+  app.addHook('onRequest', (request, _reply, next) => {
+    const { headers } = request
+    const accepted = headers['accept-encoding']
+    if (typeof accepted === 'string' && accepted.includes('*'))
+      headers['accept-encoding'] = withoutWildcard(accepted)
+    next()
+  })
   await app.register(compress, {
     globalDecompression: false,
     encodings: [...ENCODINGS],

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type { Body, ReadResponse } from '../queries/read.ts'
 import { type Format, MEDIA_TYPES } from '../schemas/list.ts'
-import { MAX_SYNC_BYTES, sendLarge } from './compression.ts'
+import { ENCODING_SUFFIX, MAX_SYNC_BYTES, sendLarge } from './compression.ts'
 
 /** Formats by media range, in lower case. A range without a name selects the default. */
 const RANGES = new Map<string, Format>([
@@ -47,7 +47,7 @@ export function representationOf(...parts: unknown[]): string {
   return hash('sha256', `${RESPONSE_REVISION} ${parts.join(' ')}`, 'base64url').slice(0, 22)
 }
 
-const TAG = /"([0-9]{1,19}\.[0-9]{1,19})-([A-Za-z0-9_-]{22})"/
+const TAG = new RegExp(`"([0-9]{1,19}\\.[0-9]{1,19})-([A-Za-z0-9_-]{22})${ENCODING_SUFFIX}"`)
 
 /** Data versions in If-None-Match that belong to a representation; `*` for any. */
 export function knownVersions(header: string | undefined, representation: string): string[] {

@@ -140,6 +140,10 @@ t.test('compressed response: zstd, then br, then gzip, as the client accepts', a
       ['gzip, br, zstd', 'zstd'],
       ['gzip, br', 'br'],
       ['GZIP', 'gzip'],
+      ['*', 'gzip'],
+      ['*;q=0.5', 'gzip'],
+      ['zstd;q=0.1, *', 'gzip'],
+      ['br, *;q=0.1', 'br'],
     ] as const) {
       const headers = { 'accept-encoding': accepted }
       const response = await get(caller.connection.account, { token: caller.token, headers })
@@ -150,6 +154,34 @@ t.test('compressed response: zstd, then br, then gzip, as the client accepts', a
       // Asynchronous functions of zlib may choose other blocks.
       if (rows === 20) t.equal(length, lowest[used].length, 'the lowest level')
     }
+  }
+})
+
+t.test('compressed page /docs: gzip for a client that accepts any encoding', async (t) => {
+  for (const path of ['/docs', '/openapi.json']) {
+    const { headers } = await get(path, { headers: { 'accept-encoding': '*' } })
+    t.equal(headers.get('content-encoding'), 'gzip', path)
+  }
+})
+
+t.test('200 without compression: `gzip` is excluded from any encoding', async (t) => {
+  const headers = { 'accept-encoding': 'gzip;q=0, *' }
+  t.equal((await get('/docs', { headers })).headers.get('content-encoding'), null)
+})
+
+t.test('304: an ETag to which a proxy has appended its encoding', async (t) => {
+  const caller = await addCaller(db)
+  for (const path of [caller.connection.account, '/docs', '/openapi.json']) {
+    const { token } = caller
+    const tag = String((await get(path, { token })).headers.get('etag'))
+    for (const suffix of ['', '-gzip', '--gzip', ';gzip', '-br', '-zstd']) {
+      const known = tag.replace(/"$/, `${suffix}"`)
+      const { status } = await get(path, { token, headers: { 'if-none-match': known } })
+      t.equal(status, 304, `${path.slice(0, 9)} ${suffix}`)
+    }
+    const other = tag.replace(/"$/, 'x"')
+    const { status } = await get(path, { token, headers: { 'if-none-match': other } })
+    t.equal(status, 200, 'another tag')
   }
 })
 
