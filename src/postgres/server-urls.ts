@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { parameterProblem } from './url-parameters.ts'
 
 const SEVERAL_HOSTS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]+)(.*)$/
 
@@ -36,6 +37,8 @@ export const allowsStandby = (list: string) => /[?&]target_session_attrs=any(?![
 export function checkServerUrls(list: string, targets?: string[]): string {
   if (!/^postgres(ql)?:\/\//.test(list)) throw new Error(EXAMPLE)
   for (const url of serverUrls(list)) {
+    const problem = parameterProblem(url)
+    if (problem !== undefined) throw new Error(problem)
     try {
       const { host, port } = new pg.Client(url)
       if (!(port > 0 && port < 65_536) || host.includes(',')) throw new Error(EXAMPLE)

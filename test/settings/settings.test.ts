@@ -128,6 +128,35 @@ t.test('DATABASE_URL and DATABASE_REPLICA_URL that pg cannot use: one sentence',
   for (const url of valid) t.same(errorsOf(t, { DATABASE_URL: url }), [], url)
 })
 
+t.test('parameters of a URL: obeyed, harmless, or refused with their name', async (t) => {
+  const errors = (query: string) =>
+    errorsOf(t, { DATABASE_URL: `postgres://u:${PASSWORD}@db.example/db?${query}` })
+  const accepted = [
+    'channel_binding=prefer&connect_timeout=10&keepalives_idle=30&gssencmode=disable',
+    'application_name=service&sslmode=verify-full&sslnegotiation=direct',
+    'ssl_min_protocol_version=TLSv1.2&client_encoding=UTF8',
+  ]
+  for (const query of accepted) t.same(errors(query), [], query)
+  const refused: Record<string, RegExp> = {
+    'channel_binding=require':
+      /^DATABASE_URL has channel_binding, .* obeyed: use sslmode=verify-full/,
+    'channel%5fbinding=require': /^DATABASE_URL has channel_binding, /,
+    'require_auth=scram-sha-256': /^DATABASE_URL has require_auth, /,
+    'sslrootcert=system': /^DATABASE_URL has sslrootcert=system, .* authorities of Node\.js$/,
+    'sslcrl=/etc/crl.pem': /^DATABASE_URL has sslcrl, which cannot be obeyed: remove it$/,
+    'ssl_min_protocol_version=TLSv1.3': /^DATABASE_URL has ssl_min_protocol_version, /,
+    'requiressl=1': /^DATABASE_URL has requiressl, /,
+    'sslmode=verify-full&sslmode=disable': /^DATABASE_URL has sslmode twice$/,
+    'dbname=other': /^DATABASE_URL has dbname, .* path of the URL$/,
+    'hostaddr=10.0.0.1': /^DATABASE_URL has hostaddr, /,
+    'load_balance_hosts=random': /^DATABASE_URL has load_balance_hosts, /,
+    'statement_timeout=0': /^DATABASE_URL has statement_timeout, /,
+    'SSLMODE=verify-full': /^DATABASE_URL has SSLMODE, /,
+    [`${PASSWORD}=1`]: /^DATABASE_URL has a parameter, /,
+  }
+  for (const [query, message] of Object.entries(refused)) t.match(errors(query), [message], query)
+})
+
 t.test('other URLs that cannot be used: one sentence', async (t) => {
   const cases = {
     REDIS_URL: [
