@@ -5,6 +5,7 @@ import errno
 import http.client
 import io
 import os
+import re
 import socket
 import ssl
 import threading
@@ -17,6 +18,10 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ._options import Secret
 
 _PART_BYTES = 65_536
+#: Seconds for which an idle connection is kept, if the server does not say how long it keeps it.
+_IDLE_SECONDS = 30.0
+#: Seconds by which the client is earlier than the server, because a request takes time to arrive.
+_EARLIER_SECONDS = 2.0
 
 Headers = Mapping[str, str]
 
@@ -90,6 +95,21 @@ class _Connection(http.client.HTTPConnection):
         self._context = context
         self.response_class = self._respond  # type: ignore[assignment]
         self._create_connection = self._dial
+        self._idle_since = 0.0
+        self._keep_seconds = _IDLE_SECONDS
+
+    def rest(self, headers: Headers) -> None:
+        """Notes the begin of an idle time, after a response with these headers."""
+        # time.monotonic() may stand still while the computer sleeps.
+        self._idle_since = time.time()
+        kept = re.search("timeout=([0-9]{1,9})", headers.get("keep-alive", ""))
+        self._keep_seconds = float(kept[1]) - _EARLIER_SECONDS if kept else _IDLE_SECONDS
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the server still keeps the connection. A firewall may drop an older one without a sign."""
+        idle_seconds = time.time() - self._idle_since
+        return 0 <= idle_seconds < self._keep_seconds
 
     def connect(self) -> None:
         super().connect()
@@ -157,10 +177,15 @@ class Connections:
                 # The server may close a connection that nobody uses.
                 is_timeout = isinstance(error, (TimeoutError, socket.timeout))
                 is_closed = isinstance(error, (OSError, http.client.HTTPException))
+                if reused and is_timeout:
+                    # The idle connections have probably gone silent, too.
+                    self.close()
                 if not reused or is_timeout or not is_closed:
                     raise
 
-    def give(self, connection: _Connection) -> None:
+    def give(self, connection: _Connection, headers: Headers) -> None:
+        """Keeps a connection after a response with these headers."""
+        connection.rest(headers)
         with self._lock:
             self._idle.setdefault(os.getpid(), []).append(connection)
 
@@ -175,9 +200,15 @@ class Connections:
 
     def _take(self) -> Tuple[_Connection, bool]:
         with self._lock:
-            idle = self._idle.get(os.getpid())
-            if idle:
-                return idle.pop(), True
+            idle = self._idle.pop(os.getpid(), [])
+            fresh = [connection for connection in idle if connection.is_fresh]
+            newest = fresh.pop() if fresh else None
+            self._idle[os.getpid()] = fresh
+        for connection in idle:
+            if connection is not newest and connection not in fresh:
+                connection.close()
+        if newest is not None:
+            return newest, True
         if self._proxy is None:
             return _Connection(self._host, self._port, self._host, self._context), False
         proxy = (self._proxy.hostname or "", self._proxy.port or 80)
@@ -256,4 +287,4 @@ class Response:
         self._ended = True
         self._response.close()
         if self._connection.sock is not None:
-            self._connections.give(self._connection)
+            self._connections.give(self._connection, self.headers)
