@@ -117,7 +117,7 @@ export class TransportError extends InvestmentDataError {
   override readonly name = 'TransportError'
   /**
    * `timeout` of an attempt, `call_timeout`, `incomplete_body`, `unexpected_response`,
-   * `decimals_not_text`, `no_tls`, or a code of the network such as `ECONNRESET`.
+   * `decimals_not_text`, `no_tls`, `cross_origin` in a browser, or a code of the network such as `ECONNRESET`.
    */
   override readonly code: string
 

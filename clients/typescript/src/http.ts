@@ -120,6 +120,7 @@ export class Http {
   readonly #onWarning: (message: string) => void
   readonly #fetch: typeof globalThis.fetch
   readonly #warnings = new Set<string>()
+  #hasResponse = false
 
   /** @throws TypeError if an option is invalid; its message has no value of an option */
   constructor(options: HttpOptions) {
@@ -251,6 +252,7 @@ export class Http {
         redirect: 'manual',
         signal: limit.signal,
       })
+      this.#hasResponse = true
       this.#warn(call, response.headers)
       const type = response.headers.get('content-type') ?? ''
       const decimals = !media.decimalsAsText || DECIMALS_AS_TEXT.test(type)
@@ -263,11 +265,22 @@ export class Http {
     } catch (error) {
       limit.abandon()
       // The error of fetch() has the address, and that of JSON.parse() a part of the body.
-      const code = limit.expired ?? (response === undefined ? codeOf(error) : 'incomplete_body')
+      const code =
+        limit.expired ?? (response === undefined ? this.#codeOf(error) : 'incomplete_body')
       const retry = /^(timeout|incomplete_body)$/.test(code) || RETRIED_CODES.test(code)
       const facts = this.#facts(call, attempt, response)
       return { result: { error: transportError(code, facts), retry }, response }
     }
+  }
+
+  /**
+   * Returns the code of an error without a response. A browser gives no reason. If it has never got a response from another
+   * origin, that origin does not allow the page (CORS), or is unreachable: a repetition rarely helps.
+   */
+  #codeOf(error: unknown): string {
+    const code = codeOf(error)
+    const isOther = pageOrigin() !== undefined && pageOrigin() !== this.#base.origin
+    return code === 'network_error' && isOther && !this.#hasResponse ? 'cross_origin' : code
   }
 
   #url({ token, list }: Call, query: Query): URL {
@@ -312,6 +325,11 @@ function baseOf(baseUrl: string | URL): URL {
   // Relative paths replace the last segment unless it ends in a slash.
   if (!base.pathname.endsWith('/')) base.pathname += '/'
   return base
+}
+
+/** Returns the origin of the page or worker in a browser; undefined elsewhere. */
+function pageOrigin(): string | undefined {
+  return (globalThis as { location?: { origin: string } }).location?.origin
 }
 
 /** crypto.randomUUID() is missing in pages without TLS. */
@@ -359,6 +377,8 @@ const MESSAGES: Record<string, string> = {
   call_timeout: 'The call did not end in time',
   incomplete_body: 'The response is incomplete',
   unexpected_response: 'The response is not from the service',
+  cross_origin:
+    'The browser got no response from another origin. The service allows no pages of others (CORS): send the requests from your server',
   no_tls: 'The port does not speak TLS: use http, or another port',
   ENOTFOUND: 'The host of the service is unknown',
   ECONNREFUSED: 'No server listens at the address of the service',
