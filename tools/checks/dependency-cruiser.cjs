@@ -64,6 +64,13 @@ module.exports = {
     layer('json', json, wire, limits, schemas),
     layer('queries', queries, json, limits, postgres, schemas),
     {
+      name: 'migrations-where-they-run',
+      severity: 'error',
+      comment: 'Readiness and commands compare their names. Types of the tables: src/postgres/tables.ts.',
+      from: { path: '^src/', pathNot: '^src/(postgres/readiness|operator/(database|migrate))[.]ts$' },
+      to: { path: migrations },
+    },
+    {
       name: 'only-json-and-postgres-know-the-wire',
       severity: 'error',
       comment: 'See src/postgres/wire/README.md.',
