@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { globSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
+import { lists } from '../../src/routes/lists.ts'
 import { clientRows } from '../../tools/docs/client-rows.ts'
 import { DOCUMENT, formatJson, RENEWAL } from '../../tools/docs/committed.ts'
 import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
 import { PAGE, renderPage } from '../../tools/docs/page/render.ts'
 import { SCHEMA_FILE, schemaText } from '../../tools/docs/schema-text.ts'
-import { preparation, SQL_FOLDER, sqlFiles } from '../../tools/docs/sql-text.ts'
+import { preparation, STATEMENTS_FILE, statementsText } from '../../tools/docs/sql-text.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { startService } from '../support/service.ts'
@@ -35,14 +36,19 @@ t.test('docs/reference/commands.txt: the help of every command', async (t) => {
   t.equal(await readFile(COMMANDS_FILE, 'utf8'), `${await helpText()}\n`, `if not: ${RENEWAL}`)
 })
 
-t.test('docs/reference/sql: the text of each statement, and no other file', async (t) => {
-  const files = sqlFiles()
-  t.same((await readdir(SQL_FOLDER)).sort(), [...files.keys()].sort(), `if not: ${RENEWAL}`)
-  for (const [name, text] of files)
-    t.equal(await readFile(`${SQL_FOLDER}/${name}`, 'utf8'), text, `if not: ${RENEWAL}`)
+t.test('docs/reference/statements.sql: the statements of each list', async (t) => {
+  const text = await readFile(STATEMENTS_FILE, 'utf8')
+  t.equal(text, statementsText(lists), `if not: ${RENEWAL}`)
 })
 
-t.test('docs/reference/sql: each statement that the source compiles', async (t) => {
+for (const { list } of lists) {
+  t.test(`statements without those of ${list.name}: not the committed file`, async (t) => {
+    const others = lists.filter((other) => other.list !== list)
+    t.not(await readFile(STATEMENTS_FILE, 'utf8'), statementsText(others))
+  })
+}
+
+t.test('docs/reference/statements.sql: each statement that the source compiles', async (t) => {
   const titles = all.map(({ title }) => title)
   for (const file of globSync('src/**/*.ts')) {
     const code = await readFile(file, 'utf8')
@@ -52,7 +58,7 @@ t.test('docs/reference/sql: each statement that the source compiles', async (t) 
 })
 
 t.test(
-  'docs/reference/sql: the purpose, names of the parameters, and a PREPARE that PostgreSQL can run',
+  'docs/reference/statements.sql: the purpose, names of the parameters, and a PREPARE that PostgreSQL can run',
   async (t) => {
     const client = await openClient(t, (await createDatabase(t)).url)
     const bare = (text: string) => text.replaceAll(/[\s";]/g, '')

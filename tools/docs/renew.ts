@@ -1,7 +1,8 @@
 /** Writes the committed examples, document, help of the admin CLI, metrics and statements, and the rows of the clients. */
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import t from 'tap'
 import { EXAMPLES } from '../../src/http/openapi/examples.ts'
+import { lists } from '../../src/routes/lists.ts'
 import { createDatabase } from '../../test/support/database.ts'
 import { openAsOwner } from '../../test/support/logins.ts'
 import { startSeededService } from '../../test/support/seeded-service.ts'
@@ -14,7 +15,7 @@ import { COMMANDS_FILE, helpText } from './help-text.ts'
 import { METRICS_FILE, metricsText, scrapeAll } from './metrics-text.ts'
 import { PAGE, renderPage } from './page/render.ts'
 import { SCHEMA_FILE, schemaText } from './schema-text.ts'
-import { SQL_FOLDER, sqlFiles } from './sql-text.ts'
+import { STATEMENTS_FILE, statementsText } from './sql-text.ts'
 
 t.test('docs:renew: examples', async (t) => {
   const examples = await examplesOf(await startSeededService(t))
@@ -37,9 +38,7 @@ t.test('docs:renew: schema', async (t) => {
 })
 
 t.test('docs:renew: statements', async () => {
-  await rm(SQL_FOLDER, { recursive: true, force: true })
-  await mkdir(SQL_FOLDER)
-  for (const [name, text] of sqlFiles()) await writeFile(`${SQL_FOLDER}/${name}`, text)
+  await writeFile(STATEMENTS_FILE, statementsText(lists))
 })
 
 t.test('docs:renew: commands', async () => {

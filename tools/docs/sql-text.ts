@@ -1,21 +1,39 @@
 import { format } from 'sql-formatter'
+import { refreshesStatement, serverStatement } from '../../src/postgres/readiness.ts'
 import type { CompiledStatement } from '../../src/postgres/statements.ts'
-import { serverStatements, statements } from '../../test/support/statements.ts'
+import { lookupStatements, type ResponseQuery } from '../../src/queries/response.ts'
+import type { ListRoute } from '../../src/routes/list.ts'
 
-export const SQL_FOLDER = 'docs/reference/sql'
+export const STATEMENTS_FILE = 'docs/reference/statements.sql'
 
 const WIDTH = 100
 
-/** The two ways to find the app of a request. Statements differ only in the join with it. */
-const BY_CLIENT_ID = ' by clientId'
+/** Statements for tokens of apps and of an identity provider differ only in the join with the app. */
 const BY_TOKEN_HASH = ' by tokenHash'
 
-/** Text of each file of docs/reference/sql by its name: one file a statement, for tokens of apps. */
-export function sqlFiles(): Map<string, string> {
-  const all = [...statements.values(), ...serverStatements]
-  const shown = all.filter(({ title }) => !title.endsWith(BY_CLIENT_ID))
-  const fileOf = (title: string) => `${title.replace(BY_TOKEN_HASH, '').replaceAll(' ', '-')}.sql`
-  return new Map(shown.map((statement) => [fileOf(statement.title), preparation(statement)]))
+const HEADING = `-- Every SQL statement of the service, by list. \`npm run docs:renew\` writes this file.
+-- psql runs it: each statement is a PREPARE with the types of its parameters, for tokens of apps. For a token of an
+-- identity provider, only the join with the app differs.
+`
+
+/** Returns the text of all statements: those of each list, then those of several lists, then those of no request. */
+export function statementsText(lists: readonly Pick<ListRoute, 'list' | 'reader'>[]): string {
+  const sections = lists.map(({ list, reader }) =>
+    section(list.name, Object.values(reader.queries).map(byTokenHash)),
+  )
+  return [
+    HEADING,
+    ...sections,
+    section('each list, if a response has no rows', [lookupStatements.tokenHash]),
+    section('health checks', [serverStatement, refreshesStatement]),
+  ].join('\n')
+}
+
+const byTokenHash = ({ statements }: ResponseQuery) => statements.tokenHash
+
+function section(title: string, statements: CompiledStatement[]): string {
+  const line = '-'.repeat(80)
+  return `${line}\n-- ${title}\n${line}\n\n${statements.map(preparation).join('\n')}`
 }
 
 /** Returns the PREPARE of a statement, which psql can run. It begins with the purpose, and names the parameters. */
