@@ -126,7 +126,9 @@ function spinoff(scene: Scene): void {
   stock.price = (stock.price * 17n) / 20n
   for (const portfolio of portfolios) {
     const titles = (ledger.held(portfolio, stock) / 10_000n) * 1_000n
-    const cash = { amount: '0.37' }
+    // The cash of a fraction of a share, so no price. In yen, there is no part of a unit.
+    const cents = stock.currency === 'JPY' ? 3_700n : 37n
+    const cash = ledger.payment(stock, cents)
     if (titles === 0n) continue
     link(
       ledger.move('SPINOFF', second(scene, 0), portfolio, subsidiary, titles),

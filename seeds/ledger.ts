@@ -90,6 +90,15 @@ export class Ledger {
     return { ...terms, ...foreign(rate), amountBaseCurrency: decimalText(cents, 2) }
   }
 
+  /** Returns an amount without a price, at the present rate. @param cents 1/100 of the currency */
+  payment({ currency }: Stock, cents: bigint): Fields {
+    const amount = decimalText(cents, 2)
+    const rate = this.#rates[currency]
+    if (rate === undefined) return { amount }
+    const inEuro = (20_000n * cents + rate) / (2n * rate)
+    return { amount, ...foreign(rate), amountBaseCurrency: decimalText(inEuro, 2) }
+  }
+
   /** Adds a dividend or coupon, and its cash without the taxes. */
   pay(when: When, portfolio: number, stock: Stock): [PortfolioRow, AccountRow] {
     const titles = this.held(portfolio, stock)
