@@ -1,31 +1,33 @@
 import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
+import { pagedLists } from '../schemas/lists.ts'
 import { findApp, missingApp } from './database.ts'
+import { type List, rowTypes } from './loading/row-types.ts'
 import { pluralize, showProgress } from './output.ts'
 
+/** Number of connections, and of rows of each list. */
+export type Counts = Record<'connections' | List, number>
+
 /** Counts the rows themselves: there are no row counts of transfer orders. */
-async function countRows(db: Kysely<Tables>, connectionIds: string[]) {
-  const count = (table: string) => sql<number>`
-    (select count(*)::float8 from ${sql.table(table)}
-      where connection_id = any(${connectionIds}::bigint[]))`
-  return await db
-    .selectNoFrom([
-      sql<number>`cardinality(${connectionIds}::bigint[])`.as('connections'),
-      count('portfolio_transaction').as('portfolioTransactions'),
-      count('account_transaction').as('accountTransactions'),
-      count('assets_transfer_order').as('transferOrders'),
-    ])
-    .executeTakeFirstOrThrow()
+async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<Counts> {
+  const rows = rowLists.map(({ table, list }) =>
+    sql<number>`
+      (select count(*)::float8 from ${sql.table(table)}
+        where connection_id = any(${connectionIds}::bigint[]))`.as(list),
+  )
+  const connections = sql<number>`cardinality(${connectionIds}::bigint[])`.as('connections')
+  return await db.selectNoFrom([connections, ...rows]).executeTakeFirstOrThrow()
 }
 
-type Counts = Awaited<ReturnType<typeof countRows>>
-
+/** Describes the rows of all lists, such as `2 portfolio transactions, 1 account transaction and 0 transfer orders`. */
 export function describeRows(rows: Omit<Counts, 'connections'>): string {
-  const portfolio = pluralize(rows.portfolioTransactions, 'portfolio transaction')
-  const account = pluralize(rows.accountTransactions, 'account transaction')
-  return `${portfolio}, ${account} and ${pluralize(rows.transferOrders, 'transfer order')}`
+  const parts = rowLists.map(({ list, noun }) => pluralize(rows[list], noun))
+  return conjunction.format(parts)
 }
+
+const rowLists = Object.values(rowTypes)
+const conjunction = new Intl.ListFormat('en-GB', { type: 'conjunction' })
 
 /** Connections that a transaction deletes, so that a repetition continues after an interruption. */
 const AT_ONCE = 500
@@ -107,8 +109,6 @@ export async function withoutTimeout<T>(
   })
 }
 
-const REMOVALS = ['portfolio_transaction_removal', 'account_transaction_removal']
-
 /**
  * Deletes the ids of rows that were removed before this number of days, and the versions that were replaced before.
  * Their cursors expire (410). A transaction locks one connection, so that imports into others do not wait.
@@ -124,7 +124,8 @@ export async function pruneCursors(db: Kysely<Tables>, days: number) {
         order by next.data_version limit 1) < ${limit}`.execute(transaction),
   )
   const pruned = { days, removals: 0, versions: Number(versions), connections: 0 }
-  for (const table of REMOVALS) {
+  for (const list of pagedLists) {
+    const table = `${list.table}_removal`
     const { rows } = await sql<{ id: string; last: string }>`
       select connection_id as id, max(change_number) as last from ${sql.table(table)}
       where removed_at < ${limit} group by 1`.execute(db)

@@ -1,6 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isConnectionKey } from '../postgres/tokens.ts'
+import { lists } from '../schemas/lists.ts'
 import { type Action, accepting, nonEmpty, shortText } from './command.ts'
+import { listOf } from './loading/row-types.ts'
 
 /** Returns a handler that loads a module, and runs an action of it. `anySchema` accepts missing migrations. */
 export type Run = <Name extends string>(
@@ -89,10 +91,10 @@ export function defineCommands(program: Command, run: Run): void {
     .option('--file <file>', 'file with one id a line; a repetition continues')
     .option('--app <name>', 'the app that it must belong to', nonEmpty)
   const importing = program.command('import').description('import rows, as NDJSON or CSV')
-  for (const type of ['portfolio-transactions', 'account-transactions', 'transfer-orders']) {
+  for (const { name, dates } of lists) {
     const example = '--connection 4611686018427387904 --format csv rows.csv.gz'
-    const command = add(importing, type, run(imports, 'run'), [example])
-      .description(`import ${type.replace('-', ' ')}, all or none; updates those with known ids`)
+    const command = add(importing, name, run(imports, 'run'), [example])
+      .description(`import ${name.replaceAll('-', ' ')}, all or none; updates those with known ids`)
       .argument('<file...>', 'files with the fields of the API, also gzip; - is standard input')
       .addOption(new Option('--format <format>').choices(['ndjson', 'csv']).default('ndjson'))
       .requiredOption('--connection <id>', 'its id; with --app, also your external id')
@@ -101,8 +103,8 @@ export function defineCommands(program: Command, run: Run): void {
       .option('--replace', 'also remove the rows of the connection that the files do not have')
       .option('--yes', 'accept that --replace removes more than half of the rows')
       .addHelpText('after', LEFT_OUT)
-    // Transfer orders have no effective date.
-    if (type !== 'transfer-orders')
+    // A range needs an effective date.
+    if (dates.length > 0)
       command
         .option('--from <day>', 'first effective date that --replace replaces, YYYY-MM-DD')
         .option('--to <day>', 'last effective date that --replace replaces, YYYY-MM-DD')
@@ -119,7 +121,7 @@ const LEFT_OUT = `A field that is left out is null, if it may be. Exception: com
 completed a transfer order, or null for not yet; left out, it is the time of the import.`
 
 const REFRESH_FORMAT = `A line is the refresh of one connection, and one transaction. A list that is absent stays:
-  {"connection":"<id>","portfolioTransactions":[…],"accountTransactions":[…],"transferOrders":[…]}
+  {"connection":"<id>",${lists.map(({ name }) => `"${listOf(name)}":[…]`).join()}}
 "replace":{"from":"YYYY-MM-DD","to":"YYYY-MM-DD"} also removes the other rows in this range of these lists.
 The command prints a result after each commit. After a crash, continue at the first line without one.`
 

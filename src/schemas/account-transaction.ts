@@ -78,5 +78,7 @@ export const AccountTransactions = {
   id: 'movementId',
   item: AccountTransaction,
   response: AccountTransactionList,
+  dates: ['operationDateDay', 'valueDateDay'],
+  hidden: {},
   paged: true,
 } as const satisfies ListDefinition

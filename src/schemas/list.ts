@@ -11,6 +11,10 @@ export interface ListDefinition {
   item: TObject
   /** Body of a response. */
   response: TSchema
+  /** Dates of a row, of which one must have a value. The first one with a value is the effective date. */
+  dates: readonly string[]
+  /** Fields that an operator writes, and that no response has. */
+  hidden: Readonly<Record<string, TSchema>>
   /** True: pages, changes and exports. False: one array of all rows. */
   paged: boolean
 }

@@ -124,5 +124,7 @@ export const PortfolioTransactions = {
   id: 'transactionId',
   item: PortfolioTransaction,
   response: PortfolioTransactionList,
+  dates: ['operationDateDay', 'valueDateDay'],
+  hidden: {},
   paged: true,
 } as const satisfies ListDefinition

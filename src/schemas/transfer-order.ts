@@ -67,5 +67,13 @@ export const TransferOrders = {
   id: 'id',
   item: AssetsTransferOrder,
   response: AssetsTransferOrderList,
+  dates: [],
+  hidden: {
+    completedAt: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      format: 'date-time',
+      description: 'Time when the user completed the order. Null: not completed yet.',
+    }),
+  },
   paged: false,
 } as const satisfies ListDefinition

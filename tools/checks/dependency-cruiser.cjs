@@ -66,8 +66,12 @@ module.exports = {
     {
       name: 'migrations-where-they-run',
       severity: 'error',
-      comment: 'Readiness and commands compare their names. Types of the tables: src/postgres/tables.ts.',
-      from: { path: '^src/', pathNot: '^src/(postgres/readiness|operator/(database|migrate))[.]ts$' },
+      comment:
+        'Readiness and commands compare their names. Types of the tables: src/postgres/tables.ts.',
+      from: {
+        path: '^src/',
+        pathNot: '^src/(postgres/readiness|operator/(database|migrate))[.]ts$',
+      },
       to: { path: migrations },
     },
     {

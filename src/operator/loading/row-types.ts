@@ -1,9 +1,7 @@
-import { type TSchema, Type } from '@sinclair/typebox'
-import { AccountTransactions } from '../../schemas/account-transaction.ts'
+import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { columnOf } from '../../schemas/fields.ts'
 import type { ListDefinition } from '../../schemas/list.ts'
-import { PortfolioTransactions } from '../../schemas/portfolio-transaction.ts'
-import { TransferOrders } from '../../schemas/transfer-order.ts'
+import { lists } from '../../schemas/lists.ts'
 import { formatOf, groupOf, type Rule } from './rules.ts'
 
 /** A member of a JSON object: a scalar, or an object with members. */
@@ -43,7 +41,12 @@ function fieldsOf(schema: TSchema, columns: Column[], prefix = ''): Fields {
   return fields
 }
 
-export type List = 'portfolioTransactions' | 'accountTransactions' | 'transferOrders'
+/** Name of a list in a line of a refresh, such as `portfolioTransactions`. */
+export type List = CamelCase<RowTypeName>
+
+type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Name
 
 export interface RowType {
   noun: string
@@ -59,13 +62,14 @@ export interface RowType {
   dates: Field[]
 }
 
-function define({ name, table, id, paged, item }: ListDefinition, ...dates: string[]): RowType {
+function define(definition: ListDefinition): RowType {
+  const { name, table, id, paged, dates } = definition
   const columns: Column[] = []
-  const fields = fieldsOf(item, columns)
+  const fields = fieldsOf(writtenFields(definition), columns)
   const fieldOf = (name: string) => fields.get(name) as Field
   return {
-    noun: name.replaceAll('-', ' ').replace(/s$/, ''),
-    list: name.replaceAll(/-(.)/g, (_, letter) => letter.toUpperCase()) as List,
+    noun: nounOf(name),
+    list: listOf(name as RowTypeName),
     table,
     fields,
     columns,
@@ -78,21 +82,27 @@ function define({ name, table, id, paged, item }: ListDefinition, ...dates: stri
 /** Marks an order without `completedAt` among the rows. The input cannot contain `infinity`. */
 export const COMPLETION_ABSENT = 'infinity'
 
-/** Adds the time of completion, which the API does not show. Null: not completed yet. */
-function withCompletion({ item, ...list }: typeof TransferOrders): ListDefinition {
-  const completedAt = Type.Unsafe<string | null>({
-    type: ['string', 'null'],
-    format: 'date-time',
-    default: COMPLETION_ABSENT,
-  })
-  return { ...list, item: Type.Object({ ...item.properties, completedAt }) }
+/** Returns the fields that an input may have: those of the API, and those that no response has. */
+function writtenFields({ item, hidden }: ListDefinition): TObject {
+  const fields = { ...item.properties }
+  for (const [name, schema] of Object.entries(hidden))
+    fields[name] = { ...schema, default: COMPLETION_ABSENT }
+  return Type.Object(fields)
 }
 
-export type RowTypeName = 'portfolio-transactions' | 'account-transactions' | 'transfer-orders'
+/** Name of a list on the command line, such as `portfolio-transactions`. */
+export type RowTypeName = (typeof lists)[number]['name']
+
+/** One row of a list, such as `portfolio transaction`. */
+export function nounOf(name: string): string {
+  return name.replaceAll('-', ' ').replace(/s$/, '')
+}
+
+export function listOf(name: RowTypeName): List {
+  return name.replaceAll(/-(.)/g, (_, letter) => letter.toUpperCase()) as List
+}
 
 /** Import types (sections 2.2, 2.3 and 2.7) by their name on the command line. */
-export const rowTypes: Readonly<Record<RowTypeName, RowType>> = {
-  'portfolio-transactions': define(PortfolioTransactions, 'operationDateDay', 'valueDateDay'),
-  'account-transactions': define(AccountTransactions, 'operationDateDay', 'valueDateDay'),
-  'transfer-orders': define(withCompletion(TransferOrders)),
-}
+export const rowTypes = Object.fromEntries(
+  lists.map((definition) => [definition.name, define(definition)]),
+) as Readonly<Record<RowTypeName, RowType>>
