@@ -537,7 +537,7 @@ export interface components {
              */
             status: 400 | 401 | 404 | 405 | 410 | 412 | 429 | 500 | 503;
             /**
-             * @description Type of the error, for programs; from a closed list.
+             * @description Type of the error, for programs. A later release may add values.
              *
              *     | Value | Meaning |
              *     |---|---|
@@ -573,7 +573,7 @@ export interface components {
             /** @description Name of the query parameter, as in the request. */
             parameter: string;
             /**
-             * @description Rule that the parameter breaks, for programs; from a closed list.
+             * @description Rule that the parameter breaks, for programs. A later release may add values.
              *
              *     | Value | Meaning |
              *     |---|---|

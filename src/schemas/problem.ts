@@ -14,7 +14,7 @@ const ParameterErrorCode = ClosedList(
     excluded_parameter: 'The parameter cannot be used together with `since`, or in an export',
   },
   String,
-  'Rule that the parameter breaks, for programs; from a closed list.',
+  'Rule that the parameter breaks, for programs. A later release may add values.',
 )
 export type ParameterErrorCode = Static<typeof ParameterErrorCode>
 
@@ -184,7 +184,7 @@ export const Problem = Type.Object(
     code: ClosedList(
       ProblemCodes,
       ({ detail }) => detail,
-      'Type of the error, for programs; from a closed list.',
+      'Type of the error, for programs. A later release may add values.',
     ),
     title: Type.String({ description: 'The status in words.' }),
     detail: Type.String({ description: 'The cause, for people. Programs read `code`.' }),

@@ -18,6 +18,7 @@ const before = {
           amount: { $ref: '#/components/schemas/Decimal' },
           fee: { anyOf: [{ $ref: '#/components/schemas/Decimal' }, { type: 'null' }] },
           type: { type: 'string', enum: ['BUY', 'SELL'] },
+          code: { type: 'string', enum: ['unknown'] },
           note: { type: ['string', 'null'], pattern: '^a' },
           parts: { type: 'array', items: { type: 'integer', minimum: 0, maximum: 9 } },
         },
@@ -110,6 +111,8 @@ const BREAKING: Record<string, Change> = {
     Object.assign(row(document).properties, { amount: row(document).properties.fee }),
   'Row.type no longer has the value "SELL".': (document) =>
     Object.assign(property(document, 'type'), { enum: ['BUY'] }),
+  'Row.type has the new value "GIFT".': (document) =>
+    row(document).properties.type.enum.push('GIFT'),
   'Row.type is no longer limited to certain values.': (document) =>
     Reflect.deleteProperty(property(document, 'type'), 'enum'),
   'Row.note had the pattern "^a" and has none.': (document) =>
@@ -134,7 +137,7 @@ const COMPATIBLE: Record<string, Change> = {
   'a new response': (document) => Object.assign(operation(document).responses, { 410: {} }),
   'a new media type': (document) => Object.assign(response(document).content, { 'text/csv': {} }),
   'a new field': (document) => Object.assign(row(document).properties, { new: field }),
-  'a new value': (document) => row(document).properties.type.enum.push('GIFT'),
+  'a new code of an error': (document) => row(document).properties.code.enum.push('expired'),
   'a field that is never null': (document) =>
     Object.assign(property(document, 'note'), { type: 'string' }),
   'a schema with a name': (document) => {

@@ -5,6 +5,9 @@ type Json = Record<string, unknown>
 type Direction = 'request' | 'response'
 
 /** Keywords that limit a value from above, and their opposites. */
+/** Lists of responses that may grow: an error may get a new `code` or status. The types of transactions may not. */
+const OPEN_LISTS = /\.(code|status)$/
+
 const MAXIMA = ['maximum', 'maxLength', 'maxItems']
 const MINIMA = ['minimum', 'minLength', 'minItems']
 
@@ -91,6 +94,11 @@ export function breakingChanges(before: Json, after: Json): string[] {
     for (const value of was ?? []) {
       if (is !== undefined && !is.includes(value))
         report(at, `no longer has the value ${shown(value)}`)
+    }
+    const isOpen = isRequest || OPEN_LISTS.test(at)
+    for (const value of is ?? []) {
+      if (!isOpen && was !== undefined && !was.includes(value))
+        report(at, `has the new value ${shown(value)}`)
     }
     if (!was && is && isRequest) report(at, 'is limited to certain values')
     if (was && !is && !isRequest) report(at, 'is no longer limited to certain values')
