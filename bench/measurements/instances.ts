@@ -38,9 +38,9 @@ export async function measureInstances(server: PostgresServer, options: MeasureO
 
 const DIRECT = 'one process without HAProxy'
 
-/** Starts instances behind HAProxy. Together, they have the connections to PostgreSQL of one process. */
+/** Starts instances behind HAProxy. Together, they have the connections for small reads of one process (docs/scale.md). */
 async function startInstances(start: Start, url: string, count: number) {
-  const settings = { DATABASE_POOL_SIZE: String(Math.ceil(10 / count)) }
+  const settings = { DATABASE_POOL_SIZE: String(2 + Math.ceil(8 / count)) }
   const instances: Target[] = []
   for (let index = 0; index < count; index += 1) {
     instances.push(await start(startService(url, settings)))

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandle
 import type { Config } from '../config.ts'
 import type { Limits } from '../limits/limits.ts'
 import { mayTake } from '../limits/tenants.ts'
+import { poolSizes } from '../postgres/database.ts'
 import { serverUrls } from '../postgres/server-urls.ts'
 import { type ProblemError, problem } from '../schemas/problem.ts'
 import { errorBody, sendError } from './error-handler.ts'
@@ -53,7 +54,9 @@ export function socketLimit({ DATABASE_POOL_SIZE, DATABASE_REPLICA_URL = '' }: C
   const files = report.userLimits?.open_files.soft
   if (typeof files !== 'number') return MAX_SOCKETS
   const servers = 1 + serverUrls(DATABASE_REPLICA_URL).length
-  const free = files - servers * (DATABASE_POOL_SIZE + 1) - RESERVED_FILES
+  const { small, large } = poolSizes(DATABASE_POOL_SIZE)
+  // One more finds the primary.
+  const free = files - servers * (small + large + 1) - RESERVED_FILES
   return Math.min(MAX_SOCKETS, Math.max(1, free))
 }
 

@@ -6,10 +6,8 @@ export class Tenant {
   readonly appId: string | undefined
   requests = 0
   bytes = 0
-  /** Mean size of the rows of its last page, as PostgreSQL sends them, in bytes. At first, the usual one. */
-  rowBytes = 512
-  /** Time of its slowest recent deep page, in ms. Each faster one makes it a fifth smaller. */
-  deepMs = 200
+  #rowBytes = 512
+  #deepMs = 200
   /** Rejections that wait, and the time of the last one, on performance.now()'s clock. */
   rejections = 0
   rejectionAt = Number.NEGATIVE_INFINITY
@@ -22,6 +20,25 @@ export class Tenant {
   constructor(appId?: string) {
     this.appId = appId
   }
+
+  /** Mean size of the rows of its last page, as PostgreSQL sends them, in bytes. At first, the usual one. */
+  get rowBytes(): number {
+    return this.#rowBytes
+  }
+
+  measureRows(meanBytes: number): void {
+    this.#rowBytes = meanBytes
+  }
+
+  /** Time of its slowest recent deep page, in ms. */
+  get deepMs(): number {
+    return this.#deepMs
+  }
+
+  /** Each faster page makes the time of the slowest one a fifth smaller. */
+  measureDeepPage(ms: number): void {
+    this.#deepMs = Math.max(ms, 0.8 * this.#deepMs)
+  }
 }
 
 /**
@@ -30,44 +47,6 @@ export class Tenant {
  */
 export function mayTake(more: number, has: number, free: number): boolean {
   return has === 0 ? more <= free : has + more <= 3 * (free - more)
-}
-
-/** Items that wait, in the order of their arrival for each tenant. Tenants take turns. */
-export class FairQueue<Item extends { tenant: Tenant }> {
-  length = 0
-  /** The tenant that is next in turn is first. */
-  readonly #waiting = new Map<Tenant, Item[]>()
-
-  add(item: Item): void {
-    const items = this.#waiting.get(item.tenant)
-    if (items) items.push(item)
-    else this.#waiting.set(item.tenant, [item])
-    this.length += 1
-  }
-
-  /** Takes the next item of the tenants that may have one more. */
-  take(mayHaveMore: (tenant: Tenant) => boolean): Item | undefined {
-    for (const [tenant, items] of this.#waiting) {
-      if (!mayHaveMore(tenant)) continue
-      const item = items.shift()
-      this.#waiting.delete(tenant)
-      if (items.length > 0) this.#waiting.set(tenant, items)
-      this.length -= 1
-      return item
-    }
-    return undefined
-  }
-
-  takeIf(holds: (item: Item) => boolean): Item[] {
-    const all = [...this.#waiting.values()].flat()
-    this.#waiting.clear()
-    this.length = 0
-    return all.filter((item) => {
-      if (holds(item)) return true
-      this.add(item)
-      return false
-    })
-  }
 }
 
 /** Maximum of callers that an instance remembers, and of apps and networks. It drops the oldest. */

@@ -4,6 +4,7 @@ import type { ConnectOptions } from './connect.ts'
 import { hasState, ServerFailed, SqlState } from './failures.ts'
 import { Hosts } from './hosts.ts'
 import { Pool } from './pool.ts'
+import type { Reader } from './reader.ts'
 import { allowsStandby, sameDatabase, serverName, serverUrls } from './server-urls.ts'
 import type { Parameter, Statement } from './statements.ts'
 import type { RawRows } from './wire/query.ts'
@@ -65,8 +66,16 @@ export function openDatabase(options: DatabaseOptions) {
   }
 }
 
-/** Part of the connections for large reads. One of them at a time keeps a processor of PostgreSQL busy. */
+/** Part of the connections for large reads. Each of them keeps a processor of PostgreSQL busy. */
 const LARGE_SHARE = 0.1
+/** Minimum of them: the large reads of one app leave one connection to those of the others. */
+const LEAST_LARGE = 2
+/** Returns how many connections to a server are for small and for large reads, of this many: at least three together. */
+export function poolSizes(size: number): { small: number; large: number } {
+  const large = Math.max(LEAST_LARGE, Math.ceil(size * LARGE_SHARE))
+  return { small: Math.max(1, size - large), large }
+}
+
 /** Time after the statement timeout at which a server counts as down, in ms. */
 const GRACE_MS = 1_000
 /** Maximum duration of a probe, in ms: orchestrators usually wait one second for a health check. */
@@ -79,25 +88,28 @@ function openServer(options: ServerOptions) {
     for (const pool of pools) pool.abandon()
     onFailover?.(server)
   })
-  const few = Math.ceil(size * LARGE_SHARE)
+  const sizes = poolSizes(size)
   const silentMs = statementTimeoutMs + GRACE_MS
   const usual = { waitMs, pooler, silentMs }
-  const large = new Pool({ ...usual, size: few, isLarge: true }, async () => {
+  const large = new Pool({ ...usual, size: sizes.large, isLarge: true }, async () => {
     const client = await hosts.connect()
     // PostgreSQL then ends the statement of a closed connection. Some systems do not support it.
     if (!pooler) await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
     return client
   })
-  const small = new Pool({ ...usual, size: Math.max(1, size - few), large }, () => hosts.connect())
+  const small = new Pool({ ...usual, size: sizes.small }, () => hosts.connect())
   const pools = [small, large]
+  const poolOf = (statement: Statement, reader: Reader) =>
+    reader.isLarge && !statement.singleRow ? large : small
 
   return {
     /** Runs a SELECT of a request. @throws Unavailable if no response arrives in time */
-    read: small.read.bind(small),
+    read: (statement: Statement, values: Parameter[], reader: Reader): Promise<RawRows> =>
+      poolOf(statement, reader).read(statement, values, reader),
     /** Runs a statement of a health check or metric, ahead of all requests. @throws Unavailable */
     probe: async (statement: Statement, values: Parameter[]): Promise<RawRows> => {
       try {
-        return await small.read(statement, values, undefined, PROBE_MS)
+        return await small.probe(statement, values, PROBE_MS)
       } catch (error) {
         // A server that hangs accepts no new connection either, and another host may be the primary.
         if (error instanceof ServerFailed) hosts.follow().catch(() => {})
@@ -108,7 +120,15 @@ function openServer(options: ServerOptions) {
       /** Time since the last response, also an error, in ms. */
       const quietMs = performance.now() - Math.max(small.respondedAt, large.respondedAt)
       /** True if the server recently responded to a request. A health check may wait behind slow ones. */
-      return { ...small.state(), quietMs, responding: quietMs < silentMs }
+      const responding = quietMs < silentMs
+      const [one, other] = [small.state(), large.state()]
+      return {
+        connections: one.connections + other.connections,
+        inUse: one.inUse + other.inUse,
+        waiting: one.waiting + other.waiting,
+        quietMs,
+        responding,
+      }
     },
     /** Replaces all connections. @throws Error if no new one can be opened; the others then stay */
     renew: async () => {
@@ -148,9 +168,14 @@ function openReplica(
     unusableReason = reason
     onChange(name, reason)
   }
-  const checkSilence = () => {
-    if (server.state().quietMs >= SILENT_MS) throw new ServerFailed('the replica does not respond')
-    return undefined
+  /** Waits for a read while the server responds. @throws ServerFailed after SILENT_MS without any response */
+  const untilSilent = async (reading: Promise<RawRows>): Promise<RawRows> => {
+    for (;;) {
+      const rows = await withDeadline(reading, SILENT_MS, () => undefined)
+      if (rows !== undefined) return rows
+      if (server.state().quietMs >= SILENT_MS)
+        throw new ServerFailed('the replica does not respond')
+    }
   }
   return {
     ...server,
@@ -158,12 +183,8 @@ function openReplica(
     state: () => ({ ...server.state(), name, unusableReason }),
     /** @returns undefined if the replica fails or has no room: the primary may succeed */
     read: async (...query: Parameters<typeof server.read>): Promise<RawRows | undefined> => {
-      const reading = server.read(...query)
       try {
-        let rows: RawRows | undefined
-        do rows = await withDeadline(reading, SILENT_MS, checkSilence)
-        while (rows === undefined)
-        return rows
+        return await untilSilent(server.read(...query))
       } catch (error) {
         if (!(error instanceof Unavailable)) throw error
         if (error instanceof ServerFailed && !hasState(error, SqlState.conflict))

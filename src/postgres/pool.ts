@@ -1,4 +1,3 @@
-import { FairQueue, mayTake, Tenant } from '../limits/tenants.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import {
   asUnavailable,
@@ -10,16 +9,18 @@ import {
   ServerFailed,
   SqlState,
 } from './failures.ts'
+import { LockBreaker } from './lock-breaker.ts'
+import { Read } from './read.ts'
 import type { Reader } from './reader.ts'
+import { Session } from './session.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
+import { Turns } from './turns.ts'
 import type { WireClient } from './wire/client.ts'
-import { RawQuery, RawRows } from './wire/query.ts'
+import type { RawRows } from './wire/query.ts'
 
 export interface PoolOptions {
   /** Maximum number of sessions. */
   size: number
-  /** Pool for the large reads of this one. */
-  large?: Pool
   /** True if each read has a session alone, which is closed if its client leaves. */
   isLarge?: boolean
   /** Maximum wait for a session, counted from the start of the request, in ms. */
@@ -34,10 +35,6 @@ export interface PoolOptions {
 const DEPTH = 8
 /** Average number of reads in flight on a session. More would only wait in PostgreSQL's sockets, out of turn. */
 const READS_PER_SESSION = 2
-/** Most reads in flight of callers whose app is unknown. A flood of unknown tokens leaves the others to known apps. */
-const UNKNOWN_READS = 4
-/** Time without a completed read after which a session gets no further reads, in ms. */
-const STALLED_MS = 250
 /** Rows from which on a response shows how long the rows of a tenant are. */
 const MEASURED_ROWS = 100
 /** Interval of the checks of sessions and of waiting reads, in ms. */
@@ -45,50 +42,18 @@ const CHECK_MS = 100
 /** Time after a refused connection before the next attempt, while other sessions are open, in ms. */
 const REOPEN_MS = 1_000
 
-interface Read {
-  statement: Statement
-  values: Parameter[]
-  reader: Reader | undefined
-  tenant: Tenant
-  due: number
-  /** True if no other read may share the session. */
-  exclusive: boolean
-  repeated: boolean
-  ended: boolean
-  askedAt: number
-  sentAt: number
-  resolve(rows: RawRows): void
-  reject(error: unknown): void
-}
-
-const PROBES = new Tenant()
-
-interface Session {
-  client: WireClient
-  /** True if it takes no further read, and closes after its last one. */
-  closing: boolean
-  /** Reads in flight, in the order in which PostgreSQL runs them. */
-  reads: Set<Read>
-  /** Time of the end of the last read, or of the start of the first one. */
-  progressAt: number
-}
-
-/** Sessions of one server for one class of reads, and the reads that wait for them in turns of their tenants. */
+/** Sessions of one server for one class of reads. Turns say which read is next, and the breaker which may not run. */
 export class Pool {
-  /** Time of the last response of the server to a read, also of an error. */
-  respondedAt = Number.NEGATIVE_INFINITY
   readonly #options: PoolOptions
   readonly #connect: () => Promise<WireClient>
   readonly #depth: number
   readonly #timer: NodeJS.Timeout
   readonly #sessions = new Set<Session>()
-  readonly #inFlight = new Set<Read>()
-  readonly #waiting = new FairQueue<Read>()
+  readonly #turns: Turns
+  readonly #breaker: LockBreaker
   /** Reads that wait for no turn: probes, and those that are repeated or try a locked table. */
   readonly #urgent: Read[] = []
-  /** Errors of the statements whose tables were locked at their last read. */
-  readonly #locked = new Map<string, unknown>()
-  #triedAt = Number.NEGATIVE_INFINITY
+  #respondedAt = Number.NEGATIVE_INFINITY
   #opening = 0
   /** Time before which no session opens while others serve the reads. */
   #reopenAt = 0
@@ -97,61 +62,59 @@ export class Pool {
   #prepares = true
 
   constructor(options: PoolOptions, connect: () => Promise<WireClient>) {
+    const { size, isLarge = false, waitMs, silentMs, pooler } = options
     this.#options = options
     this.#connect = connect
     // PgBouncer 1.18 mixes up the messages of pipelined reads.
-    this.#depth = options.isLarge || options.pooler ? 1 : DEPTH
+    this.#depth = isLarge || pooler ? 1 : DEPTH
+    this.#turns = new Turns({
+      sessions: size,
+      readsPerSession: Math.min(this.#depth, READS_PER_SESSION),
+      countsTime: isLarge,
+      continuedFirstMs: waitMs / 2,
+    })
+    this.#breaker = new LockBreaker(silentMs)
     this.#timer = setInterval(this.#check, CHECK_MS).unref()
   }
 
-  /** Numbers of open connections, of those in use, and of reads that wait, also for large reads. */
+  /** Time of the last response of the server to a read, also of an error. */
+  get respondedAt(): number {
+    return this.#respondedAt
+  }
+
+  /** Numbers of open connections, of those in use, and of reads that wait. */
   state(): { connections: number; inUse: number; waiting: number } {
-    const large = this.#options.large?.state()
-    const used = [...this.#sessions].filter(({ reads }) => reads.size > 0)
+    const used = [...this.#sessions].filter(({ size }) => size > 0)
     return {
-      connections: this.#sessions.size + (large?.connections ?? 0),
-      inUse: used.length + (large?.inUse ?? 0),
-      waiting: this.#waiting.length + (large?.waiting ?? 0),
+      connections: this.#sessions.size,
+      inUse: used.length,
+      waiting: this.#turns.waiting,
     }
   }
 
   /**
-   * Runs a SELECT in its turn. All reads of a request share a deadline.
-   * @param reader undefined for a probe, which waits for no turn
-   * @param ms until its deadline, from the start of the request
+   * Runs a SELECT of a request in its turn. All its reads share a deadline.
    * @throws Unavailable if no response arrives in time
    */
-  read(
-    statement: Statement,
-    values: Parameter[],
-    reader?: Reader,
-    ms = this.#options.waitMs + this.#options.silentMs,
-  ): Promise<RawRows> {
-    const { large } = this.#options
-    if (large && reader?.isLarge && !statement.singleRow)
-      return large.read(statement, values, reader)
-    const { promise, resolve, reject } = Promise.withResolvers<RawRows>()
-    const askedAt = performance.now()
-    const read: Read = {
-      statement,
-      values,
-      reader,
-      tenant: reader?.tenant ?? PROBES,
-      due: (reader?.startedAt ?? askedAt) + ms,
-      exclusive: false,
-      repeated: false,
-      ended: false,
-      askedAt,
-      sentAt: 0,
-      resolve,
-      reject,
-    }
+  read(statement: Statement, values: Parameter[], reader: Reader): Promise<RawRows> {
+    const { waitMs, silentMs } = this.#options
+    const read = new Read(statement, values, waitMs + silentMs, reader)
     const refusal = this.#refusal(read)
-    if (refusal) this.#end(read, refusal)
-    else if (reader) this.#waiting.add(read)
-    else this.#urgent.push(read)
+    if (refusal) {
+      read.end(refusal)
+    } else {
+      this.#turns.add(read)
+      this.#schedule()
+    }
+    return read.promise
+  }
+
+  /** Runs a SELECT ahead of all requests. @throws Unavailable if no response arrives in this time */
+  probe(statement: Statement, values: Parameter[], ms: number): Promise<RawRows> {
+    const read = new Read(statement, values, ms, undefined)
+    this.#urgent.push(read)
     this.#schedule()
-    return promise
+    return read.promise
   }
 
   /** Replaces all sessions. Their reads may end. */
@@ -170,26 +133,24 @@ export class Pool {
   }
 
   /** Returns an error if nobody waits for a read, if it has waited too long, or if its rows have no room. */
-  #refusal({ reader, statement }: Read, needsRoom = !statement.singleRow): Error | undefined {
+  #refusal(read: Read): Error | undefined {
+    const { reader, statement } = read
     if (reader === undefined) return undefined
-    if (reader.memory.isClosed) return new Unavailable('the client is gone')
-    if (performance.now() >= reader.startedAt + this.#options.waitMs)
-      return new Unavailable('no database connection became free in time')
-    if (!needsRoom) return undefined
+    const late = this.#lateness(read)
+    if (late || statement.singleRow) return late
     return reader.memory.refusal(reader.expectedBytes)
   }
 
-  /** Ends a read. One that was overdue may end again in PostgreSQL. */
-  #end(read: Read, error: unknown, rows?: RawRows): void {
-    if (read.ended) return
-    read.ended = true
-    read.reader?.endRead(read.statement.title, read.askedAt, read.sentAt, error)
-    if (rows && !error) read.resolve(rows)
-    else read.reject(error)
+  /** Returns an error if nobody waits for a read, or if it has waited too long. */
+  #lateness({ isContinued, isUnwanted, reader }: Read): Unavailable | undefined {
+    if (isUnwanted) return new Unavailable('the client is gone')
+    const { startedAt = Number.POSITIVE_INFINITY } = reader ?? {}
+    if (isContinued || performance.now() < startedAt + this.#options.waitMs) return undefined
+    return new Unavailable('no database connection became free in time')
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#waiting.length + this.#urgent.length === 0) return
+    if (this.#isScheduled || this.#turns.waiting + this.#urgent.length === 0) return
     this.#isScheduled = true
     setImmediate(this.#dispatch)
   }
@@ -198,10 +159,10 @@ export class Pool {
   readonly #dispatch = (): void => {
     this.#isScheduled = false
     for (;;) {
-      const waiting = this.#waiting.length + this.#urgent.length
+      const waiting = this.#turns.waiting + this.#urgent.length
       if (waiting === 0) return
       const session = this.#leastBusy()
-      if (session === undefined || session.reads.size > 0) {
+      if (session === undefined || session.size > 0) {
         // Sessions that are opening serve the reads that wait.
         if (this.#opening * this.#depth >= waiting) return
         const hasTurn = performance.now() >= this.#reopenAt || this.#needsSession()
@@ -211,74 +172,59 @@ export class Pool {
         }
       }
       if (session === undefined) return
-      const { size } = session.reads
+      const { size } = session
       // One packet saves a third of the processor time of PostgreSQL.
       session.client.sendTogether(this.#fill, session)
-      if (session.reads.size === size) return
+      if (session.size === size) return
     }
   }
 
   readonly #fill = (session: Session): void => {
-    const { reads } = session
-    while (reads.size < this.#depth) {
-      const [urgent] = this.#urgent
-      if (urgent?.exclusive && reads.size > 0) return
-      const read = this.#urgent.shift() ?? this.#waiting.take(this.#mayHaveMore)
+    while (session.hasRoom) {
+      const read = this.#nextRead(session)
       if (read === undefined) return
-      const refusal = read === urgent ? undefined : this.#refusal(read)
-      if (refusal) this.#end(read, refusal)
-      else if (read !== urgent && this.#locked.has(read.statement.name)) this.#tryLocked(read)
-      else this.#start(session, read, read.statement)
-      // tryLocked() may have added it to the urgent ones.
-      if (read.exclusive && reads.size > 0) return
+      this.#start(session, read, read.statement)
     }
   }
 
-  /** True if a tenant may have one more read in flight. */
-  readonly #mayHaveMore = (tenant: Tenant): boolean => {
-    const { size } = this.#options
-    const free = Math.min(this.#depth, READS_PER_SESSION) * size - this.#inFlight.size
-    if (free <= 0) return false
-    const inFlight = [...this.#inFlight]
-    if (tenant.appId === undefined) {
-      const unknown = inFlight.filter((read) => read.reader && read.tenant.appId === undefined)
-      return unknown.length < Math.min(UNKNOWN_READS, size)
+  /** Chooses the next read for a session. Reads that may not run end here. */
+  #nextRead(session: Session): Read | undefined {
+    const [urgent] = this.#urgent
+    if (urgent !== undefined) {
+      if (urgent.isExclusive && session.size > 0) return undefined
+      return this.#urgent.shift()
     }
-    const own = inFlight.filter((read) => read.tenant === tenant)
-    // Slow reads of one app leave half of the sessions to the others.
-    const stalled = performance.now() - STALLED_MS
-    const slow = own.filter(({ sentAt }) => sentAt < stalled)
-    return slow.length <= size / 2 && mayTake(1, own.length, free)
-  }
-
-  /** Rejects a read of a locked table at once, except one at a time: it waits for the lock on a session alone. */
-  #tryLocked(read: Read): void {
-    const now = performance.now()
-    if (now - this.#triedAt < this.#options.silentMs) {
-      const cause = this.#locked.get(read.statement.name)
-      this.#end(read, new Unavailable('a table of the statement is locked', { cause }))
-      return
+    for (let read = this.#turns.take(); read !== undefined; read = this.#turns.take()) {
+      const refusal = this.#refusal(read)
+      if (refusal) {
+        read.end(refusal)
+        continue
+      }
+      if (!this.#breaker.isLocked(read)) return read
+      if (!this.#breaker.mayTry(read)) {
+        read.end(this.#breaker.rejection(read))
+        continue
+      }
+      read.isExclusive = true
+      if (session.size === 0) return read
+      // It waits for the lock on a session alone.
+      this.#urgent.push(read)
+      return undefined
     }
-    this.#triedAt = now
-    read.exclusive = true
-    this.#urgent.push(read)
+    return undefined
   }
 
   /** True if no session is open or opening. */
   #needsSession(): boolean {
-    return this.#opening === 0 && [...this.#sessions].every(({ closing }) => closing)
+    return this.#opening === 0 && [...this.#sessions].every(({ isClosing }) => isClosing)
   }
 
   #leastBusy(): Session | undefined {
     let best: Session | undefined
-    const stalled = performance.now() - STALLED_MS
     for (const session of this.#sessions) {
-      const { closing, reads } = session
-      const [first] = reads
-      if (closing || first?.exclusive || reads.size >= this.#depth) continue
-      if (first === undefined) return session
-      if (session.progressAt < stalled) continue
-      if (best === undefined || reads.size < best.reads.size) best = session
+      if (!session.hasRoom || session.isStalled) continue
+      if (session.size === 0) return session
+      if (best === undefined || session.size < best.size) best = session
     }
     return best
   }
@@ -288,8 +234,7 @@ export class Pool {
     try {
       const client = await this.#connect()
       this.#opening -= 1
-      const progressAt = performance.now()
-      const session: Session = { client, closing: false, reads: new Set(), progressAt }
+      const session = new Session(client, this.#depth)
       this.#sessions.add(session)
       this.#reopenAt = 0
       client.on('end', () => this.#retire(session))
@@ -298,49 +243,34 @@ export class Pool {
       this.#opening -= 1
       // Open sessions serve the reads that wait. Without one, the reads fail.
       if (this.#needsSession())
-        for (const read of [...this.#urgent.splice(0), ...this.#waiting.takeIf(() => true)])
+        for (const read of [...this.#urgent.splice(0), ...this.#turns.takeIf(() => true)])
           this.#fail(read, notConnected(error), isReset(error))
     }
     this.#dispatch()
   }
 
   #start(session: Session, read: Read, statement: Statement): void {
-    const { client, reads } = session
-    const { reader, tenant, values } = read
-    read.sentAt = performance.now()
-    if (reads.size === 0) session.progressAt = read.sentAt
-    reads.add(read)
-    this.#inFlight.add(read)
     const sent = this.#prepares ? statement : unnamed(statement)
-    const rows = new RawRows(statement.singleRow ? undefined : reader?.memory)
-    const query = new RawQuery(sent, values, rows, (error) => {
-      // The reads of an abandoned session have failed or moved to another one.
-      if (!reads.delete(read)) return
-      this.#inFlight.delete(read)
-      session.progressAt = performance.now()
-      const isMeasured = tenant.appId !== undefined && !statement.singleRow
-      if (isMeasured && reader?.isDeep)
-        tenant.deepMs = Math.max(session.progressAt - read.sentAt, 0.8 * tenant.deepMs)
+    this.#turns.started(read)
+    session.start(read, sent, (_read, ms, error, rows) => {
+      this.#turns.ended(read, ms)
+      if (!error || !isBroken(error)) this.#respondedAt = performance.now()
+      measure(read, rows, error)
       if (error) {
-        if (!isBroken(error)) this.respondedAt = session.progressAt
         this.#lose(session, read, sent, error)
       } else {
-        this.respondedAt = session.progressAt
-        if (isMeasured && rows.count >= MEASURED_ROWS)
-          tenant.rowBytes = rows.byteLength / rows.count
-        if (this.#locked.delete(statement.name)) this.#triedAt = Number.NEGATIVE_INFINITY
-        this.#end(read, rows.error, rows)
+        this.#breaker.succeeded(read)
+        read.end(rows.error, rows)
       }
-      if (session.closing) this.#retire(session)
+      if (session.isClosing) this.#retire(session)
       this.#schedule()
     })
-    client.query(query)
   }
 
   /** Repeats a failed read, and closes its session if that is unusable. */
   #lose(session: Session, read: Read, statement: Statement, error: Error): void {
     const isLost = hasState(error, SqlState.lostPlan) && statement.name !== ''
-    if (isLost || isBroken(error)) session.closing = true
+    if (isLost || isBroken(error)) session.drain()
     if (isCut(error)) this.#retireIdle()
     if (isLost && this.#options.pooler) this.#prepares = false
     if (isLost) this.#start(session, read, unnamed(statement))
@@ -348,71 +278,73 @@ export class Pool {
   }
 
   #retire(session: Session): void {
-    session.closing = true
-    if (session.reads.size > 0) return
-    this.#sessions.delete(session)
-    session.client.end()
+    if (session.retire()) this.#sessions.delete(session)
   }
 
   /** What cut or silenced one session may have cut the idle ones, too. Those in use report it themselves. */
   #retireIdle(): void {
-    for (const session of this.#sessions) if (session.reads.size === 0) this.#retire(session)
+    for (const session of this.#sessions) if (session.size === 0) this.#retire(session)
   }
 
   /** Closes a session at once. PostgreSQL runs its reads in order: those behind a late one have not begun. */
   #abandon(session: Session, late?: Read): void {
-    const error = new ServerFailed('the database stopped responding')
-    const reads = [...session.reads]
-    session.reads.clear()
-    session.client.destroy(error)
+    const { error, reads } = session.abandon()
     this.#retire(session)
+    const ms = performance.now() - session.progressAt
     for (const read of reads) {
-      this.#inFlight.delete(read)
+      this.#turns.ended(read, read === reads[0] ? ms : 0)
       this.#fail(read, error, read !== late)
     }
   }
 
   /** Repeats a read once after a failure of its session. Repeating a read is safe. */
   #fail(read: Read, error: Error, again = isConnectionFailure(error)): void {
-    if (hasState(error, SqlState.locked)) this.#locked.set(read.statement.name, error)
-    if (read.exclusive) this.#triedAt = Number.NEGATIVE_INFINITY
-    if (read.repeated || !again || read.reader?.memory.isClosed || performance.now() >= read.due) {
-      this.#end(read, asUnavailable(error))
+    this.#breaker.failed(read, error)
+    const isFinal = read.isRepeated || read.isUnwanted || performance.now() >= read.dueAt
+    if (isFinal || !again) {
+      read.end(asUnavailable(error))
       return
     }
-    read.repeated = true
+    read.isRepeated = true
     // A read that was sent may have broken its session.
-    read.exclusive ||= read.sentAt > 0
+    read.isExclusive ||= read.sentAt > 0
     this.#urgent.push(read)
     this.#schedule()
   }
 
   readonly #check = (): void => {
-    const now = performance.now()
-    const { silentMs, isLarge } = this.#options
-    for (const session of this.#sessions) {
-      const { reads, progressAt } = session
-      const [oldest] = reads
-      if (oldest === undefined) continue
-      if (isLarge && oldest.reader?.memory.isClosed) this.#abandon(session)
-      // A server that responded after the oldest read was sent is slow, not down.
-      const Failure = progressAt > oldest.sentAt ? Unavailable : ServerFailed
-      for (const read of reads)
-        if (read.due <= now) this.#end(read, new Failure('the database stopped responding'))
-      if (now - progressAt < silentMs) continue
-      this.#abandon(session, oldest)
-      this.#retireIdle()
-    }
-    this.#waiting.takeIf((read) => {
-      const refusal = this.#refusal(read, false)
-      if (refusal) this.#end(read, refusal)
-      return refusal !== undefined
-    })
-    for (const read of this.#urgent.splice(0))
-      if (read.due <= now) this.#fail(read, notConnected(undefined))
+    for (const session of this.#sessions) if (session.size > 0) this.#checkSession(session)
+    const late = this.#turns.takeIf((read) => this.#lateness(read) !== undefined)
+    for (const read of late) read.end(this.#lateness(read))
+    for (const read of this.#urgent.splice(0)) {
+      if (read.dueAt <= performance.now()) this.#fail(read, notConnected(undefined))
       else this.#urgent.push(read)
+    }
     this.#schedule()
   }
+
+  /** Ends the overdue reads of a session, and closes it if the server is silent or a large read is unwanted. */
+  #checkSession(session: Session): void {
+    const now = performance.now()
+    const { silentMs, isLarge } = this.#options
+    const { oldest, progressAt } = session
+    if (oldest === undefined) return
+    // A server that responded after the oldest read was sent is slow, not down.
+    const Failure = progressAt > oldest.sentAt ? Unavailable : ServerFailed
+    for (const read of session.reads)
+      if (read.dueAt <= now) read.end(new Failure('the database stopped responding'))
+    if (isLarge && oldest.isUnwanted) this.#abandon(session)
+    if (now - progressAt < silentMs) return
+    this.#abandon(session, oldest)
+    this.#retireIdle()
+  }
+}
+
+/** Remembers how long the rows and the deep pages of an app are, for the class of its next reads. */
+function measure({ reader, sentAt, statement, tenant }: Read, rows: RawRows, error?: Error): void {
+  if (reader === undefined || tenant.appId === undefined || statement.singleRow) return
+  if (reader.isDeep) tenant.measureDeepPage(performance.now() - sentAt)
+  if (!error && rows.count >= MEASURED_ROWS) tenant.measureRows(rows.byteLength / rows.count)
 }
 
 const notConnected = (cause: unknown) =>

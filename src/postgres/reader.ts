@@ -32,6 +32,7 @@ const SLOW_MS = 100
 export class Reader {
   readonly #options: ReaderOptions
   #startedAt: number
+  #hasBegun = false
   #isLarge = false
   #isDeep = false
   #expectedBytes = 1
@@ -85,8 +86,14 @@ export class Reader {
       this.#expectedBytes = Math.min(bytes, memory.limit / 4)
   }
 
-  /** Gives the next reads the whole time again. An export does so for each block of rows. */
-  restartTime(): void {
+  /** True if the response has begun. A read that fails from now on cuts it. */
+  get hasBegun(): boolean {
+    return this.#hasBegun
+  }
+
+  /** Begins the read of a further block of rows, which has the whole time again. */
+  continue(): void {
+    this.#hasBegun = true
     this.#startedAt = performance.now()
   }
 

@@ -137,7 +137,7 @@ async function exportRows(
     let left = totalItems - rows.count
     yield rows
     for (let page = 1; left > 0; page += 1) {
-      reader.restartTime()
+      reader.continue()
       const next = { ...request, version, knownVersions: [], page }
       const { rows: more } = await readPage(db, queries, next)
       if (!more?.count) throw new Error('an export has fewer rows than its total')

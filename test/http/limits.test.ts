@@ -2,9 +2,10 @@ import { setImmediate as nextImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { nextTurn } from '../../src/json/response-body.ts'
 import { Admission } from '../../src/limits/admission.ts'
+import { FairQueue } from '../../src/limits/fair-queue.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
-import { FairQueue, mayTake, Tenant } from '../../src/limits/tenants.ts'
+import { mayTake, Tenant } from '../../src/limits/tenants.ts'
 import { accountOf, readerOf } from '../support/database.ts'
 
 /** Takes units for tenants in turn, until none gets more. @returns the units of each */
@@ -142,9 +143,9 @@ t.test('large: more than 1,000 rows, 1 MiB, or a deep page of an app with slow o
     [isLarge(1_000), isLarge(1_001), isLarge(20, 10_000), isLarge(20, 10_001)],
     [false, true, false, true],
   )
-  tenant.deepMs = 100
+  while (tenant.deepMs > 100) tenant.measureDeepPage(0)
   t.notOk(isLarge(20, 10_001))
-  tenant.rowBytes = 10_000
+  tenant.measureRows(10_000)
   t.same([isLarge(104), isLarge(105)], [false, true])
   t.end()
 })
@@ -160,22 +161,109 @@ t.test('memory: a request whose client is gone takes nothing', (t) => {
   t.end()
 })
 
+interface Item {
+  tenant: Tenant
+  name: string
+  isContinued: boolean
+}
+
+/** Adds items of a tenant, which are named. */
+function addTo(queue: FairQueue<Item>, tenant: Tenant, names: string, isContinued = false): void {
+  for (const name of names) queue.add({ tenant, name, isContinued })
+}
+
 t.test('FairQueue: tenants take turns', (t) => {
-  const queue = new FairQueue<{ tenant: Tenant; name: string }>()
+  const queue = new FairQueue<Item>()
   const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-  for (const name of ['a', 'b', 'c']) queue.add({ tenant: busy, name })
-  queue.add({ tenant: other, name: 'd' })
+  addTo(queue, busy, 'abc')
+  addTo(queue, other, 'd')
   t.equal(queue.length, 4)
   t.same(namesOf(queue), ['a', 'd', 'b', 'c'])
   t.equal(queue.length, 0)
   t.end()
 })
 
+t.test('FairQueue: a tenant that arrives during the turn of another one is next', (t) => {
+  const queue = new FairQueue<Item>()
+  const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+  addTo(queue, busy, 'abc')
+  t.equal(queue.take(() => true)?.name, 'a')
+  addTo(queue, other, 'd')
+  t.same(namesOf(queue), ['d', 'b', 'c'])
+  t.end()
+})
+
+t.test(
+  'FairQueue: after a use of 1,000, a tenant waits until the others have used as much',
+  (t) => {
+    const queue = new FairQueue<Item>()
+    const [slow, fast, other] = [new Tenant('slow'), new Tenant('fast'), new Tenant('other')]
+    addTo(queue, slow, 'S')
+    t.equal(queue.take(() => true)?.name, 'S')
+    queue.use(slow, 999)
+    addTo(queue, slow, 'S')
+    addTo(queue, fast, 'f')
+    addTo(queue, other, 'o')
+    const order: (string | undefined)[] = []
+    // Each turn of the others uses 250, and they wait again.
+    for (let turn = 0; turn < 10; turn += 1) {
+      const item = queue.take(() => true)
+      order.push(item?.name)
+      if (item === undefined || item.tenant === slow) continue
+      queue.use(item.tenant, 249)
+      addTo(queue, item.tenant, item.name)
+    }
+    t.same(order.join(''), 'fofofofoSf')
+    t.end()
+  },
+)
+
+t.test('FairQueue: a tenant saves up nothing while it does not wait', (t) => {
+  const queue = new FairQueue<Item>()
+  const [busy, rare] = [new Tenant('busy'), new Tenant('rare')]
+  for (let turn = 0; turn < 20; turn += 1) {
+    addTo(queue, busy, 'b')
+    queue.take(() => true)
+  }
+  addTo(queue, rare, 'rrr')
+  addTo(queue, busy, 'bbb')
+  t.same(namesOf(queue).join(''), 'rrbrbb')
+  t.end()
+})
+
+t.test('FairQueue: a continued item goes before the others of its tenant', (t) => {
+  const queue = new FairQueue<Item>()
+  const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+  addTo(queue, busy, 'ab')
+  addTo(queue, other, 'd')
+  addTo(queue, busy, 'XY', true)
+  t.same(namesOf(queue), ['X', 'd', 'Y', 'a', 'b'])
+  t.end()
+})
+
+t.test('FairQueue: an item that is first goes before those of all tenants', (t) => {
+  const queue = new FairQueue<Item>()
+  const [busy, other, heavy] = [new Tenant('busy'), new Tenant('other'), new Tenant('heavy')]
+  addTo(queue, heavy, 'a')
+  queue.take(() => true)
+  queue.use(heavy, 1_000)
+  addTo(queue, busy, 'b')
+  addTo(queue, other, 'c')
+  addTo(queue, heavy, 'X', true)
+  const next = queue.take(
+    () => true,
+    ({ isContinued }) => isContinued,
+  )
+  t.equal(next?.name, 'X')
+  t.same(namesOf(queue), ['b', 'c'])
+  t.end()
+})
+
 t.test('FairQueue: skips tenants that may not have more', (t) => {
-  const queue = new FairQueue<{ tenant: Tenant; name: string }>()
+  const queue = new FairQueue<Item>()
   const [full, other] = [new Tenant('full'), new Tenant()]
-  for (const name of ['a', 'b']) queue.add({ tenant: full, name })
-  for (const name of ['c', 'd']) queue.add({ tenant: other, name })
+  addTo(queue, full, 'ab')
+  addTo(queue, other, 'cd')
   t.same(
     namesOf(queue, (tenant) => tenant !== full),
     ['c', 'd'],
@@ -185,22 +273,22 @@ t.test('FairQueue: skips tenants that may not have more', (t) => {
 })
 
 t.test('FairQueue: takeIf takes some, and the others keep their turns', (t) => {
-  const queue = new FairQueue<{ tenant: Tenant; name: string }>()
-  const tenants = [new Tenant('app'), new Tenant('other')]
-  for (const name of ['a', 'b', 'c'])
-    for (const [n, tenant] of tenants.entries()) queue.add({ tenant, name: `${name}${n}` })
-  const taken = queue.takeIf(({ name }) => name === 'a0' || name === 'b1')
-  t.same(taken.map(({ name }) => name).sort(), ['a0', 'b1'])
+  const queue = new FairQueue<Item>()
+  const [app, other] = [new Tenant('app'), new Tenant('other')]
+  addTo(queue, app, 'abc')
+  addTo(queue, other, 'xyz')
+  const taken = queue.takeIf(({ name }) => name === 'a' || name === 'y')
+  t.same(taken.map(({ name }) => name).sort(), ['a', 'y'])
   t.equal(queue.length, 4)
-  t.same(namesOf(queue), ['b0', 'a1', 'c0', 'c1'])
+  t.same(namesOf(queue), ['b', 'x', 'c', 'z'])
   t.end()
 })
 
 /** Takes all items of the tenants that may have more. */
 function namesOf(
-  queue: FairQueue<{ tenant: Tenant; name: string }>,
+  queue: FairQueue<Item>,
   mayHaveMore: (tenant: Tenant) => boolean = () => true,
-) {
+): string[] {
   const names: string[] = []
   for (let item = queue.take(mayHaveMore); item; item = queue.take(mayHaveMore))
     names.push(item.name)

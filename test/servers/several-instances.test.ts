@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { readConfig, settings } from '../../src/config.ts'
 import { MAX_SOCKETS } from '../../src/http/http-server.ts'
+import { poolSizes } from '../../src/postgres/database.ts'
 import { shutdownMs } from '../../src/shutdown.ts'
 import { freePort } from '../../tools/embedded-postgres/free-port.ts'
 import { codeBlocks, fillIn } from '../support/documented-commands.ts'
@@ -89,7 +90,8 @@ t.test('systemd: the unit has valid settings, other ones for each instance', (t)
 
 t.test('systemd: the limits of the unit fit the settings', (t) => {
   const config = readConfig({})
-  t.ok(Number(values('LimitNOFILE')) > MAX_SOCKETS + config.DATABASE_POOL_SIZE + 1 + 100)
+  const { small, large } = poolSizes(config.DATABASE_POOL_SIZE)
+  t.ok(Number(values('LimitNOFILE')) > MAX_SOCKETS + small + large + 1 + 100)
   t.ok(Number(values('TimeoutStopSec')) * 1_000 > shutdownMs(config))
   t.end()
 })
@@ -108,10 +110,14 @@ t.test('The table of shares divides the defaults, and HAProxy sends fewer reques
   t.same([...rows.keys()], [...SHARED, 'maxconn'])
   const defaults = readConfig({})
   const numbers = [1, 2, 3, 4]
+  /** Each instance has the connections for large reads. Only the other ones are divided. */
+  const { large } = poolSizes(defaults.DATABASE_POOL_SIZE)
+  const whole = { DATABASE_POOL_SIZE: large, ANSWER_MEMORY_MB: 0, MAX_REQUESTS: 0 }
   for (const name of SHARED) {
+    const divided = defaults[name] - whole[name]
     t.same(
       rows.get(name),
-      numbers.map((instances) => Math.ceil(defaults[name] / instances)),
+      numbers.map((instances) => whole[name] + Math.ceil(divided / instances)),
       name,
     )
     for (const share of rows.get(name) ?? []) readConfig({ [name]: String(share) })

@@ -1,0 +1,90 @@
+import { FairQueue } from '../limits/fair-queue.ts'
+import { mayTake, type Tenant } from '../limits/tenants.ts'
+import type { Read } from './read.ts'
+
+/** Most reads in flight of callers whose app is unknown. A flood of unknown tokens leaves the others to known apps. */
+const UNKNOWN_READS = 4
+/** Time in PostgreSQL after which a read is slow, in ms. */
+const SLOW_MS = 250
+
+export interface TurnsOptions {
+  /** Number of sessions. */
+  sessions: number
+  /** Average number of reads in flight on a session. */
+  readsPerSession: number
+  /** True if a read counts as much as the time that it takes, false if all reads count alike. */
+  countsTime: boolean
+  /** Time after which a block of a response that has begun goes before all other reads, in ms. */
+  continuedFirstMs: number
+}
+
+/** Whose read is next, by what each tenant has used and has in flight. */
+export class Turns {
+  readonly #options: TurnsOptions
+  readonly #waiting = new FairQueue<Read>()
+  readonly #inFlight = new Set<Read>()
+
+  constructor(options: TurnsOptions) {
+    this.#options = options
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  add(read: Read): void {
+    this.#waiting.add(read)
+  }
+
+  /** Takes the next read, if a tenant of those that wait may have one more in flight. */
+  take(): Read | undefined {
+    const overdueAt = performance.now() - this.#options.continuedFirstMs
+    // A proxy closes a response without progress, so an export must not wait long between two blocks.
+    const isFirst = ({ isContinued, askedAt }: Read) => isContinued && askedAt <= overdueAt
+    return this.#waiting.take(this.#mayHaveMore, isFirst)
+  }
+
+  /** Removes waiting reads. */
+  takeIf(holds: (read: Read) => boolean): Read[] {
+    return this.#waiting.takeIf(holds)
+  }
+
+  started(read: Read): void {
+    this.#inFlight.add(read)
+  }
+
+  /** @param ms time for which PostgreSQL worked on the read */
+  ended(read: Read, ms: number): void {
+    if (!this.#inFlight.delete(read)) return
+    // Its turn has counted as 1.
+    if (this.#options.countsTime && ms > 1) this.#waiting.use(read.tenant, ms - 1)
+  }
+
+  readonly #mayHaveMore = (tenant: Tenant): boolean => {
+    const { sessions, readsPerSession } = this.#options
+    const free = readsPerSession * sessions - this.#inFlight.size
+    if (free <= 0) return false
+    if (tenant.appId === undefined) return this.#unknown() < mostUnknown(sessions)
+    const slowAt = performance.now() - SLOW_MS
+    let own = 0
+    let slow = 0
+    for (const read of this.#inFlight) {
+      if (read.tenant !== tenant) continue
+      own += 1
+      if (read.sentAt < slowAt) slow += 1
+    }
+    // Slow reads of one app leave half of the sessions to the others.
+    return slow <= sessions / 2 && mayTake(1, own, free)
+  }
+
+  /** Number of reads in flight of callers whose app is unknown. */
+  #unknown(): number {
+    let unknown = 0
+    for (const { reader, tenant } of this.#inFlight)
+      if (reader !== undefined && tenant.appId === undefined) unknown += 1
+    return unknown
+  }
+}
+
+/** At least one session is left to known apps, if there are several. */
+const mostUnknown = (sessions: number) => Math.max(1, Math.min(UNKNOWN_READS, sessions - 1))
