@@ -51,6 +51,8 @@ interface Endpoint {
 export interface ListRoute {
   list: ListDefinition
   reader: ListReader
+  /** Path after /api/v1/queries. */
+  url: string
   route: FastifyPluginAsyncTypebox<RouteOptions>
 }
 
@@ -114,7 +116,7 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
       return sendResponse(reply, representation, format, read)
     })
   }
-  return { list, reader: listReader, route }
+  return { list, reader: listReader, url: endpoint.url, route }
 }
 
 function purposeOf({ since }: PageQuery, isExport: boolean): QueryPurpose {

@@ -4,6 +4,8 @@ import t from 'tap'
 import type { components, paths } from '../../docs/reference/openapi.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { codeSamples, PLACEHOLDER } from '../../src/http/openapi/code-samples.js'
+import { lists as routes } from '../../src/routes/lists.ts'
+import { lists as definitions } from '../../src/schemas/lists.ts'
 import { ProblemCodes } from '../../src/schemas/problem.ts'
 import { breakingChanges } from '../../tools/docs/breaking-changes.ts'
 import { documentFaults } from '../../tools/docs/document-faults.ts'
@@ -106,6 +108,13 @@ const { version, contract } = await lastRelease()
 t.test(`GET /openapi.json: compatible with release ${version}`, async (t) => {
   const { text } = await (await startService(t)).get('/openapi.json')
   t.strictSame(breakingChanges(contract, parseContract(text)), [], 'see docs/compatibility.md')
+})
+
+t.test('lists of src/schemas and of src/routes: the same', async (t) => {
+  t.same(
+    routes.map(({ list }) => list),
+    definitions,
+  )
 })
 
 t.test('document: no empty enum, and a description and a schema for each part', async (t) => {

@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { INVALID_QUERY } from '../../src/http/openapi/examples.ts'
 import { MEDIA_TYPES } from '../../src/schemas/list.ts'
+import { lists } from '../../src/schemas/lists.ts'
 import { addConnection, addresses, addToken } from '../support/rows.ts'
 import { DEMO_CONNECTION, DEMO_TOKEN } from '../support/seeded-service.ts'
 import {
@@ -17,11 +18,35 @@ export interface OperationResponse {
   response: ServiceResponse
 }
 
-const OPERATIONS = {
-  listPortfolioTransactions: 'portfolios/transactions',
-  listAccountTransactions: 'accounts/transactions',
-  listAssetsTransferOrders: 'assets-transfer',
+interface Operation {
+  operationId: string
+  /** Path after the connection token. */
+  path: string
+  /** True if the list has pages, changes and exports. */
+  hasPages: boolean
 }
+
+interface Document {
+  paths: Record<string, { get: { operationId: string; responses: Record<string, object> } }>
+}
+
+/** Reads all operations from the document, so that a new list needs no line here. */
+async function operationsOf({ get }: Service): Promise<Operation[]> {
+  const { paths } = (await get('/openapi.json')).json() as Document
+  return Object.entries(paths).map(
+    ([
+      path,
+      {
+        get: { operationId, responses },
+      },
+    ]) => ({
+      operationId,
+      path: path.slice(path.indexOf('{token}/') + '{token}/'.length),
+      hasPages: '410' in responses,
+    }),
+  )
+}
+
 const QUOTA = 60
 /** The body of its 400 is long enough to be compressed. */
 const MANY_ERRORS = Array.from({ length: 20 }, (_, index) => `unknown${index}`).join('&')
@@ -31,15 +56,15 @@ const LARGE = `/api/v1/queries/connections/${DEMO.wealth.connections.large.token
  * Gets every documented status of every operation, for every documented cause, from services with the
  * sample data. It breaks the database.
  */
-export async function everyResponse(
-  t: Test,
-  { databaseUrl }: Service,
-): Promise<OperationResponse[]> {
+export async function everyResponse(t: Test, seeded: Service): Promise<OperationResponse[]> {
+  const { databaseUrl } = seeded
+  const operations = await operationsOf(seeded)
   const environment = { RATE_LIMIT_PER_MINUTE: String(QUOTA) }
   const service = await startService(t, { databaseUrl, environment })
   const all: OperationResponse[] = []
-  for (const [operationId, path] of Object.entries(OPERATIONS)) {
-    const responses = await responsesOf(service, path)
+  for (const operation of operations) {
+    const { operationId } = operation
+    const responses = await responsesOf(service, operation)
     all.push(...responses.map((response) => ({ operationId, response })))
   }
   const services = [
@@ -48,7 +73,7 @@ export async function everyResponse(
     await withBrokenPolicy(t, service),
   ]
   for (const { get } of services) {
-    for (const [operationId, path] of Object.entries(OPERATIONS)) {
+    for (const { operationId, path } of operations) {
       const response = await get(`${DEMO_CONNECTION}/${path}`, {
         token: DEMO_TOKEN,
         headers: TRACED,
@@ -60,7 +85,10 @@ export async function everyResponse(
 }
 
 /** Gets the responses that depend on the request only. */
-async function responsesOf({ get, db }: Service, path: string): Promise<ServiceResponse[]> {
+async function responsesOf(
+  { get, db }: Service,
+  { path, hasPages }: Operation,
+): Promise<ServiceResponse[]> {
   const { id } = await db
     .selectFrom('app')
     .select('id')
@@ -75,9 +103,7 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
   const whole = await request(compressed)
   const { token: fresh } = await addConnection(db, id)
   const neverRefreshed = `/api/v1/queries/connections/${fresh}/${path}`
-  const everything = path.endsWith('transactions')
-    ? `${LARGE}/${path}?limit=10000`
-    : `${LARGE}/${path}`
+  const everything = hasPages ? `${LARGE}/${path}?limit=10000` : `${LARGE}/${path}`
   return [
     whole,
     await request({ token }, everything),
@@ -94,9 +120,7 @@ async function responsesOf({ get, db }: Service, path: string): Promise<ServiceR
     await request({ token }, address.replace('DEMO', 'NO')),
     await request({ token }, neverRefreshed),
     await request({ token, method: 'POST' }),
-    ...(path.endsWith('transactions')
-      ? await changes(db, (at) => request({ token }, at), address)
-      : []),
+    ...(hasPages ? await changes(db, (at) => request({ token }, at), address) : []),
   ]
 }
 
@@ -131,7 +155,7 @@ function withoutDatabase(t: Test): Promise<Service> {
 
 /** Service with a permanent error: a policy that divides by zero. */
 async function withBrokenPolicy(t: Test, { databaseUrl, db }: Service): Promise<Service> {
-  for (const table of ['portfolio_transaction', 'account_transaction', 'assets_transfer_order']) {
+  for (const { table } of lists) {
     await sql`create policy broken on ${sql.id(table)} as restrictive using (1 / 0 = 1)`.execute(db)
   }
   return startService(t, { databaseUrl })

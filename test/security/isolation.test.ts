@@ -1,13 +1,15 @@
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { plannerSettings } from '../../src/postgres/statements.ts'
-import { TransferOrders } from '../../src/schemas/transfer-order.ts'
+import type { ListRoute } from '../../src/routes/list.ts'
+import { lists } from '../../src/routes/lists.ts'
+import { addressOf } from '../support/any-list.ts'
 import { openClient } from '../support/database.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { loginOfService } from '../support/logins.ts'
 import { scrape } from '../support/metrics.ts'
 import { fc, runs } from '../support/random.ts'
-import { addApp, addCaller, addConnection, keySql, lists } from '../support/rows.ts'
+import { addApp, addCaller, addConnection, keySql } from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
 import { literalsOf, statementOf, valuesFor } from '../support/statements.ts'
 import { isCitus } from '../support/template.ts'
@@ -18,8 +20,6 @@ import {
   type AppPlan,
   connectionTokens,
   createSampleData,
-  type Endpoint,
-  endpoints,
   fullPlan,
   randomPlan,
   type SampleData,
@@ -42,15 +42,15 @@ function contentOf({ status, headers, text }: ServiceResponse): string {
 
 /** Requests every list with every credential, and compares the responses with the model. */
 async function requestEverything(plan: AppPlan[]): Promise<number> {
-  const data = await createSampleData({ db, issuer }, plan)
+  const data = await createSampleData({ db, issuer }, plan, lists)
   const from = log.length
   const callers = new Map<string, string>()
   // Last ETag of each path: callers of another app send it, too.
   const tags = new Map<string, { etag: string; appId: string }>()
   for (const bearer of data.bearers) {
     for (const token of [...connectionTokens, 'unknown']) {
-      for (const endpoint of endpoints) {
-        const address = data.addresses(token)[endpoint]
+      for (const route of lists) {
+        const address = addressOf(route, data.tokenOf(token))
         const tag = tags.get(address)
         const headers: Record<string, string> = tag ? { 'if-none-match': tag.etag } : {}
         // Repeated rejections of one address would wait.
@@ -61,7 +61,7 @@ async function requestEverything(plan: AppPlan[]): Promise<number> {
         }
         const etag = response.headers.get('etag')
         if (etag) tags.set(address, { etag, appId: bearer.appId })
-        compare(data, bearer, token, endpoint, response)
+        compare(data, bearer, token, route, response)
         const caller = bearer.state === 'valid' ? bearer.appId : ''
         callers.set(String(response.headers.get('x-request-id')), caller)
       }
@@ -101,7 +101,7 @@ function compare(
   data: SampleData,
   bearer: Bearer,
   token: string,
-  endpoint: Endpoint,
+  { list }: ListRoute,
   response: ServiceResponse,
 ) {
   const rows = bearer.state === 'valid' ? data.rowsOf(bearer.appId, token) : undefined
@@ -120,14 +120,27 @@ function compare(
   }
   if (response.status === 304) return
   const body = response.json()
-  const items = endpoint === 'orders' ? body : body.items
-  const ids = items.map((item: Record<string, string>) => item[IDS[endpoint]]).sort()
-  if (JSON.stringify(ids) !== JSON.stringify([...rows[endpoint]].sort())) {
-    throw new Error(`${token}: ${ids} instead of ${rows[endpoint]}`)
-  }
+  const items: Record<string, string>[] = Array.isArray(body) ? body : body.items
+  const ids = items.map((item) => item[list.id]).sort()
+  const expected = [...(rows.get(list.name) ?? [])].sort()
+  if (JSON.stringify(ids) !== JSON.stringify(expected))
+    throw new Error(`${token}: ${ids} instead of ${expected}`)
 }
 
-const IDS = { portfolio: lists.portfolio.id, account: lists.account.id, orders: TransferOrders.id }
+/** Returns the paths of the document that a check of these lists does not request. */
+async function uncheckedPaths(checked: readonly ListRoute[]): Promise<string[]> {
+  const { paths } = (await get('/openapi.json')).json() as { paths: object }
+  const requested = checked.map(({ url }) => `/api/v1/queries${url.replace(':token', '{token}')}`)
+  return Object.keys(paths).filter((path) => !requested.includes(path))
+}
+
+t.test('lists that are checked: all paths of the API', async (t) => {
+  t.same(await uncheckedPaths(lists), [])
+  for (const left of lists) {
+    const others = lists.filter((route) => route !== left)
+    t.equal((await uncheckedPaths(others)).length, 1, `without ${left.list.name}`)
+  }
+})
 
 t.test("404: If-None-Match with the ETag of another app's connection", async (t) => {
   const [a, b] = [await addCaller(db), await addCaller(db)]

@@ -4,16 +4,12 @@ import t, { type Test } from 'tap'
 import '../../src/app.ts'
 import { bind } from '../../src/postgres/statements.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
+import { lists } from '../../src/routes/lists.ts'
+import { columnOf, columnsOf } from '../../src/schemas/fields.ts'
+import { addRows } from '../support/any-list.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
-import {
-  addAccountTransactions,
-  addApp,
-  addConnection,
-  addPortfolioTransactions,
-  addToken,
-  addTransferOrders,
-} from '../support/rows.ts'
+import { addApp, addConnection, addToken } from '../support/rows.ts'
 import {
   namedText,
   numberedText,
@@ -23,14 +19,17 @@ import {
 } from '../support/statements.ts'
 import { isCitus } from '../support/template.ts'
 
-const ROWS = ['portfolio_transaction', 'account_transaction', 'assets_transfer_order'] as const
+const ROWS = lists.map(({ list }) => list.table)
 const CLOSED = ['app', 'app_token', 'connection', ...ROWS]
 
 t.test('no setting: no row of any table is visible', async (t) => {
   const { service, owner } = await twoApps(t)
-  const derived = ROWS.slice(0, 2).flatMap((table) =>
-    ['day', 'month', 'removal'].map((suffix) => `${table}_${suffix}`),
+  const { rows: found } = await owner.query<{ name: string }>(
+    `select relname as name from pg_class where relkind in ('r', 'p', 'v') and relname ~ $1`,
+    [`^(${ROWS.join('|')})_(day|month|removal)$`],
   )
+  const derived = found.map(({ name }) => name)
+  t.ok(derived.length >= 4)
   for (const table of [...CLOSED, ...derived, 'connection_version']) {
     const column = { app: 'id', app_token: 'app_id', connection: 'id' }[table] ?? 'connection_id'
     t.ok((await owner.query(`select ${column} from ${table}`)).rows.length > 0, `${table} has rows`)
@@ -39,6 +38,67 @@ t.test('no setting: no row of any table is visible', async (t) => {
   const statistics = 'select tablename from pg_stats where schemaname = $1'
   t.same((await service.query(statistics, ['public'])).rows, [{ tablename: 'kysely_migration' }])
 })
+
+/** Compares the rights of the service with the lists, and the policies of their tables. @returns a line for each fault */
+async function faultsOfRights(owner: pg.Client, table: string, columns: string[]) {
+  const { rows } = await owner.query<{ enabled: boolean; policies: string[]; denied: string[] }>(
+    `select relrowsecurity as enabled,
+      (select array_agg(polname || ' ' || pg_get_expr(polqual, polrelid)) from pg_policy
+        where polrelid = c.oid and polroles = array['investment_service'::regrole::oid]
+          and polcmd = 'r') as policies,
+      array(select name from unnest($2::text[]) as name
+        where not has_column_privilege('investment_service', c.oid, name, 'select')) as denied
+    from pg_class c where c.oid = to_regclass($1)`,
+    [table, columns],
+  )
+  const [found] = rows
+  if (found === undefined) return [`no table ${table}`]
+  const faults = found.denied.map((column) => `${table}.${column} cannot be read`)
+  if (!found.enabled) faults.push(`${table} has no row-level security`)
+  const [policy = '', ...others] = found.policies ?? []
+  if (!/^of_the_connection .*connection_id = .*service[.]connection_id/.test(policy))
+    faults.push(`${table} has no policy of the connection`)
+  if (others.length > 0) faults.push(`${table} has another policy`)
+  return faults
+}
+
+for (const { list } of lists) {
+  const { table, item, name } = list
+  const columns = ['connection_id', ...columnsOf(item).map(({ path }) => columnOf(path))]
+
+  t.test(
+    `${name}: PostgreSQL has the policy of the connection, and the right on each column`,
+    async (t) => {
+      const { url } = await createDatabase(t)
+      const owner = await openClient(t, url)
+      t.same(await faultsOfRights(owner, table, columns), [])
+    },
+  )
+
+  t.test(`${name} without a right or a policy: the check finds it`, async (t) => {
+    const { url } = await createDatabase(t)
+    const owner = await openClient(t, url)
+    const damages = {
+      [`alter table ${table} disable row level security`]: `${table} has no row-level security`,
+      [`drop policy of_the_connection on ${table}`]: `${table} has no policy of the connection`,
+      [`alter policy of_the_connection on ${table} using (true)`]: `${table} has no policy of the connection`,
+      [`create policy open on ${table} for select to investment_service using (true)`]: `${table} has another policy`,
+    }
+    for (const [damage, fault] of Object.entries(damages)) {
+      await owner.query(`begin; ${damage}`)
+      t.same(await faultsOfRights(owner, table, columns), [fault], damage)
+      await owner.query('rollback')
+    }
+    for (const column of columns) {
+      const others = columns.filter((each) => each !== column).join(', ')
+      await owner.query(`begin; revoke select on ${table} from investment_service`)
+      await owner.query(`grant select (${others}) on ${table} to investment_service`)
+      t.same(await faultsOfRights(owner, table, columns), [`${table}.${column} cannot be read`])
+      await owner.query('rollback')
+    }
+    t.same(await faultsOfRights(owner, 'no_table', columns), ['no table no_table'])
+  })
+}
 
 t.test('missing or empty settings: no row is visible', async (t) => {
   const { service, mine } = await twoApps(t)
@@ -232,24 +292,20 @@ async function twoApps(t: Test) {
     const appId = await addApp(db, { client_id: clientId })
     const token = await addToken(db, appId)
     const connection = await addConnection(db, appId)
-    const rows = Array.from({ length: count }, () => ({}))
-    const rowIds = [
-      ...(await addPortfolioTransactions(db, connection, ...rows)),
-      ...(await addAccountTransactions(db, connection, ...rows)),
-      ...(await addTransferOrders(db, connection, ...rows)),
-    ]
     // Another connection of the same app, whose rows must not be visible either.
     const sibling = await addConnection(db, appId)
-    const others = [
-      ...(await addPortfolioTransactions(db, sibling, {})),
-      ...(await addAccountTransactions(db, sibling, {})),
-      ...(await addTransferOrders(db, sibling, {})),
-    ]
-    const [transaction = ''] = await addPortfolioTransactions(db, connection, {})
-    const [movement = ''] = await addAccountTransactions(db, connection, {})
-    await db.deleteFrom('portfolio_transaction').where('transaction_id', '=', transaction).execute()
-    await db.deleteFrom('account_transaction').where('movement_id', '=', movement).execute()
-    rowIds.push(transaction, movement)
+    const rowIds: string[] = []
+    const others: string[] = []
+    for (const { list } of lists) {
+      rowIds.push(...(await addRows(db, list, connection, count)))
+      others.push(...(await addRows(db, list, sibling, 1)))
+      const [removed = ''] = await addRows(db, list, connection, 1)
+      await sql`
+        delete from ${sql.table(list.table)} where ${sql.ref(columnOf(list.id))} = ${removed}`.execute(
+        db,
+      )
+      rowIds.push(removed)
+    }
     return {
       id: connection.id,
       appId,

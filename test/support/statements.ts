@@ -3,15 +3,19 @@ import { bind, type CompiledStatement, type Parameter } from '../../src/postgres
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import type { Values } from '../../src/queries/parameters.ts'
 import { lookupStatements } from '../../src/queries/response.ts'
+import type { ListRoute } from '../../src/routes/list.ts'
 import { lists } from '../../src/routes/lists.ts'
+
+/** Returns every statement that a request of these lists runs. */
+export function statementsOf(lists: readonly Pick<ListRoute, 'reader'>[]): CompiledStatement[] {
+  const queries = lists.flatMap(({ reader }) => Object.values(reader.queries))
+  const ofLists = queries.flatMap(({ statements }) => Object.values(statements))
+  return [...ofLists, ...Object.values(lookupStatements)]
+}
 
 /** Every statement that a request runs, by its title. */
 export const statements: ReadonlyMap<string, CompiledStatement> = new Map(
-  lists
-    .flatMap(({ reader }) => Object.values(reader.queries))
-    .flatMap(({ statements }) => Object.values(statements))
-    .concat(Object.values(lookupStatements))
-    .map((statement) => [statement.title, statement]),
+  statementsOf(lists).map((statement) => [statement.title, statement]),
 )
 
 /** Statements about the server, which no request runs. */

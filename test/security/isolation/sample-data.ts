@@ -1,13 +1,8 @@
 import { tokenHash } from '../../../src/postgres/tokens.ts'
+import type { ListRoute } from '../../../src/routes/list.ts'
+import { addRows } from '../../support/any-list.ts'
 import { fc } from '../../support/random.ts'
-import {
-  addAccountTransactions,
-  addApp,
-  addConnection,
-  addPortfolioTransactions,
-  addresses,
-  addTransferOrders,
-} from '../../support/rows.ts'
+import { addApp, addConnection } from '../../support/rows.ts'
 import {
   type Bearer,
   type CredentialPlan,
@@ -18,8 +13,8 @@ import {
   unknownBearers,
 } from './credentials.ts'
 
-export const endpoints = ['portfolio', 'account', 'orders'] as const
-export type Endpoint = (typeof endpoints)[number]
+/** Ids of rows by the name of their list. */
+export type RowIds = Map<string, string[]>
 
 /** Credentials of an app, and its connections by their tokens. */
 export interface AppPlan {
@@ -71,17 +66,22 @@ export interface SampleData {
   bearers: Bearer[]
   appIds: string[]
   /** Row ids of a connection token, for one app; undefined if the app has no such connection. */
-  rowsOf(appId: string, token: string): Record<Endpoint, string[]> | undefined
+  rowsOf(appId: string, token: string): RowIds | undefined
   /** All row ids of an app. */
   secretsOf(appId: string): string[]
   /** Names, client ids, labels, tokens and hashes, which no log line and no metric may contain. */
   names: string[]
-  addresses(token: string): Record<Endpoint, string>
+  /** The whole connection token: these apps alone have it. */
+  tokenOf(token: string): string
 }
 
-export async function createSampleData(sources: Sources, plan: AppPlan[]): Promise<SampleData> {
+export async function createSampleData(
+  sources: Sources,
+  plan: AppPlan[],
+  lists: readonly ListRoute[],
+): Promise<SampleData> {
   const { db } = sources
-  const rows = new Map<string, Record<Endpoint, string[]>>()
+  const rows = new Map<string, RowIds>()
   const bearers: Bearer[] = []
   const appIds: string[] = []
   // Tokens of these apps only: other apps are in the same tables.
@@ -97,12 +97,14 @@ export async function createSampleData(sources: Sources, plan: AppPlan[]): Promi
     for (const { token, rows: count } of connections) {
       const connection = await addConnection(db, appId, `${token} ${own}`)
       await label(db, connection, `label ${own}`)
-      rows.set(`${appId} ${token}`, await addRows(db, connection, count))
+      const ids: RowIds = new Map()
+      for (const { list } of lists) ids.set(list.name, await addRows(db, list, connection, count))
+      rows.set(`${appId} ${token}`, ids)
     }
   }
   bearers.push(...(await unknownBearers(sources, String(appIds[0]))))
   const secretsOf = (appId: string) =>
-    [...rows].flatMap(([key, ids]) => (key.startsWith(appId) ? Object.values(ids).flat() : []))
+    [...rows].flatMap(([key, ids]) => (key.startsWith(appId) ? [...ids.values()].flat() : []))
   return {
     bearers,
     appIds,
@@ -110,7 +112,7 @@ export async function createSampleData(sources: Sources, plan: AppPlan[]): Promi
     secretsOf,
     // All names of apps, client ids, labels and tokens of connections end in `own`.
     names: [own, ...bearers.map(({ token }) => token), ...hashes(own)],
-    addresses: (token) => addresses(`${token} ${own}`),
+    tokenOf: (token) => `${token} ${own}`,
   }
 }
 
@@ -123,14 +125,4 @@ const hashes = (own: string) =>
 
 async function label(db: Sources['db'], { id }: { id: string }, text: string): Promise<void> {
   await db.updateTable('connection').set({ label: text }).where('id', '=', id).execute()
-}
-
-async function addRows(db: Sources['db'], connection: { id: string }, count: number) {
-  const rows = Array.from({ length: count }, () => ({}))
-  if (count === 0) return { portfolio: [], account: [], orders: [] }
-  return {
-    portfolio: await addPortfolioTransactions(db, connection, ...rows),
-    account: await addAccountTransactions(db, connection, ...rows),
-    orders: await addTransferOrders(db, connection, ...rows),
-  }
 }
