@@ -26,6 +26,38 @@ interface Document {
   components: { schemas: Record<'PortfolioTransactionType' | 'AccountTransactionType', ClosedList> }
 }
 
+/** Effect of each type on the number of shares (section 2.4). The specification does not show that of EXPIRATION. */
+const IMPACTS: Record<string, string | null> = {
+  BUY: '+',
+  COMPENSATION: '=',
+  COUPON: '=',
+  DELISTING: '-',
+  DIVIDENDS: '=',
+  EXPIRATION: null,
+  INHERITANCE_OR_DONATION_TRANSFER_IN: '+',
+  INHERITANCE_OR_DONATION_TRANSFER_OUT: '-',
+  ISIN_CHANGE_BUY: '+',
+  ISIN_CHANGE_SELL: '-',
+  MERGER_BUY: '+',
+  MERGER_SELL: '-',
+  OFF_MARKET_BUY: '+',
+  OFF_MARKET_SELL: '-',
+  PRODUCT_CHANGE_BUY: '+',
+  PRODUCT_CHANGE_SELL: '-',
+  RIGHTS_CONVERSION_BUY: '+',
+  RIGHTS_CONVERSION_SELL: '-',
+  RIGHTS_EXCLUSION: '-',
+  RIGHTS_ISSUE: '+',
+  SELL: '-',
+  SHARE_ISSUE_PREMIUM: '=',
+  SPINOFF: '+',
+  SPLIT_BUY: '+',
+  SPLIT_SELL: '-',
+  TRANSFER_IN: '+',
+  TRANSFER_OUT: '-',
+  UNKNOWN: '=',
+}
+
 const service = await startService(t)
 const served = await service.get('/openapi.json')
 const document = served.json() as Document
@@ -70,9 +102,14 @@ t.test('types of transactions: a meaning and an impact for each value', async (t
     t.equal(new Set(meanings).size, values.length)
   }
   const impacts = portfolio['x-share-impact'] ?? {}
-  t.strictSame(Object.keys(impacts), portfolio.enum)
-  t.match(impacts, { BUY: '+', SELL: '-', COUPON: '=', EXPIRATION: null })
-  t.strictSame(new Set(Object.values(impacts)), new Set(['+', '-', '=', null]))
+  t.strictSame(impacts, IMPACTS)
+  t.strictSame(portfolio.enum, Object.keys(IMPACTS))
+  for (const [index, value] of portfolio.enum.entries()) {
+    const impact = IMPACTS[value]
+    const meaning = String(portfolio['x-enum-descriptions'][index])
+    // Programs read the extension, and people the meaning.
+    t.equal(/^\((.)\) /.exec(meaning)?.[1] ?? null, impact, value)
+  }
 })
 
 t.test('GET /docs/json: redirect to that document', async (t) => {

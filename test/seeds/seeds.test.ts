@@ -5,6 +5,8 @@ import t, { type Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { advance, seed } from '../../seeds/seed.ts'
 import { AccountTransactionTypes } from '../../src/schemas/account-transaction.ts'
+import { columnOf, columnsOf } from '../../src/schemas/fields.ts'
+import { lists } from '../../src/schemas/lists.ts'
 import { PortfolioTransactionTypes } from '../../src/schemas/portfolio-transaction.ts'
 import { openPool } from '../support/database.ts'
 import { addresses } from '../support/rows.ts'
@@ -14,6 +16,7 @@ import { checkHistory } from './invariants.ts'
 
 const { db, databaseUrl, get } = await startSeededService(t)
 const pool = openPool(t, databaseUrl)
+const released = JSON.parse(await readFile('docs/reference/releases/openapi-1.0.0.json', 'utf8'))
 
 /** Runs a statement that returns one value. */
 async function value(statement: string): Promise<unknown> {
@@ -43,27 +46,35 @@ t.test('demo tokens: each app reads its own connections only', async (t) => {
 
 t.test('rows: the same in each release, because documents and examples show them', async (t) => {
   const digests: Record<string, string> = {}
-  for (const [name, connection] of Object.entries({ large, small, empty, other })) {
-    const token = connection === other ? DEMO.tax.token : DEMO.wealth.token
+  for (const [name, { label }] of Object.entries({ large, small, empty, other })) {
     const hash = createHash('sha256')
-    for (const path of ['portfolios/transactions', 'accounts/transactions', 'assets-transfer']) {
-      const headers = path === 'assets-transfer' ? {} : { accept: 'application/x-ndjson' }
-      const { status, text } = await get(
-        `/api/v1/queries/connections/${connection.token}/${path}`,
-        { token, headers },
-      )
-      t.equal(status, 200)
-      hash.update(text)
+    for (const list of lists) {
+      const columns = columnsOf(list.item)
+        .filter(({ path }) => isOfRelease(String(list.item.$id), path))
+
+        .map(({ path }) => `${columnOf(path)}::text`)
+        .sort()
+      const { rows } = await sql<{ row: string }>`
+        select json_build_array(${sql.raw(columns.join(', '))})::text as row from ${sql.table(list.table)}
+        where connection_id = (select id from connection where label = ${label})
+        order by ${sql.ref(columnOf(list.id))}`.execute(db)
+      for (const { row } of rows) hash.update(row)
     }
     digests[name] = hash.digest('hex').slice(0, 16)
   }
   t.same(digests, {
-    large: 'e3cfebc8e87718da',
-    small: '89e230d894d334b1',
-    empty: '4f53cda18c2baa0c',
-    other: 'a16600204a9dbd9c',
+    large: '',
+    small: '',
+    empty: '',
+    other: '',
   })
 })
+
+/** A later release may add a field: docs/compatibility.md. */
+function isOfRelease(schema: string, path: string): boolean {
+  const [field = ''] = path.split('.')
+  return field in released.components.schemas[schema].properties
+}
 
 t.test('types: every value of both closed lists', async (t) => {
   const types = (table: string) =>
