@@ -63,10 +63,10 @@ t.test('rows: the same in each release, because documents and examples show them
     digests[name] = hash.digest('hex').slice(0, 16)
   }
   t.same(digests, {
-    large: '',
-    small: '',
-    empty: '',
-    other: '',
+    large: '5f887f833b036293',
+    small: '704f7f3d9007e839',
+    empty: 'e3b0c44298fc1c14',
+    other: '28d0e5e357b32d60',
   })
 })
 
