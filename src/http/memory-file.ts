@@ -5,7 +5,7 @@ import { Negotiator } from '@fastify/accept-negotiator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ENCODING_SUFFIX } from './compression.ts'
 
-type SendFile = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+export type SendFile = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
 const encodings = new Negotiator({ supportedValues: ['br', 'gzip', 'identity'] })
 

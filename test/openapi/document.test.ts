@@ -237,6 +237,7 @@ t.test('page /docs', async (t) => {
       '/docs',
       '/docs/static/page.css',
       '/docs/static/page.js',
+      '/docs/static/minisearch.js',
       '/docs/static/icon.svg',
       '/docs/openapi/code-samples.js',
     ]

@@ -1,14 +1,29 @@
 import { readFile } from 'node:fs/promises'
+import { extname } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import { memoryFile } from '../memory-file.ts'
+import { memoryFile, type SendFile } from '../memory-file.ts'
 
-const FILES = {
-  '/docs': ['index.html', 'text/html'],
-  '/docs/static/page.css': ['page.css', 'text/css'],
-  '/docs/static/page.js': ['page.js', 'text/javascript'],
-  '/docs/openapi/code-samples.js': ['../openapi/code-samples.js', 'text/javascript'],
-  '/docs/static/icon.svg': ['icon.svg', 'image/svg+xml'],
-} as const
+/** Files of the page in this folder, besides the page. */
+const STATIC = [
+  'code.js',
+  'dom.js',
+  'icon.svg',
+  'navigation.js',
+  'operations.js',
+  'page.css',
+  'page.js',
+  'search.js',
+  'search-words.js',
+  'settings.js',
+  'theme.js',
+]
+
+const TYPES: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
 
 const POLICY = [
   "default-src 'none'",
@@ -30,14 +45,23 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
     })
   })
   const options = { schema: { hide: true }, compress: false } as const
-  for (const [path, [name, type]] of Object.entries(FILES)) {
-    const content = await readFile(new URL(name, import.meta.url))
-    const send = memoryFile(
-      type.startsWith('text/') ? `${type}; charset=utf-8` : type,
-      () => content,
-    )
-    app.get(path, options, send)
+  const read = async (file: URL): Promise<SendFile> => {
+    const content = await readFile(file)
+    return memoryFile(TYPES[extname(file.pathname)] ?? 'text/plain', () => content)
   }
+  const here = (name: string) => new URL(name, import.meta.url)
+  const files = new Map<string, SendFile>()
+  for (const name of STATIC) files.set(name, await read(here(name)))
+  // The page loads it when its search is first used.
+  files.set('minisearch.js', await read(new URL(import.meta.resolve('minisearch'))))
+
+  app.get('/docs', options, await read(here('index.html')))
+  const samples = await read(here('../openapi/code-samples.js'))
+  app.get('/docs/openapi/code-samples.js', options, samples)
+  app.get<{ Params: { name: string } }>('/docs/static/:name', options, async (request, reply) => {
+    const send = files.get(request.params.name)
+    return send ? send(request, reply) : reply.callNotFound()
+  })
   // The router also takes the target `*` (RFC 9112, section 3.2.4) for this path.
   app.get('/', options, async ({ url }, reply) =>
     url.startsWith('/') ? reply.redirect('docs') : reply.callNotFound(),

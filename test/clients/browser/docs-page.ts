@@ -34,8 +34,8 @@ export async function newDocsPage(t: Test, browser: Browser, screen: object): Pr
     // A page that differs in its anchor only would not load again.
     await page.goto('about:blank')
     await page.goto(address)
-    // The script has marked the current section.
-    await page.locator('nav [aria-current]').first().waitFor({ state: 'attached' })
+    // The script has shown the settings of the service.
+    await page.locator('main[data-settings]').waitFor({ state: 'attached' })
   }
   return { page, errors, open }
 }

@@ -11,7 +11,7 @@ interface Parameter {
   schema: TSchema
   example?: string
 }
-interface Response {
+export interface Response {
   description: string
   headers?: Parts<{ description: string }>
   content?: Parts<{ schema: TSchema; examples?: Parts<{ value: unknown }> }>
@@ -55,10 +55,10 @@ ${markdown.parse(get.description)}
 ${appToken(id, components.securitySchemes.appToken.description)}
 ${fields.join('\n')}
 ${accept(id, Object.keys(content))}
+<p class="send"><button>Send request</button></p>
 </form>
 <div class="results">
 ${samples(get)}
-<p class="send"><button form="${id}.form">Send request</button></p>
 ${exampleResponses(content)}
 </div>
 </div>

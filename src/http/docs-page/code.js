@@ -1,0 +1,90 @@
+/** Code of the page: its colours, its buttons, and the address and tokens of this service. */
+import { PLACEHOLDER } from '../openapi/code-samples.js'
+import { addButton, breakable, create, main } from './dom.js'
+import { base } from './settings.js'
+
+const KEYWORDS =
+  'as async await catch class const continue def else except export false for from function if import in let ' +
+  'new null of public return static throw throws true try var void with'
+const TOKENS = new RegExp(
+  [
+    /(?<comment>(?:#|\/\/) .*)/,
+    /(?<name>"[^"\n]*"(?=:))/,
+    /(?<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)/,
+    /(?<number>(?<![\w.-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w-]))/,
+    new RegExp(`(?<keyword>(?<![\\w.-])(?:${KEYWORDS.replaceAll(' ', '|')})(?![\\w-]))`),
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'g',
+)
+
+/** Shows text with its tokens as elements, which have colours. */
+export function showCode(code, text) {
+  const parts = []
+  let end = 0
+  for (const { 0: token, index, groups } of text.matchAll(TOKENS)) {
+    const className = Object.keys(groups).find((name) => groups[name] !== undefined)
+    parts.push(
+      text.slice(end, index),
+      create('span', { className }, ...breakable(token, /(?<=[/?&])/)),
+    )
+    end = index + token.length
+  }
+  code.replaceChildren(...parts, text.slice(end))
+}
+
+async function copy(block, button) {
+  const pre = block.querySelector('pre:not([hidden])')
+  const text = pre.wholeText ?? pre.textContent
+  if (navigator.clipboard) await navigator.clipboard.writeText(text)
+  else {
+    // Browsers have no clipboard on a page without TLS.
+    const area = create('textarea', { value: text })
+    button.after(area)
+    area.select()
+    document.execCommand('copy')
+    area.remove()
+  }
+  button.textContent = 'Copied'
+  setTimeout(() => {
+    button.textContent = 'Copy'
+  }, 2_000)
+}
+
+/** Text of each element as the page has it, with names instead of the address and the demo tokens. */
+const originals = new Map()
+
+/** Shows the code of a block with the address and the demo tokens of this service. */
+function showBlock(block, { address, demo }) {
+  for (const code of block.querySelectorAll('code')) {
+    if (!originals.has(code)) originals.set(code, code.textContent)
+    const text = originals
+      .get(code)
+      .replaceAll(PLACEHOLDER, address)
+      .replace('{appToken}', demo?.appToken)
+      .replace('{connectionToken}', demo?.connectionToken)
+    showCode(code, text)
+  }
+}
+
+let settings = { address: base }
+
+/** Shows the code of the guide now, and that of a closed operation when it opens. */
+function showBlocks(root) {
+  for (const block of root.querySelectorAll('.code')) {
+    const closed = block.closest('details:not([open])')
+    if (closed) closed.addEventListener('toggle', () => showBlock(block, settings), { once: true })
+    else showBlock(block, settings)
+  }
+}
+
+for (const block of main.querySelectorAll('.code'))
+  addButton(block.querySelector('.bar'), 'Copy', (button) => copy(block, button))
+showBlocks(main)
+
+/** Shows all code again with the settings of this service. */
+export function showCodeOf(newSettings) {
+  settings = newSettings
+  showBlocks(main)
+}

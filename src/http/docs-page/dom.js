@@ -1,0 +1,21 @@
+/** Helpers for elements of the page. */
+
+export const main = document.querySelector('main')
+export const nav = document.querySelector('nav')
+
+export function create(name, properties, ...children) {
+  const element = Object.assign(document.createElement(name), properties)
+  element.append(...children)
+  return element
+}
+
+export function addButton(bar, textContent, onClick) {
+  const button = create('button', { type: 'button', textContent })
+  button.addEventListener('click', () => onClick(button))
+  bar.append(button)
+  return button
+}
+
+/** Lets lines break in a text. */
+export const breakable = (text, places) =>
+  text.split(places).flatMap((part, index) => (index > 0 ? [create('wbr'), part] : [part]))

@@ -1,0 +1,43 @@
+import { readFile } from 'node:fs/promises'
+import t from 'tap'
+import { startSeededService } from '../../support/seeded-service.ts'
+import { launchChromium } from './chromium.ts'
+import { DESK, newDocsPage } from './docs-page.ts'
+
+/** Queries of app developers, and the sections that help. They were written down before the search was built. */
+interface Query {
+  query: string
+  /** Ids of sections, or the last part of the id of a field. */
+  expected: string[]
+}
+
+const FIRST_RESULTS = 5
+
+const queries: Query[] = JSON.parse(
+  await readFile(new URL('search-queries.json', import.meta.url), 'utf8'),
+)
+const browser = await launchChromium(t)
+const service = await startSeededService(t)
+const { page, errors, open } = await newDocsPage(t, browser, DESK)
+await open(`${service.url}/docs`)
+
+/** Types a query. @returns ids of the results */
+async function search(query: string): Promise<string[]> {
+  await page.getByRole('searchbox').fill('')
+  await page.locator('#found:empty').waitFor({ state: 'attached' })
+  await page.getByRole('searchbox').fill(query)
+  await page.locator('#found').filter({ hasText: 'result' }).waitFor()
+  const links = await page.locator('#results a').all()
+  return Promise.all(links.map(async (link) => String(await link.getAttribute('href')).slice(1)))
+}
+
+for (const { query, expected } of queries)
+  t.test(`search "${query}": a section that helps is among the first results`, async (t) => {
+    const results = await search(query)
+    const first = results.slice(0, FIRST_RESULTS)
+    const isFound = first.some((id) =>
+      expected.some((wanted) => id === wanted || id.endsWith(`.${wanted}`)),
+    )
+    t.ok(isFound, `${first.join(', ')} has one of ${expected.join(', ')}`)
+    t.same(errors, [])
+  })
