@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Config } from '../config.ts'
 import type { Limits } from '../limits/limits.ts'
@@ -20,6 +21,14 @@ const VALIDATION = {
   useDefaults: false,
 } as const
 
+const DAY = /^(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$/
+
+/** True for a day that exists, as YYYY-MM-DD (contract 3). */
+function isDay(text: string): boolean {
+  // JavaScript reads the 30th of February as a day in March.
+  return DAY.test(text) && new Date(text).getUTCDate() === Number(text.slice(-2))
+}
+
 /** Options of Fastify. docs/settings.md gives the reasons for its limits. The other limits are in src/limits. */
 export function httpOptions({ TRUSTED_PROXIES }: Config) {
   return {
@@ -29,7 +38,11 @@ export function httpOptions({ TRUSTED_PROXIES }: Config) {
     // A connection token of any length gets 404. Node.js limits the whole path.
     routerOptions: { maxParamLength: MAX_HEADER_BYTES },
     serverFactory: createLimitedServer,
-    ajv: { customOptions: VALIDATION },
+    ajv: {
+      customOptions: VALIDATION,
+      // The library's own format accepts the year 0000, which PostgreSQL does not have.
+      onCreate: (ajv: Ajv) => void ajv.addFormat('date', isDay),
+    },
   }
 }
 

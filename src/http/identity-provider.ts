@@ -17,15 +17,27 @@ export class IdentityProviderUnavailable extends Unavailable {
 
 /** Asymmetric signatures only. With a shared secret, the service could sign tokens itself. */
 const algorithms = [
-  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
-  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
 ]
 
 /** Maximum difference between the clocks of the provider and of this machine, in seconds. */
 const clockTolerance = 10
 
-/** Tokens that are not verified again, and the time for which they are not, in ms. A withdrawn key stays valid as long. */
-const [MAX_CACHED, CACHED_FOR_MS] = [10_000, 60_000]
+/** Verified tokens that are remembered. */
+const MAX_CACHED = 10_000
+
+/** Time for which a token is not verified again, in ms. A withdrawn key stays valid as long. */
+const CACHED_FOR_MS = 60_000
 
 /** Time without a fetch after a failure, in ms. */
 const RETRY_MS = 1_000
@@ -36,7 +48,8 @@ export type IdentityProvider = ReturnType<typeof identityProvider>
 /** Returns a function that finds the client id of a token. @throws ProblemError 401, IdentityProviderUnavailable */
 export function identityProvider(config: Config, app: App) {
   // If a value is undefined, jose does not check the claim.
-  const [issuer, audience] = [String(config.AUTH_ISSUER), String(config.AUTH_AUDIENCE)]
+  const issuer = String(config.AUTH_ISSUER)
+  const audience = String(config.AUTH_AUDIENCE)
   // RFC 9068 names the first one.
   const claims = [config.AUTH_CLIENT_ID_CLAIM ?? ['client_id', 'azp']].flat()
   const keys = signingKeys(config, app)

@@ -78,7 +78,7 @@ export function parameterErrors(
   const errors: ParameterError[] = []
   const wrong = new Set<string>()
   const add = (error: ParameterError) => {
-    // A value may break both the pattern and the format of a day.
+    // One error of a value is enough.
     if (wrong.has(error.parameter)) return
     wrong.add(error.parameter)
     errors.push(error)

@@ -80,5 +80,5 @@ export const AccountTransactions = {
   response: AccountTransactionList,
   dates: ['operationDateDay', 'valueDateDay'],
   hidden: {},
-  paged: true,
+  hasChanges: true,
 } as const satisfies ListDefinition

@@ -15,8 +15,8 @@ export interface ListDefinition {
   dates: readonly string[]
   /** Fields that an operator writes, and that no response has. */
   hidden: Readonly<Record<string, TSchema>>
-  /** True: pages, changes and exports. False: one array of all rows. */
-  paged: boolean
+  /** True if PostgreSQL numbers the changes of its rows, and counts the rows of each month. Pages and changes need both. */
+  hasChanges: boolean
 }
 
 /** Formats of a response, and their media types. `IEEE754Compatible` is OData's name for decimals as strings. */

@@ -12,10 +12,9 @@ import { Company, TransferOrders } from './transfer-order.ts'
 export const lists = [PortfolioTransactions, AccountTransactions, TransferOrders] as const
 
 /** The lists with pages and changes, each with the column of its `id`. */
-export const pagedLists = [PortfolioTransactions, AccountTransactions].map((list) => ({
-  ...list,
-  idColumn: columnOf(list.id),
-}))
+export const pagedLists = lists
+  .filter(({ hasChanges }) => hasChanges)
+  .map((list) => ({ ...list, idColumn: columnOf(list.id) }))
 
 const responses = lists.flatMap(({ item, response }): TSchema[] => [item, response])
 

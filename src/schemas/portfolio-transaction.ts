@@ -126,5 +126,5 @@ export const PortfolioTransactions = {
   response: PortfolioTransactionList,
   dates: ['operationDateDay', 'valueDateDay'],
   hidden: {},
-  paged: true,
+  hasChanges: true,
 } as const satisfies ListDefinition

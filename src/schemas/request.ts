@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { CalendarDate, EFFECTIVE_DATE } from './fields.ts'
+import { EFFECTIVE_DATE } from './fields.ts'
 import { DEFAULT_LIMIT, DEFAULT_PAGE, MAXIMUM_PAGE } from './list.ts'
 
 /** Parameters in the path of each list. A malformed token gets 404, too (contract 18). */
@@ -41,20 +41,24 @@ const DIGITS = '^[0-9]+$'
 export function PageQuery(maximumLimit: number) {
   return Type.Object(
     {
-      from: Type.Optional({
-        ...CalendarDate,
-        description:
-          `First day of the result, inclusive, as YYYY-MM-DD. It is compared with ` +
-          `${EFFECTIVE_DATE}. Without it, the result starts with the oldest row.`,
-        examples: ['2025-01-01'],
-      }),
-      to: Type.Optional({
-        ...CalendarDate,
-        description:
-          'Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared ' +
-          'with the same date as `from`. Without it, the result ends with the newest row.',
-        examples: ['2025-03-31'],
-      }),
+      from: Type.Optional(
+        Type.String({
+          format: 'date',
+          description:
+            `First day of the result, inclusive, as YYYY-MM-DD. It is compared with ` +
+            `${EFFECTIVE_DATE}. Without it, the result starts with the oldest row.`,
+          examples: ['2025-01-01'],
+        }),
+      ),
+      to: Type.Optional(
+        Type.String({
+          format: 'date',
+          description:
+            'Last day of the result, inclusive, as YYYY-MM-DD; not before `from`. It is compared ' +
+            'with the same date as `from`. Without it, the result ends with the newest row.',
+          examples: ['2025-03-31'],
+        }),
+      ),
       limit: Type.Optional(
         Type.String({
           pattern: DIGITS,

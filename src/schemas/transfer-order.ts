@@ -75,5 +75,5 @@ export const TransferOrders = {
       description: 'Time when the user completed the order. Null: not completed yet.',
     }),
   },
-  paged: false,
+  hasChanges: false,
 } as const satisfies ListDefinition

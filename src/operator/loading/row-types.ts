@@ -63,7 +63,7 @@ export interface RowType {
 }
 
 function define(definition: ListDefinition): RowType {
-  const { name, table, id, paged, dates } = definition
+  const { name, table, id, hasChanges, dates } = definition
   const columns: Column[] = []
   const fields = fieldsOf(writtenFields(definition), columns)
   const fieldOf = (name: string) => fields.get(name) as Field
@@ -73,7 +73,7 @@ function define(definition: ListDefinition): RowType {
     table,
     fields,
     columns,
-    hasChangeNumbers: paged,
+    hasChangeNumbers: hasChanges,
     key: { field: id, column: columnOf(id), index: fieldOf(id).index },
     dates: dates.map(fieldOf),
   }
