@@ -68,12 +68,20 @@ export const serializers = {
   err: (error: unknown) => serializeError(error),
 }
 
-function serializeError(error: unknown, depth = 0): Record<'type' | 'message' | 'stack', string> {
+type LoggedError = {
+  type: string
+  message: string
+  code?: unknown
+  stack: string
+  cause?: LoggedError | undefined
+}
+
+function serializeError(error: unknown, depth = 0): LoggedError {
   if (!(error instanceof Error)) return { type: typeof error, message: '', stack: '' }
   const { name: type, message, stack = '', cause } = error
   const { code } = error as { code?: unknown }
-  const nested = cause && depth < 3 ? { cause: serializeError(cause, depth + 1) } : {}
-  return { type, message, ...{ code }, stack, ...nested }
+  const nested = cause && depth < 3 ? serializeError(cause, depth + 1) : undefined
+  return { type, message, code, stack, cause: nested }
 }
 
 /** Characters that may wait for the reader of the log. Further lines are dropped. */

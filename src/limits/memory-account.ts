@@ -1,6 +1,6 @@
 import { problem } from '../schemas/problem.ts'
 import type { ResponseMemory } from './response-memory.ts'
-import { mayTake, type Tenant } from './tenants.ts'
+import { fitsAlone, mayTake, type Tenant } from './tenants.ts'
 import { Unavailable } from './unavailable.ts'
 
 /** Memory of one response: its rows, and its body. The rows and the writer of the body know nothing else of a request. */
@@ -36,8 +36,8 @@ export class MemoryAccount {
   refusal(more: number): Error | undefined {
     const { limit, used } = this.#memory
     if (!this.#isClosed && mayTake(more, this.#owner.tenant.bytes, limit - used)) return undefined
-    const everFits = mayTake(more, this.#bytes, limit - this.#bytes)
-    return everFits ? new Unavailable('responses fill the memory') : problem('response_too_large')
+    if (!fitsAlone(more, this.#bytes, limit)) return problem('response_too_large')
+    return new Unavailable('responses fill the memory')
   }
 
   /** Returns a buffer of at least `size` bytes with arbitrary content, without a check of the limits. */

@@ -41,12 +41,22 @@ export class Tenant {
   }
 }
 
+/** A tenant has at most this many times what stays free. One tenant alone then has three quarters, two have three sevenths each. */
+const TIMES_FREE = 3
+
 /**
- * Returns true if a tenant may take more of a limited resource: a third of what it then `has` must stay `free`, so a
- * new tenant finds room (dynamic thresholds, Choudhury and Hahne, 1998). One tenant has at most three quarters.
+ * Returns true if a tenant may take more of a limited resource. What stays free is room for a new tenant (dynamic
+ * thresholds, Choudhury and Hahne, 1998). A tenant that has nothing may take all that is free.
  */
 export function mayTake(more: number, has: number, free: number): boolean {
-  return has === 0 ? more <= free : has + more <= 3 * (free - more)
+  if (has === 0) return more <= free
+  const staysFree = free - more
+  return has + more <= TIMES_FREE * staysFree
+}
+
+/** Returns true if a tenant could take more if it were alone. If not, it can never do so. */
+export function fitsAlone(more: number, has: number, total: number): boolean {
+  return mayTake(more, has, total - has)
 }
 
 /** Maximum of callers that an instance remembers, and of apps and networks. It drops the oldest. */

@@ -121,7 +121,8 @@ function openServer(options: ServerOptions) {
       const quietMs = performance.now() - Math.max(small.respondedAt, large.respondedAt)
       /** True if the server recently responded to a request. A health check may wait behind slow ones. */
       const responding = quietMs < silentMs
-      const [one, other] = [small.state(), large.state()]
+      const one = small.state()
+      const other = large.state()
       return {
         connections: one.connections + other.connections,
         inUse: one.inUse + other.inUse,

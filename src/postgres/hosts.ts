@@ -27,9 +27,14 @@ const HISTORY = `
       else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end as timeline
   from pg_control_system()`
 
+/** pg has this option, and its types do not. */
+interface Untyped {
+  query_timeout: number
+}
+
 /** Reads the history of a server, if the role may read it. */
 async function historyOf(client: pg.ClientBase, url: string): Promise<FoundServer> {
-  const query: pg.QueryConfig = { text: HISTORY, ...{ query_timeout: CONNECT_MS } }
+  const query: pg.QueryConfig & Untyped = { text: HISTORY, query_timeout: CONNECT_MS }
   const { rows } = await client.query(query).catch((error) => {
     if (hasState(error, SqlState.denied)) return { rows: [] }
     throw error

@@ -11,6 +11,11 @@ interface QueryConnection extends pg.Connection {
   sync(): void
 }
 
+/** pg has this option, and its types do not. */
+interface Untyped {
+  queryMode: 'extended'
+}
+
 /** SELECT whose rows stay bytes. It ends with its own Sync, so it is a separate transaction and fails alone. */
 export class RawQuery extends pg.Query {
   declare readonly name: string
@@ -28,7 +33,8 @@ export class RawQuery extends pg.Query {
     rows: RawRows,
     ended: (error?: Error) => void,
   ) {
-    super({ name, text, values, ...{ queryMode: 'extended' } })
+    const config: pg.QueryConfig & Untyped = { name, text, values, queryMode: 'extended' }
+    super(config)
     this.rawRows = rows
     this.#ended = ended
   }
