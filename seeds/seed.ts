@@ -108,6 +108,8 @@ async function refreshAll(db: Kysely<Tables>, pool: pg.Pool, lines: Buffer[]) {
     db,
     pool,
     signal: new AbortController().signal,
+    // The caller may have one.
+    pooler: true,
   }
   await refresh(database, {
     sources: [{ name: 'sample data', chunks: Readable.from(lines) }],

@@ -21,7 +21,13 @@ const GUARDED = /^(create policy|create trigger|grant|alter table \S+ disable tr
 
 /** Compares the catalog with SCHEMA_FILE in a transaction. @returns statements that create what is missing or extra */
 export async function compareSchema(db: Kysely<Tables>) {
-  await sql`set local timezone = 'UTC'`.execute(db)
+  await sql
+    .raw(`
+      set local timezone = 'UTC';
+      set local quote_all_identifiers = off;
+      set local standard_conforming_strings = on;
+      set local intervalstyle = postgres`)
+    .execute(db)
   const text = await readFile(new URL(`../../${SCHEMA_FILE}`, import.meta.url), 'utf8')
   // A function may have an empty line, but each of its lines is indented.
   const wanted = text.slice(text.indexOf('\n\n') + 2, -2).split(/;\n\n(?=\S)/)

@@ -12,6 +12,8 @@ export interface OperatorDatabase {
   db: Kysely<Tables>
   pool: pg.Pool
   signal: AbortSignal
+  /** True if each transaction may have another session, without the settings of the connection. */
+  pooler: boolean
 }
 
 interface CommandOptions {
@@ -59,6 +61,8 @@ export async function withDatabase<T>(
       client.once('end', () => clients.delete(client))
       if (pooler) return
       await hosts.accept(client)
+      // The role or the database may have another search_path.
+      await client.query(`${withoutTimeouts('session')}; set search_path = public`)
       await client.query(SESSION_SETTINGS).catch(() => {})
     },
   })
@@ -97,7 +101,7 @@ export async function withDatabase<T>(
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   try {
     signal.throwIfAborted()
-    return await use({ db, pool, signal })
+    return await use({ db, pool, signal, pooler })
   } finally {
     signal.removeEventListener('abort', onAbort)
     timers.forEach(clearInterval)
@@ -144,6 +148,16 @@ const SESSION_SETTINGS = `
   set tcp_keepalives_idle = 30;
   set tcp_keepalives_interval = 10;
   set tcp_keepalives_count = 3`
+
+/**
+ * Returns a statement that lifts the limits of time of the role or the database: a load, a deletion and a verification may
+ * take hours. PostgreSQL 16 and earlier have no `transaction_timeout`. A transaction lifts them itself, because a pooler
+ * gives each one another session.
+ */
+export const withoutTimeouts = (scope: 'session' | 'transaction'): string => `
+  select set_config(name, '0', ${scope === 'transaction'})
+  from unnest(array['statement_timeout', 'transaction_timeout', 'idle_session_timeout']) name
+  where current_setting(name, true) is not null`
 
 export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
   const { rows } = await sql`select from pg_extension where extname = 'citus'`.execute(db)

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { pagedLists } from '../schemas/lists.ts'
-import { findApp, missingApp } from './database.ts'
+import { findApp, missingApp, withoutTimeouts } from './database.ts'
 import { type List, rowTypes } from './loading/row-types.ts'
 import { pluralize, showProgress } from './output.ts'
 
@@ -102,7 +102,7 @@ export async function withoutTimeout<T>(
   work: (transaction: Kysely<Tables>) => Promise<T>,
 ): Promise<T> {
   return await db.transaction().execute(async (transaction) => {
-    await sql`set local statement_timeout = 0`.execute(transaction)
+    await sql.raw(withoutTimeouts('transaction')).execute(transaction)
     // Citus otherwise rejects a change of an app after parallel reads. PostgreSQL ignores the setting.
     await sql`set local citus.multi_shard_modify_mode = 'sequential'`.execute(transaction)
     return await work(transaction)

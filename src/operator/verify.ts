@@ -3,6 +3,7 @@ import { firstOfMonth } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { pagedLists } from '../schemas/lists.ts'
 import { compareSchema } from './catalog.ts'
+import { withoutTimeouts } from './database.ts'
 import { withoutTimeout } from './deletion.ts'
 import { showProgress } from './output.ts'
 
@@ -22,7 +23,8 @@ export async function verifyRowCounts(db: Kysely<Tables>) {
       }
       return found.flat()
     }
-    await sql`set local statement_timeout = 0; set local work_mem = '64MB'`.execute(transaction)
+    await sql.raw(withoutTimeouts('transaction')).execute(transaction)
+    await sql`set local work_mem = '64MB'`.execute(transaction)
     const schema = await compareSchema(transaction)
     const numbers = await find(pagedLists.map(wrongNumbers))
     const differences = await find(pagedLists.flatMap(wrongCounts))

@@ -32,17 +32,42 @@ t.test('Correct row counts: exit code 0', async (t) => {
   })
 })
 
-t.test('statement_timeout of the login: it does not end the count', async (t) => {
-  const login = new URL(url)
-  login.searchParams.set('options', '-c statement_timeout=1s')
-  const lock = await openClient(t, url)
-  await lock.query('begin; lock portfolio_transaction')
-  const verified = operatorHere(['verify'], { DATABASE_URL: login.href })
-  await operatorWaits(db, 1.2)
-  await lock.query('commit')
-  const counted = 'The row counts and change numbers agree with 3 rows of 2 connections.\n'
-  t.match(await verified, { code: 0, stdout: counted })
-})
+t.test(
+  'settings of the login: they neither end a long command nor change its result',
+  async (t) => {
+    const login = new URL(url)
+    const { rows } = await sql<{ has: boolean }>`
+    select current_setting('transaction_timeout', true) is not null as has`.execute(db)
+    const timeouts = ['statement_timeout', ...(rows[0]?.has ? ['transaction_timeout'] : [])]
+    const settings = [
+      ...timeouts.map((name) => `${name}=1s`),
+      'quote_all_identifiers=on',
+      'standard_conforming_strings=off',
+      'search_path=pg_catalog',
+    ]
+    login.searchParams.set('options', settings.map((setting) => `-c ${setting}`).join(' '))
+    const environment = { DATABASE_URL: login.href }
+    const lock = await openClient(t, url)
+    const waiting = async (args: string[], table: string) => {
+      await lock.query(`begin; lock ${table}`)
+      const done = operatorHere(args, environment)
+      await operatorWaits(db, 1.2)
+      await lock.query('commit')
+      return await done
+    }
+    const counted = 'The row counts and change numbers agree with 3 rows of 2 connections.\n'
+    t.match(await waiting(['verify'], 'portfolio_transaction'), { code: 0, stdout: counted })
+    const { id } = await newConnection()
+    const folder = t.testdir({
+      'rows.ndjson': portfolioLine(1),
+      'refresh.ndjson': `{"connection":"${id}"}`,
+    })
+    const load = ['import', 'portfolio-transactions', '--connection', id, `${folder}/rows.ndjson`]
+    t.match(await waiting(load, 'connection'), { code: 0, stdout: /^Read 1 row: 1 inserted/ })
+    t.match(await waiting(['refresh', `${folder}/refresh.ndjson`], 'connection'), { code: 0 })
+    t.match(await waiting(['connection', 'delete', id], 'connection'), { code: 0 })
+  },
+)
 
 t.test('Concurrent writes: row counts agree in every snapshot', async (t) => {
   const connections = await Promise.all([1, 2, 3].map(() => newConnection()))

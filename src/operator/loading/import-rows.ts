@@ -2,6 +2,7 @@ import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { OperatorError } from '../../operator-error.ts'
+import { withoutTimeouts } from '../database.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { type CsvRow, readCsv } from './csv.ts'
 import { parseJson } from './json.ts'
@@ -70,6 +71,7 @@ async function importInTransaction(client: pg.ClientBase, options: ImportOptions
   const starts: Start[] = []
   // The columns have the domains of the table, so PostgreSQL validates every value again.
   await client.query(`${beginLoad(replace)};
+    ${withoutTimeouts('transaction')};
     create temporary table import_row on commit drop
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
   const rows = copyText(options, reader, starts, progress)

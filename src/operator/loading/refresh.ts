@@ -5,7 +5,7 @@ import { OperatorError } from '../../operator-error.ts'
 import { hasState, SqlState } from '../../postgres/failures.ts'
 import { digestOf } from '../../postgres/statements.ts'
 import { findConnectionId } from '../connections.ts'
-import { isCitus, type OperatorDatabase } from '../database.ts'
+import { isCitus, type OperatorDatabase, withoutTimeouts } from '../database.ts'
 import { explainDatabaseError } from '../errors.ts'
 import {
   beginLoad,
@@ -45,6 +45,7 @@ export interface RefreshOptions {
 interface Settings extends RefreshOptions {
   /** Citus must know the connection to plan a statement. */
   plans: 'auto' | 'force_generic_plan'
+  pooler: boolean
   /** False behind a pooler that does not keep prepared statements. */
   prepares: boolean
 }
@@ -53,7 +54,7 @@ interface Settings extends RefreshOptions {
 export async function refresh(database: OperatorDatabase, options: RefreshOptions) {
   const total = { refreshed: 0, failed: 0 }
   const plans = (await isCitus(database.db)) ? 'auto' : 'force_generic_plan'
-  const settings: Settings = { ...options, plans, prepares: true }
+  const settings: Settings = { ...options, plans, pooler: database.pooler, prepares: true }
   const stop = new AbortController()
   const signal = AbortSignal.any([database.signal, stop.signal])
   const sessions = fastq.promise(
@@ -152,7 +153,7 @@ async function send(line: Line, pool: pg.Pool, settings: Settings) {
 async function write(
   client: pg.PoolClient,
   { connection = '', lists, replace }: Line,
-  { appId, plans, prepares }: Settings,
+  { appId, plans, pooler, prepares }: Settings,
 ) {
   const inOrder = runInOrder(client)
   const run = <Result extends object>(text: string, values: unknown[]) =>
@@ -162,8 +163,9 @@ async function write(
     const query: Query = (text, values = []) => run(text, [id, ...values])
     return id === undefined ? undefined : await merge(query, lists, { replace })
   }
+  const begin = beginLoad(replace) + (pooler ? `; ${withoutTimeouts('transaction')}` : '')
   const [, merged] = await settled([
-    inOrder({ text: `${beginLoad(replace)}; set local plan_cache_mode = ${plans}` }),
+    inOrder({ text: `${begin}; set local plan_cache_mode = ${plans}` }),
     load(),
   ])
   if (merged === undefined) {
