@@ -1,5 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { OperatorError } from '../operator-error.ts'
+import { databaseName } from '../postgres/server-urls.ts'
 import type { Io, Report } from './command.ts'
 import { printable, toJson } from './output.ts'
 import { callOf, defineCommands, type Run } from './program.ts'
@@ -21,6 +23,8 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const line = program.opts().json ? toJson(json) : text && printable(text)
     return text === undefined || (await stdout(`${line}\n`))
   }
+  /** Name of the database that the command uses, for its errors. */
+  let database: string | undefined
   const run: Run =
     (load, name, { anySchema } = { anySchema: false }) =>
     async (...args) => {
@@ -30,19 +34,25 @@ export async function operate(argv: string[], io: Io): Promise<number> {
       const environment = io.environment()
       const { DATABASE_URL, DATA_DIR, DATABASE_POOLER } = environment
       const config = readConfig({ DATABASE_URL, DATA_DIR, DATABASE_POOLER })
+      const { json: isJson, verbose } = program.opts()
       const { jobs: sessions } = args.at(-2) as { jobs?: number }
       const options = { signal, notice, sessions, pooler: config.DATABASE_POOLER }
-      const use = (url: string) =>
-        withDatabase(url, options, async (database) => {
-          if (!anySchema) await requireSchema(database)
-          const { json: isJson } = program.opts()
-          const context = { ...database, environment, isJson, stdout, notice, print }
+      const use = async (url: string) => {
+        database ??= databaseName(url)
+        if (verbose) notice(`The database is ${database}.`)
+        await withDatabase(url, options, async (opened) => {
+          if (!anySchema) await requireSchema(opened)
+          const context = { ...opened, environment, isJson, stdout, notice, print }
           const report = await action(context, ...(args as never[]))
           await print(report)
           if (report.failed) exitCode = 1
         })
-      if (config.DATABASE_URL !== undefined) await use(config.DATABASE_URL)
-      else await io.withEmbedded(config.DATA_DIR, use)
+      }
+      if (config.DATABASE_URL !== undefined) return await use(config.DATABASE_URL)
+      if (environment.NODE_ENV === 'production')
+        throw new OperatorError('DATABASE_URL must be set, because NODE_ENV is production.')
+      database = `the embedded one in ${config.DATA_DIR}`
+      await io.withEmbedded(config.DATA_DIR, use)
     }
   defineCommands(program, run)
   try {
@@ -57,6 +67,8 @@ export async function operate(argv: string[], io: Io): Promise<number> {
       command.commands.find((subcommand) => subcommand.name() === word) ?? command
     const result = exitResult(error, verbose, signal, callOf(argv.reduce(below, program)))
     if (result.sentence) notice(result.sentence)
+    if (result.isOfDatabase && database !== undefined && !verbose)
+      notice(`The database is ${database}.`)
     // The error may be that standard output cannot be written.
     if (json && result.exitCode > 0) await stdout(`${toJson(result.json)}\n`).catch(() => {})
     return result.exitCode

@@ -26,6 +26,9 @@ export interface Context extends OperatorDatabase {
   print(report: Report): Promise<boolean>
 }
 
+/** A command with a result that cannot be had again ends with this error, and changes nothing. */
+export const READER_ENDED = 'The reader of the results has ended.'
+
 /** Receives the arguments and options of the command line. Its report is printed. */
 export type Action = (context: Context, ...args: never[]) => Promise<Report>
 

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { sql } from 'kysely'
-import { OperatorError } from '../operator-error.ts'
+import { NotInDatabase } from '../operator-error.ts'
 import { isConnectionKey } from '../postgres/tokens.ts'
 import { findApp, type OperatorDatabase } from './database.ts'
 
@@ -44,5 +44,5 @@ export async function findConnection(
     where connection.id = ${id}`.execute(db)
   if (rows[0]) return rows[0]
   const none = app ? `The app ${app.name} has no connection` : 'There is no connection'
-  throw new OperatorError(`${none} ${name}: \`connection list --app NAME\` shows those of an app.`)
+  throw new NotInDatabase(`${none} ${name}: \`connection list --app NAME\` shows those of an app.`)
 }

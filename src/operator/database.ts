@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import { missingFrom, unreleasedSchema } from '../../migrations/index.ts'
-import { OperatorError } from '../operator-error.ts'
+import { NotInDatabase, OperatorError } from '../operator-error.ts'
 import { Hosts } from '../postgres/hosts.ts'
 import { serverName } from '../postgres/server-urls.ts'
 import { requiredSettings, startupOptions } from '../postgres/statements.ts'
@@ -172,7 +172,7 @@ export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
   if (unreleased) throw new OperatorError(unreleased.message)
   const missing = missingFrom(names)
   if (missing.length === 0) return
-  throw new OperatorError(
+  throw new NotInDatabase(
     `The schema of the database is outdated (${missing.join(', ')} not applied): ` +
       'run `npm run operator -- migrate` first.',
   )
@@ -184,6 +184,6 @@ export async function findApp(db: Kysely<Tables>, name: string) {
   return await app.executeTakeFirstOrThrow(() => missingApp(name))
 }
 
-export function missingApp(name: string): OperatorError {
-  return new OperatorError(`There is no app ${name}: \`app list\` shows all apps.`)
+export function missingApp(name: string): NotInDatabase {
+  return new NotInDatabase(`There is no app ${name}: \`app list\` shows all apps.`)
 }

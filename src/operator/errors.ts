@@ -1,7 +1,7 @@
 import os from 'node:os'
 import { CommanderError } from 'commander'
 import type pg from 'pg'
-import { OperatorError } from '../operator-error.ts'
+import { NotInDatabase, OperatorError } from '../operator-error.ts'
 import { ServerFailed } from '../postgres/failures.ts'
 import { escaped, pluralize } from './output.ts'
 
@@ -93,12 +93,18 @@ export class ImportRejected extends OperatorError {
   }
 }
 
-/** Returns the exit code, the sentence and the JSON of a failed command. @param call its call, for its help */
+/**
+ * Returns the exit code, the sentence and the JSON of a failed command. `isOfDatabase`: the name of the database helps.
+ * @param call its call, for its help
+ */
 export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal, call: string) {
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error))
   const isExplained = error instanceof OperatorError
   let exitCode = 1
-  let sentence = isExplained ? message : explainDatabaseError(error)
+  const databaseSentence = isExplained ? undefined : explainDatabaseError(error)
+  const isOfDatabase =
+    error instanceof NotInDatabase || (databaseSentence !== undefined && !signal.aborted)
+  let sentence = isExplained ? message : databaseSentence
   if (signal.aborted) {
     exitCode = 128 + os.constants.signals[signal.reason as NodeJS.Signals]
     if (!isExplained) sentence = 'Interrupted; unfinished changes are rolled back.'
@@ -109,7 +115,8 @@ export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal
     sentence = `${text.charAt(0).toUpperCase()}${ended} See ${call} --help.`
   }
   sentence ??= verbose ? stack : `Unexpected error: ${message} (--verbose prints its stack).`
-  if (!(error instanceof ImportRejected)) return { exitCode, sentence, json: { error: sentence } }
+  if (!(error instanceof ImportRejected))
+    return { exitCode, sentence, json: { error: sentence }, isOfDatabase }
   const { problems: faults, total } = error
-  return { exitCode, sentence, json: { error: 'rejected', faults, total } }
+  return { exitCode, sentence, json: { error: 'rejected', faults, total }, isOfDatabase }
 }

@@ -24,6 +24,12 @@ export function serverName(url: string): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+/** Returns the name of a database with its servers, without user and password. */
+export function databaseName(list: string): string {
+  const urls = serverUrls(list)
+  return `${new pg.Client(urls[0]).database} on ${urls.map(serverName).join(', ')}`
+}
+
 const databaseOf = (url: string) => `${serverName(url)}/${new pg.Client(url).database}`
 
 /** Returns the URL of the same database in a newer list, which may have another user and password. */

@@ -166,7 +166,17 @@ t.test('connection delete --file: those that exist, with their rows', async (t) 
       '1 connection deleted with 0 portfolio transactions, 0 account transactions and 1 transfer order; ' +
       '2 of the ids had none.\n',
   })
-  t.match((await call(...args, '--json')).json(), { connections: 0, missing: 3 })
+  t.match(await call(...args), {
+    code: 1,
+    stdout: '',
+    stderr:
+      /^None of the 3 ids in \S+ is that of a connection of leaving\. Nothing was deleted\.\n/,
+  })
+  t.match(await call('connection', 'delete', '--file', fileOf('5\n')), {
+    code: 1,
+    stderr: /^None of the 1 id in \S+ is that of a connection, for example 5\. Nothing was deleted/,
+  })
+  t.match(await call('connection', 'delete', '--file', fileOf('\n')), { code: 0 })
   t.match(
     (
       await operator(['connection', 'delete', '--file', '-', '--json'], {
@@ -194,8 +204,11 @@ t.test('nobody can read the results: no connection without its token', async (t)
   }
   const full = await operatorHere([...create.slice(0, -1), '--json'], { DATABASE_URL }, { isRead })
   t.match(full, { code: 1, stderr: 'Standard output cannot be written: its disk is full.\n' })
-  const json = ['connection', 'list', '--app', 'unread', '--json']
-  t.same((await call(...json)).json(), { items: [] })
+  const issue = ['token', 'issue', '--app', 'unread']
+  t.match(await operatorHere(issue, { DATABASE_URL }, { isRead: () => false }), { code: 1 })
+  t.match(await operatorHere(issue, { DATABASE_URL }, { isRead }), { code: 1 })
+  for (const list of ['connection', 'token'])
+    t.same((await call(list, 'list', '--app', 'unread', '--json')).json(), { items: [] })
   t.match(await call(...create, path), { code: 0 })
   let written = 0
   const isFirst = () => {

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
+import { databaseName } from '../../src/postgres/server-urls.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { openClient } from '../support/database.ts'
 import { operator, operatorHere, operatorWaits } from '../support/operator-process.ts'
@@ -189,7 +190,7 @@ t.test('Missing app or connection: an error, and nothing is deleted', async (t) 
   for (const [args, sentence] of cases) {
     const { code, stderr, json } = await call(...args, '--json')
     t.equal(code, 1, args.join(' '))
-    t.equal(stderr, `${sentence}\n`)
+    t.equal(stderr, `${sentence}\nThe database is ${databaseName(DATABASE_URL)}.\n`)
     t.same(json(), { error: sentence })
   }
   await isWhole(t, customer, 'nothing was deleted')

@@ -8,6 +8,7 @@ import pg from 'pg'
 import t from 'tap'
 import { exitResult, explainDatabaseError } from '../../src/operator/errors.ts'
 import { OperatorError } from '../../src/operator-error.ts'
+import { databaseName } from '../../src/postgres/server-urls.ts'
 import { startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { findRunning } from '../../tools/embedded-postgres/running.ts'
 import { createDatabase } from '../support/database.ts'
@@ -47,17 +48,19 @@ const sentences: Record<string, string> = {
   '40P01': 'Deadlock with another session; nothing was changed: try again.',
   '22012': 'Unexpected error: the reason (--verbose prints its stack).',
 }
+const DATABASE = `The database is ${databaseName(DATABASE_URL)}.`
 for (const [state, sentence] of Object.entries(sentences))
   t.test(`SQLSTATE ${state}: one sentence, exit code 1`, async (t) => {
     const { code, stdout, stderr } = await operatorHere(['app', 'create', state], { DATABASE_URL })
-    t.same([code, stdout, stderr], [1, '', `${sentence}\n`])
+    const lines = sentence.startsWith('Unexpected') ? [sentence] : [sentence, DATABASE]
+    t.same([code, stdout, stderr], [1, '', `${lines.join('\n')}\n`])
     const asJson = await operatorHere(['app', 'create', state, '--json'], { DATABASE_URL })
-    t.same([asJson.code, asJson.json(), asJson.stderr], [1, { error: sentence }, `${sentence}\n`])
+    t.same([asJson.code, asJson.json(), asJson.stderr], [1, { error: sentence }, stderr])
   })
 
 t.test('--verbose: the stack of an unexpected error', async (t) => {
   const verbose = await operatorHere(['--verbose', 'app', 'create', '22012'], { DATABASE_URL })
-  t.match(verbose, { code: 1, stderr: /^error: the reason\n {4}at / })
+  t.match(verbose, { code: 1, stderr: /^The database is \S+ on \S+\.\nerror: the reason\n {4}at / })
 })
 
 t.test(
@@ -156,7 +159,8 @@ t.test('connection to the database', async (t) => {
         t.equal(code, 1)
         t.equal(stdout, '')
         t.match(stderr, typeof sentence === 'string' ? `${sentence}\n` : sentence)
-        t.equal(stderr.trimEnd().split('\n').length, 1, stderr)
+        const names = wrong.startsWith('mysql:') ? [] : [/^The database is \S+ on \S+\.$/]
+        t.match(stderr.trimEnd().split('\n').slice(1), names, stderr)
       }),
     )
   })

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { table } from '../../src/operator/table.ts'
+import { databaseName } from '../../src/postgres/server-urls.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { createDatabase } from '../support/database.ts'
 import { accountLine, orderLine, portfolioLine } from '../support/importing.ts'
@@ -261,6 +262,20 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
   )
 })
 
+t.test('--verbose: names the database, without its password', async (t) => {
+  const name = databaseName(DATABASE_URL)
+  t.match(await call('--verbose', 'app', 'list'), { code: 0, stderr: `The database is ${name}.\n` })
+  t.equal(databaseName('postgres://u:S3cret@one,[::1]:5433/db'), 'db on one:5432, [::1]:5433')
+})
+
+t.test('NODE_ENV=production without DATABASE_URL: no embedded database starts', async (t) => {
+  t.match(await operatorHere(['app', 'list'], { NODE_ENV: 'production' }), {
+    code: 1,
+    stdout: '',
+    stderr: 'DATABASE_URL must be set, because NODE_ENV is production.\n',
+  })
+})
+
 t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) => {
   await call('app', 'create', 'taken', '--client-id', 'taken-id')
   await call('connection', 'create', '--app', 'taken', '--token-file', tokenFile('taken-token'))
@@ -293,7 +308,11 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
     cases.map(async ([args, sentence]) => {
       const { code, stdout, stderr, json } = await call(...args, '--json')
       t.equal(code, 1, args.join(' '))
-      t.equal(stderr, `${sentence}\n`)
+      const [first, second = ''] = stderr.trimEnd().split('\n')
+      t.equal(first, sentence)
+      // It helps if the database is another one than the operator means.
+      if (second !== '') t.equal(second, `The database is ${databaseName(DATABASE_URL)}.`)
+      t.equal(second === '', /folder|no such file/.test(sentence))
       t.same(json(), { error: sentence })
       t.equal(stdout.split('\n').length, 2, 'one line')
     }),

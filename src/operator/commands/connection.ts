@@ -2,16 +2,18 @@ import { randomInt } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { InvalidArgumentError } from 'commander'
 import { type Kysely, sql } from 'kysely'
-import { OperatorError } from '../../operator-error.ts'
+import { NotInDatabase, OperatorError } from '../../operator-error.ts'
 import type { Tables } from '../../postgres/tables.ts'
-import { connectionKey, tokenHash } from '../../postgres/tokens.ts'
-import { type Context, shortText } from '../command.ts'
+import { connectionKey, isConnectionKey, tokenHash } from '../../postgres/tokens.ts'
+import { type Context, READER_ENDED, shortText } from '../command.ts'
 import { DESCRIPTION, findConnection, findConnectionId } from '../connections.ts'
 import { findApp } from '../database.ts'
 import { deleteConnections, describeRows } from '../deletion.ts'
 import { openInput } from '../inputs.ts'
+import { isObject, parseJson } from '../loading/json.ts'
+import { Problems } from '../loading/problems.ts'
 import { type Line, readLines, untilAbort } from '../loading/source.ts'
-import { pluralize, toJson } from '../output.ts'
+import { escaped, pluralize, toJson } from '../output.ts'
 import { table } from '../table.ts'
 
 type Flags<Name extends string> = { app: string } & Partial<Record<Name, string>>
@@ -41,8 +43,6 @@ export async function create(
   return {}
 }
 
-const READER_ENDED = 'The reader of the results has ended.'
-
 const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
 
 /** Creates a connection for each line. Each block of lines is a transaction. */
@@ -69,12 +69,14 @@ async function createMany({ db, signal, stdout, notice }: Context, appId: string
   return { failed: total.failed > 0 }
 }
 
-function readNew({ text, problem }: Line): { own?: NewConnection; detail?: string } {
+function readNew(source: Line): { own?: NewConnection; detail?: string } {
+  const problems = new Problems()
+  const line = parseJson(source, problems)
+  const [problem] = problems.shown
+  if (problem)
+    return { detail: problem.field ? `${problem.field}: ${problem.detail}` : problem.detail }
   try {
-    if (problem) throw new InvalidArgumentError(problem)
-    const line: unknown = JSON.parse(text)
-    if (typeof line !== 'object' || line === null || Array.isArray(line))
-      throw new InvalidArgumentError('a JSON object is expected')
+    if (!isObject(line)) throw new InvalidArgumentError('a JSON object is expected')
     for (const [name, value] of Object.entries(line)) {
       if (name !== 'label' && name !== 'externalId')
         throw new InvalidArgumentError(`there is no such field: ${name.slice(0, 60)}`)
@@ -84,7 +86,7 @@ function readNew({ text, problem }: Line): { own?: NewConnection; detail?: strin
     return { own: newConnection(line) }
   } catch (error) {
     if (error instanceof InvalidArgumentError) return { detail: error.message }
-    return { detail: `not valid JSON: ${(error as Error).message}` }
+    throw error
   }
 }
 
@@ -189,16 +191,28 @@ export async function remove(
   const app = appName === undefined ? undefined : await findApp(db, appName)
   const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
   let given = 0
+  let first = ''
   async function* ids() {
     for await (const block of untilAbort(readLines(input), signal))
       for (const { text } of block) {
         given += 1
+        first ||= text.trim()
         const id = await findConnectionId(query, app?.id, text.trim())
         if (id !== undefined) yield id
       }
   }
   const deleted = await deleteConnections(db, ids())
   const missing = given - deleted.connections
+  // A wrong file must not look like a deletion that is done.
+  if (given > 0 && deleted.connections === 0) {
+    // Another text may be a token.
+    const example = isConnectionKey(first) ? `, for example ${first}` : ''
+    const owner = app ? ` of ${app.name}` : ''
+    throw new NotInDatabase(
+      `None of the ${pluralize(given, 'id')} in ${escaped(input.name)} is that of a connection${owner}${example}. ` +
+        'Nothing was deleted.',
+    )
+  }
   const rest = missing > 0 ? `; ${missing} of the ids had none` : ''
   const text = `${pluralize(deleted.connections, 'connection')} deleted with ${describeRows(deleted)}${rest}.`
   return { json: { ...deleted, missing }, text }

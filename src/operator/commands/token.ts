@@ -1,30 +1,38 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import { OperatorError } from '../../operator-error.ts'
+import { NotInDatabase, OperatorError } from '../../operator-error.ts'
 import { tokenHash } from '../../postgres/tokens.ts'
-import type { Context } from '../command.ts'
+import { type Context, READER_ENDED } from '../command.ts'
 import { findApp, isCitus } from '../database.ts'
 import { table } from '../table.ts'
 
-export async function issue({ db }: Context, { app: name, ttl }: { app: string; ttl?: number }) {
+export async function issue(
+  { db, print }: Context,
+  { app: name, ttl }: { app: string; ttl?: number },
+) {
   const app = await findApp(db, name)
   // The prefix identifies a token for secret scanners.
   const token = `idq_${randomBytes(32).toString('base64url')}`
-  // The database has only the hash (contract 20).
-  const { id, expiresAt } = await db
-    .insertInto('app_token')
-    .values({
-      app_id: app.id,
-      token_hash: tokenHash(token),
-      expires_at: sql`now() + make_interval(secs => ${ttl})`,
-    })
-    .returning(['id', 'expires_at as expiresAt'])
-    .executeTakeFirstOrThrow()
-  const end = expiresAt
-    ? `is valid until ${expiresAt.toISOString()}`
-    : 'never expires (see --ttl), and is valid until it is revoked'
-  const text = `Token ${id} of ${name} ${end}. It is shown only now:\n${token}`
-  return { json: { id, token, expiresAt }, text }
+  await db.transaction().execute(async (transaction) => {
+    // The database has only the hash (contract 20).
+    const { id, expiresAt } = await transaction
+      .insertInto('app_token')
+      .values({
+        app_id: app.id,
+        token_hash: tokenHash(token),
+        expires_at: sql`now() + make_interval(secs => ${ttl})`,
+      })
+      .returning(['id', 'expires_at as expiresAt'])
+      .executeTakeFirstOrThrow()
+    const end = expiresAt
+      ? `is valid until ${expiresAt.toISOString()}`
+      : 'never expires (see --ttl), and is valid until it is revoked'
+    const text = `Token ${id} of ${name} ${end}. It is shown only now:\n${token}`
+    // Before the commit: nobody knows of a valid token that could not be written.
+    if (!(await print({ json: { id, token, expiresAt }, text })))
+      throw new OperatorError(READER_ENDED)
+  })
+  return {}
 }
 
 export async function list({ db }: Context, { app: name }: { app: string }) {
@@ -46,7 +54,7 @@ export async function revoke({ db }: Context, id: string) {
     'update %%s set revoked_at = %L where id = %L and revoked_at is null', coalesce(revoked_at, now()), id)`
   const { update } = await token
     .select(statement.as('update'))
-    .executeTakeFirstOrThrow(() => new OperatorError(missing))
+    .executeTakeFirstOrThrow(() => new NotInDatabase(missing))
   // On Citus, each copy of a token is written by itself: a statement for all fails while a server is down.
   const written = (await isCitus(db))
     ? sql<{ server: string; success: boolean; reason: string }>`
