@@ -1,19 +1,26 @@
-import type { ListRequest, ReadResponse } from '../queries/read.ts'
-import { EXPORTS } from '../schemas/list.ts'
+import type { FoundList, ListRequest } from '../queries/read.ts'
+import type { Format } from '../schemas/list.ts'
 
-/** Headers of pages, changes and exports, which a list without pages does not have. */
+/** Headers of pages, changes and exports, which a list without pages does not have. @param version asked for */
 export function pageHeaders(
   name: string,
+  format: Format,
   request: ListRequest,
-  { lookup, nextCursor }: ReadResponse,
+  version: string | undefined,
+  { lookup, changes }: FoundList,
 ): Record<string, string | number> {
-  if (EXPORTS.has(request.format)) return exportHeaders(name, request, lookup.totalItems)
+  if (request.purpose === 'export') return exportHeaders(name, format, request, lookup.totalItems)
   // Links (RFC 8288, contract 23) are relative: the path has the connection token, and proxies log headers (contract 21).
-  if (request.since !== undefined) return { link: changesLink(request.limit, nextCursor) }
-  return { link: pageLink(request, lookup.totalItems) }
+  if (changes) return { link: changesLink(request.limit, changes) }
+  return { link: pageLink(request, version, lookup.totalItems) }
 }
 
-function exportHeaders(name: string, { format, from, to }: ListRequest, totalItems: number) {
+function exportHeaders(
+  name: string,
+  format: Format,
+  { from, to }: ListRequest,
+  totalItems: number,
+) {
   const parts = [name]
   if (from) parts.push(`from-${from}`)
   if (to) parts.push(`to-${to}`)
@@ -24,12 +31,19 @@ function exportHeaders(name: string, { format, from, to }: ListRequest, totalIte
   }
 }
 
-function changesLink(limit: number, nextCursor: string | undefined): string {
+function changesLink(
+  limit: number,
+  { nextCursor, hasMore }: NonNullable<FoundList['changes']>,
+): string {
   const first = `<?since=start&limit=${limit}>; rel="first"`
-  return nextCursor ? `${first}, <?since=${nextCursor}&limit=${limit}>; rel="next"` : first
+  return hasMore ? `${first}, <?since=${nextCursor}&limit=${limit}>; rel="next"` : first
 }
 
-function pageLink({ from, to, limit, page, version }: ListRequest, totalItems: number): string {
+function pageLink(
+  { from, to, limit, page }: ListRequest,
+  version: string | undefined,
+  totalItems: number,
+): string {
   const last = Math.max(0, Math.ceil(totalItems / limit) - 1)
   const link = (linked: number, relation: string) => {
     const query = queryString({ from, to, limit, page: linked, version })

@@ -1,10 +1,7 @@
 import type { FastifySchemaValidationError } from 'fastify'
 import { MAXIMUM_PAGE } from '../schemas/list.ts'
 import type { ParameterError, ParameterErrorCode } from '../schemas/problem.ts'
-import type { PageQuery } from '../schemas/request.ts'
-
-/** What a query asks for. Some parameters apply to pages only. */
-export type QueryPurpose = 'page' | 'changes' | 'export'
+import type { PageQuery, QueryPurpose } from '../schemas/request.ts'
 
 /** Rules of a parameter besides those of its schema. */
 interface ParameterRule {

@@ -1,27 +1,21 @@
-import { hash } from 'node:crypto'
-import { crc32 } from 'node:zlib'
 import { sql } from 'kysely'
-import type { RowWriter } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { build } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
-import type { Format, ListDefinition } from '../schemas/list.ts'
+import type { ListDefinition } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
 import { connectionOfApp, dataVersionOf, lookupColumns, totalOfAll } from './connection.ts'
+import { type Cursor, formatCursor } from './cursor.ts'
 import { p } from './parameters.ts'
 import {
-  type Cursor,
+  type Found,
+  type FoundList,
   type ListRequest,
   type Lookup,
-  type ReadResponse,
+  readLookup,
   readRows,
-  responseOf,
 } from './read.ts'
-import { responseQuery } from './response.ts'
-
-/** Value of `since` without an earlier cursor. */
-const START = 'start'
-const EMPTY: Cursor = { number: 0n, start: 0, version: '0.0' }
+import { type Query, responseQuery } from './response.ts'
 
 // A version is a number of 32 bits; its changes have ordinals of 31 bits (migration 0002).
 const ORDINAL_BITS = 31n
@@ -29,51 +23,14 @@ const LAST_ORDINAL = (1n << ORDINAL_BITS) - 1n
 
 const lastOf = (version: number | string) => (BigInt(version) << ORDINAL_BITS) | LAST_ORDINAL
 
-const NUMBERS_BYTES = 26
-
-/** Binds a cursor to its list and connection. 32 bits of the digest are too few to verify a guessed token. */
-function checksumOf(numbers: Buffer, table: string, connection: Buffer): number {
-  const binding = hash('sha256', Buffer.concat([Buffer.from(table), connection]), 'buffer')
-  return crc32(numbers, binding.readUInt32BE())
-}
-
-/** Writes an opaque cursor: 26 bytes of numbers and 4 of the checksum, as base64url without unused bits. */
-function formatCursor(cursor: Cursor, table: string, connection: Buffer): string {
-  const [changes = '', time = ''] = cursor.version.split('.')
-  const bytes = Buffer.alloc(NUMBERS_BYTES + 4)
-  bytes.writeBigInt64BE(cursor.number)
-  bytes.writeUIntBE(cursor.start, 8, 5)
-  bytes.writeUIntBE(Number(changes), 13, 5)
-  bytes.writeBigInt64BE(BigInt(time), 18)
-  const numbers = bytes.subarray(0, NUMBERS_BYTES)
-  bytes.writeUInt32BE(checksumOf(numbers, table, connection), NUMBERS_BYTES)
-  return bytes.toString('base64url')
-}
-
-/** @returns undefined for a cursor of another list or connection, or none at all */
-export function parseCursor(text: string, table: string, connection: Buffer): Cursor | undefined {
-  if (text === START) return EMPTY
-  // A cursor of release 1.0.0 has no version, so it expires.
-  if (/^[\w-]{27}$/.test(text)) return { ...EMPTY, number: 1n }
-  if (!/^[\w-]{40}$/.test(text)) return undefined
-  const bytes = Buffer.from(text, 'base64url')
-  const checksum = checksumOf(bytes.subarray(0, NUMBERS_BYTES), table, connection)
-  if (checksum !== bytes.readUInt32BE(NUMBERS_BYTES)) return undefined
-  return {
-    number: bytes.readBigInt64BE(),
-    start: bytes.readUIntBE(8, 5),
-    version: `${bytes.readUIntBE(13, 5)}.${bytes.readBigInt64BE(18)}`,
-  }
-}
-
 /** `known`: earlier version with the number of the cursor's. `next_page`: change number of the next page, if any. */
 const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
 
 /** Reads the changes after a change number in one snapshot: rows in their latest state, and ids of removed rows. */
-export function changeFeed(list: ListDefinition, writers: Record<Format, RowWriter>) {
+export function changesQuery(list: ListDefinition): Query {
   // Both lists of transactions have the columns that this query uses.
   const table = list.table as 'portfolio_transaction'
-  const query = responseQuery({
+  return responseQuery({
     title: `${table} changes`,
     purpose: 'Reads the rows that changed since a cursor, and the ids of removed rows.',
     list,
@@ -98,35 +55,41 @@ export function changeFeed(list: ListDefinition, writers: Record<Format, RowWrit
       .orderBy('t.change_number')
       .limit(p.limit),
   })
-  const read = async (
-    db: Database,
-    request: ListRequest & { since: Cursor },
-  ): Promise<ReadResponse> => {
-    const { since, limit, format } = request
-    const changes = changesOf(since.version)
-    const values = { since: String(since.number), limit, sinceVersion: changes }
-    // Most polls of a complete copy find no changes. A lookup is then enough (docs/performance.md).
-    const copied = since.number === lastOf(changes) ? since.version : undefined
-    const found = await readRows(db, query, request, values, copied)
-    const { lookup, rows } = found
-    if (rows === undefined) return { lookup, items: 0, body: undefined }
-    const { next, hasMore, removed } = nextCursor(since, lookup)
-    const cursor = formatCursor(next, table, request.connectionHash)
-    const closing =
-      `],"limit":${limit},"page":0,"totalItems":${lookup.totalItems},` +
-      `"removed":[${removed}],"nextCursor":"${cursor}","hasMore":${hasMore}}`
-    const frame = { opening: '{"items":[', closing }
-    const response = responseOf(found, request, writers[format], frame)
-    return hasMore ? { ...response, nextCursor: cursor } : response
+}
+
+/**
+ * Reads the changes since a cursor.
+ * @param known result of readLookup() for this request, if there was one
+ * @throws Unavailable, or ProblemError 401, 404, 410
+ */
+export async function readChanges(
+  db: Database,
+  { table }: ListDefinition,
+  query: Query,
+  request: ListRequest & { since: Cursor },
+  known?: Found,
+): Promise<FoundList> {
+  const { reader, since, limit, connectionHash } = request
+  reader.expectRows(limit)
+  const sinceVersion = changesOf(since.version)
+  const hasAllChanges = since.number === lastOf(sinceVersion)
+  let found = known
+  // Most polls of a complete copy find no changes. A lookup is then enough (docs/performance.md).
+  if (hasAllChanges) found ??= await readLookup(db, table, request)
+  if (!hasAllChanges || found?.lookup.version !== since.version) {
+    const values = { since: String(since.number), limit, sinceVersion }
+    found = await readRows(db, table, query, request, values, found)
   }
-  return { read, query }
+  const { cursor, hasMore, removed } = cursorAfter(since, found.lookup)
+  const nextCursor = formatCursor(cursor, table, connectionHash)
+  return { ...found, changes: { removed, nextCursor, hasMore } }
 }
 
 /** Number of changes of the connection: the data version without its time. */
 const changesOf = (version: string) => version.slice(0, version.indexOf('.'))
 
 /** @throws ProblemError 410 if the changes since the cursor are not known */
-function nextCursor(since: Cursor, lookup: Lookup) {
+function cursorAfter(since: Cursor, lookup: Lookup) {
   const [horizon, known, nextPage, removed] = lookup.extra
   const isKnown = since.version === lookup.version || since.version === known
   const startNumber = lastOf(since.start)
@@ -135,12 +98,12 @@ function nextCursor(since: Cursor, lookup: Lookup) {
   if (isStarted && !(isKnown && latest >= BigInt(horizon ?? 0))) throw problem('cursor_expired')
   const hasMore = typeof nextPage === 'string'
   const newest = changesOf(lookup.version)
-  const next = {
+  const cursor = {
     number: hasMore ? BigInt(nextPage) - 1n : lastOf(newest),
     start: isStarted ? since.start : Number(newest),
     version: lookup.version,
   }
-  return { next, hasMore, removed: removed ?? '' }
+  return { cursor, hasMore, removed: removed ?? '' }
 }
 
 /** Compares with the next page, if there is one, in a form that limits the range of the index. */

@@ -104,12 +104,12 @@ export function lookupColumns(totalItems: RawBuilder<string | null>) {
   ] as const
 }
 
-/** Compiles a statement for each method of authentication. */
+/** Compiles a statement for each kind of credential. */
 export function compileForCallers(
   title: string,
   purpose: string,
   select: (method: AuthMethod) => Expression<unknown>,
-  singleRow = false,
+  { singleRow = false } = {},
 ): Record<AuthMethod, CompiledStatement> {
   const by = (method: AuthMethod) => {
     return { ...compile(`${title} by ${method}`, purpose, select(method)), singleRow }

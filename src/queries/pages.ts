@@ -1,44 +1,35 @@
 import { type RawBuilder, sql } from 'kysely'
-import { chunksOf } from '../json/response-body.ts'
-import { type RowWriter, rowWriters } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { build, firstOfMonth } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
-import { EXPORTS, type Format, type ListDefinition, MEDIA_TYPES } from '../schemas/list.ts'
-import { changeFeed } from './changes.ts'
+import type { ListDefinition } from '../schemas/list.ts'
+import { problem } from '../schemas/problem.ts'
+import { changesQuery, readChanges } from './changes.ts'
 import { connectionOfApp, lookupColumns, totalOfAll } from './connection.ts'
 import { p } from './parameters.ts'
 import {
+  type Found,
+  type FoundList,
   type ListReader,
   type ListRequest,
-  type ReadResponse,
   type Rows,
+  readPrimary,
   readRows,
-  responseOf,
 } from './read.ts'
-import { responseQuery } from './response.ts'
+import { lookupQuery, responseQuery } from './response.ts'
 
 /** Reads pages of a list, its changes and its exports. A page has rows, total and version of one snapshot. */
 export function pagedList(list: ListDefinition): ListReader {
-  const writers = rowWriters(list.item)
-  const queries = pageQueries(list)
-  const feed = changeFeed(list, writers)
+  const queries = { ...pageQueries(list), changes: changesQuery(list) }
   return {
-    queries: { ...queries, changes: feed.query },
-    formats: FORMATS,
-    limitOf: (format, pageSize, method) => {
-      if (!EXPORTS.has(format)) return pageSize
-      // HEAD of an export needs its total only.
-      return method === 'HEAD' ? 0 : EXPORT_PAGE
-    },
-    read: async (db, request) => {
-      const { format, since, limit, page } = request
-      if (since !== undefined) return feed.read(db, { ...request, since })
-      const writer = writers[format]
-      if (EXPORTS.has(format)) return exportRows(db, queries, writer, request)
-      const found = await readPage(db, queries, request)
-      const closing = `],"limit":${limit},"page":${page},"totalItems":${found.lookup.totalItems}}`
-      return responseOf(found, request, writer, { opening: '{"items":[', closing })
+    queries,
+    read: (db, request, known) => {
+      const { since } = request
+      if (since !== undefined)
+        return readChanges(db, list, queries.changes, { ...request, since }, known)
+      if (request.purpose === 'export') return exportRows(db, list, queries, request, known)
+      request.reader.expectRows(request.limit, request.limit * request.page)
+      return readPage(db, list, queries, request, known)
     },
   }
 }
@@ -57,28 +48,13 @@ function pageQueries(list: ListDefinition) {
     .orderBy('t.operation_date_hour', (hour) => hour.desc().nullsLast())
     .orderBy(sql.ref(`t.${columnOf(list.id)}`), 'desc')
     .limit(p.limit)
-  const firstPage = newestFirst.where('t.effective_day', '<=', p.to)
   return {
-    all: responseQuery({
+    first: responseQuery({
       title: `${table} first page`,
-      purpose: 'Reads the first page of all rows.',
+      purpose: 'Reads the first page of a range, and the number of all rows.',
       list,
       lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfAll(table))),
-      rows: firstPage,
-    }),
-    days: responseQuery({
-      title: `${table} first page of days`,
-      purpose: 'Reads the first page of at most two months.',
-      list,
-      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfRows(table))),
-      rows: firstPage,
-    }),
-    months: responseQuery({
-      title: `${table} first page of months`,
-      purpose: 'Reads the first page of a longer range.',
-      list,
-      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfMonths(table))),
-      rows: firstPage,
+      rows: newestFirst.where('t.effective_day', '<=', p.to),
     }),
     later: responseQuery({
       title: `${table} later page`,
@@ -97,64 +73,67 @@ function pageQueries(list: ListDefinition) {
         .where('t.effective_day', '<=', sql.ref<string>('lookup.newest_day'))
         .offset(sql.ref<number>('lookup.skipped')),
     }),
+    total: lookupQuery({
+      title: `${table} total`,
+      purpose: 'Reads the version, and the number of rows of a range.',
+      totalItems: totalOfMonths(table),
+    }),
   }
 }
 
-function readPage(db: Database, queries: PageQueries, request: ListRequest) {
+/** Reads a page with its total. Only a full first page needs a count: of another one, the rows are the total. */
+async function readPage(
+  db: Database,
+  list: ListDefinition,
+  queries: PageQueries,
+  request: ListRequest,
+  known?: Found,
+): Promise<Found> {
+  const { table } = list
   const { from, to, limit, page } = request
-  const values = { from: from ?? '-infinity', to: to ?? 'infinity', limit }
-  if (page > 0) return readRows(db, queries.later, request, { ...values, offset: limit * page })
-  if (from === undefined && to === undefined) return readRows(db, queries.all, request, values)
-  // A total over up to two calendar months counts its rows: one plan node less for the daily sync. The current month
-  // only selects the faster plan of an open range.
-  const [first, last] = [monthOf(from ?? '0001-01'), monthOf(to ?? new Date().toISOString())]
-  const query = last - first <= 1 ? queries.days : queries.months
-  return readRows(db, query, request, values)
+  const values = { from: from ?? '-infinity', to: to ?? 'infinity', limit, offset: limit * page }
+  if (page > 0) return readRows(db, table, queries.later, request, values, known)
+  const { lookup, rows } = await readRows(db, table, queries.first, request, values, known)
+  if (from === undefined && to === undefined) return { lookup, rows }
+  if (rows.count < limit) return { lookup: { ...lookup, totalItems: rows.count }, rows }
+  const counted = await readPrimary(db, queries.total, request, values)
+  if (counted.lookup.version === lookup.version) return { lookup: counted.lookup, rows }
+  // The data has changed in between. This statement reads a page and its total in one snapshot.
+  rows.discard()
+  return readRows(db, table, queries.later, request, values)
 }
-
-const monthOf = (day: string) => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7))
-
-const FORMATS = Object.keys(MEDIA_TYPES) as Format[]
 
 /** Rows of a page of an export. Above 1,000 rows, it is one of the large reads. */
 export const EXPORT_PAGE = 2_000
 
-/** Reads the first page, then streams all of its data version. No transaction is open between two reads. */
+/** Reads the first page, then the others while they are sent. No transaction is open between two reads. */
 async function exportRows(
   db: Database,
+  list: ListDefinition,
   queries: PageQueries,
-  writer: RowWriter,
   request: ListRequest,
-): Promise<ReadResponse> {
-  const { reader } = request
-  const first = await readPage(db, queries, request)
-  const { lookup, rows } = first
-  const frame = { opening: writer.header, closing: '' }
-  if (rows === undefined || request.knownVersions.includes('*'))
-    return responseOf(first, request, writer, frame)
-  const { version, totalItems } = lookup
-  async function* pages(rows: Rows) {
-    let left = totalItems - rows.count
-    yield rows
+  known?: Found,
+): Promise<FoundList> {
+  const limit = request.isHead ? 0 : EXPORT_PAGE
+  request.reader.expectRows(limit)
+  const first = await readPage(db, list, queries, { ...request, limit }, known)
+  const { version, totalItems } = first.lookup
+  const firstCount = first.rows.count
+  async function* laterRows(): AsyncGenerator<Rows> {
+    let left = totalItems - firstCount
     for (let page = 1; left > 0; page += 1) {
-      reader.continue()
-      const next = { ...request, version, knownVersions: [], page }
-      const { rows: more } = await readPage(db, queries, next)
-      if (!more?.count) throw new Error('an export has fewer rows than its total')
-      left -= more.count
-      yield more
+      request.reader.continue()
+      const { lookup, rows } = await readPage(db, list, queries, { ...request, limit, page })
+      if (lookup.version !== version) throw problem('data_changed')
+      if (rows.count === 0) throw new Error('an export has fewer rows than its total')
+      left -= rows.count
+      yield rows
     }
   }
-  return { lookup, items: totalItems, body: chunksOf(pages(rows), writer, frame, reader.memory) }
+  return { ...first, laterRows: laterRows() }
 }
 
 // Totals and page starts sum the row counts of months, and count the rows of months that the range cuts.
-
-/** Total of a short range: counts its rows. */
-function totalOfRows(table: string): RawBuilder<string> {
-  const range = sql`d.effective_day >= ${p.from} and d.effective_day <= ${p.to}`
-  return sql`case when c.id is not null then ${countRows(table, range)} end`
-}
 
 /** Total of a range of any length: the rows of all its months, minus the rows outside of the range. */
 function totalOfMonths(table: string): RawBuilder<string> {

@@ -30,9 +30,9 @@ export function listProbes(
   methods: readonly AuthMethod[],
 ): ListProbe[] {
   return lists.map(({ list, reader }) => {
-    const reads = Object.values(reader.queries).flatMap(({ statements }) =>
+    const reads = Object.values(reader.queries).flatMap((query) =>
       methods.map((method) => {
-        const statement = statements[method]
+        const statement = query[method]
         return { statement, values: bind(statement, { ...NO_PAGE, ...NOBODY }) }
       }),
     )

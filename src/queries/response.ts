@@ -1,4 +1,4 @@
-import { type Expression, type SelectQueryBuilder, sql } from 'kysely'
+import { type Expression, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { build, type CompiledStatement } from '../postgres/statements.ts'
 import { columnOf, columnsOf } from '../schemas/fields.ts'
 import type { ListDefinition } from '../schemas/list.ts'
@@ -12,23 +12,19 @@ import {
 } from './connection.ts'
 import { p } from './parameters.ts'
 
-export interface ResponseQuery {
-  table: string
-  statements: Record<AuthMethod, CompiledStatement>
-}
+/** A statement for each kind of credential. */
+export type Query = Record<AuthMethod, CompiledStatement>
 
-/** Reads the lookup of a response without its rows. */
-export const lookupStatements = compileForCallers(
-  'lookup',
-  'Reads version and total.',
-  (method) =>
-    connectionOfApp(method).select(
-      lookupColumns(sql`
-      case ${p.table} when 'portfolio_transaction' then c.portfolio_transactions
-        when 'account_transaction' then c.account_transactions end`),
-    ),
-  true,
-)
+/** Compiles a query that reads a lookup without rows. */
+export function lookupQuery(query: {
+  title: string
+  purpose: string
+  totalItems: RawBuilder<string | null>
+}): Query {
+  const { title, purpose, totalItems } = query
+  const lookup = (method: AuthMethod) => connectionOfApp(method).select(lookupColumns(totalItems))
+  return compileForCallers(title, purpose, lookup, { singleRow: true })
+}
 
 /** Rows `t` of a list: their conditions, order and limit. They may use `lookup`. */
 type Rows = SelectQueryBuilder<{ t: { connection_id: string } }, 't', object>
@@ -45,11 +41,11 @@ export function responseQuery(query: {
   /** Columns of the lookup after LOOKUP_COLUMNS. */
   columns?: readonly string[]
   rows: Rows
-}): ResponseQuery {
+}): Query {
   const { title, purpose, list, lookup } = query
   const columns = [...LOOKUP_COLUMNS, ...(query.columns ?? [])]
   const fields = columnsOf(list.item).map(({ path }) => `t.${columnOf(path)}`)
-  // Without a connection, the lookup has found none, and no row is read.
+  // If the lookup has found no connection, no row is read.
   const rows = query.rows
     .select(fields.map((field) => build.dynamic.ref<never>(field)))
     .where('t.connection_id', '=', p.connectionKey)
@@ -61,5 +57,5 @@ export function responseQuery(query: {
     from lookup
     union all
     select ${nulls(columns)}, rows.* from lookup cross join lateral ${rows} as rows`
-  return { table: list.table, statements: compileForCallers(title, purpose, statement) }
+  return compileForCallers(title, purpose, statement)
 }

@@ -1,3 +1,4 @@
+import { PAGE_FORMATS, pageBody } from '../http/list-body.ts'
 import { pageHeaders } from '../http/page-headers.ts'
 import { pageRules } from '../http/parameter-errors.ts'
 import { pagedList } from '../queries/pages.ts'
@@ -20,5 +21,7 @@ export const accountTransactions = list(AccountTransactions, pagedList(AccountTr
     response: pageResponses(AccountTransactions.response),
   }),
   rules: pageRules,
+  formats: PAGE_FORMATS,
+  writeBody: pageBody,
   headersOf: pageHeaders,
 })

@@ -1,26 +1,40 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify'
-import {
-  type ParameterRules,
-  parameterErrors,
-  type QueryPurpose,
-} from '../http/parameter-errors.ts'
+import type { pageBody } from '../http/list-body.ts'
+import { sendList, sendNotModified } from '../http/list-response.ts'
+import { negotiate } from '../http/negotiation.ts'
+import type { pageHeaders } from '../http/page-headers.ts'
+import { type ParameterRules, parameterErrors } from '../http/parameter-errors.ts'
+import { isKnown, knownVersions, mayBeKnown, representationOf } from '../http/preconditions.ts'
 import type { Quota } from '../http/quota.ts'
-import { knownVersions, negotiate, representationOf, sendResponse } from '../http/representation.ts'
+import { rowWriters } from '../json/row-writer.ts'
 import type { Database } from '../postgres/database.ts'
 import { tokenHash } from '../postgres/tokens.ts'
-import { parseCursor } from '../queries/changes.ts'
 import type { Caller } from '../queries/connection.ts'
+import { parseCursor } from '../queries/cursor.ts'
 import {
   authenticate,
+  type ConnectionRequest,
+  type Found,
   type ListReader,
   type ListRequest,
-  type ReadResponse,
+  readLookup,
 } from '../queries/read.ts'
-import { DEFAULT_LIMIT, DEFAULT_PAGE, EXPORTS, type ListDefinition } from '../schemas/list.ts'
+import {
+  DEFAULT_LIMIT,
+  DEFAULT_PAGE,
+  EXPORTS,
+  type Format,
+  type ListDefinition,
+} from '../schemas/list.ts'
 import { MAX_PARAMETER_ERRORS, type ParameterError, problem } from '../schemas/problem.ts'
-import type { ConnectionParams, PageQuery, RequestHeaders } from '../schemas/request.ts'
+import type {
+  ConnectionParams,
+  PageQuery,
+  QueryPurpose,
+  RequestHeaders,
+} from '../schemas/request.ts'
 
 export interface RouteOptions {
   db: Database
@@ -39,12 +53,12 @@ interface Endpoint {
   }
   /** Rules of the query parameters that the schema cannot express. */
   rules(maximumLimit: number): ParameterRules
+  /** Formats of a response. */
+  formats: readonly Format[]
+  /** Writes the body of a 200. */
+  writeBody: typeof pageBody
   /** Headers of a 200 besides those of every list. */
-  headersOf?(
-    name: string,
-    request: ListRequest,
-    read: ReadResponse,
-  ): Record<string, string | number>
+  headersOf?: typeof pageHeaders
 }
 
 /** A list of the API: its rows in the database, what reads them, and its route. */
@@ -59,24 +73,28 @@ export interface ListRoute {
 /** Makes the route of a list. Its handler is the list of its checks, in the order of their statuses. */
 export function list(list: ListDefinition, listReader: ListReader, endpoint: Endpoint): ListRoute {
   const { name, table } = list
+  const writers = rowWriters(list.item)
   const route: FastifyPluginAsyncTypebox<RouteOptions> = async (app, options) => {
     const { db, maximumLimit } = options
     const schema = endpoint.schema(maximumLimit)
     const rules = endpoint.rules(maximumLimit)
     // 401 comes before 400, and only PostgreSQL knows the caller: the handler reports the errors of the schema.
     app.get(endpoint.url, { schema, attachValidation: true }, async (request, reply) => {
-      const { headers, method, params, query, reader, validationError } = request
-      // The hook onRequest has read it.
-      const caller = request.caller as Caller
-      const knowApp = (appId: string) => request.knowApp(appId)
-      const connectionHash = tokenHash(params.token)
-      const authenticateOnce = once(() => authenticate(db, caller, connectionHash, reader, knowApp))
+      const { headers, params, query, reader, memory, validationError } = request
+      const connection: ConnectionRequest = {
+        reader,
+        // The hook onRequest has read it.
+        caller: request.caller as Caller,
+        knowApp: (appId) => request.knowApp(appId),
+        connectionHash: tokenHash(params.token),
+      }
+      const authenticateOnce = once(() => authenticate(db, connection))
 
-      const format = negotiate(headers.accept, listReader.formats)
+      const format = negotiate(headers.accept, endpoint.formats)
       const purpose = purposeOf(query, EXPORTS.has(format))
       const { from, to, since, version } = query
-      const cursor =
-        purpose === 'changes' ? parseCursor(String(since), table, connectionHash) : undefined
+      const isCursor = purpose === 'changes' && since !== undefined
+      const cursor = isCursor ? parseCursor(since, table, connection.connectionHash) : undefined
       const errors = parameterErrors(rules, {
         query,
         schemaErrors: validationError?.validation ?? [],
@@ -89,31 +107,42 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
       // 401 or 400
       if (errors.length > 0) await rejectParameters(request, errors, authenticateOnce)
 
-      const pageSize = Number(query.limit ?? DEFAULT_LIMIT)
+      const limit = Number(query.limit ?? DEFAULT_LIMIT)
       const page = Number(query.page ?? DEFAULT_PAGE)
-      const limit = listReader.limitOf(format, pageSize, method)
-      reader.expectRows(limit, limit * page)
-      const representation = representationOf(name, format, from, to, pageSize, page, since)
+      const representation = representationOf(name, format, from, to, limit, page, since)
+      const known = knownVersions(headers['if-none-match'], representation)
+      const preconditions = { version, known }
+      let lookup: Found | undefined
+      if (mayBeKnown(preconditions)) {
+        // 401 or 404
+        lookup = await readLookup(db, table, connection)
+        // 412 or 304
+        if (isKnown(preconditions, lookup.lookup.version))
+          return sendNotModified(reply, { ...lookup, format, representation })
+      }
+
       const listRequest: ListRequest = {
-        reader,
-        caller,
-        knowApp,
-        connectionHash,
-        format,
+        ...connection,
+        purpose,
         from,
         to,
         since: cursor,
         limit,
         page,
-        version,
-        knownVersions: knownVersions(headers['if-none-match'], representation),
+        isHead: request.method === 'HEAD',
       }
-      // 401, 404, 410 or 412
-      const read = await listReader.read(db, listRequest)
-      if (read.body !== undefined && endpoint.headersOf)
-        reply.headers(endpoint.headersOf(name, listRequest, read))
-      // 200 or 304
-      return sendResponse(reply, representation, format, read)
+      // 401, 404 or 410
+      const found = await listReader.read(db, listRequest, lookup)
+      // 412 or 304
+      if (isKnown(preconditions, found.lookup.version)) {
+        found.rows.discard()
+        return sendNotModified(reply, { ...found, format, representation })
+      }
+      // 200
+      const body = endpoint.writeBody(listRequest, found, writers[format], memory)
+      if (endpoint.headersOf)
+        reply.headers(endpoint.headersOf(name, format, listRequest, version, found))
+      return sendList(reply, { ...found, format, representation }, body)
     })
   }
   return { list, reader: listReader, url: endpoint.url, route }

@@ -1,3 +1,4 @@
+import { ARRAY_FORMATS, arrayBody } from '../http/list-body.ts'
 import { completedOrders } from '../queries/transfer-orders.ts'
 import { ConnectionParams, NoQuery, RequestHeaders } from '../schemas/request.ts'
 import { arrayResponses } from '../schemas/response.ts'
@@ -18,4 +19,6 @@ export const transferOrders = list(TransferOrders, completedOrders(TransferOrder
     response: arrayResponses(TransferOrders.response),
   }),
   rules: () => ({}),
+  formats: ARRAY_FORMATS,
+  writeBody: arrayBody,
 })

@@ -102,5 +102,8 @@ export function PageQuery(maximumLimit: number) {
 }
 export type PageQuery = Static<ReturnType<typeof PageQuery>>
 
+/** What a request asks for. Some parameters apply to pages only. */
+export type QueryPurpose = 'page' | 'changes' | 'export'
+
 /** Query of a list without parameters (section 4.3). */
 export const NoQuery = Type.Object({}, { additionalProperties: false })

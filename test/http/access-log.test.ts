@@ -57,19 +57,12 @@ t.test('each request: one line with its fields', async (t) => {
   }
 })
 
-t.test('statement: counts rows in up to two calendar months, else months', async (t) => {
-  const now = new Date()
-  const month = (ago: number) =>
-    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - ago)).toISOString().slice(0, 7)
+t.test('statement: the one that read the rows', async (t) => {
   const cases = {
-    '': 'first page',
-    'from=2023-12-01&to=2024-01-31': 'first page of days',
-    'from=2023-11-30&to=2024-01-01': 'first page of months',
-    [`from=${month(1)}-01`]: 'first page of days',
-    [`from=${month(2)}-28`]: 'first page of months',
-    'to=0001-02-28': 'first page of days',
-    'to=0001-03-01': 'first page of months',
-    'page=1': 'later page',
+    '': 'portfolio_transaction first page',
+    'from=2023-12-01': 'portfolio_transaction first page',
+    'page=1': 'portfolio_transaction later page',
+    'since=start': 'portfolio_transaction changes',
   }
   for (const [query, title] of Object.entries(cases)) {
     const before = service.log.length
@@ -77,6 +70,10 @@ t.test('statement: counts rows in up to two calendar months, else months', async
     const [line] = await lines(before)
     t.match(line, { statement: `${title} by tokenHash` }, query)
   }
+  const etag = (await service.get(connection.portfolio, { token })).headers.get('etag')
+  const before = service.log.length
+  await service.get(connection.portfolio, { token, headers: { 'if-none-match': String(etag) } })
+  t.match(await lines(before), [{ status: 304, statement: 'lookup by tokenHash' }])
 })
 
 t.test('slow request: its line has the cause', async (t) => {

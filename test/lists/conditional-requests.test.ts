@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { sql } from 'kysely'
 import t from 'tap'
-import { RESPONSE_REVISION } from '../../src/http/representation.ts'
+import { RESPONSE_REVISION } from '../../src/http/preconditions.ts'
 import { lists as definitions } from '../../src/schemas/lists.ts'
 import { addCaller, addConnection, addTransferOrders, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'

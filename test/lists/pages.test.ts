@@ -1,7 +1,17 @@
+import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { isProblem } from '../support/problem.ts'
-import { addApp, addCaller, addConnection, addresses, listNames, lists } from '../support/rows.ts'
+import {
+  addApp,
+  addCaller,
+  addConnection,
+  addPortfolioTransactions,
+  addresses,
+  listNames,
+  lists,
+} from '../support/rows.ts'
 import { type ServiceResponse, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const { db, get, log, url } = await startService(t)
 
@@ -115,6 +125,42 @@ function targets(t: Test, link: string | null, requestUrl: string): Record<strin
     all.map(([, target, rel]) => [rel, new URL(String(target), requestUrl).href]),
   )
 }
+
+t.test(
+  'full page of a range, and a change before its total is read: one snapshot (contract 9)',
+  async (t) => {
+    const { token, connection } = await addCaller(db)
+    const days = ['2025-01-01', '2025-01-02', '2025-01-03']
+    await addPortfolioTransactions(
+      db,
+      connection,
+      ...days.map((day) => ({ operation_date_day: day })),
+    )
+    const path = `${connection.portfolio}?from=2025-01-01&limit=2`
+    const before = await get(path, { token })
+    t.match(before.json(), { items: { length: 2 }, totalItems: 3 })
+    // Only the read of a total needs the row counts of months. It waits here until there is another row.
+    const { response: waiting } = await db.transaction().execute(async (holder) => {
+      await sql`lock table portfolio_transaction_month in access exclusive mode`.execute(holder)
+      const response = get(path, { token })
+      await until('the total waits', async () => {
+        const { rows } = await sql`select from pg_locks where not granted
+        and relation = 'portfolio_transaction_month'::regclass`.execute(db)
+        return rows.length > 0
+      })
+      await addPortfolioTransactions(holder, connection, { operation_date_day: '2025-01-04' })
+      return { response }
+    })
+    const response = await waiting
+    const { items, totalItems } = response.json()
+    t.equal(totalItems, 4)
+    t.strictSame(
+      items.map(({ operationDateDay }: { operationDateDay: string }) => operationDateDay),
+      ['2025-01-04', '2025-01-03'],
+    )
+    t.not(response.headers.get('data-version'), before.headers.get('data-version'))
+  },
+)
 
 for (const list of listNames) {
   t.test(

@@ -194,7 +194,7 @@ t.test(
   'PostgreSQL: a connection of another app costs as many blocks as an unknown one',
   async (t) => {
     const { token: caller, connections, client } = await addManyConnections(t)
-    const statement = statementOf('portfolio_transaction first page of days by tokenHash')
+    const statement = statementOf('portfolio_transaction first page by tokenHash')
     await client.query(`prepare page as ${statement.text}`)
     const cost = async (connection: string): Promise<number | string> => {
       const values = { ...valuesFor({ token: caller }, connection), from: '2020-01-01', limit: 9 }

@@ -2,14 +2,14 @@ import { refreshesStatement, serverStatement } from '../../src/postgres/readines
 import { bind, type CompiledStatement, type Parameter } from '../../src/postgres/statements.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import type { Values } from '../../src/queries/parameters.ts'
-import { lookupStatements } from '../../src/queries/response.ts'
+import { lookupStatements } from '../../src/queries/read.ts'
 import type { ListRoute } from '../../src/routes/list.ts'
 import { lists } from '../../src/routes/lists.ts'
 
 /** Returns every statement that a request of these lists runs. */
 export function statementsOf(lists: readonly Pick<ListRoute, 'reader'>[]): CompiledStatement[] {
   const queries = lists.flatMap(({ reader }) => Object.values(reader.queries))
-  const ofLists = queries.flatMap(({ statements }) => Object.values(statements))
+  const ofLists = queries.flatMap((query) => Object.values(query))
   return [...ofLists, ...Object.values(lookupStatements)]
 }
 

@@ -62,7 +62,7 @@ module.exports = {
     layer('migrations', migrations),
     layer('postgres', postgres, facts, limits, schemas, migrations),
     layer('json', json, wire, limits, schemas),
-    layer('queries', queries, json, limits, postgres, schemas),
+    layer('queries', queries, limits, postgres, schemas),
     {
       name: 'migrations-where-they-run',
       severity: 'error',
@@ -97,8 +97,8 @@ module.exports = {
       from: { path: [queries, json, postgres, limits] },
       to: { path: ['^node_modules/(@fastify/|fastify/)', '^(node:)?https?$'] },
     },
-    layer('routes', '^src/routes/', http, queries, limits, postgres, schemas),
-    layer('http', http, queries, facts, limits, postgres, schemas, config),
+    layer('routes', '^src/routes/', http, json, queries, limits, postgres, schemas),
+    layer('http', http, json, queries, facts, limits, postgres, schemas, config),
     layer('telemetry', telemetry, http, facts, limits, postgres, schemas, config, operatorError),
     layer(
       'app',

@@ -1,7 +1,8 @@
 import { format } from 'sql-formatter'
 import { refreshesStatement, serverStatement } from '../../src/postgres/readiness.ts'
 import type { CompiledStatement } from '../../src/postgres/statements.ts'
-import { lookupStatements, type ResponseQuery } from '../../src/queries/response.ts'
+import { lookupStatements } from '../../src/queries/read.ts'
+import type { Query } from '../../src/queries/response.ts'
 import type { ListRoute } from '../../src/routes/list.ts'
 
 export const STATEMENTS_FILE = 'docs/reference/statements.sql'
@@ -29,7 +30,7 @@ export function statementsText(lists: readonly Pick<ListRoute, 'list' | 'reader'
   ].join('\n')
 }
 
-const byTokenHash = ({ statements }: ResponseQuery) => statements.tokenHash
+const byTokenHash = ({ tokenHash }: Query) => tokenHash
 
 function section(title: string, statements: CompiledStatement[]): string {
   const line = '-'.repeat(80)

@@ -1,0 +1,46 @@
+import { type Body, bodyOf, chunksOf, type Frame } from '../json/response-body.ts'
+import type { RowWriter } from '../json/row-writer.ts'
+import type { MemoryAccount } from '../limits/memory-account.ts'
+import type { FoundList, ListRequest, Rows } from '../queries/read.ts'
+import { type Format, MEDIA_TYPES } from '../schemas/list.ts'
+
+export const PAGE_FORMATS = Object.keys(MEDIA_TYPES) as Format[]
+
+/** Writes the body of an export, of changes or of a page. */
+export function pageBody(
+  { limit, page }: ListRequest,
+  found: FoundList,
+  writer: RowWriter,
+  memory: MemoryAccount,
+): Body {
+  const { lookup, rows, changes, laterRows } = found
+  if (laterRows) {
+    const frame = { opening: writer.header, closing: '' }
+    return chunksOf(allOf(rows, laterRows), writer, frame, memory)
+  }
+  let closing = `],"limit":${limit},"page":${page},"totalItems":${lookup.totalItems}`
+  if (changes) {
+    const { removed, nextCursor, hasMore } = changes
+    closing += `,"removed":[${removed}],"nextCursor":"${nextCursor}","hasMore":${hasMore}`
+  }
+  return bodyOf(rows, writer, { opening: '{"items":[', closing: `${closing}}` }, memory)
+}
+
+export const ARRAY_FORMATS: Format[] = ['json', 'exactJson']
+
+const ARRAY: Frame = { opening: '[', closing: ']' }
+
+/** Writes all rows of a list without pages. */
+export function arrayBody(
+  _request: ListRequest,
+  { rows }: FoundList,
+  writer: RowWriter,
+  memory: MemoryAccount,
+): Body {
+  return bodyOf(rows, writer, ARRAY, memory)
+}
+
+async function* allOf(first: Rows, others: AsyncIterable<Rows>): AsyncGenerator<Rows> {
+  yield first
+  yield* others
+}

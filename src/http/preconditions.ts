@@ -1,0 +1,49 @@
+import { hash } from 'node:crypto'
+import { problem } from '../schemas/problem.ts'
+import { ENCODING_SUFFIX } from './compression.ts'
+
+/** Part of every ETag. A release that changes the bytes of a response increments it. */
+export const RESPONSE_REVISION = 1
+
+/** Names a list, format and query in an ETag. A digest of the connection token would allow offline guesses. */
+export function representationOf(...parts: unknown[]): string {
+  return hash('sha256', `${RESPONSE_REVISION} ${parts.join(' ')}`, 'base64url').slice(0, 22)
+}
+
+/** ETag of a representation of the data of a version. It is weak: a compressed body has the same one. */
+export const entityTag = (version: string, representation: string): string =>
+  `W/"${version}-${representation}"`
+
+const TAG = new RegExp(`"([0-9]{1,19}\\.[0-9]{1,19})-([A-Za-z0-9_-]{22})${ENCODING_SUFFIX}"`)
+
+/** Data versions that the client has of a representation. */
+export type KnownVersions = 'any' | ReadonlySet<string>
+
+const NONE: KnownVersions = new Set()
+
+/** Reads If-None-Match (RFC 9110, section 13.1.2). */
+export function knownVersions(header: string | undefined, representation: string): KnownVersions {
+  if (header === undefined) return NONE
+  if (header === '*') return 'any'
+  // No tag of this service contains a comma.
+  const tags = header.split(',').map((tag) => TAG.exec(tag) ?? [])
+  return new Set(
+    tags.flatMap(([, version, of]) => (version && of === representation ? version : [])),
+  )
+}
+
+/** What a request says about the state of the data. */
+export interface Preconditions {
+  /** Data version that the response must have; undefined: any. */
+  version: string | undefined
+  known: KnownVersions
+}
+
+/** True if the version of the data may be all that the client needs. It is then read before the rows. */
+export const mayBeKnown = ({ known }: Preconditions): boolean => known !== 'any' && known.size > 0
+
+/** @returns true if the response is 304 @throws ProblemError 412 */
+export function isKnown({ version, known }: Preconditions, current: string): boolean {
+  if (version !== undefined && version !== current) throw problem('data_changed')
+  return known === 'any' || known.has(current)
+}
