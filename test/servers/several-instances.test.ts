@@ -68,12 +68,57 @@ t.test('systemd: systemd-analyze accepts the unit as documented', async (t) => {
   t.ok(set.some(({ description }) => description === 'Service has no access to home directories'))
 })
 
+t.test('systemd: the service starts again for ever, and its secret is a file of root', (t) => {
+  const unitPart = unit.slice(0, unit.indexOf('[Service]'))
+  t.match(unitPart, /^StartLimitIntervalSec=0$/m, 'also after many starts with an outdated schema')
+  t.ok(Number(values('RestartSec')) >= 1)
+  t.match(unitPart, /^After=network-online\.target$/m)
+  t.match(unitPart, /^Wants=network-online\.target$/m)
+  t.same(values('LoadCredential'), ['database-url:/etc/investment-data-query.url'])
+  t.ok(values('Environment').includes('DATABASE_URL_FILE=%d/database-url'))
+  t.match(deploy, '/etc/investment-data-query.url', 'the page creates the file')
+  t.end()
+})
+
+t.test(
+  'systemd: systemd-analyze accepts the units of the jobs, which name only what the pages create',
+  async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'units-'))
+    t.teardown(() => rm(folder, { recursive: true }))
+    const routine = await readFile('docs/routine.md', 'utf8')
+    for (const job of ['verify', 'prune']) {
+      const name = `investment-data-${job}`
+      const text = await readFile(`deploy/systemd/${name}.service`, 'utf8')
+      const timer = await readFile(`deploy/systemd/${name}.timer`, 'utf8')
+      await writeFile(
+        join(folder, `${name}.service`),
+        fillIn(text, { '/usr/local/bin/node': process.execPath }),
+      )
+      await writeFile(join(folder, `${name}.timer`), timer)
+      const options = { env: { PATH: process.env.PATH, SYSTEMD_LOG_LEVEL: 'warning' } }
+      const files = [join(folder, `${name}.service`), join(folder, `${name}.timer`)]
+      const { stdout, stderr } = await promisify(execFile)(
+        'systemd-analyze',
+        ['verify', ...files],
+        options,
+      )
+      t.equal(stdout + stderr, '')
+      t.match(text, `src/operator/main.ts ${job}`)
+      t.notMatch(text, /^User=/m, 'no user that nobody creates')
+      const paths = [...text.matchAll(/(?<==|:)\/(?:etc|opt)\/[\w.-]+/g)].map(([path]) => path)
+      t.ok(paths.length >= 2)
+      for (const path of paths) t.ok(routine.includes(path) || deploy.includes(path), path)
+    }
+  },
+)
+
 t.test('systemd: the unit has valid settings, other ones for each instance', (t) => {
   const settingsOf = (instance: string) =>
     Object.fromEntries(
       values('Environment', instance)
         .join(' ')
         .split(' ')
+        .filter((pair) => !pair.startsWith('DATABASE_URL_FILE='))
         .map((pair) => pair.split('=')),
     )
   for (const instance of ['3001', '3002']) {

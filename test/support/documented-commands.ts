@@ -5,9 +5,12 @@ const pages = globSync(`${import.meta.dirname}/../../docs/*.md`)
   .map((file) => readFileSync(file, 'utf8'))
   .join('\n## \n')
 
-/** Returns the code blocks of a section of a page in docs. No other section may have its heading. */
-export function codeBlocks(section: string): string[] {
-  const [, content, other] = pages.split(new RegExp(`^##+ ${section}$`, 'm'))
+/**
+ * Returns the code blocks of a section of a page in docs. No other section may have its heading.
+ * @param mark of the heading; `# ` is the title of a page
+ */
+export function codeBlocks(section: string, mark = '##+ '): string[] {
+  const [, content, other] = pages.split(new RegExp(`^${mark}${section}$`, 'm'))
   if (content === undefined || other !== undefined)
     throw new Error(`not exactly one section “${section}” in docs`)
   const [own = ''] = content.split(/^##+ /m)
