@@ -78,6 +78,6 @@ async function asAdmin({ url }: PostgresServer, statement: string): Promise<void
   await client.query(statement).finally(() => client.end())
 }
 
-function changeUrl(url: string, parts: Partial<URL>): string {
+export function changeUrl(url: string, parts: Partial<URL>): string {
   return Object.assign(new URL(url), parts).href
 }

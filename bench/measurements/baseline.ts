@@ -1,3 +1,4 @@
+import { loginOfCheckout } from '../data/checkout-login.ts'
 import { fill } from '../data/data-set.ts'
 import { type BenchDatabase, type PostgresServer, withDatabase } from '../data/database.ts'
 import { type Load, loads } from '../load/loads.ts'
@@ -37,9 +38,10 @@ export async function measureBaseline(
     await fill(database.owner, options.largeRows)
     return withServers(async (start) => {
       const { serviceUrl } = database
+      const baselineUrl = await loginOfCheckout(database, directory)
       const services: Started[] = [
-        { name: BASELINE, service: await start(startService(serviceUrl, {}, directory)) },
-        { name: ITSELF, service: await start(startService(serviceUrl, {}, directory)) },
+        { name: BASELINE, service: await start(startService(baselineUrl, {}, directory)) },
+        { name: ITSELF, service: await start(startService(baselineUrl, {}, directory)) },
         { name: CHANGED, service: await start(startService(serviceUrl)) },
       ]
       const fastest = await measure(await runnersOf(database, chosen, services), options)

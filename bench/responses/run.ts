@@ -7,6 +7,7 @@ import { randomFrom } from '../../seeds/random.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { advance, seed } from '../../seeds/seed.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
+import { loginOfCheckout } from '../data/checkout-login.ts'
 import { type BenchDatabase, withDatabase, withPostgres } from '../data/database.ts'
 import { withServers } from '../servers/fixture.ts'
 import { startService } from '../servers/targets.ts'
@@ -53,18 +54,20 @@ if (differences.kinds.size > 0) process.exitCode = 1
 async function compareAll(database: BenchDatabase): Promise<void> {
   await seed(database.owner)
   await addRevokedToken(database)
+  const baselineUrl = await loginOfCheckout(database, checkout.folder)
   for (const { part, settings } of SETTINGS)
-    await compare(database, settings, Math.round(Number(flags.requests) * part))
+    await compare(database, baselineUrl, settings, Math.round(Number(flags.requests) * part))
 }
 
 async function compare(
   database: BenchDatabase,
+  baselineUrl: string,
   settings: Record<string, string>,
   requests: number,
 ): Promise<void> {
   const environment = { ...settings, TRUSTED_PROXIES: '127.0.0.1', LOG_LEVEL: 'silent' }
   await withServers(async (start) => {
-    const baseline = await start(startService(database.serviceUrl, environment, checkout.folder))
+    const baseline = await start(startService(baselineUrl, environment, checkout.folder))
     const current = await start(startService(database.serviceUrl, environment))
     const learned: Learned[] = []
     for (let sent = 0; sent < requests; sent += 1) {

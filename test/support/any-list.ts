@@ -30,7 +30,7 @@ export async function addRows(
   for (const id of ids) {
     const row = new Map<string, string>([['connection_id', connection.id]])
     for (const { path, schema } of columnsOf(list.item)) {
-      const value = valueOf(schema)
+      const value = valueOfField(schema)
       if (value !== undefined) row.set(columnOf(path), value)
     }
     for (const { name } of columns) {
@@ -46,7 +46,7 @@ export async function addRows(
 }
 
 /** A value for a field that cannot be null, and for each day. */
-function valueOf({ type, format, enum: values }: TSchema): string | undefined {
+function valueOfField({ type, format, enum: values }: TSchema): string | undefined {
   if (format === 'date') return '2025-01-01'
   if ([type].flat().includes('null')) return undefined
   if (values) return values[0]
