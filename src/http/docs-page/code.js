@@ -86,5 +86,13 @@ showBlocks(main)
 /** Shows all code again with the settings of this service. */
 export function showCodeOf(newSettings) {
   settings = newSettings
+  showAddress(newSettings)
   showBlocks(main)
 }
+
+/** Shows the base URL of the API. */
+function showAddress({ address }) {
+  for (const code of main.querySelectorAll('code.address'))
+    code.textContent = code.textContent.replace(/^.*(?=\/api\/)/, address)
+}
+showAddress(settings)

@@ -22,10 +22,12 @@ const read = (name: string) => readFile(new URL(name, import.meta.url), 'utf8')
 export async function renderPage(json: string): Promise<string> {
   const document = parseExactly(json) as PageDocument
   const { title, version, description } = document.info
+  const [about = ''] = description.split('\n')
   const firstSection = description.indexOf('\n## ')
   const content = [
-    markdown.parse(description.slice(0, firstSection)),
+    markdown.parse(about),
     firstRequest(document),
+    markdown.parse(description.slice(about.length, firstSection)),
     // page.js shows it in a service that has demo tokens.
     `<aside id="demo" hidden>${markdown.parse(await read('demo.md'))}</aside>`,
     heading(2, 'operations', 'Operations'),
@@ -34,7 +36,6 @@ export async function renderPage(json: string): Promise<string> {
     markdown.parse(description.slice(firstSection)),
     fields(document),
   ].join('\n')
-  const [about = ''] = description.split('\n')
   const parts: Record<string, string> = {
     title,
     about: escapeHtml(about),
@@ -61,11 +62,10 @@ function firstRequest({ paths }: PageDocument): string {
   const base = PLACEHOLDER + path.slice(0, path.indexOf('/connections'))
   return [
     heading(2, 'first-request', 'First request'),
-    markdown.parse('The base URL of the API:'),
-    codeBlock(base, 'base URL'),
-    markdown.parse('The newest portfolio transaction of a connection:'),
-    codeBlock(curl, 'sh'),
-    codeBlock(firstResponse(get.responses[200] as Response), 'json'),
+    // page.js shows the address of this service.
+    `<p>Base URL: <code class="address">${base}</code></p>`,
+    codeBlock(curl, 'The newest portfolio transaction of a connection'),
+    codeBlock(firstResponse(get.responses[200] as Response), 'Response'),
   ].join('')
 }
 
