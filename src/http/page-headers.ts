@@ -1,5 +1,6 @@
 import type { FoundList, ListRequest } from '../queries/read.ts'
 import type { Format } from '../schemas/list.ts'
+import type { Filters, PageQuery } from '../schemas/request.ts'
 
 /** Headers of pages, changes and exports, which a list without pages does not have. @param version asked for */
 export function pageHeaders(
@@ -21,9 +22,10 @@ function exportHeaders(
   { from, to }: ListRequest,
   totalItems: number,
 ) {
+  const filters: Record<keyof Filters, string | undefined> = { from, to }
   const parts = [name]
-  if (from) parts.push(`from-${from}`)
-  if (to) parts.push(`to-${to}`)
+  for (const [filter, value] of Object.entries(filters))
+    if (value !== undefined) parts.push(`${filter}-${value}`)
   const suffix = format === 'csv' ? 'csv' : 'ndjson'
   return {
     'x-total-count': totalItems,
@@ -39,6 +41,9 @@ function changesLink(
   return hasMore ? `${first}, <?since=${nextCursor}&limit=${limit}>; rel="next"` : first
 }
 
+/** All parameters of another page, so that a new one is not forgotten. */
+type PageParameters = Record<Exclude<keyof PageQuery, 'since'>, string | number | undefined>
+
 function pageLink(
   { from, to, limit, page }: ListRequest,
   version: string | undefined,
@@ -46,8 +51,8 @@ function pageLink(
 ): string {
   const last = Math.max(0, Math.ceil(totalItems / limit) - 1)
   const link = (linked: number, relation: string) => {
-    const query = queryString({ from, to, limit, page: linked, version })
-    return `<?${query}>; rel="${relation}"`
+    const parameters: PageParameters = { from, to, limit, page: linked, version }
+    return `<?${queryString(parameters)}>; rel="${relation}"`
   }
   const links = [link(0, 'first')]
   if (page > 0) links.push(link(Math.min(page - 1, last), 'prev'))
@@ -57,10 +62,9 @@ function pageLink(
 }
 
 /** Unlike URLSearchParams, it costs nothing: a valid value has no character to encode. */
-function queryString(parameters: Record<string, string | number | undefined>): string {
+function queryString(parameters: PageParameters): string {
   let query = ''
-  for (const name in parameters) {
-    const value = parameters[name]
+  for (const [name, value] of Object.entries(parameters)) {
     if (value !== undefined) query += query === '' ? `${name}=${value}` : `&${name}=${value}`
   }
   return query

@@ -5,7 +5,7 @@ import { readReplica } from '../postgres/replica-read.ts'
 import { bind } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
 import { ProblemError, problem } from '../schemas/problem.ts'
-import type { QueryPurpose } from '../schemas/request.ts'
+import type { Filters, QueryPurpose } from '../schemas/request.ts'
 import type { Caller } from './connection.ts'
 import type { Cursor } from './cursor.ts'
 import { p, type Values } from './parameters.ts'
@@ -22,10 +22,8 @@ export interface ConnectionRequest {
 }
 
 /** Request for rows of a list. */
-export interface ListRequest extends ConnectionRequest {
+export interface ListRequest extends ConnectionRequest, Filters {
   purpose: QueryPurpose
-  from?: string | undefined
-  to?: string | undefined
   /** Only of changes. */
   since?: Cursor | undefined
   limit: number

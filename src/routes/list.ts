@@ -92,7 +92,7 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
 
       const format = negotiate(headers.accept, endpoint.formats)
       const purpose = purposeOf(query, EXPORTS.has(format))
-      const { from, to, since, version } = query
+      const { limit: pageSize, page: pageNumber, since, version, ...filters } = query
       const isCursor = purpose === 'changes' && since !== undefined
       const cursor = isCursor ? parseCursor(since, table, connection.connectionHash) : undefined
       const errors = parameterErrors(rules, {
@@ -107,9 +107,18 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
       // 401 or 400
       if (errors.length > 0) await rejectParameters(request, errors, authenticateOnce)
 
-      const limit = Number(query.limit ?? DEFAULT_LIMIT)
-      const page = Number(query.page ?? DEFAULT_PAGE)
-      const representation = representationOf(name, format, from, to, limit, page, since)
+      const limit = Number(pageSize ?? DEFAULT_LIMIT)
+      const page = Number(pageNumber ?? DEFAULT_PAGE)
+      const { from, to } = filters
+      // All that the bytes of a response depend on: an ETag must not be that of another query.
+      const selection: Record<Exclude<keyof PageQuery, 'version'>, unknown> = {
+        from,
+        to,
+        limit,
+        page,
+        since,
+      }
+      const representation = representationOf(name, format, ...Object.values(selection))
       const known = knownVersions(headers['if-none-match'], representation)
       const preconditions = { version, known }
       let lookup: Found | undefined
@@ -123,9 +132,8 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
 
       const listRequest: ListRequest = {
         ...connection,
+        ...filters,
         purpose,
-        from,
-        to,
         since: cursor,
         limit,
         page,
