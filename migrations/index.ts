@@ -34,7 +34,7 @@ export class UnreleasedSchema extends Error {
   constructor(migration: string) {
     super(
       `The database has the migration ${migration} of a development version, which no release can upgrade: ` +
-        'create a new database, run `npm run operator -- migrate` there, and import the rows again.',
+        'create a new database, run `operator migrate` there, and import the rows again.',
     )
   }
 }

@@ -106,7 +106,7 @@ async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
     if (unreleased) throw new OperatorError(unreleased.message)
     if (missing.length > 0)
       throw new OperatorError(
-        `The schema lacks ${missing.join(', ')}. Run \`npm run operator -- migrate\` first.`,
+        `The schema lacks ${missing.join(', ')}. Run \`operator migrate\` first.`,
       )
     if (seesAllRows)
       app.log.warn(
@@ -119,7 +119,7 @@ async function checkSchema(app: FastifyInstance, db: Database): Promise<void> {
     if (hasState(error, SqlState.denied))
       throw new OperatorError(
         `PostgreSQL denies the service a right that it needs (${facts.cause}). ` +
-          'Run `npm run operator -- migrate` as the owner of the database.',
+          'Run `operator migrate` as the owner of the database.',
       )
     app.log.warn(facts, 'started without the database: not ready yet')
   }

@@ -9,13 +9,17 @@ import { callOf, defineCommands, type Run } from './program.ts'
 /** Runs a command line. @returns the exit code: 0 done, 1 failed, 2 wrong arguments, 130 SIGINT, 143 SIGTERM */
 export async function operate(argv: string[], io: Io): Promise<number> {
   const { stdout, signal } = io
-  const program = new Command('npm run operator --')
+  const program = new Command('operator')
     .description('Manages the data of the database in DATABASE_URL, or of the embedded one')
     .version(packageJson.version, '-V, --version', 'print the version')
-    .option('--json', 'print one JSON object, for scripts (run npm with --silent)')
+    .option('--json', 'print one JSON object, for scripts')
     .option('--verbose', 'print the stack of an unexpected error')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeOut: stdout, writeErr: io.stderr, outputError: () => {} })
+    .addHelpText(
+      'after',
+      '\nFirst steps: app create, token issue, connection create, import. Each has --help with examples.',
+    )
     .exitOverride()
   let exitCode = 0
   const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)

@@ -174,7 +174,7 @@ export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
   if (missing.length === 0) return
   throw new NotInDatabase(
     `The schema of the database is outdated (${missing.join(', ')} not applied): ` +
-      'run `npm run operator -- migrate` first.',
+      'run `operator migrate` first.',
   )
 }
 

@@ -26,7 +26,7 @@ const SENTENCES: [RegExp, string][] = [
     'The encoding of the database cannot store this text (%): move the rows to a database with UTF8.',
   ],
   [/^25006/, 'The database is read-only: it is a standby, or the role may not write.'],
-  [/^42P01/, 'The schema is outdated: run `npm run operator -- migrate` first.'],
+  [/^42P01/, 'The schema is outdated: run `operator migrate` first.'],
   [/^42501/, 'The role in DATABASE_URL may not do this: use the one that owns the tables (%).'],
   [/^53100/, 'The disk of PostgreSQL is full; nothing was changed.'],
   [/^53300/, 'PostgreSQL has no free connection: try again later.'],

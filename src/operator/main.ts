@@ -1,4 +1,4 @@
-/** Process of the admin CLI: `npm run operator -- --help`. */
+/** Process of the admin CLI: `operator --help`. */
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'

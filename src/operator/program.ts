@@ -132,7 +132,7 @@ function add(group: Command, name: string, action: ReturnType<Run>, examples = [
   return command.addHelpText('after', `\nFor example:\n${calls.join('\n')}\n`)
 }
 
-/** Returns the call of a command, such as `npm run operator -- app create`. */
+/** Returns the call of a command, such as `operator app create`. */
 export function callOf(command: Command): string {
   return command.parent ? `${callOf(command.parent)} ${command.name()}` : command.name()
 }

@@ -104,7 +104,7 @@ t.test('denied right: one sentence with the message of PostgreSQL, and exit code
     t.same(await refusal({ DATABASE_URL }), {
       stderr:
         `PostgreSQL denies the service a right that it needs (${message}). ` +
-        'Run `npm run operator -- migrate` as the owner of the database.\n',
+        'Run `operator migrate` as the owner of the database.\n',
       code: 1,
     })
   await onServer(url, 'revoke usage on schema public from public')
@@ -118,7 +118,7 @@ t.test('outdated schema: one sentence and exit code 1', async (t) => {
   const db = openAsOwner(t, url)
   const { name } = await hideNewestMigration(db)
   t.same(await refusal({ DATABASE_URL: await loginOfService(t, db, url) }), {
-    stderr: `The schema lacks ${name}. Run \`npm run operator -- migrate\` first.\n`,
+    stderr: `The schema lacks ${name}. Run \`operator migrate\` first.\n`,
     code: 1,
   })
 })

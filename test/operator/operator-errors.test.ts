@@ -198,10 +198,7 @@ t.test('connection to the database', async (t) => {
     await onServer(url, `delete from kysely_migration where name like '0004%'`)
     const { code, stderr } = await list(url)
     t.equal(code, 1)
-    t.match(
-      stderr,
-      /^The schema .* outdated \(0004-\S+ not applied\): run `npm run operator -- migrate`/,
-    )
+    t.match(stderr, /^The schema .* outdated \(0004-\S+ not applied\): run `operator migrate`/)
   })
 
   t.test('Read-only session: one sentence', async (t) => {

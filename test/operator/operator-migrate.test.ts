@@ -188,7 +188,7 @@ t.test('Schema of a development version: one sentence says how to start anew', a
     const before = await query(url, 'select * from kysely_migration order by name')
     const sentence =
       `The database has the migration ${name} of a development version, which no release can upgrade: ` +
-      'create a new database, run `npm run operator -- migrate` there, and import the rows again.'
+      'create a new database, run `operator migrate` there, and import the rows again.'
     for (const command of [['migrate'], ['app', 'list']]) {
       const { code, stderr } = await operatorHere(command, { DATABASE_URL: url })
       t.same([code, stderr], [1, `${sentence}\n`], command.join(' '))

@@ -208,7 +208,7 @@ t.test('Wrong arguments: the sentence names the help of the own command', async 
   for (const [args, own] of cases) {
     const { code, stderr } = await call(...args)
     t.equal(code, 2)
-    t.ok(stderr.endsWith(` See npm run operator -- ${own}--help.\n`), stderr)
+    t.ok(stderr.endsWith(` See operator ${own}--help.\n`), stderr)
   }
 })
 
@@ -216,7 +216,7 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
   const id = '00000000-0000-4000-8000-000000000001'
   const into = ['import', 'transfer-orders', '--connection', '5']
   const cases: [string[], RegExp][] = [
-    [['ap'], /^Unknown command 'ap' \(Did you mean app\?\) See npm run operator -- --help\.$/],
+    [['ap'], /^Unknown command 'ap' \(Did you mean app\?\) See operator --help\.$/],
     [['app', 'create'], /^Missing required argument 'name'\./],
     [['app', 'create', ''], /It must not be empty\./],
     [['app', 'create', 'x'.repeat(256)], /255 characters at most\./],
@@ -502,7 +502,7 @@ t.test(
       commands.map(async (command) => {
         const { code, stdout } = await operatorHere([...command.split(' '), '--help'], {})
         t.equal(code, 0)
-        t.match(stdout, `For example:\n  npm run operator -- ${command}`)
+        t.match(stdout, `For example:\n  operator ${command}`)
       }),
     )
     const orders = await operatorHere(['import', 'transfer-orders', '--help'], {})

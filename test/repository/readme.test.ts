@@ -52,16 +52,16 @@ async function commands(start: string): Promise<string> {
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Runs commands with `npm run operator --` and curl as a reader does, in a folder of their own. */
+/** Runs commands with ./operator and curl as a reader does, in a folder of their own. */
 async function runCommands(text: string, folder: string, env: Record<string, string> = {}) {
-  const main = join(ROOT, 'src/operator/main.ts')
   const prelude = `
-    npm() { shift 3; '${process.execPath}' '${main}' "$@"; }
     curl() { command curl -s "$@"; }
     set -e
   `
   const options = { cwd: folder, env: { ...process.env, ...env } }
-  return (await promisify(execFile)('bash', ['-c', prelude + text], options)).stdout
+  // The folder may have a space in its path.
+  const program = text.replaceAll('./operator', `'${join(ROOT, 'operator')}'`)
+  return (await promisify(execFile)('bash', ['-c', prelude + program], options)).stdout
 }
 
 t.test('importing.md: the commands of an import create, import and read a row', async (t) => {
@@ -69,7 +69,7 @@ t.test('importing.md: the commands of an import create, import and read a row', 
   const folder = await mkdtemp(join(tmpdir(), 'readme-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const env = { DATABASE_URL: service.databaseUrl }
-  const created = await runCommands(await commands('npm run operator -- app create'), folder, env)
+  const created = await runCommands(await commands('./operator app create'), folder, env)
   const [, appToken = ''] = /^(idq_\S+)$/m.exec(created) ?? []
   const [, connectionToken = ''] = /^([A-Za-z0-9]{22})$/m.exec(created) ?? []
   const [, connectionId = ''] = /^Connection (-?\d+) of/m.exec(created) ?? []
