@@ -1,14 +1,43 @@
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { sql } from 'kysely'
 import t from 'tap'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { openClient, openPool } from '../support/database.ts'
 import { accountLine, chunksOf, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
+import { operatorHere, operatorWaits } from '../support/operator-process.ts'
 import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 const { run, db, url, newConnection } = await prepareImport(t)
+
+t.test('statement_timeout of the login: it ends neither an import nor a refresh', async (t) => {
+  const login = new URL(url)
+  login.searchParams.set('options', '-c statement_timeout=300ms')
+  const lock = await openClient(t, url)
+  const connection = await newConnection()
+  const folder = t.testdir({
+    rows: accountLine(1),
+    lines: JSON.stringify({ connection: connection.id, accountTransactions: [] }).replace(
+      '[]',
+      `[${accountLine(2)}]`,
+    ),
+  })
+  for (const command of [
+    ['import', 'account-transactions', '--connection', connection.id, join(folder, 'rows')],
+    ['refresh', join(folder, 'lines')],
+  ]) {
+    await lock.query('begin')
+    await lock.query('select from connection where id = $1 for update', [connection.id])
+    const loading = operatorHere(command, { DATABASE_URL: login.href })
+    await operatorWaits(db, 0.5)
+    await lock.query('commit')
+    const { code, stderr } = await loading
+    t.equal(code, 0, stderr)
+  }
+  t.equal((await verifyRowCounts(db)).rows, 2)
+})
 
 t.test('40P01: the import repeats its statements, and reads the input once', async (t) => {
   const connection = await newConnection()

@@ -37,6 +37,27 @@ const removals = async (list: List, { connection }: Caller) => {
 }
 
 for (const list of listNames) {
+  t.test(`410 ${list}: the cursor between two pages of changes, after prune`, async (t) => {
+    const caller = await addCaller(db)
+    const ids = await lists[list].add(db, caller.connection, {}, {}, {}, {})
+    const page = async (cursor: string) =>
+      await get(`${caller.connection[list]}?since=${cursor}&limit=1`, { token: caller.token })
+    const copied = await cursorOf(caller, list)
+    for (const id of ids.slice(0, 3))
+      await sql`delete from ${sql.table(lists[list].table)}
+        where ${sql.ref(lists[list].idColumn)} = ${id}`.execute(db)
+    const first = (await page(copied)).json()
+    t.match(first, { removed: [ids[0]], hasMore: true })
+    const second = (await page(first.nextCursor)).json()
+    t.match(second, { removed: [ids[1]], hasMore: true }, 'the next page, without prune')
+
+    t.equal((await run('prune', '--days', '0', '--yes')).code, 0)
+    // The third removal is pruned. A page without it would leave its row in the copy of the client.
+    isProblem(t, await page(first.nextCursor), 'cursor_expired')
+    isProblem(t, await page(second.nextCursor), 'cursor_expired')
+    t.equal((await page('start')).json().totalItems, 1)
+  })
+
   t.test(`prune, ${list}: removals of 400 days stay; older cursors return 410`, async (t) => {
     const [caller, other] = [await addCaller(db), await addCaller(db)]
     for (const each of [caller, other]) await lists[list].add(db, each.connection, {})

@@ -28,6 +28,26 @@ t.test('200: the scheme in any case, with several spaces (RFC 7235)', async (t) 
   }
 })
 
+t.test(
+  '401 for a token that worked: its requests count as those of an unknown caller',
+  async (t) => {
+    const revoked = await addToken(db, appId)
+    const key = tokenHash(revoked).toString('hex')
+    const { tenants } = service.limits
+    t.equal((await get(connection.orders, { token: revoked })).status, 200)
+    t.equal(tenants.of('127.0.0.1', key).appId, appId)
+    await db
+      .updateTable('app_token')
+      .set({ revoked_at: new Date() })
+      .where('token_hash', '=', tokenHash(revoked))
+      .execute()
+    t.equal((await get(connection.orders, { token: revoked })).status, 401)
+    t.equal(tenants.of('127.0.0.1', key).appId, undefined, 'it uses no share of the app')
+    t.equal((await get(connection.orders, { token })).status, 200)
+    t.equal(tenants.of('127.0.0.1', tokenHash(token).toString('hex')).appId, appId)
+  },
+)
+
 t.test('401 missing_credentials: no Authorization header (contract 17)', async (t) => {
   for (const path of endpoints) {
     const response = await get(path)

@@ -167,6 +167,32 @@ t.test('refreshes: connections of all apps, by the time since their last refresh
   t.same(counts, [1, 1, 1, 2, 2])
 })
 
+t.test('refreshes: a connection of exactly one, two or seven days counts as older', async (t) => {
+  const { db } = await startService(t)
+  const { id } = await addConnection(db, await addApp(db))
+  const classes = { '1 day': ['1d', '2d'], '2 days': ['2d', '7d'], '7 days': ['7d', 'older'] }
+  for (const [age, [younger, exact]] of Object.entries(classes))
+    // In a transaction, now() does not move.
+    for (const [microseconds, expected] of [
+      [1, younger],
+      [0, exact],
+    ])
+      await db.transaction().execute(async (transaction) => {
+        await sql`update connection set refreshed_at =
+            now() - ${age}::interval + ${microseconds}::integer * interval '1 microsecond'
+          where id = ${id}`.execute(transaction)
+        const { rows } = await sql`select * from sample_refreshes()`.execute(transaction)
+        t.same(rows, [{ refreshed: expected, connections: '1' }], `${age}, ${microseconds} µs`)
+      })
+})
+
+t.test('INSTANCES: the metric instances_expected has it, and is absent without it', async (t) => {
+  const { service } = await start(t, { INSTANCES: '3' })
+  t.equal((await scrape(service)).get('instances_expected'), 3)
+  const { service: alone } = await start(t)
+  t.notOk((await scrape(alone)).has('instances_expected'))
+})
+
 t.test('sample of refreshes: 5,000 connections in a row, from a random one on', async (t) => {
   const { db } = await startService(t)
   const appId = await addApp(db)
