@@ -171,8 +171,8 @@ t.test('refreshes: a connection of exactly one, two or seven days counts as olde
   const { db } = await startService(t)
   const { id } = await addConnection(db, await addApp(db))
   const classes = { '1 day': ['1d', '2d'], '2 days': ['2d', '7d'], '7 days': ['7d', 'older'] }
+  // In a transaction, now() does not move.
   for (const [age, [younger, exact]] of Object.entries(classes))
-    // In a transaction, now() does not move.
     for (const [microseconds, expected] of [
       [1, younger],
       [0, exact],
