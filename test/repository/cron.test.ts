@@ -33,7 +33,7 @@ const lines = new Map(
     .join('\n')
     .split('\n')
     .filter((line) => /^(\S+ ){5} *cd /.test(line))
-    .map((line) => [/main\.ts (\w+)/.exec(line)?.[1], line.replace(/^(\S+ ){5} */, '')]),
+    .map((line) => [/ migrate operator (\w+)/.exec(line)?.[1], line.replace(/^(\S+ ){5} */, '')]),
 )
 
 /** Runs a line as cron does. @returns what cron mails */
