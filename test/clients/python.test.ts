@@ -377,3 +377,122 @@ except TransportError as error:
   )
   t.equal(printed, 'network_error\n')
 })
+
+const OWN_OBJECTS = [
+  "create view portfolio_transactions as select 'mine' as text",
+  'create table account_transactions (id integer primary key, text)',
+  'create temporary table transfer_orders (text)',
+  'create table Investment_Copy (id integer primary key, text)',
+  "create view investment_changes as select 'mine' as text",
+]
+
+t.test('SqliteStore: an own table or view of the app is refused, and left as it is', async (t) => {
+  const printed = await python(
+    service.url,
+    `
+import sqlite3
+with InvestmentData(URL, TOKEN, page_size=4) as api:
+    for statement in ${JSON.stringify(OWN_OBJECTS)}:
+        db = sqlite3.connect(":memory:")
+        db.execute(statement)
+        db.commit()
+        objects = lambda: list(db.execute("select * from sqlite_master union all select * from sqlite_temp_master"))
+        before = objects()
+        try:
+            SqliteStore(db, "mine")
+        except CopyError as error:
+            print(error.code, 'prefix="copy_")' in str(error), objects() == before, end=" ")
+        store = SqliteStore(db, "mine", prefix="bank_", history=True)
+        api.connection(CONNECTION).sync_transactions(store)
+        print(*db.execute("select count(*) from bank_account_transactions").fetchone())
+        db.close()
+for prefix in ("1", "A", "a;", "a\\n"):
+    try:
+        SqliteStore(sqlite3.connect(":memory:"), "mine", prefix=prefix)
+    except ValueError as error:
+        print(error)
+`,
+  )
+  const refused = 'prefix must be 1 to 30 of a-z, 0-9 and _, and begin with a letter\n'
+  t.equal(printed, 'name_taken True True 6\n'.repeat(OWN_OBJECTS.length) + refused.repeat(4))
+})
+
+t.test('SqliteStore: text factories, converters and numbered parameters of the app', async (t) => {
+  const printed = await python(
+    service.url,
+    `
+import sqlite3
+class Strict(sqlite3.Connection):
+    """Refuses numbered parameters with a sequence, as later versions of Python do."""
+    def execute(self, sql, *values):
+        assert "?1" not in sql
+        return super().execute(sql, *values)
+    def cursor(self, *factory):
+        return super().cursor(StrictCursor)
+class StrictCursor(sqlite3.Cursor):
+    def execute(self, sql, *values):
+        assert "?1" not in sql
+        return super().execute(sql, *values)
+for name in ("text", "integer", "blob"):
+    sqlite3.register_converter(name, lambda value: ("converted", value))
+both = sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES
+with InvestmentData(URL, TOKEN, page_size=4) as api:
+    for factory in (str, bytes, bytearray, lambda value: 5):
+        db = sqlite3.connect(":memory:", detect_types=both, factory=Strict)
+        db.text_factory = factory
+        store = SqliteStore(db, "mine", history=True)
+        for _ in range(2):
+            synced = api.connection(CONNECTION).sync_transactions(store)
+            print(synced.account.total_items, synced.account.inserted, synced.account.rebuilt, end=" ")
+        rows = list(store.account_transactions(from_="2025-01-01"))
+        print(len(rows), type(rows[0]["amount"]).__name__, len(positions(store)))
+        store.delete()
+        db.close()
+`,
+  )
+  t.equal(printed, '6 6 True 6 0 False 6 Decimal 0\n'.repeat(4))
+})
+
+t.test('SqliteStore: an open transaction of the app: one sentence, and it stays', async (t) => {
+  const printed = await python(
+    service.url,
+    `
+import sqlite3
+db = sqlite3.connect(":memory:")
+db.execute("create table own (text)")
+store = SqliteStore(db, "mine")
+db.execute("insert into own values ('mine')")
+with InvestmentData(URL, TOKEN) as api:
+    try:
+        api.connection(CONNECTION).sync_transactions(store)
+    except CopyError as error:
+        print(error.code, error)
+    db.commit()
+    print(*db.execute("select * from own").fetchone())
+    print(api.connection(CONNECTION).sync_transactions(store).account.total_items)
+`,
+  )
+  const sentence = 'The database has an open transaction: end it before the store writes'
+  t.equal(printed, `transaction_open ${sentence}\nmine\n6\n`)
+})
+
+t.test('tokens: white space and a whole header are refused with a sentence', async (t) => {
+  const printed = await python(
+    service.url,
+    `
+for token in ("Xq4t\\n", " Xq4t", "Xq4t\\r\\n", "a\\tb", "a\\u2028b", "\\u00a0a", "\\ufeffa"):
+    try:
+        InvestmentData(URL, TOKEN).connection(token)
+    except ValueError as error:
+        print(error)
+for token in ("Bearer idq_a", "bearer idq_a"):
+    try:
+        InvestmentData(URL, token)
+    except ValueError as error:
+        print(error)
+`,
+  )
+  const space = 'the token of a connection begins or ends with white space, or has a line break\n'
+  const header = 'token must be the token alone: the client adds "Bearer"\n'
+  t.equal(printed, space.repeat(7) + header.repeat(2))
+})

@@ -274,29 +274,34 @@ for (const [language, client] of clients) {
     t.strictSame(query(file, paid), [{ retentionFrom: '0.10', retentionTo: '15' }])
   })
 
-  t.test(`${language}: delete() removes all of a connection, and nothing else`, async (t) => {
-    const [mine, other] = [await callerWithRows(2), await callerWithRows(3)]
-    const file = newFile(t)
-    for (const [name, { caller, ids }] of [
-      ['mine', mine],
-      ['other', other],
-    ] as const) {
-      await client.copy(accessOf(service, caller), file, name, { history: true })
-      await setAmount(ids[0] ?? '', '99')
-      await client.copy(accessOf(service, caller), file, name, { history: true })
-    }
-    const sizes = () =>
-      ['investment_copy', 'investment_row', 'investment_history'].map(
-        (table) => query(file, `select * from ${table}`).length,
-      )
-    t.strictSame(sizes(), [6, 10, 2])
-    await client.read(file, 'mine', 'delete')
-    t.strictSame(sizes(), [3, 6, 1])
-    t.strictSame(await client.read(file, 'mine', 'portfolio'), [])
-    t.equal((await client.read(file, 'other', 'portfolio')).length, 3)
-    const { result } = await client.copy(accessOf(service, mine.caller), file, 'mine')
-    t.match(result.portfolio, { rebuilt: true, inserted: 2 })
-  })
+  t.test(
+    `${language}: delete() removes the copy of a connection, its history only if asked`,
+    async (t) => {
+      const [mine, other] = [await callerWithRows(2), await callerWithRows(3)]
+      const file = newFile(t)
+      for (const [name, { caller, ids }] of [
+        ['mine', mine],
+        ['other', other],
+      ] as const) {
+        await client.copy(accessOf(service, caller), file, name, { history: true })
+        await setAmount(ids[0] ?? '', '99')
+        await client.copy(accessOf(service, caller), file, name, { history: true })
+      }
+      const sizes = () =>
+        ['investment_copy', 'investment_row', 'investment_history'].map(
+          (table) => query(file, `select * from ${table}`).length,
+        )
+      t.strictSame(sizes(), [6, 10, 2])
+      await client.read(file, 'mine', 'delete')
+      t.strictSame(sizes(), [3, 6, 2], 'the history stays')
+      await client.read(file, 'mine', 'delete with history')
+      t.strictSame(sizes(), [3, 6, 1])
+      t.strictSame(await client.read(file, 'mine', 'portfolio'), [])
+      t.equal((await client.read(file, 'other', 'portfolio')).length, 3)
+      const { result } = await client.copy(accessOf(service, mine.caller), file, 'mine')
+      t.match(result.portfolio, { rebuilt: true, inserted: 2 })
+    },
+  )
 
   t.test(`${language}: history: what a row was, by field and in order`, async (t) => {
     const { caller, ids } = await callerWithRows(3)

@@ -1,13 +1,13 @@
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { SCHEMA } from '../../clients/typescript/src/sqlite-schema.ts'
+import { SqliteStore } from '../../clients/typescript/src/index.ts'
 import { type Column, columnsOf } from '../../src/schemas/fields.ts'
 import { lists } from '../../src/schemas/lists.ts'
 
 /** Makes a row whose value of each field is its path, and reads it through the view of its list. */
 function valuesOfView(view: string, fields: Column[]): unknown[] {
   const db = new DatabaseSync(':memory:')
-  for (const statement of SCHEMA) db.exec(statement)
+  new SqliteStore(db, 'mine')
   const item: Record<string, unknown> = {}
   for (const { path, group } of fields) {
     if (group === undefined) item[path] = path

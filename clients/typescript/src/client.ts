@@ -9,7 +9,8 @@ import {
 } from './copy.ts'
 import { isLostCursor, TransportError } from './errors.ts'
 import { CSV, Http, type HttpOptions, NDJSON, refreshedAtOf, transportError } from './http.ts'
-import { dayOf, functionOf, integerOf, visibleAscii } from './options.ts'
+import { oneSync } from './one-sync.ts'
+import { connectionToken, dayOf, functionOf, integerOf, visibleAscii } from './options.ts'
 import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
 
 export interface InvestmentDataOptions extends HttpOptions {
@@ -38,12 +39,12 @@ export interface ListOptions extends RangeOptions {
   limit?: number | undefined
 }
 
-export interface SyncTransactionsOptions extends CallOptions {
+export interface SyncTransactionsOptions<Client = void> extends CallOptions {
   /**
    * Called with the changes of each list, inside the transaction that writes them. Rows that you write to
    * the same database are part of it. If the copy replaces another one, there may be several calls.
    */
-  onChanges?: OnChanges | undefined
+  onChanges?: OnChanges<Client> | undefined
 }
 
 /** What the response says of all rows. Both are null before the first row. */
@@ -106,11 +107,8 @@ export class InvestmentData {
    * @throws TypeError if a parameter is invalid; its message has no value
    */
   connection(token: string, { traceId }: ConnectionOptions = {}): Connection {
-    // A path would lose `.` and `..`.
-    if (typeof token !== 'string' || /^\.{0,2}$/.test(token) || /\p{Surrogate}/u.test(token))
-      throw new TypeError('the token of a connection must be a text other than "." and ".."')
     if (traceId !== undefined) visibleAscii('traceId', traceId, 128)
-    return new Connection(this.#http, this.#pageSize, token, traceId)
+    return new Connection(this.#http, this.#pageSize, connectionToken(token), traceId)
   }
 }
 
@@ -178,15 +176,25 @@ class Connection {
 
   /**
    * Brings the copies of all lists up to date. If the changes are not known, it builds a second copy,
-   * which replaces the first one when it is complete. Without changes, it sends one request.
+   * which replaces the first one when it is complete. Without changes, it sends one request. Calls at the
+   * same time for one copy share a synchronization, or run one after the other.
    * @throws CopyError if the copy has another number of rows than the list, or another process writes it
    */
-  async syncTransactions(
-    store: CopyStore,
-    options: SyncTransactionsOptions = {},
+  async syncTransactions<Client = void>(
+    store: CopyStore<Client>,
+    options: SyncTransactionsOptions<Client> = {},
+  ): Promise<SyncedCopies> {
+    const onChanges = functionOf('onChanges', options.onChanges)
+    const call = { http: this.#http, token: this.#token, onChanges, signal: options.signal }
+    return oneSync(store, call, () => this.#syncStore(store, options))
+  }
+
+  async #syncStore<Client>(
+    store: CopyStore<Client>,
+    options: SyncTransactionsOptions<Client>,
   ): Promise<SyncedCopies> {
     const call = this.#call('', options)
-    const sync = new CopySync(store, functionOf('onChanges', options.onChanges))
+    const sync = new CopySync(store, options.onChanges)
     const portfolio = await sync.changes('portfolio_transactions', (cursor) =>
       this.#changes<PortfolioTransaction>({ ...call, list: PORTFOLIO }, cursor),
     )

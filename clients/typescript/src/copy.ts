@@ -54,8 +54,11 @@ export type RowChanges = {
   }
 }[ListName]
 
-/** Called inside the transaction that writes the changes: an error undoes them. It must not be asynchronous. */
-export type OnChanges = (changes: RowChanges) => void
+/**
+ * Called inside the transaction that writes the changes: an error undoes them. With a PostgresStore, it may be
+ * asynchronous, and gets the client of the transaction. With a SqliteStore, it must not be asynchronous.
+ */
+export type OnChanges<Client = void> = (changes: RowChanges, client: Client) => void | Promise<void>
 
 export interface CopyCounts {
   inserted: number
@@ -72,7 +75,9 @@ type Counted = CopyCounts | void
  * Database that keeps a copy of one connection. Without `state`, each synchronization requests all lists.
  * A store that returns no counts has zeros in the result, and no `onChanges`.
  */
-export interface CopyStore {
+export interface CopyStore<Client = void> {
+  /** Database and name of the copy. Stores with equal ones synchronize one after the other in a process. */
+  readonly key?: readonly [database: object, name: string]
   /** Returns the cursor of a copy, or null if the copy does not exist. */
   cursor(list: ListName, copy: CopyName): Maybe<string | null>
   /** Returns the state of the current copy, or null if it is not known. */
@@ -82,14 +87,14 @@ export interface CopyStore {
    * current copy.
    * @throws CopyError `conflict` if the cursor of the copy is not `since`: another process has written
    */
-  apply(changes: CopyChanges, onChanges?: OnChanges): Maybe<Counted>
+  apply(changes: CopyChanges, onChanges?: OnChanges<Client>): Maybe<Counted>
   /** Counts the rows of a copy. */
   count(list: ListName, copy: CopyName): Maybe<number>
   /**
    * Replaces the current copy by the next one, in one transaction. Counts what differs between them.
    * @throws CopyError `conflict` if the cursor of the next copy is not `cursor`
    */
-  swap(list: ListName, cursor: string, onChanges?: OnChanges): Maybe<Counted>
+  swap(list: ListName, cursor: string, onChanges?: OnChanges<Client>): Maybe<Counted>
   /** Deletes the next copy, if there is one. */
   discard(list: ListName): Maybe<void>
 }
@@ -135,14 +140,14 @@ export const ID_FIELDS = {
 const MAX_BUILDS = 3
 
 /** Brings the copies of one connection up to date. */
-export class CopySync {
-  readonly #store: CopyStore
-  readonly #onChanges: OnChanges | undefined
+export class CopySync<Client> {
+  readonly #store: CopyStore<Client>
+  readonly #onChanges: OnChanges<Client> | undefined
   /** Data version of the last response; null if the copies may differ from it without a sign. */
   #version: string | null = null
   #refreshedAt: Date | null = null
 
-  constructor(store: CopyStore, onChanges: OnChanges | undefined) {
+  constructor(store: CopyStore<Client>, onChanges: OnChanges<Client> | undefined) {
     this.#store = store
     this.#onChanges = onChanges
   }

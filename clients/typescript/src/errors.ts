@@ -128,15 +128,24 @@ export class TransportError extends InvestmentDataError {
 }
 
 /**
- * Error of a copy: `count_differs` from the list, or a `conflict` with another process, which has changed
- * the copy or locks the database. After a conflict, synchronize again.
+ * Error of a copy:
+ * - `conflict` with another process, which has changed the copy or locks the database: synchronize again.
+ * - `count_differs`: the copy has another number of rows than the list.
+ * - `name_taken`: the database has tables or views of the app with the names of the store. Set a prefix.
+ * - `transaction_open`: the app has begun a transaction on the database. End it first.
  */
 export class CopyError extends InvestmentDataError {
   override readonly name = 'CopyError'
-  override readonly code: 'count_differs' | 'conflict'
+  override readonly code: 'count_differs' | 'conflict' | 'name_taken' | 'transaction_open'
 
   constructor(code: CopyError['code'], message: string) {
     super(message)
     this.code = code
   }
+}
+
+/** Error of a store that must not touch a table or view of the app. */
+export function nameTaken(name: string, store: string): CopyError {
+  const advice = `Rename it, or give the store other names: new ${store}, { prefix: 'copy_' })`
+  return new CopyError('name_taken', `The database has a ${name} that no store has made. ${advice}`)
 }

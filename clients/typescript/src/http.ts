@@ -9,7 +9,7 @@ import {
   QuotaError,
   TransportError,
 } from './errors.ts'
-import { functionOf, integerOf, MAX_MS, numberOf, visibleAscii } from './options.ts'
+import { appToken, functionOf, integerOf, MAX_MS, numberOf } from './options.ts'
 
 const VERSION = '1.2.0'
 
@@ -128,7 +128,7 @@ export class Http {
     if (typeof retry !== 'object' || retry === null) throw new TypeError('retry must be an object')
     const { attempts = 6, baseDelayMs = 500, maxDelayMs = 60_000 } = retry
     this.#base = baseOf(baseUrl)
-    this.#token = visibleAscii('token', token)
+    this.#token = appToken(token)
     this.#timeoutMs = numberOf('timeoutMs', timeoutMs, 1, MAX_MS)
     this.#callTimeoutMs =
       callTimeoutMs === undefined

@@ -50,6 +50,12 @@ export {
   type PositionStatus,
   positions,
 } from './positions.ts'
+export {
+  type PostgresClient,
+  type PostgresPool,
+  PostgresStore,
+  type PostgresStoreOptions,
+} from './postgres-store.ts'
 export type {
   AccountTransaction,
   AccountTransactionType,
@@ -59,5 +65,10 @@ export type {
   PortfolioTransactionType,
   RetentionDetail,
 } from './rows.ts'
-export { type SqliteDatabase, SqliteStore, type SqliteStoreOptions } from './sqlite-store.ts'
+export {
+  type DeleteOptions,
+  type SqliteDatabase,
+  SqliteStore,
+  type SqliteStoreOptions,
+} from './sqlite-store.ts'
 export type { Decimal } from './texts.ts'

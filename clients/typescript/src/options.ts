@@ -29,6 +29,31 @@ export function visibleAscii(name: string, value: unknown, maxLength = 8192): st
   throw new TypeError(`${name} must be 1 to ${maxLength} visible ASCII characters`)
 }
 
+/**
+ * Returns the token of an app.
+ * @throws TypeError also for a whole header: the client adds `Bearer`
+ */
+export function appToken(value: unknown): string {
+  if (typeof value === 'string' && /^bearer\b/i.test(value))
+    throw new TypeError('token must be the token alone: the client adds "Bearer"')
+  return visibleAscii('token', value)
+}
+
+/**
+ * Returns the token of a connection. The service would answer 404 for a line break that a file has at its end,
+ * as it does for a connection that was removed.
+ */
+export function connectionToken(value: unknown): string {
+  // A path would lose `.` and `..`.
+  if (typeof value !== 'string' || /^\.{0,2}$/.test(value) || /\p{Surrogate}/u.test(value))
+    throw new TypeError('the token of a connection must be a text other than "." and ".."')
+  if (value !== value.trim() || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(value))
+    throw new TypeError(
+      'the token of a connection begins or ends with white space, or has a line break',
+    )
+  return value
+}
+
 /** Returns a day for a query. */
 export function dayOf(name: string, value: unknown): string | undefined {
   if (value === undefined || typeof value === 'string') return value

@@ -8,14 +8,23 @@ import {
   type ListName,
   type ListRows,
   type OnChanges,
-  type RowChanges,
 } from './copy.ts'
-import { CopyError } from './errors.ts'
+import { CopyError, nameTaken } from './errors.ts'
 import { dayOf } from './options.ts'
+import { oldestRefresh } from './refresh-time.ts'
+import { addCounts, type Change, countsOf, latestOf, rowChangesOf } from './row-changes.ts'
 import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
-import { SCHEMA } from './sqlite-schema.ts'
+import {
+  allNames,
+  type DatabaseObject,
+  isCurrent,
+  isOwn,
+  namesOf,
+  type StoreNames,
+  schemaOf,
+} from './sqlite-schema.ts'
 
-type Value = string | number | null
+type Value = string | number | bigint | null
 
 /** `DatabaseSync` of `node:sqlite`, or a database with the same functions. */
 export interface SqliteDatabase {
@@ -30,6 +39,16 @@ export interface SqliteDatabase {
 export interface SqliteStoreOptions {
   /** Keeps each row that changes or is removed, as it was, in the view `investment_changes`. Default: false. */
   history?: boolean
+  /**
+   * Beginning of the names of the tables and views, such as `bank_`, where the database has others with the
+   * names of this store. A copy belongs to its prefix. Default: none.
+   */
+  prefix?: string
+}
+
+export interface DeleteOptions {
+  /** Also deletes the history of this connection. Default: false. */
+  history?: boolean
 }
 
 /** Days as YYYY-MM-DD, inclusive. */
@@ -38,19 +57,12 @@ interface Days {
   to?: string | undefined
 }
 
-/** JSON of a row before and after a change; null if the row did not or does not exist. */
-interface Change {
-  id: string
-  before: string | null
-  after: string | null
-}
-
 interface Copy {
-  id: number
+  id: number | bigint
   cursor: string
   version: string | null
-  total_items: number | null
-  refreshed_at: string | null
+  totalItems: number | null
+  refreshedAt: string | null
 }
 
 const WAIT_MS = 5000
@@ -67,20 +79,35 @@ export class SqliteStore implements CopyStore {
   readonly #db: SqliteDatabase
   readonly #connection: string
   readonly #history: boolean
+  readonly #names: StoreNames
 
-  /** @param connection your own name of the connection, not its token; one database may have many */
+  /**
+   * @param connection your own name of the connection, not its token; one database may have many
+   * @throws CopyError `name_taken` if the database has other tables or views with the names of the store
+   */
   constructor(db: SqliteDatabase, connection: string, options: SqliteStoreOptions = {}) {
     if (typeof connection !== 'string') throw new TypeError('connection must be a text')
     this.#db = db
     this.#connection = connection
     this.#history = options.history ?? false
-    const { timeout } = this.#get<{ timeout: number }>('pragma busy_timeout') ?? {}
-    if (timeout === 0) db.exec(`pragma busy_timeout = ${WAIT_MS}`)
-    if (this.#isCurrent()) return
+    this.#names = namesOf(options.prefix ?? '')
+    const [[timeout] = []] = this.#all('pragma busy_timeout')
+    if (Number(timeout) === 0) db.exec(`pragma busy_timeout = ${WAIT_MS}`)
+    if (isCurrent(this.#names, this.#objects())) return
     this.#transaction(() => {
+      const objects = this.#objects()
+      // Another process may have made the tables.
+      if (isCurrent(this.#names, objects)) return
+      const other = objects.find((each) => !isOwn(this.#names, each))
+      if (other !== undefined) throw nameTaken(other.name, 'SqliteStore(db, name')
       // A copy of release 1.1.0 has the tables without the newer columns, and smaller views.
-      if (!this.#isCurrent()) for (const statement of SCHEMA) db.exec(statement)
+      for (const statement of schemaOf(this.#names)) db.exec(statement)
     })
+  }
+
+  /** Database and name of the copy: see `CopyStore`. */
+  get key(): readonly [object, string] {
+    return [this.#db, JSON.stringify([this.#names.copy, this.#connection])]
   }
 
   cursor(list: ListName, copy: CopyName): string | null {
@@ -88,13 +115,9 @@ export class SqliteStore implements CopyStore {
   }
 
   state(list: ListName): CopyState | null {
-    const { version, total_items, refreshed_at } = this.#find(list, 'current') ?? {}
-    if (version === undefined || total_items == null) return null
-    return {
-      version,
-      totalItems: total_items,
-      refreshedAt: refreshed_at ? new Date(refreshed_at) : null,
-    }
+    const { version, totalItems, refreshedAt } = this.#find(list, 'current') ?? {}
+    if (version === undefined || totalItems == null) return null
+    return { version, totalItems, refreshedAt: refreshedAt ? new Date(refreshedAt) : null }
   }
 
   apply(changes: CopyChanges, onChanges?: OnChanges): CopyCounts {
@@ -102,7 +125,7 @@ export class SqliteStore implements CopyStore {
     return this.#transaction(() => {
       this.#expect(list, copy, since)
       this.#run(
-        `insert into investment_copy (connection, list, copy, cursor, version, total_items, refreshed_at)
+        `insert into ${this.#names.copy} (connection, list, copy, cursor, version, total_items, refreshed_at)
           values (?, ?, ?, ?, ?, ?, ?)
           on conflict (connection, list, copy) do update set cursor = excluded.cursor,
             version = excluded.version, total_items = excluded.total_items,
@@ -116,15 +139,13 @@ export class SqliteStore implements CopyStore {
         state?.refreshedAt?.toISOString() ?? null,
       )
       const id = this.#find(list, copy)?.id ?? null
-      const found = this.#db.prepare('select row from investment_row where copy_id = ? and id = ?')
-      const write = this.#db.prepare('insert or replace into investment_row values (?, ?, ?)')
-      const remove = this.#db.prepare('delete from investment_row where copy_id = ? and id = ?')
-      const latest = new Map<string, string | null>()
-      for (const upsert of upserts) latest.set(upsert.id, JSON.stringify(upsert.row))
-      for (const removal of removed) latest.set(removal, null)
+      const { row } = this.#names
+      const found = this.#db.prepare(`select row from ${row} where copy_id = ? and id = ?`)
+      const write = this.#db.prepare(`insert or replace into ${row} values (?, ?, ?)`)
+      const remove = this.#db.prepare(`delete from ${row} where copy_id = ? and id = ?`)
       const done: Change[] = []
-      for (const [rowId, after] of latest) {
-        const { row: before = null } = (found.get(id, rowId) ?? {}) as { row?: string }
+      for (const [rowId, after] of latestOf(upserts, removed)) {
+        const [before = null] = valuesOf(found.get(id, rowId)) as (string | null)[]
         if (before === after) continue
         if (after === null) remove.run(id, rowId)
         else write.run(id, rowId, after)
@@ -135,8 +156,9 @@ export class SqliteStore implements CopyStore {
   }
 
   count(list: ListName, copy: CopyName): number {
-    const sql = 'select count(*) as count from investment_row where copy_id = ?'
-    return this.#get<{ count: number }>(sql, this.#find(list, copy)?.id ?? null)?.count ?? 0
+    const sql = `select count(*) from ${this.#names.row} where copy_id = ?`
+    const [[count] = []] = this.#all(sql, this.#find(list, copy)?.id ?? null)
+    return Number(count)
   }
 
   swap(list: ListName, cursor: string, onChanges?: OnChanges): CopyCounts {
@@ -145,14 +167,11 @@ export class SqliteStore implements CopyStore {
       const counts = { inserted: 0, updated: 0, removed: 0 }
       const isFirst = this.#find(list, 'current') === undefined
       for (const block of this.#differences(list)) {
-        const added = this.#report(list, cursor, block, this.#history && !isFirst, onChanges)
-        counts.inserted += added.inserted
-        counts.updated += added.updated
-        counts.removed += added.removed
+        addCounts(counts, this.#report(list, cursor, block, this.#history && !isFirst, onChanges))
       }
       this.#delete(list, 'current')
-      const sql =
-        'update investment_copy set copy = ? where connection = ? and list = ? and copy = ?'
+      const { copy } = this.#names
+      const sql = `update ${copy} set copy = ? where connection = ? and list = ? and copy = ?`
       this.#run(sql, 'current', this.#connection, list, 'next')
       return counts
     })
@@ -167,15 +186,9 @@ export class SqliteStore implements CopyStore {
    * Returns null if the copy is not complete, or the time is not known.
    */
   refreshedAt(): Date | null {
-    const sql = `select version, refreshed_at from investment_copy where connection = ? and copy = 'current'`
-    const copies = this.#all<Copy>(sql, this.#connection)
-    // A list without changes was not requested: it is as new as another one with its version.
-    const times = copies.map(({ version, refreshed_at }) => {
-      const same = copies.filter((other) => version !== null && other.version === version)
-      return same.reduce((time, other) => max(time, other.refreshed_at ?? ''), refreshed_at ?? '')
-    })
-    const [oldest = ''] = times.sort()
-    return oldest === '' || copies.length < Object.keys(ID_FIELDS).length ? null : new Date(oldest)
+    const sql = `select version, refreshed_at from ${this.#names.copy} where connection = ? and copy = 'current'`
+    const copies = this.#all(sql, this.#connection) as (string | null)[][]
+    return oldestRefresh(copies)
   }
 
   /** Iterates over the portfolio transactions of the copy, newest first. All are of one state. */
@@ -193,41 +206,49 @@ export class SqliteStore implements CopyStore {
     return this.#rows('transfer_orders', {})
   }
 
-  /** Deletes all that the store has written for this connection, also the history. */
-  delete(): void {
+  /** Deletes the copy of this connection. The history stays, unless you ask for its end. */
+  delete(options: DeleteOptions = {}): void {
     this.#transaction(() => {
       for (const list of Object.keys(ID_FIELDS) as ListName[])
         for (const copy of ['current', 'next'] as const) this.#delete(list, copy)
-      this.#run('delete from investment_history where connection = ?', this.#connection)
+      if (options.history === true)
+        this.#run(`delete from ${this.#names.history} where connection = ?`, this.#connection)
     })
   }
 
   *#rows<List extends ListName>(list: List, { from, to }: Days): Generator<ListRows[List], void> {
-    const sql = `select row from investment_row where copy_id = ?1
-        and (?2 is null or ${DAY} >= ?2) and (?3 is null or ${DAY} <= ?3)
+    const sql = `select row from ${this.#names.row} where copy_id = ?
+        and (? is null or ${DAY} >= ?) and (? is null or ${DAY} <= ?)
       order by ${DAY} desc, json_extract(row, '$.operationDateHour') desc, id desc`
     const id = this.#find(list, 'current')?.id ?? null
-    const days = [dayOf('from', from) ?? null, dayOf('to', to) ?? null]
-    for (const { row } of this.#all<{ row: string }>(sql, id, ...days)) yield JSON.parse(row)
+    const [first, last] = [dayOf('from', from) ?? null, dayOf('to', to) ?? null]
+    const found = this.#all(sql, id, first, first, last, last) as [string][]
+    for (const [row] of found) yield JSON.parse(row)
   }
 
   /** Compares the next copy with the current one. */
   *#differences(list: ListName): Generator<Change[], void> {
     const next = this.#find(list, 'next')?.id ?? null
     const current = this.#find(list, 'current')?.id ?? null
-    const upserts = `select n.id, c.row as before, n.row as after from investment_row n
-      left join investment_row c on c.copy_id = ?2 and c.id = n.id
-      where n.copy_id = ?1 and n.row is not c.row and n.id > ?3 order by n.id limit ${BLOCK_ROWS}`
-    const removals = `select c.id, c.row as before, null as after from investment_row c
-      where c.copy_id = ?2 and c.id > ?3
-        and not exists (select 1 from investment_row n where n.copy_id = ?1 and n.id = c.id)
+    const { row } = this.#names
+    const upserts = `select n.id, c.row as before, n.row as after from ${row} n
+      left join ${row} c on c.copy_id = ? and c.id = n.id
+      where n.copy_id = ? and n.row is not c.row and n.id > ? order by n.id limit ${BLOCK_ROWS}`
+    const removals = `select c.id, c.row as before, null as after from ${row} c
+      where c.copy_id = ? and c.id > ?
+        and not exists (select 1 from ${row} n where n.copy_id = ? and n.id = c.id)
       order by c.id limit ${BLOCK_ROWS}`
-    for (const sql of [upserts, removals])
-      for (let last: string | undefined = ''; last !== undefined; ) {
-        const block: Change[] = this.#all<Change>(sql, next, current, last)
-        yield block
-        last = block.at(-1)?.id
-      }
+    yield* this.#blocks(upserts, (last) => [current, next, last])
+    yield* this.#blocks(removals, (last) => [current, last, next])
+  }
+
+  *#blocks(sql: string, valuesAfter: (last: string) => Value[]): Generator<Change[], void> {
+    for (let last: string | undefined = ''; last !== undefined; ) {
+      const found = this.#all(sql, ...valuesAfter(last)) as [string, string | null, string | null][]
+      const block = found.map(([id, before, after]) => ({ id, before, after }))
+      yield block
+      last = block.at(-1)?.id
+    }
   }
 
   /** Counts changes of the current copy, keeps what they replace, and tells the app. */
@@ -238,27 +259,34 @@ export class SqliteStore implements CopyStore {
     keep: boolean,
     onChanges: OnChanges | undefined,
   ): CopyCounts {
-    const counts = { inserted: 0, updated: 0, removed: 0 }
-    const told = { list, upserts: [] as unknown[], removed: [] as string[], previous: new Map() }
-    const at = new Date().toISOString()
-    const insert = `insert into investment_history (connection, list, id, before, after, seen_at, cursor)
-      values (?, ?, ?, ?, ?, ?, ?)`
-    for (const { id, before, after } of changes) {
-      counts[before === null ? 'inserted' : after === null ? 'removed' : 'updated'] += 1
-      if (keep) this.#run(insert, this.#connection, list, id, before, after, at, cursor)
-      if (onChanges === undefined) continue
-      if (before !== null) told.previous.set(id, JSON.parse(before))
-      if (after === null) told.removed.push(id)
-      else told.upserts.push(JSON.parse(after))
+    if (changes.length === 0) return countsOf(changes)
+    if (keep) {
+      const at = new Date().toISOString()
+      const insert = `insert into ${this.#names.history} (connection, list, id, before, after, seen_at, cursor)
+        values (?, ?, ?, ?, ?, ?, ?)`
+      for (const { id, before, after } of changes)
+        this.#run(insert, this.#connection, list, id, before, after, at, cursor)
     }
-    const result: unknown = changes.length > 0 ? onChanges?.(told as RowChanges) : undefined
-    if (result instanceof Promise) throw new TypeError('onChanges must not be asynchronous')
-    return counts
+    const result: unknown = onChanges?.(rowChangesOf(list, changes))
+    if (result instanceof Promise) {
+      result.catch(() => {})
+      throw new TypeError('onChanges of a SqliteStore must not be asynchronous')
+    }
+    return countsOf(changes)
   }
 
   #find(list: ListName, copy: CopyName): Copy | undefined {
-    const sql = 'select * from investment_copy where connection = ? and list = ? and copy = ?'
-    return this.#get<Copy>(sql, this.#connection, list, copy)
+    const sql = `select id, cursor, version, total_items, refreshed_at from ${this.#names.copy}
+      where connection = ? and list = ? and copy = ?`
+    const [found] = this.#all(sql, this.#connection, list, copy)
+    if (found === undefined) return undefined
+    const [id, cursor, version, total, refreshedAt] = found as [
+      number,
+      string,
+      ...(string | null)[],
+    ]
+    const totalItems = total == null ? null : Number(total)
+    return { id, cursor, version: version ?? null, totalItems, refreshedAt: refreshedAt ?? null }
   }
 
   #expect(list: ListName, copy: CopyName, cursor: string | null): void {
@@ -268,30 +296,41 @@ export class SqliteStore implements CopyStore {
 
   #delete(list: ListName, copy: CopyName): void {
     const id = this.#find(list, copy)?.id ?? null
-    this.#run('delete from investment_row where copy_id = ?', id)
-    this.#run('delete from investment_copy where id = ?', id)
+    this.#run(`delete from ${this.#names.row} where copy_id = ?`, id)
+    this.#run(`delete from ${this.#names.copy} where id = ?`, id)
   }
 
-  #isCurrent(): boolean {
-    const sql = `select 1 from pragma_table_info('investment_copy') where name = 'refreshed_at'`
-    return this.#get(sql) !== undefined
+  /** Tables and views that have the names of the store, also temporary ones, which would hide those. */
+  #objects(): DatabaseObject[] {
+    const names = allNames(this.#names)
+    const marks = names.map(() => '?').join(', ')
+    const sql = `select lower(name) as name, type, coalesce(sql, '') as sql,
+        case when type = 'table' then
+          (select group_concat(name, ' ') from (select name from pragma_table_info(o.name)))
+        end as columns
+      from (select * from sqlite_master union all select * from sqlite_temp_master) o
+      where lower(name) in (${marks})`
+    const found = this.#all(sql, ...names) as [string, string, string, string | null][]
+    return found.map(([name, type, sql, columns]) => ({ name, type, sql, columns }))
   }
 
   #run(sql: string, ...values: Value[]): void {
     this.#db.prepare(sql).run(...values)
   }
 
-  #get<Row>(sql: string, ...values: Value[]): Row | undefined {
-    return waiting(() => (this.#db.prepare(sql).get(...values) ?? undefined) as Row | undefined)
-  }
-
-  #all<Row>(sql: string, ...values: Value[]): Row[] {
-    return waiting(() => this.#db.prepare(sql).all(...values) as Row[])
+  /** Returns the values of each row. The app's database may return arrays, or integers as bigint. */
+  #all(sql: string, ...values: Value[]): Value[][] {
+    return waiting(() =>
+      this.#db
+        .prepare(sql)
+        .all(...values)
+        .map(valuesOf),
+    )
   }
 
   #transaction<T>(work: () => T): T {
     return waiting(() => {
-      this.#db.exec('begin immediate')
+      begin(this.#db)
       try {
         const result = work()
         this.#db.exec('commit')
@@ -308,6 +347,25 @@ export class SqliteStore implements CopyStore {
   }
 }
 
+/**
+ * Begins a transaction.
+ * @throws CopyError `transaction_open` if the app has begun one: the store must not end it
+ */
+function begin(db: SqliteDatabase): void {
+  try {
+    db.exec('begin immediate')
+  } catch (error) {
+    if (!/within a transaction/.test(String((error as Error)?.message))) throw error
+    const message = 'The database has an open transaction: end it before the store writes'
+    throw new CopyError('transaction_open', message)
+  }
+}
+
+/** Values of a row, which is an object or an array. */
+function valuesOf(row: unknown): Value[] {
+  return Array.isArray(row) ? row : Object.values(row ?? {})
+}
+
 /** Names the error of a database that another process has locked for longer than the wait. */
 function waiting<T>(work: () => T): T {
   try {
@@ -317,5 +375,3 @@ function waiting<T>(work: () => T): T {
     throw new CopyError('conflict', 'Another process locks the database: synchronize again')
   }
 }
-
-const max = (a: string, b: string) => (a > b ? a : b)

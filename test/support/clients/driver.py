@@ -1,6 +1,7 @@
 """Runs calls of the Python clients: one JSON line in, one out. Decimals are texts."""
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime
 import inspect
@@ -35,7 +36,9 @@ from investment_data import (  # noqa: E402
     Complete,
     CountDiffers,
     InvestmentData,
+    AsyncPostgresStore,
     InvestmentDataError,
+    PostgresStore,
     ProblemError,
     Retry,
     SqliteStore,
@@ -117,6 +120,40 @@ def camel(value: Any) -> Any:
     return [camel(each) for each in value] if isinstance(value, list) else value
 
 
+def is_postgres(call: Dict[str, Any]) -> bool:
+    return str(call["file"]).startswith(("postgres:", "postgresql:"))
+
+
+@contextlib.asynccontextmanager
+async def postgres_store(call: Dict[str, Any]) -> AsyncIterator[Any]:
+    """A store on a connection of psycopg, of the kind of the client."""
+    import psycopg
+
+    history = call.get("history", False)
+    if ASYNC:
+        async with await psycopg.AsyncConnection.connect(call["file"]) as db:
+            yield AsyncPostgresStore(db, call["name"], history=history)
+    else:
+        with psycopg.connect(call["file"]) as db:
+            yield PostgresStore(db, call["name"], history=history)
+
+
+async def read_postgres(store: Any, call: Dict[str, Any]) -> Any:
+    what = call["list"]
+    if what.startswith("delete"):
+        return await value_of(store.delete(history=what == "delete with history"))
+    if what == "checks":
+        return known(await value_of(check_positions(store)))
+    if what == "positions":
+        return known(await value_of(positions(store, at=call.get("to"))))
+    if what == "orders":
+        return await value_of(store.transfer_orders())
+    if what == "chronological":
+        return chronological(await value_of(store.portfolio_transactions()))
+    rows = getattr(store, f"{what}_transactions")
+    return await value_of(rows(from_=call.get("from"), to=call.get("to")))
+
+
 def known(values: Any) -> Any:
     """Without the attributes that the TypeScript client leaves out."""
     optional = ("firstGap", "reason")
@@ -137,6 +174,17 @@ async def copy(connection: Any, call: Dict[str, Any]) -> Any:
         if len(told) == call.get("failAt"):
             raise RuntimeError("an error of the app")
 
+    if is_postgres(call):
+        async with postgres_store(call) as store:
+
+            def on_row_changes(changes: Any, _connection: Any) -> None:
+                on_changes(changes)
+
+            synced = await value_of(
+                connection.sync_transactions(store, on_changes=on_row_changes)
+            )
+            refreshed_at = await value_of(store.refreshed_at())
+            return {"result": camel(synced), "told": told, "refreshedAt": refreshed_at}
     Clock.shown = Clock.fromisoformat(call["now"]) if "now" in call else None
     db = sqlite3.connect(call["file"])
     try:
@@ -152,11 +200,14 @@ async def copy(connection: Any, call: Dict[str, Any]) -> Any:
 
 async def read(connection: Any, call: Dict[str, Any]) -> Any:
     """Reads a copy without the service."""
+    if is_postgres(call):
+        async with postgres_store(call) as store:
+            return await read_postgres(store, call)
     db = sqlite3.connect(call["file"])
     try:
         store = SqliteStore(db, call["name"])
-        if call["list"] == "delete":
-            return store.delete()
+        if call["list"].startswith("delete"):
+            return store.delete(history=call["list"] == "delete with history")
         if call["list"] == "checks":
             return known(check_positions(store))
         if call["list"] == "positions":

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { inspect } from 'node:util'
+import pg from 'pg'
 import type { Test } from 'tap'
 import {
   type Attempt,
@@ -11,6 +12,8 @@ import {
   chronological,
   InvestmentData,
   InvestmentDataError,
+  type PortfolioTransaction,
+  PostgresStore,
   ProblemError,
   positions,
   type RowChanges,
@@ -70,8 +73,11 @@ interface Range {
   limit?: number
 }
 
+/** Deletes a copy, or the copy with its history. */
+export type Deletion = 'delete' | 'delete with history'
+
 /** What a copy is asked for without the service. */
-export type Reading = ListName | 'orders' | 'chronological' | 'checks' | 'positions' | 'delete'
+export type Reading = ListName | 'orders' | 'chronological' | 'checks' | 'positions' | Deletion
 
 export interface CopyOptions {
   history?: boolean
@@ -147,10 +153,17 @@ const defaults = {
 type Drivers = Record<'TypeScript' | 'Python' | 'Python asyncio', Driver>
 
 /** Returns the clients by name: that of TypeScript, and with CLIENTS=all those of Python, which need python3. */
-export function startDrivers(t: Test): { TypeScript: Driver } & Partial<Drivers> {
+export function startDrivers(
+  t: Test,
+  python = 'python3',
+): { TypeScript: Driver } & Partial<Drivers> {
   const TypeScript = typescript()
   if (process.env.CLIENTS !== 'all') return { TypeScript }
-  return { TypeScript, Python: startPython(t), 'Python asyncio': startPython(t, '--asyncio') }
+  return {
+    TypeScript,
+    Python: startPython(t, python),
+    'Python asyncio': startPython(t, python, '--asyncio'),
+  }
 }
 
 /** Returns a Date for which it is always the same time. */
@@ -225,6 +238,19 @@ export function typescript(): Driver {
           if (told.length === killAt) process.kill(process.pid, 'SIGKILL')
           if (told.length === failAt) throw new Error('an error of the app')
         }
+        if (isPostgres(file))
+          return withPool(file, async (pool) => {
+            const store = new PostgresStore(pool, name, { history })
+            const result = await connection.syncTransactions(store, {
+              onChanges: async (changes, client) => {
+                // It is a part of the transaction, and asynchronous.
+                await client.query('create temporary table if not exists told (list text)')
+                await client.query('insert into told values ($1)', [changes.list])
+                onChanges(changes)
+              },
+            })
+            return { result, told, refreshedAt: (await store.refreshedAt())?.toISOString() ?? null }
+          })
         const db = new DatabaseSync(file)
         const RealDate = globalThis.Date
         if (now !== undefined) globalThis.Date = dateAt(now)
@@ -239,11 +265,14 @@ export function typescript(): Driver {
         }
       }),
     read: async (file, name, what, range) => {
+      if (isPostgres(file)) return withPool(file, (pool) => readPostgres(pool, name, what, range))
       const db = new DatabaseSync(file)
       try {
         const store = new SqliteStore(db, name)
-        if (what === 'delete') store.delete()
-        if (what === 'delete') return []
+        if (what === 'delete' || what === 'delete with history') {
+          store.delete({ history: what === 'delete with history' })
+          return []
+        }
         const readings = {
           portfolio: () => store.portfolioTransactions(range),
           account: () => store.accountTransactions(range),
@@ -290,6 +319,41 @@ export function typescript(): Driver {
   }
 }
 
+const isPostgres = (file: string) => /^postgres(ql)?:/.test(file)
+
+async function withPool<T>(url: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
+  const pool = new pg.Pool({ connectionString: url })
+  // Without a listener, the end of an idle connection would end the process.
+  pool.on('error', () => {})
+  try {
+    return await work(pool)
+  } finally {
+    await pool.end()
+  }
+}
+
+async function readPostgres(
+  pool: pg.Pool,
+  name: string,
+  what: Reading,
+  range: Range | undefined,
+): Promise<Row[]> {
+  const store = new PostgresStore(pool, name)
+  if (what === 'portfolio') return collect(store.portfolioTransactions(range))
+  if (what === 'account') return collect(store.accountTransactions(range))
+  if (what === 'orders') return collect(store.transferOrders())
+  if (what === 'chronological') {
+    const rows: PortfolioTransaction[] = []
+    for await (const row of store.portfolioTransactions()) rows.push(row)
+    return chronological(rows).map((row) => ({ ...row }))
+  }
+  if (what === 'checks') return (await checkPositions(store)).map((row) => ({ ...row }))
+  if (what === 'positions')
+    return (await positions(store, { at: range?.to })).map((row) => ({ ...row }))
+  await store.delete({ history: what === 'delete with history' })
+  return []
+}
+
 async function collect(rows: AsyncIterable<object>): Promise<Row[]> {
   const found: Row[] = []
   for await (const row of rows) found.push({ ...row })
@@ -318,11 +382,11 @@ function reportOf(error: Error): ClientError {
   return found
 }
 
-const startPython = (t: Test, ...args: string[]) =>
-  startProcess(t, 'python3', `${import.meta.dirname}/driver.py`, ...args)
+const startPython = (t: Test, python: string, ...args: string[]) =>
+  startProcess(t, python, `${import.meta.dirname}/driver.py`, ...args)
 
 /** All clients by name, each in a new process. */
-export function startProcesses(t: Test): ReturnType<typeof startDrivers> {
+export function startProcesses(t: Test, python?: string): ReturnType<typeof startDrivers> {
   const program = `${import.meta.dirname}/driver.ts`
   const typescript = startProcess(
     t,
@@ -330,12 +394,12 @@ export function startProcesses(t: Test): ReturnType<typeof startDrivers> {
     '--disable-warning=ExperimentalWarning',
     program,
   )
-  return { ...startDrivers(t), TypeScript: typescript }
+  return { ...startDrivers(t, python), TypeScript: typescript }
 }
 
 /** Starts a process that runs one call after the other. */
 function startProcess(t: Test, command: string, ...args: string[]): Driver {
-  const env = command === 'python3' ? pythonEnvironment : process.env
+  const env = command.endsWith('python3') ? pythonEnvironment : process.env
   const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
   // A call reports that the process is missing.
   child.on('error', () => {})

@@ -47,6 +47,7 @@ from ._positions import (
     exact_sum,
     positions,
 )
+from ._postgres_store import AsyncPostgresStore, PostgresStore
 from ._rows import (
     AccountTransaction,
     AccountTransactionType,
@@ -79,6 +80,7 @@ __all__ = [
     "AssetsTransferOrder",
     "AsyncConnection",
     "AsyncInvestmentData",
+    "AsyncPostgresStore",
     "AsyncRows",
     "Attempt",
     "AuthenticationError",
@@ -110,6 +112,7 @@ __all__ = [
     "PositionEffect",
     "PositionReason",
     "PositionStatus",
+    "PostgresStore",
     "ProblemError",
     "QuotaError",
     "RetentionDetail",

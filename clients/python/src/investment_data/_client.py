@@ -4,7 +4,6 @@ from types import TracebackType
 from typing import (
     Any,
     AsyncGenerator,
-    Awaitable,
     Callable,
     Iterator,
     List,
@@ -15,6 +14,7 @@ from typing import (
 
 from ._connections import Limit
 from ._copies import CopyStore, OnChanges, SyncedCopies
+from ._finish import finish
 from ._http import Attempt, Http
 from ._lists import ACCOUNT, PORTFOLIO, Changes, ListFacts, Lists, Orders, RowsBase, SyncResult
 from ._options import Day, Retry, days, integer
@@ -119,7 +119,7 @@ class Connection:
 
     def transfer_orders(self) -> Orders:
         """Returns all completed transfer orders, newest first, with the time of the last refresh."""
-        return _finish(self._lists.orders())
+        return finish(self._lists.orders())
 
     def export_portfolio_transactions(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
@@ -164,7 +164,7 @@ class Connection:
             may be several calls.
         :raises CopyError: the copy has another number of rows than the list, or another process writes it
         """
-        return _finish(self._lists.sync_store(store, on_changes))
+        return finish(self._lists.sync_store(store, on_changes))
 
     def sync_portfolio_transactions(
         self,
@@ -178,7 +178,7 @@ class Connection:
         :param cursor: stored cursor; None for an empty copy
         :param count: counts the rows of the copy, to compare it with the list
         """
-        return _finish(self._lists.sync(PORTFOLIO, cursor, apply, count))
+        return finish(self._lists.sync(PORTFOLIO, cursor, apply, count))
 
     def sync_account_transactions(
         self,
@@ -192,7 +192,7 @@ class Connection:
         :param cursor: stored cursor; None for an empty copy
         :param count: counts the rows of the copy, to compare it with the list
         """
-        return _finish(self._lists.sync(ACCOUNT, cursor, apply, count))
+        return finish(self._lists.sync(ACCOUNT, cursor, apply, count))
 
 
 class _Blocking:
@@ -205,28 +205,16 @@ class _Blocking:
         time.sleep(seconds)
 
 
-def _finish(work: Awaitable[T]) -> T:
-    """Runs a coroutine that never waits for an event loop: both clients share their code."""
-    steps = work.__await__()
-    try:
-        next(steps)
-    except StopIteration as end:
-        value: T = end.value
-        return value
-    steps.close()
-    raise TypeError("a function for the synchronous client must not be asynchronous")
-
-
 def _iterate(values: AsyncGenerator[T, None]) -> Iterator[T]:
     try:
         while True:
             try:
-                value = _finish(values.__anext__())
+                value = finish(values.__anext__())
             except StopAsyncIteration:
                 return
             yield value
     finally:
-        _finish(values.aclose())
+        finish(values.aclose())
 
 
 class Rows(RowsBase, Iterator[Row]):

@@ -92,10 +92,20 @@ class TransportError(InvestmentDataError):
 
 
 class CopyError(InvestmentDataError):
-    """Error of a copy: ``count_differs`` from the list, or a ``conflict`` with another process.
+    """Error of a copy, by its ``code``.
 
-    The other process has changed the copy, or locks the database: synchronize again.
+    - ``conflict`` with another process, which has changed the copy or locks the database: synchronize again.
+    - ``count_differs``: the copy has another number of rows than the list.
+    - ``name_taken``: the database has tables or views of the app with the names of the store. Set a prefix.
+    - ``transaction_open``: the app has begun a transaction on the database. End it first.
     """
+
+
+def name_taken(name: str, store: str) -> CopyError:
+    """Error of a store that must not touch a table or view of the app."""
+    advice = f'Rename it, or give the store other names: {store}, prefix="copy_")'
+    message = f"The database has a {name} that no store has made. {advice}"
+    return CopyError("name_taken", message)
 
 
 def _restore(kind: Type[InvestmentDataError], args: Tuple[object, ...]) -> InvestmentDataError:

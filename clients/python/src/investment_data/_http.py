@@ -38,7 +38,7 @@ from ._errors import (
     QuotaError,
     TransportError,
 )
-from ._options import MAX_SECONDS, Retry, Secret, instance, number, visible_ascii
+from ._options import MAX_SECONDS, Retry, Secret, app_token, instance, number
 from ._types import from_json
 
 VERSION = "1.2.0"
@@ -153,7 +153,7 @@ class Http:
             raise TypeError("on_attempt must be a function")
         base = _base_of(base_url)
         self._path = Secret(urllib.parse.urlsplit(base.reveal()).path)
-        self._token = Secret(visible_ascii("token", token))
+        self._token = Secret(app_token(token))
         self._timeout = number("timeout", timeout, 0.001, MAX_SECONDS)
         self._call_timeout = float("inf")
         if call_timeout is not None:

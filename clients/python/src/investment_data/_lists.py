@@ -1,4 +1,3 @@
-import re
 import urllib.parse
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +16,7 @@ from ._copies import (
 )
 from ._errors import Facts, ProblemError, TransportError, is_lost_cursor
 from ._http import CSV, NDJSON, Call, Http, Query, refreshed_at_of
-from ._options import Secret, integer, visible_ascii
+from ._options import Secret, connection_token, integer, visible_ascii
 from ._rows import AssetsTransferOrder
 from ._types import from_json
 
@@ -106,11 +105,7 @@ class Lists:
     """Requests of one connection, for both clients."""
 
     def __init__(self, http: Http, page_size: int, token: str, trace_id: Optional[str]) -> None:
-        if not isinstance(token, str):
-            raise TypeError("the token of a connection must be a text")
-        # A path would lose `.` and `..`.
-        if re.fullmatch(r"\.{0,2}", token) or re.search("[\ud800-\udfff]", token):
-            raise ValueError("the token of a connection must be a text other than '.' and '..'")
+        token = connection_token(token)
         if trace_id is not None:
             visible_ascii("trace_id", trace_id, 128)
         self._http = http

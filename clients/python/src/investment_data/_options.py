@@ -41,6 +41,30 @@ def visible_ascii(name: str, value: object, most: int = 8192) -> str:
     return value
 
 
+def app_token(value: object) -> str:
+    """The token of an app; an error also for a whole header, because the client adds ``Bearer``."""
+    if isinstance(value, str) and re.match(r"bearer\b", value, re.IGNORECASE):
+        raise ValueError('token must be the token alone: the client adds "Bearer"')
+    return visible_ascii("token", value)
+
+
+def connection_token(value: object) -> str:
+    """The token of a connection.
+
+    The service would answer 404 for a line break that a file has at its end, as it does for a connection that
+    was removed.
+    """
+    if not isinstance(value, str):
+        raise TypeError("the token of a connection must be a text")
+    # A path would lose `.` and `..`.
+    if re.fullmatch(r"\.{0,2}", value) or re.search("[\ud800-\udfff]", value):
+        raise ValueError("the token of a connection must be a text other than '.' and '..'")
+    if value != value.strip() or re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029]|^\ufeff|\ufeff$", value):
+        problem = "begins or ends with white space, or has a line break"
+        raise ValueError(f"the token of a connection {problem}")
+    return value
+
+
 def day(name: str, value: object) -> Optional[str]:
     """Text of a day. A datetime is no day: its day depends on a time zone."""
     if isinstance(value, datetime) or not isinstance(value, (date, str, type(None))):

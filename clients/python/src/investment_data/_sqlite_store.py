@@ -1,38 +1,24 @@
 import inspect
+import json
 import re
 import sqlite3
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional
 
-from ._copies import (
-    ID_FIELDS,
-    AccountChanges,
-    CopyChanges,
-    CopyCounts,
-    CopyState,
-    OnChanges,
-    OrderChanges,
-    PortfolioChanges,
-)
-from ._errors import CopyError
+from ._copies import ID_FIELDS, CopyChanges, CopyCounts, CopyState, OnChanges
+from ._errors import CopyError, name_taken
 from ._options import Day, day
+from ._refresh_time import oldest_refresh, text_of, time_of
+from ._row_changes import Change, counts_of, latest_of, row_changes_of
 from ._rows import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
-from ._sqlite_schema import SCHEMA
-from ._types import from_json, to_json
+from ._sqlite_schema import DatabaseObject, is_current, is_own, names_of, schema_of
+from ._types import from_json
 
 _WAIT_MS = 5000
 #: Rows that are compared at a time when a copy replaces another one.
 _BLOCK_ROWS = 1000
 _DAY = "coalesce(json_extract(row, '$.operationDateDay'), json_extract(row, '$.valueDateDay'))"
-_CHANGES: Dict[str, Any] = {
-    "portfolio_transactions": PortfolioChanges,
-    "account_transactions": AccountChanges,
-    "transfer_orders": OrderChanges,
-}
-
-#: Identifier, and JSON of the row before and after a change; None if the row did not or does not exist.
-_Change = Tuple[str, Optional[str], Optional[str]]
 
 
 class SqliteStore:
@@ -44,23 +30,40 @@ class SqliteStore:
 
     :param connection: your own name of the connection, not its token; one database may have many
     :param history: keeps each row that changes or is removed, as it was, in the view ``investment_changes``
+    :param prefix: beginning of the names of the tables and views, such as ``bank_``, where the database has
+        others with the names of this store; a copy belongs to its prefix
+    :raises CopyError: ``name_taken``, if the database has other tables or views with the names of the store
     """
 
-    def __init__(self, db: sqlite3.Connection, connection: str, *, history: bool = False) -> None:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        connection: str,
+        *,
+        history: bool = False,
+        prefix: str = "",
+    ) -> None:
         if not isinstance(connection, str):
             raise TypeError("connection must be a text")
         self._db = db
         self._connection = connection
         self._history = history
-        if self._rows("pragma busy_timeout") == [(0,)]:
+        self._names = names_of(prefix)
+        if self._values("timeout", "from pragma_busy_timeout") == [[0]]:
             db.execute(f"pragma busy_timeout = {_WAIT_MS}")
-        if self._is_current():
+        if is_current(self._names, self._objects()):
             return
         with self._transaction():
+            objects = self._objects()
+            # Another process may have made the tables.
+            if is_current(self._names, objects):
+                return
+            for each in objects:
+                if not is_own(self._names, each):
+                    raise name_taken(each.name, "SqliteStore(db, name")
             # A copy of release 1.1.0 has the tables without the newer columns, and smaller views.
-            if not self._is_current():
-                for statement in SCHEMA:
-                    db.execute(statement)
+            for statement in schema_of(self._names):
+                db.execute(statement)
 
     def cursor(self, list_: str, copy: str) -> Optional[str]:
         found = self._find(list_, copy)
@@ -68,14 +71,14 @@ class SqliteStore:
 
     def state(self, list_: str) -> Optional[CopyState]:
         _, _, version, total, refreshed_at = self._find(list_, "current") or (None,) * 5
-        return None if total is None else CopyState(version, total, _time_of(refreshed_at))
+        return None if total is None else CopyState(version, total, time_of(refreshed_at))
 
     def apply(self, changes: CopyChanges, on_changes: Optional[OnChanges] = None) -> CopyCounts:
         list_, state = changes.list, changes.state
         with self._transaction():
             self._expect(list_, changes.copy, changes.since)
             self._db.execute(
-                "insert into investment_copy"
+                f"insert into {self._names.copy}"
                 " (connection, list, copy, cursor, version, total_items, refreshed_at)"
                 " values (?, ?, ?, ?, ?, ?, ?)"
                 " on conflict (connection, list, copy) do update set cursor = excluded.cursor,"
@@ -88,26 +91,23 @@ class SqliteStore:
                     changes.cursor,
                     state and state.version,
                     state and state.total_items,
-                    state and _text_of(state.refreshed_at),
+                    state and text_of(state.refreshed_at),
                 ),
             )
             id_ = self._id(list_, changes.copy)
-            latest: Dict[str, Optional[str]] = {
-                row_id: to_json(row) for row_id, row in changes.upserts
-            }
-            latest.update((row_id, None) for row_id in changes.removed)
-            found = "select row from investment_row where copy_id = ? and id = ?"
-            done: List[_Change] = []
-            for row_id, after in latest.items():
-                before = next((row for (row,) in self._rows(found, id_, row_id)), None)
+            rows = self._names.row
+            found = f"cast(row as blob) from {rows} where copy_id = ? and id = ?"
+            done: List[Change] = []
+            for row_id, after in latest_of(changes).items():
+                before = next(self._texts(found, id_, row_id), None)
                 if before != after:
                     done.append((row_id, before, after))
             self._db.executemany(
-                "insert or replace into investment_row values (?, ?, ?)",
+                f"insert or replace into {rows} values (?, ?, ?)",
                 ((id_, row_id, after) for row_id, _, after in done if after is not None),
             )
             self._db.executemany(
-                "delete from investment_row where copy_id = ? and id = ?",
+                f"delete from {rows} where copy_id = ? and id = ?",
                 ((id_, row_id) for row_id, _, after in done if after is None),
             )
             if changes.copy != "current":
@@ -115,8 +115,8 @@ class SqliteStore:
             return self._report(list_, changes.cursor, done, self._history, on_changes)
 
     def count(self, list_: str, copy: str) -> int:
-        sql = "select count(*) from investment_row where copy_id = ?"
-        ((count,),) = self._rows(sql, self._id(list_, copy))
+        rest = f"from {self._names.row} where copy_id = ?"
+        ((count,),) = self._values("count(*)", rest, self._id(list_, copy))
         return int(count)
 
     def swap(
@@ -130,7 +130,7 @@ class SqliteStore:
                 counts = counts.plus(self._report(list_, cursor, block, keep, on_changes))
             self._delete(list_, "current")
             self._db.execute(
-                "update investment_copy set copy = 'current'"
+                f"update {self._names.copy} set copy = 'current'"
                 " where connection = ? and list = ? and copy = 'next'",
                 (self._connection, list_),
             )
@@ -145,17 +145,9 @@ class SqliteStore:
 
         Returns None if the copy is not complete, or the time is not known.
         """
-        copies = self._rows(
-            "select version, coalesce(refreshed_at, '') from investment_copy"
-            " where connection = ? and copy = 'current'",
-            self._connection,
-        )
-        # A list without changes was not requested: it is as new as another one with its version.
-        times = [
-            max([time, *(other for same, other in copies if same == version and version is not None)])
-            for version, time in copies
-        ]
-        return _time_of(min(times)) if len(times) == len(ID_FIELDS) else None
+        rest = f"from {self._names.copy} where connection = ? and copy = 'current'"
+        found = self._values("version, refreshed_at", rest, self._connection)
+        return oldest_refresh([(version, time) for version, time in found])
 
     def portfolio_transactions(
         self, *, from_: Optional[Day] = None, to: Optional[Day] = None
@@ -173,87 +165,88 @@ class SqliteStore:
         """Iterates over the completed transfer orders of the copy. It does not keep their order."""
         return self._copied("transfer_orders", None, None)
 
-    def delete(self) -> None:
-        """Deletes all that the store has written for this connection, also the history."""
+    def delete(self, *, history: bool = False) -> None:
+        """Deletes the copy of this connection.
+
+        :param history: also deletes the history, which otherwise stays
+        """
         with self._transaction():
             for list_ in ID_FIELDS:
                 for copy in ("current", "next"):
                     self._delete(list_, copy)
-            self._db.execute(
-                "delete from investment_history where connection = ?", (self._connection,)
-            )
+            if history:
+                self._db.execute(
+                    f"delete from {self._names.history} where connection = ?", (self._connection,)
+                )
 
     def _copied(self, list_: str, from_: object, to: object) -> Iterator[Any]:
         sql = (
-            "select row from investment_row where copy_id = ?1"
-            f" and (?2 is null or {_DAY} >= ?2) and (?3 is null or {_DAY} <= ?3)"
+            f"cast(row as blob) from {self._names.row} where copy_id = ?"
+            f" and (? is null or {_DAY} >= ?) and (? is null or {_DAY} <= ?)"
             f" order by {_DAY} desc, json_extract(row, '$.operationDateHour') desc, id desc"
         )
-        id_ = self._id(list_, "current")
-        found = self._rows(sql, id_, day("from_", from_), day("to", to))
-        return (from_json(row) for (row,) in found)
+        first, last = day("from_", from_), day("to", to)
+        found = self._texts(sql, self._id(list_, "current"), first, first, last, last)
+        return (from_json(row) for row in found)
 
-    def _differences(self, list_: str) -> Iterator[List[_Change]]:
+    def _differences(self, list_: str) -> Iterator[List[Change]]:
         """Compares the next copy with the current one."""
+        rows = self._names.row
         upserts = (
-            "select n.id, c.row, n.row from investment_row n"
-            " left join investment_row c on c.copy_id = ?2 and c.id = n.id"
-            " where n.copy_id = ?1 and n.row is not c.row and n.id > ?3"
+            f"from {rows} n"
+            f" left join {rows} c on c.copy_id = ? and c.id = n.id"
+            " where n.copy_id = ? and n.row is not c.row and n.id > ?"
             f" order by n.id limit {_BLOCK_ROWS}"
         )
         removals = (
-            "select c.id, c.row, null from investment_row c where c.copy_id = ?2 and c.id > ?3"
-            " and not exists (select 1 from investment_row n where n.copy_id = ?1 and n.id = c.id)"
+            f"from {rows} c where c.copy_id = ? and c.id > ?"
+            f" and not exists (select 1 from {rows} n where n.copy_id = ? and n.id = c.id)"
             f" order by c.id limit {_BLOCK_ROWS}"
         )
-        for sql in (upserts, removals):
-            last = ""
-            while True:
-                ids = self._id(list_, "next"), self._id(list_, "current")
-                block = self._rows(sql, *ids, last)
-                if not block:
-                    break
-                yield block
-                last = block[-1][0]
+        next_, current = self._id(list_, "next"), self._id(list_, "current")
+        yield from self._blocks("n.id, c.row, n.row", upserts, lambda last: (current, next_, last))
+        yield from self._blocks("c.id, c.row, null", removals, lambda last: (current, last, next_))
+
+    def _blocks(
+        self, columns: str, rest: str, values_after: Callable[[str], Any]
+    ) -> Iterator[List[Change]]:
+        last = ""
+        while True:
+            found = self._values(columns, rest, *values_after(last))
+            if not found:
+                return
+            yield [(id_, before, after) for id_, before, after in found]
+            last = found[-1][0]
 
     def _report(
         self,
         list_: str,
         cursor: str,
-        changes: List[_Change],
+        changes: List[Change],
         keep: bool,
         on_changes: Optional[OnChanges],
     ) -> CopyCounts:
         """Counts changes of the current copy, keeps what they replace, and tells the app."""
         if keep:
-            at = _text_of(datetime.now(timezone.utc))
+            at = text_of(datetime.now(timezone.utc))
             self._db.executemany(
-                "insert into investment_history"
+                f"insert into {self._names.history}"
                 " (connection, list, id, before, after, seen_at, cursor) values (?, ?, ?, ?, ?, ?, ?)",
                 ((self._connection, list_, *change, at, cursor) for change in changes),
             )
         if on_changes is not None and changes:
-            result = on_changes(
-                _CHANGES[list_](
-                    list_,
-                    [from_json(after) for _, _, after in changes if after is not None],
-                    [id_ for id_, _, after in changes if after is None],
-                    {id_: from_json(before) for id_, before, _ in changes if before is not None},
-                )
-            )
+            result = on_changes(row_changes_of(list_, changes))
             if inspect.iscoroutine(result):
                 result.close()
-                raise TypeError("on_changes must not be asynchronous")
-        inserted = sum(before is None for _, before, _ in changes)
-        removed = sum(after is None for _, _, after in changes)
-        return CopyCounts(inserted, len(changes) - inserted - removed, removed)
+                raise TypeError("on_changes of a SqliteStore must not be asynchronous")
+        return counts_of(changes)
 
     def _find(self, list_: str, copy: str) -> Any:
-        sql = (
-            "select id, cursor, version, total_items, refreshed_at from investment_copy"
-            " where connection = ? and list = ? and copy = ?"
+        rest = (
+            f"from {self._names.copy} where connection = ? and list = ? and copy = ?"
         )
-        return next(iter(self._rows(sql, self._connection, list_, copy)), None)
+        columns = "id, cursor, version, total_items, refreshed_at"
+        return next(iter(self._values(columns, rest, self._connection, list_, copy)), None)
 
     def _id(self, list_: str, copy: str) -> Optional[int]:
         found = self._find(list_, copy)
@@ -265,22 +258,41 @@ class SqliteStore:
 
     def _delete(self, list_: str, copy: str) -> None:
         id_ = self._id(list_, copy)
-        self._db.execute("delete from investment_row where copy_id = ?", (id_,))
-        self._db.execute("delete from investment_copy where id = ?", (id_,))
+        self._db.execute(f"delete from {self._names.row} where copy_id = ?", (id_,))
+        self._db.execute(f"delete from {self._names.copy} where id = ?", (id_,))
 
-    def _is_current(self) -> bool:
-        sql = "select 1 from pragma_table_info('investment_copy') where name = 'refreshed_at'"
-        return bool(self._rows(sql))
+    def _objects(self) -> List[DatabaseObject]:
+        """Tables and views that have the names of the store, also temporary ones, which would hide those."""
+        names = self._names.all()
+        columns = (
+            "lower(name), type, coalesce(sql, ''), case when type = 'table' then (select group_concat(name, ' ')"
+            " from (select name from pragma_table_info(o.name))) end"
+        )
+        rest = (
+            "from (select * from sqlite_master union all select * from sqlite_temp_master) o"
+            f" where lower(name) in ({', '.join('?' for _ in names)})"
+        )
+        return [DatabaseObject(*values) for values in self._values(columns, rest, *names)]
 
-    def _rows(self, sql: str, *values: object) -> List[Any]:
+    def _values(self, columns: str, rest: str, *values: object) -> List[List[Any]]:
+        """Values of the rows of a query."""
+        found = self._texts(f"cast(json_array({columns}) as blob) {rest}", *values)
+        return [json.loads(text) for text in found]
+
+    def _texts(self, sql: str, *values: object) -> Iterator[str]:
+        """Texts of a query whose one column is a blob, for which the app has no converter or text factory."""
         cursor = self._db.cursor()
-        # The app may have another one.
         cursor.row_factory = None
         with _waiting():
-            return cursor.execute(sql, values).fetchall()
+            found = cursor.execute(f"select {sql}", values).fetchall()
+        return (bytes(blob).decode() for (blob,) in found)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        # A legacy transaction of sqlite3 begins with the first change of the app.
+        if self._db.in_transaction:
+            message = "The database has an open transaction: end it before the store writes"
+            raise CopyError("transaction_open", message)
         with _waiting():
             self._db.execute("begin immediate")
             try:
@@ -303,13 +315,3 @@ def _waiting() -> Iterator[None]:
             raise
         message = "Another process locks the database: synchronize again"
         raise CopyError("conflict", message) from None
-
-
-def _time_of(text: Optional[str]) -> Optional[datetime]:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
-
-
-def _text_of(time: Optional[datetime]) -> Optional[str]:
-    if time is None:
-        return None
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,520 @@
+import importlib
+import inspect
+import json
+from contextlib import asynccontextmanager
+from datetime import datetime, timezone
+from typing import (
+    Any,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+    Tuple,
+    TypeVar,
+)
+
+from ._copies import ID_FIELDS, CopyChanges, CopyCounts, CopyState
+from ._errors import CopyError, name_taken
+from ._finish import finish
+from ._options import Day, day
+from ._postgres_schema import MARK, postgres_schema
+from ._refresh_time import oldest_refresh, text_of, time_of
+from ._row_changes import Change, counts_of, latest_of, row_changes_of
+from ._rows import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
+from ._sqlite_schema import StoreNames, names_of
+from ._types import from_json
+
+T = TypeVar("T")
+
+#: Longest wait for another process that writes the copy.
+_WAIT = "5s"
+#: Rows that are compared at a time when a copy replaces another one.
+_BLOCK_ROWS = 1000
+#: Errors of PostgreSQL after which the same work succeeds later: serialization, deadlock, lock timeout.
+_CONFLICTS = ("40001", "40P01", "55P03")
+_DAY = "coalesce(row ->> 'operationDateDay', row ->> 'valueDateDay')"
+_HOUR = "(row ->> 'operationDateHour')"
+_TIME = """to_char(refreshed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+_LISTS = tuple(ID_FIELDS)
+
+
+class _Session:
+    """Statements of a store on one connection. The blocking store runs them without an event loop."""
+
+    def __init__(self, connection: Any, names: StoreNames, name: str) -> None:
+        psycopg = importlib.import_module("psycopg")
+        rows = importlib.import_module("psycopg.rows")
+        is_async = isinstance(connection, psycopg.AsyncConnection)
+        self.connection = connection
+        self._psycopg = psycopg
+        # The app may have other cursors and rows.
+        kind = psycopg.AsyncCursor if is_async else psycopg.Cursor
+        self._cursor = kind(connection, row_factory=rows.tuple_row)
+        self._is_async = is_async
+        self._names = names
+        self._name = name
+
+    async def _value(self, result: Any) -> Any:
+        return await result if self._is_async else result
+
+    async def execute(self, sql: str, *values: object) -> None:
+        await self._value(self._cursor.execute(sql, values or None))
+
+    async def values(self, columns: str, rest: str = "", *values: object) -> List[List[Any]]:
+        """Values of each row, by one JSON text: loaders of types that the app has set have no effect."""
+        await self.execute(f"select json_build_array({columns})::text {rest}", *values)
+        found = await self._value(self._cursor.fetchall())
+        return [json.loads(text) for (text,) in found]
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """A transaction, which the app must not have begun already."""
+        idle = self._psycopg.pq.TransactionStatus.IDLE
+        if self.connection.info.transaction_status not in (
+            idle,
+            self._psycopg.pq.TransactionStatus.UNKNOWN,
+        ):
+            message = "The connection has an open transaction: end it before the store uses it"
+            raise CopyError("transaction_open", message)
+        outer = self.connection.transaction()
+        enter, leave = (
+            (outer.__aenter__, outer.__aexit__)
+            if self._is_async
+            else (outer.__enter__, outer.__exit__)
+        )
+        try:
+            await self._value(enter())
+            try:
+                yield
+            except BaseException as error:
+                await self._value(leave(type(error), error, error.__traceback__))
+                raise
+            await self._value(leave(None, None, None))
+        except self._psycopg.Error as error:
+            if error.sqlstate not in _CONFLICTS:
+                raise
+            message = "Another process writes the copy: synchronize again"
+            raise CopyError("conflict", message) from None
+
+    async def lock(self, name: str) -> None:
+        """Waits for another process that writes a copy of this name.
+
+        The time limit is not that of the app's statements.
+        """
+        # The app may have another default.
+        await self.execute("set transaction isolation level read committed, read write")
+        ((before,),) = await self.values("current_setting('lock_timeout')")
+        await self.execute("select set_config('lock_timeout', %s, true)", _WAIT)
+        key = json.dumps([self._names.copy, name], separators=(",", ":"), ensure_ascii=False)
+        await self.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", key)
+        await self.execute("select set_config('lock_timeout', %s, true)", before)
+
+    async def prepare(self) -> None:
+        async with self.transaction():
+            if await self._is_made():
+                return
+        async with self.transaction():
+            await self.lock("")
+            # Another process may have made the tables.
+            if await self._is_made():
+                return
+            for statement in postgres_schema(self._names):
+                await self.execute(statement)
+
+    async def _is_made(self) -> bool:
+        """True if the tables and views are there; an error if others have their names."""
+        # A statement that reads no table may not see what another process has just made.
+        found = await self.values(
+            "name, obj_description(c.oid, 'pg_class')",
+            "from unnest(%s::text[]) as name join pg_class c on c.oid = to_regclass(name)",
+            self._names.all(),
+        )
+        for name, comment in found:
+            if comment != MARK:
+                raise name_taken(name, "PostgresStore(pool, name")
+        return bool(found)
+
+    async def find(self, list_: str, copy: str) -> Any:
+        found = await self.values(
+            f"id, cursor, version, total_items, {_TIME}",
+            f"from {self._names.copy} where connection = %s and list = %s and copy = %s",
+            self._name,
+            list_,
+            copy,
+        )
+        return found[0] if found else None
+
+    async def _id(self, list_: str, copy: str) -> Optional[int]:
+        found = await self.find(list_, copy)
+        return found[0] if found else None
+
+    async def expect(self, list_: str, copy: str, cursor: Optional[str]) -> None:
+        found = await self.find(list_, copy)
+        if (found[1] if found else None) != cursor:
+            raise CopyError("conflict", "Another process has changed the copy: synchronize again")
+
+    async def apply(
+        self, changes: CopyChanges, keep: bool, on_changes: Optional[Callable[..., object]]
+    ) -> CopyCounts:
+        list_, state, table = changes.list, changes.state, self._names.copy
+        await self.expect(list_, changes.copy, changes.since)
+        await self.execute(
+            f"insert into {table} (connection, list, copy, cursor, version, total_items, refreshed_at)"
+            " values (%s, %s, %s, %s, %s, %s::bigint, %s::timestamptz)"
+            " on conflict (connection, list, copy) do update set cursor = excluded.cursor,"
+            " version = excluded.version, total_items = excluded.total_items,"
+            f" refreshed_at = coalesce(excluded.refreshed_at, {table}.refreshed_at)",
+            self._name,
+            list_,
+            changes.copy,
+            changes.cursor,
+            state and state.version,
+            state and state.total_items,
+            state and text_of(state.refreshed_at),
+        )
+        copy_id = await self._id(list_, changes.copy)
+        done = await self._differing(copy_id, latest_of(changes))
+        await self._write_rows(copy_id, done)
+        if changes.copy != "current":
+            return CopyCounts()
+        return await self.report(list_, changes.cursor, done, keep, on_changes)
+
+    async def _differing(
+        self, copy_id: Optional[int], latest: Dict[str, Optional[str]]
+    ) -> List[Change]:
+        """The rows of a page that differ from those of a copy, in the order of the page."""
+        found = await self.values(
+            "n.id, r.row::text, n.row::text",
+            "from unnest(%s::text[], %s::jsonb[]) as n (id, row)"
+            f" left join {self._names.row} r on r.copy_id = %s and r.id = n.id"
+            " where r.row is distinct from n.row",
+            list(latest),
+            list(latest.values()),
+            copy_id,
+        )
+        changed = {id_: (before, after) for id_, before, after in found}
+        return [(id_, *changed[id_]) for id_ in latest if id_ in changed]
+
+    async def _write_rows(self, copy_id: Optional[int], changes: List[Change]) -> None:
+        removed = [id_ for id_, _, after in changes if after is None]
+        written = [(id_, after) for id_, _, after in changes if after is not None]
+        if removed:
+            sql = f"delete from {self._names.row} where copy_id = %s and id = any(%s::text[])"
+            await self.execute(sql, copy_id, removed)
+        if written:
+            await self.execute(
+                f"insert into {self._names.row} (copy_id, id, row)"
+                " select %s::bigint, n.id, n.row from unnest(%s::text[], %s::jsonb[]) as n (id, row)"
+                " on conflict (copy_id, id) do update set row = excluded.row",
+                copy_id,
+                [id_ for id_, _ in written],
+                [after for _, after in written],
+            )
+
+    async def count(self, list_: str, copy: str) -> int:
+        rest = (
+            f"from {self._names.row} where copy_id = (select id from {self._names.copy}"
+            " where connection = %s and list = %s and copy = %s)"
+        )
+        ((count,),) = await self.values("count(*)", rest, self._name, list_, copy)
+        return int(count)
+
+    async def swap(
+        self,
+        list_: str,
+        cursor: str,
+        history: bool,
+        on_changes: Optional[Callable[..., object]],
+    ) -> CopyCounts:
+        await self.expect(list_, "next", cursor)
+        next_, current = await self._id(list_, "next"), await self._id(list_, "current")
+        keep = history and current is not None
+        counts = CopyCounts()
+        last = ""
+        while True:
+            block = await self._difference(next_, current, last)
+            counts = counts.plus(await self.report(list_, cursor, block, keep, on_changes))
+            if not block:
+                break
+            last = block[-1][0]
+        await self.delete(list_, "current")
+        await self.execute(
+            f"update {self._names.copy} set copy = 'current'"
+            " where connection = %s and list = %s and copy = 'next'",
+            self._name,
+            list_,
+        )
+        return counts
+
+    async def _difference(
+        self, next_: Optional[int], current: Optional[int], last: str
+    ) -> List[Change]:
+        """The next block of rows that differ between two copies."""
+        rows = self._names.row
+        found = await self.values(
+            "coalesce(n.id, c.id), c.row::text, n.row::text",
+            f"from (select * from {rows} where copy_id = %s) n"
+            f" full join (select * from {rows} where copy_id = %s) c on c.id = n.id"
+            ' where n.row is distinct from c.row and coalesce(n.id, c.id) > %s collate "C"'
+            f" order by coalesce(n.id, c.id) limit {_BLOCK_ROWS}",
+            next_,
+            current,
+            last,
+        )
+        return [(id_, before, after) for id_, before, after in found]
+
+    async def report(
+        self,
+        list_: str,
+        cursor: str,
+        changes: List[Change],
+        keep: bool,
+        on_changes: Optional[Callable[..., object]],
+    ) -> CopyCounts:
+        """Counts changes of the current copy, keeps what they replace, and tells the app."""
+        if keep and changes:
+            ids, before, after = (list(each) for each in zip(*changes))
+            await self.execute(
+                f"insert into {self._names.history} (connection, list, id, before, after, seen_at, cursor)"
+                " select %s, %s, c.id, c.before, c.after, %s::timestamptz, %s"
+                " from unnest(%s::text[], %s::jsonb[], %s::jsonb[])"
+                " with ordinality as c (id, before, after, place) order by c.place",
+                self._name,
+                list_,
+                text_of(datetime.now(timezone.utc)),
+                cursor,
+                ids,
+                before,
+                after,
+            )
+        if on_changes is not None and changes:
+            result = on_changes(row_changes_of(list_, changes), self.connection)
+            if inspect.iscoroutine(result) and not self._is_async:
+                result.close()
+                raise TypeError("on_changes of a PostgresStore must not be asynchronous")
+            if inspect.isawaitable(result):
+                await result
+        return counts_of(changes)
+
+    async def delete(self, list_: str, copy: str) -> None:
+        id_ = await self._id(list_, copy)
+        await self.execute(f"delete from {self._names.row} where copy_id = %s", id_)
+        await self.execute(f"delete from {self._names.copy} where id = %s", id_)
+
+    async def delete_all(self, history: bool) -> None:
+        for list_ in _LISTS:
+            for copy in ("current", "next"):
+                await self.delete(list_, copy)
+        if history:
+            sql = f"delete from {self._names.history} where connection = %s"
+            await self.execute(sql, self._name)
+
+    async def refreshed_at(self) -> Optional[datetime]:
+        rest = f"from {self._names.copy} where connection = %s and copy = 'current'"
+        found = await self.values(f"version, {_TIME}", rest, self._name)
+        return oldest_refresh([(version, time) for version, time in found])
+
+    async def rows(self, list_: str, first: Optional[str], last: Optional[str]) -> List[Any]:
+        """The rows of a list, newest first."""
+        rest = (
+            f"from {self._names.row} where copy_id = (select id from {self._names.copy}"
+            " where connection = %s and list = %s and copy = 'current')"
+            f' and (%s::text is null or {_DAY} collate "C" >= %s)'
+            f' and (%s::text is null or {_DAY} collate "C" <= %s)'
+            f' order by {_DAY} collate "C" desc, {_HOUR} collate "C" desc nulls last, id desc'
+        )
+        found = await self.values(
+            "row::text", rest, self._name, list_, first, first, last, last
+        )
+        return [from_json(row) for (row,) in found]
+
+
+class _Store:
+    """What both stores have in common."""
+
+    def __init__(
+        self, database: Any, connection: str, *, history: bool = False, prefix: str = ""
+    ) -> None:
+        if not isinstance(connection, str):
+            raise TypeError("connection must be a text")
+        self._database = database
+        self._connection = connection
+        self._history = history
+        self._names = names_of(prefix)
+        self._is_ready = False
+
+    @property
+    def key(self) -> Tuple[object, str]:
+        """Database and name of the copy. Stores with equal ones synchronize one after the other."""
+        return self._database, json.dumps([self._names.copy, self._connection])
+
+    async def _run(
+        self, connection: Any, work: Callable[[_Session], Awaitable[T]], writes: bool
+    ) -> T:
+        session = _Session(connection, self._names, self._connection)
+        if not self._is_ready:
+            await session.prepare()
+            self._is_ready = True
+        async with session.transaction():
+            if writes:
+                await session.lock(self._connection)
+            return await work(session)
+
+
+def _state_of(found: Any) -> Optional[CopyState]:
+    _, _, version, total, refreshed_at = found or (None,) * 5
+    return None if total is None else CopyState(version, total, time_of(refreshed_at))
+
+
+class PostgresStore(_Store):
+    """Keeps copies in PostgreSQL 12 or later, with the guarantees of SqliteStore.
+
+    The views have one column for each field: decimals are ``numeric``, so sums in SQL are exact. The first
+    call makes the tables and views in the first schema of the ``search_path``. ``on_changes`` gets the
+    connection of the transaction as a second argument.
+
+    :param database: a ``psycopg.Connection``, or a ``psycopg_pool.ConnectionPool``
+    :param connection: your own name of the connection, not its token; one database may have many
+    :param history: keeps each row that changes or is removed, as it was, in the view ``investment_changes``
+    :param prefix: beginning of the names of the tables and views, such as ``bank_``
+    """
+
+    def _use(self, work: Callable[[_Session], Awaitable[T]], writes: bool = False) -> T:
+        if not hasattr(self._database, "getconn"):
+            return finish(self._run(self._database, work, writes))
+        with self._database.connection() as connection:
+            return finish(self._run(connection, work, writes))
+
+    def cursor(self, list_: str, copy: str) -> Optional[str]:
+        found = self._use(lambda session: session.find(list_, copy))
+        return found[1] if found else None
+
+    def state(self, list_: str) -> Optional[CopyState]:
+        return _state_of(self._use(lambda session: session.find(list_, "current")))
+
+    def apply(
+        self, changes: CopyChanges, on_changes: Optional[Callable[..., object]] = None
+    ) -> CopyCounts:
+        return self._use(lambda session: session.apply(changes, self._history, on_changes), True)
+
+    def count(self, list_: str, copy: str) -> int:
+        return self._use(lambda session: session.count(list_, copy))
+
+    def swap(
+        self, list_: str, cursor: str, on_changes: Optional[Callable[..., object]] = None
+    ) -> CopyCounts:
+        return self._use(
+            lambda session: session.swap(list_, cursor, self._history, on_changes), True
+        )
+
+    def discard(self, list_: str) -> None:
+        self._use(lambda session: session.delete(list_, "next"), True)
+
+    def refreshed_at(self) -> Optional[datetime]:
+        """Returns the time at which the service last read the institution, for the oldest list of the copy.
+
+        Returns None if the copy is not complete, or the time is not known.
+        """
+        return self._use(lambda session: session.refreshed_at())
+
+    def portfolio_transactions(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> Iterator[PortfolioTransaction]:
+        """Iterates over the portfolio transactions of the copy, newest first. All are of one state."""
+        return self._copied("portfolio_transactions", from_, to)
+
+    def account_transactions(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> Iterator[AccountTransaction]:
+        """Iterates over the account transactions of the copy, newest first. All are of one state."""
+        return self._copied("account_transactions", from_, to)
+
+    def transfer_orders(self) -> Iterator[AssetsTransferOrder]:
+        """Iterates over the completed transfer orders of the copy. It does not keep their order."""
+        return self._copied("transfer_orders", None, None)
+
+    def delete(self, *, history: bool = False) -> None:
+        """Deletes the copy of this connection.
+
+        :param history: also deletes the history, which otherwise stays
+        """
+        self._use(lambda session: session.delete_all(history), True)
+
+    def _copied(self, list_: str, from_: object, to: object) -> Iterator[Any]:
+        first, last = day("from_", from_), day("to", to)
+        return iter(self._use(lambda session: session.rows(list_, first, last)))
+
+
+class AsyncPostgresStore(_Store):
+    """Keeps copies in PostgreSQL for AsyncInvestmentData, as PostgresStore. ``on_changes`` may be a coroutine.
+
+    :param database: a ``psycopg.AsyncConnection``, or a ``psycopg_pool.AsyncConnectionPool``
+    """
+
+    async def _use(self, work: Callable[[_Session], Awaitable[T]], writes: bool = False) -> T:
+        if not hasattr(self._database, "getconn"):
+            return await self._run(self._database, work, writes)
+        async with self._database.connection() as connection:
+            return await self._run(connection, work, writes)
+
+    async def cursor(self, list_: str, copy: str) -> Optional[str]:
+        found = await self._use(lambda session: session.find(list_, copy))
+        return found[1] if found else None
+
+    async def state(self, list_: str) -> Optional[CopyState]:
+        return _state_of(await self._use(lambda session: session.find(list_, "current")))
+
+    async def apply(
+        self, changes: CopyChanges, on_changes: Optional[Callable[..., object]] = None
+    ) -> CopyCounts:
+        return await self._use(
+            lambda session: session.apply(changes, self._history, on_changes), True
+        )
+
+    async def count(self, list_: str, copy: str) -> int:
+        return await self._use(lambda session: session.count(list_, copy))
+
+    async def swap(
+        self, list_: str, cursor: str, on_changes: Optional[Callable[..., object]] = None
+    ) -> CopyCounts:
+        return await self._use(
+            lambda session: session.swap(list_, cursor, self._history, on_changes), True
+        )
+
+    async def discard(self, list_: str) -> None:
+        await self._use(lambda session: session.delete(list_, "next"), True)
+
+    async def refreshed_at(self) -> Optional[datetime]:
+        """Returns the time at which the service last read the institution, for the oldest list of the copy."""
+        return await self._use(lambda session: session.refreshed_at())
+
+    def portfolio_transactions(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> AsyncIterator[PortfolioTransaction]:
+        """Iterates over the portfolio transactions of the copy, newest first. All are of one state."""
+        return self._copied("portfolio_transactions", from_, to)
+
+    def account_transactions(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> AsyncIterator[AccountTransaction]:
+        """Iterates over the account transactions of the copy, newest first. All are of one state."""
+        return self._copied("account_transactions", from_, to)
+
+    def transfer_orders(self) -> AsyncIterator[AssetsTransferOrder]:
+        """Iterates over the completed transfer orders of the copy. It does not keep their order."""
+        return self._copied("transfer_orders", None, None)
+
+    async def delete(self, *, history: bool = False) -> None:
+        """Deletes the copy of this connection.
+
+        :param history: also deletes the history, which otherwise stays
+        """
+        await self._use(lambda session: session.delete_all(history), True)
+
+    async def _copied(self, list_: str, from_: object, to: object) -> AsyncIterator[Any]:
+        first, last = day("from_", from_), day("to", to)
+        for row in await self._use(lambda session: session.rows(list_, first, last)):
+            yield row

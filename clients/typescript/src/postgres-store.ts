@@ -1,0 +1,471 @@
+import {
+  type CopyChanges,
+  type CopyCounts,
+  type CopyName,
+  type CopyState,
+  type CopyStore,
+  ID_FIELDS,
+  type ListName,
+  type ListRows,
+  type OnChanges,
+} from './copy.ts'
+import { CopyError, nameTaken } from './errors.ts'
+import { dayOf } from './options.ts'
+import { MARK, postgresSchema } from './postgres-schema.ts'
+import { oldestRefresh } from './refresh-time.ts'
+import { addCounts, type Change, countsOf, latestOf, rowChangesOf } from './row-changes.ts'
+import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
+import { allNames, namesOf, type StoreNames } from './sqlite-schema.ts'
+import type { DeleteOptions, SqliteStoreOptions } from './sqlite-store.ts'
+
+/** Client of a pool of `pg`, as far as the store uses it. */
+export interface PostgresClient {
+  query(sql: string, values?: unknown[]): Promise<{ rows: unknown[] }>
+  release(error?: Error | boolean): void
+  on(event: 'error', listener: (error: Error) => void): unknown
+  off(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/** Pool of `pg`, as far as the store uses it. */
+export interface PostgresPool<Client extends PostgresClient = PostgresClient> {
+  connect(): Promise<Client>
+}
+
+export type PostgresStoreOptions = SqliteStoreOptions
+
+/** Days as YYYY-MM-DD, inclusive. */
+interface Days {
+  from?: string | undefined
+  to?: string | undefined
+}
+
+interface Copy {
+  id: number
+  cursor: string
+  version: string | null
+  totalItems: number | null
+  refreshedAt: string | null
+}
+
+/** Longest wait for another process that writes the copy. */
+const WAIT = '5s'
+/** Rows that are compared at a time when a copy replaces another one. */
+const BLOCK_ROWS = 1000
+/** Errors of PostgreSQL after which the same work succeeds later: serialization, deadlock, lock timeout. */
+const CONFLICTS = ['40001', '40P01', '55P03']
+const DAY = `coalesce(row ->> 'operationDateDay', row ->> 'valueDateDay')`
+const HOUR = `(row ->> 'operationDateHour')`
+const TIME = `to_char(refreshed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+/**
+ * Keeps copies in PostgreSQL 12 or later, with the guarantees of SqliteStore. The views have one column for each
+ * field: decimals are `numeric`, so sums in SQL are exact. The first call makes the tables and views in the
+ * first schema of the `search_path`.
+ */
+export class PostgresStore<Client extends PostgresClient = PostgresClient>
+  implements CopyStore<Client>
+{
+  readonly #pool: PostgresPool<Client>
+  readonly #connection: string
+  readonly #history: boolean
+  readonly #names: StoreNames
+  #ready: Promise<void> | undefined
+
+  /** @param connection your own name of the connection, not its token; one database may have many */
+  constructor(pool: PostgresPool<Client>, connection: string, options: PostgresStoreOptions = {}) {
+    if (typeof connection !== 'string') throw new TypeError('connection must be a text')
+    if (typeof pool?.connect !== 'function') throw new TypeError('pool must be a Pool of pg')
+    this.#pool = pool
+    this.#connection = connection
+    this.#history = options.history ?? false
+    this.#names = namesOf(options.prefix ?? '')
+  }
+
+  /** Database and name of the copy: see `CopyStore`. */
+  get key(): readonly [object, string] {
+    return [this.#pool, JSON.stringify([this.#names.copy, this.#connection])]
+  }
+
+  async cursor(list: ListName, copy: CopyName): Promise<string | null> {
+    return this.#read(async (session) => (await session.find(list, copy))?.cursor ?? null)
+  }
+
+  async state(list: ListName): Promise<CopyState | null> {
+    return this.#read(async (session) => {
+      const { version, totalItems, refreshedAt } = (await session.find(list, 'current')) ?? {}
+      if (version === undefined || totalItems == null) return null
+      return { version, totalItems, refreshedAt: refreshedAt ? new Date(refreshedAt) : null }
+    })
+  }
+
+  apply(changes: CopyChanges, onChanges?: OnChanges<Client>): Promise<CopyCounts> {
+    const { list, copy, since, cursor, upserts, removed, state } = changes
+    return this.#write(async (session) => {
+      await session.expect(list, copy, since)
+      const id = await session.save(list, copy, cursor, state)
+      const done = await session.differing(id, latestOf(upserts, removed))
+      await session.writeRows(id, done)
+      if (copy !== 'current') return countsOf([])
+      return session.report(list, cursor, done, this.#history, onChanges)
+    })
+  }
+
+  count(list: ListName, copy: CopyName): Promise<number> {
+    return this.#read((session) => session.count(list, copy))
+  }
+
+  swap(list: ListName, cursor: string, onChanges?: OnChanges<Client>): Promise<CopyCounts> {
+    return this.#write(async (session) => {
+      await session.expect(list, 'next', cursor)
+      const counts = { inserted: 0, updated: 0, removed: 0 }
+      const isFirst = (await session.find(list, 'current')) === undefined
+      const keep = this.#history && !isFirst
+      for await (const block of session.differences(list))
+        addCounts(counts, await session.report(list, cursor, block, keep, onChanges))
+      await session.delete(list, 'current')
+      await session.rename(list)
+      return counts
+    })
+  }
+
+  discard(list: ListName): Promise<void> {
+    return this.#write((session) => session.delete(list, 'next'))
+  }
+
+  /**
+   * Returns the time at which the service last read the institution, for the oldest list of the copy.
+   * Returns null if the copy is not complete, or the time is not known.
+   */
+  refreshedAt(): Promise<Date | null> {
+    return this.#read(async (session) => oldestRefresh(await session.refreshTimes()))
+  }
+
+  /** Iterates over the portfolio transactions of the copy, newest first. All are of one state. */
+  portfolioTransactions(days: Days = {}): AsyncIterableIterator<PortfolioTransaction> {
+    return this.#rows('portfolio_transactions', days)
+  }
+
+  /** Iterates over the account transactions of the copy, newest first. All are of one state. */
+  accountTransactions(days: Days = {}): AsyncIterableIterator<AccountTransaction> {
+    return this.#rows('account_transactions', days)
+  }
+
+  /** Iterates over the completed transfer orders of the copy. It does not keep their order. */
+  transferOrders(): AsyncIterableIterator<AssetsTransferOrder> {
+    return this.#rows('transfer_orders', {})
+  }
+
+  /** Deletes the copy of this connection. The history stays, unless you ask for its end. */
+  delete(options: DeleteOptions = {}): Promise<void> {
+    return this.#write(async (session) => {
+      for (const list of Object.keys(ID_FIELDS) as ListName[])
+        for (const copy of ['current', 'next'] as const) await session.delete(list, copy)
+      if (options.history === true) await session.deleteHistory()
+    })
+  }
+
+  async *#rows<List extends ListName>(
+    list: List,
+    { from, to }: Days,
+  ): AsyncGenerator<ListRows[List], void> {
+    const [first, last] = [dayOf('from', from) ?? null, dayOf('to', to) ?? null]
+    const rows = await this.#read((session) => session.rows(list, first, last))
+    for (const row of rows) yield JSON.parse(row)
+  }
+
+  /** Makes the tables once. Two stores of a process, or two processes, may try it at the same time. */
+  #prepare(): Promise<void> {
+    this.#ready ??= this.#use((session) => session.prepare()).catch((error) => {
+      this.#ready = undefined
+      throw error
+    })
+    return this.#ready
+  }
+
+  async #read<T>(work: (session: Session<Client>) => Promise<T>): Promise<T> {
+    await this.#prepare()
+    return this.#use(work)
+  }
+
+  async #write<T>(work: (session: Session<Client>) => Promise<T>): Promise<T> {
+    await this.#prepare()
+    return this.#use((session) =>
+      session.transaction(async () => {
+        await session.lock(this.#connection)
+        return work(session)
+      }),
+    )
+  }
+
+  /** Uses a client of the pool. A client whose state is not known is closed. */
+  async #use<T>(work: (session: Session<Client>) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect()
+    const session = new Session(client, this.#names, this.#connection)
+    // Without a listener, a connection that is lost between two statements would end the process.
+    const ignore = () => {}
+    client.on('error', ignore)
+    try {
+      return await work(session)
+    } catch (error) {
+      const { code } = error as { code?: string }
+      if (!CONFLICTS.includes(String(code))) throw error
+      throw new CopyError('conflict', 'Another process writes the copy: synchronize again')
+    } finally {
+      client.off('error', ignore)
+      client.release(session.isBroken)
+    }
+  }
+}
+
+/** Statements of a store on one client. */
+class Session<Client extends PostgresClient> {
+  /** True if a transaction may still be open. */
+  isBroken = false
+  readonly #client: Client
+  readonly #names: StoreNames
+  readonly #connection: string
+
+  constructor(client: Client, names: StoreNames, connection: string) {
+    this.#client = client
+    this.#names = names
+    this.#connection = connection
+  }
+
+  async transaction<T>(work: () => Promise<T>): Promise<T> {
+    // The app may have another default.
+    await this.#client.query('begin isolation level read committed read write')
+    try {
+      const result = await work()
+      await this.#client.query('commit')
+      return result
+    } catch (error) {
+      await this.#client.query('rollback').catch(() => {
+        this.isBroken = true
+      })
+      throw error
+    }
+  }
+
+  /** Waits for another process that writes a copy of this name. The time limit is not that of the app's statements. */
+  async lock(name: string): Promise<void> {
+    const [[before = '']] = (await this.#values(`current_setting('lock_timeout')`)) as [[string]]
+    await this.#client.query(`select set_config('lock_timeout', $1, true)`, [WAIT])
+    const key = JSON.stringify([this.#names.copy, name])
+    await this.#client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [key])
+    await this.#client.query(`select set_config('lock_timeout', $1, true)`, [before])
+  }
+
+  async prepare(): Promise<void> {
+    if ((await this.#found()).length > 0) return
+    await this.transaction(async () => {
+      await this.lock('')
+      // Another process may have made the tables.
+      if ((await this.#found()).length > 0) return
+      for (const statement of postgresSchema(this.#names)) await this.#client.query(statement)
+    })
+  }
+
+  /**
+   * Returns the tables and views of the store.
+   * @throws CopyError `name_taken` if others have their names, in any schema of the search_path
+   */
+  async #found(): Promise<[string, string | null][]> {
+    // A statement that reads no table may not see what another process has just made.
+    const rest = 'from unnest($1::text[]) as name join pg_class c on c.oid = to_regclass(name)'
+    const columns = `name, obj_description(c.oid, 'pg_class')`
+    const found = (await this.#values(columns, rest, [allNames(this.#names)])) as [
+      string,
+      string | null,
+    ][]
+    const other = found.find(([, comment]) => comment !== MARK)
+    if (other !== undefined) throw nameTaken(other[0], 'PostgresStore(pool, name')
+    return found
+  }
+
+  async find(list: ListName, copy: CopyName): Promise<Copy | undefined> {
+    const columns = `id, cursor, version, total_items, ${TIME}`
+    const rest = `from ${this.#names.copy} where connection = $1 and list = $2 and copy = $3`
+    const [found] = await this.#values(columns, rest, [this.#connection, list, copy])
+    if (found === undefined) return undefined
+    const [id, cursor, version, totalItems, refreshedAt] = found as [
+      number,
+      string,
+      string | null,
+      number | null,
+      string | null,
+    ]
+    return { id, cursor, version, totalItems, refreshedAt }
+  }
+
+  async expect(list: ListName, copy: CopyName, cursor: string | null): Promise<void> {
+    const found = await this.find(list, copy)
+    if ((found?.cursor ?? null) !== cursor)
+      throw new CopyError('conflict', 'Another process has changed the copy: synchronize again')
+  }
+
+  /** Writes cursor and state of a copy, and returns its number. */
+  async save(
+    list: ListName,
+    copy: CopyName,
+    cursor: string,
+    state: CopyState | null,
+  ): Promise<number> {
+    const { copy: table } = this.#names
+    await this.#client.query(
+      `insert into ${table} (connection, list, copy, cursor, version, total_items, refreshed_at)
+        values ($1, $2, $3, $4, $5, $6::bigint, $7::timestamptz)
+        on conflict (connection, list, copy) do update set cursor = excluded.cursor,
+          version = excluded.version, total_items = excluded.total_items,
+          refreshed_at = coalesce(excluded.refreshed_at, ${table}.refreshed_at)`,
+      [
+        this.#connection,
+        list,
+        copy,
+        cursor,
+        state?.version ?? null,
+        state?.totalItems ?? null,
+        state?.refreshedAt?.toISOString() ?? null,
+      ],
+    )
+    const found = await this.find(list, copy)
+    if (found === undefined) throw new Error(`the copy of ${list} is missing`)
+    return found.id
+  }
+
+  /** Returns the rows of a page that differ from those of a copy. */
+  async differing(copyId: number, latest: Map<string, string | null>): Promise<Change[]> {
+    const rest = `from unnest($2::text[], $3::jsonb[]) as n (id, row)
+      left join ${this.#names.row} r on r.copy_id = $1 and r.id = n.id
+      where r.row is distinct from n.row`
+    const values = [copyId, [...latest.keys()], [...latest.values()]]
+    const found = await this.#values('n.id, r.row::text, n.row::text', rest, values)
+    const before = new Map(found.map(([id, row, after]) => [id as string, { row, after }]))
+    // The order is that of the page.
+    return [...latest.keys()].flatMap((id) => {
+      const change = before.get(id)
+      if (change === undefined) return []
+      return [{ id, before: change.row as string | null, after: change.after as string | null }]
+    })
+  }
+
+  async writeRows(copyId: number, changes: Change[]): Promise<void> {
+    const removed = changes.filter(({ after }) => after === null).map(({ id }) => id)
+    const written = changes.filter(({ after }) => after !== null)
+    if (removed.length > 0)
+      await this.#client.query(
+        `delete from ${this.#names.row} where copy_id = $1 and id = any($2::text[])`,
+        [copyId, removed],
+      )
+    if (written.length > 0)
+      await this.#client.query(
+        `insert into ${this.#names.row} (copy_id, id, row)
+          select $1::bigint, n.id, n.row from unnest($2::text[], $3::jsonb[]) as n (id, row)
+          on conflict (copy_id, id) do update set row = excluded.row`,
+        [copyId, written.map(({ id }) => id), written.map(({ after }) => after)],
+      )
+  }
+
+  async count(list: ListName, copy: CopyName): Promise<number> {
+    const rest = `from ${this.#names.row} where copy_id =
+      (select id from ${this.#names.copy} where connection = $1 and list = $2 and copy = $3)`
+    const [[count]] = (await this.#values('count(*)', rest, [this.#connection, list, copy])) as [
+      [number],
+    ]
+    return count
+  }
+
+  /** Compares the next copy with the current one, a block of rows at a time. */
+  async *differences(list: ListName): AsyncGenerator<Change[], void> {
+    const next = (await this.find(list, 'next'))?.id ?? null
+    const current = (await this.find(list, 'current'))?.id ?? null
+    const rest = `from (select * from ${this.#names.row} where copy_id = $1) n
+      full join (select * from ${this.#names.row} where copy_id = $2) c on c.id = n.id
+      where n.row is distinct from c.row and coalesce(n.id, c.id) > $3 collate "C"
+      order by coalesce(n.id, c.id) limit ${BLOCK_ROWS}`
+    const columns = 'coalesce(n.id, c.id), c.row::text, n.row::text'
+    for (let last: string | undefined = ''; last !== undefined; ) {
+      const found = (await this.#values(columns, rest, [next, current, last])) as [
+        string,
+        string | null,
+        string | null,
+      ][]
+      const block: Change[] = found.map(([id, before, after]) => ({ id, before, after }))
+      yield block
+      last = block.at(-1)?.id
+    }
+  }
+
+  /** Counts changes of the current copy, keeps what they replace, and tells the app. */
+  async report(
+    list: ListName,
+    cursor: string,
+    changes: Change[],
+    keep: boolean,
+    onChanges: OnChanges<Client> | undefined,
+  ): Promise<CopyCounts> {
+    if (changes.length === 0) return countsOf(changes)
+    if (keep)
+      await this.#client.query(
+        `insert into ${this.#names.history} (connection, list, id, before, after, seen_at, cursor)
+          select $1, $2, c.id, c.before, c.after, $3::timestamptz, $4
+          from unnest($5::text[], $6::jsonb[], $7::jsonb[]) with ordinality as c (id, before, after, place)
+          order by c.place`,
+        [
+          this.#connection,
+          list,
+          new Date().toISOString(),
+          cursor,
+          changes.map(({ id }) => id),
+          changes.map(({ before }) => before),
+          changes.map(({ after }) => after),
+        ],
+      )
+    await onChanges?.(rowChangesOf(list, changes), this.#client)
+    return countsOf(changes)
+  }
+
+  async delete(list: ListName, copy: CopyName): Promise<void> {
+    const id = (await this.find(list, copy))?.id ?? null
+    await this.#client.query(`delete from ${this.#names.row} where copy_id = $1`, [id])
+    await this.#client.query(`delete from ${this.#names.copy} where id = $1`, [id])
+  }
+
+  async deleteHistory(): Promise<void> {
+    const sql = `delete from ${this.#names.history} where connection = $1`
+    await this.#client.query(sql, [this.#connection])
+  }
+
+  /** The next copy becomes the current one. */
+  async rename(list: ListName): Promise<void> {
+    const sql = `update ${this.#names.copy} set copy = 'current'
+      where connection = $1 and list = $2 and copy = 'next'`
+    await this.#client.query(sql, [this.#connection, list])
+  }
+
+  async refreshTimes(): Promise<(string | null)[][]> {
+    const rest = `from ${this.#names.copy} where connection = $1 and copy = 'current'`
+    const found = await this.#values(`version, ${TIME}`, rest, [this.#connection])
+    return found as (string | null)[][]
+  }
+
+  /** Returns the JSON of the rows of a list, newest first. */
+  async rows(list: ListName, first: string | null, last: string | null): Promise<string[]> {
+    const rest = `from ${this.#names.row} where copy_id =
+        (select id from ${this.#names.copy} where connection = $1 and list = $2 and copy = 'current')
+        and ($3::text is null or ${DAY} collate "C" >= $3) and ($4::text is null or ${DAY} collate "C" <= $4)
+      order by ${DAY} collate "C" desc, ${HOUR} collate "C" desc nulls last, id desc`
+    const values = [this.#connection, list, first, last]
+    const found = await this.#values('row::text', rest, values)
+    return (found as [string][]).map(([row]) => row)
+  }
+
+  /** Returns the values of each row, by one JSON text: parsers of types that the app has set have no effect. */
+  async #values(columns: string, rest = '', values: unknown[] = []): Promise<unknown[][]> {
+    const sql = `select json_build_array(${columns})::text as value ${rest}`
+    const { rows } = await this.#client.query(sql, values)
+    return rows.map((row) => {
+      const [text] = Array.isArray(row) ? row : Object.values(row as object)
+      return JSON.parse(text)
+    })
+  }
+}

@@ -1,0 +1,167 @@
+import { DatabaseSync } from 'node:sqlite'
+import t from 'tap'
+import {
+  InvestmentData,
+  positions,
+  type SqliteDatabase,
+  SqliteStore,
+} from '../../clients/typescript/src/index.ts'
+import { addCaller, addTransferOrders, lists } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+/** The database of an app: its own tables, its options and its transactions. The Python client has the same tests. */
+const service = await startService(t)
+const caller = await addCaller(service.db)
+const rows = Array.from({ length: 5 }, () => ({ titles: '2', investment: null }))
+await lists.portfolio.add(service.db, caller.connection, ...rows)
+await lists.account.add(service.db, caller.connection, {}, {})
+await addTransferOrders(service.db, caller.connection, {})
+
+const api = new InvestmentData({ baseUrl: service.url, token: caller.token, pageSize: 3 })
+const connection = api.connection(caller.connection.token)
+
+const OWN_OBJECTS = [
+  `create view portfolio_transactions as select 'mine' as text`,
+  `create view portfolio_transactions as select connection, r.id, row from mine c join investment_row r
+    on copy_id = c.id where list = 'portfolio_transactions' and copy = 'current'`,
+  `create table account_transactions (id integer primary key, text)`,
+  `create temporary table transfer_orders (text)`,
+  `create table Investment_Copy (id integer primary key, text)`,
+  `create table investment_row (copy_id, id, row, text)`,
+  `create view investment_changes as select 'mine' as text`,
+]
+
+for (const statement of OWN_OBJECTS)
+  t.test(`an app has its own: ${statement.slice(0, 50)}: refused, and left as it is`, async (t) => {
+    const db = new DatabaseSync(':memory:')
+    db.exec(statement)
+    const objects = () => {
+      const all = 'select * from sqlite_master union all select * from sqlite_temp_master'
+      return JSON.stringify(db.prepare(all).all())
+    }
+    const before = objects()
+    const expected = {
+      code: 'name_taken',
+      message: /^The database has a \w+ that no store has made\. .*prefix: 'copy_'/,
+    }
+    t.throws(() => new SqliteStore(db, 'mine'), expected)
+    t.equal(objects(), before)
+    const store = new SqliteStore(db, 'mine', { prefix: 'bank_', history: true })
+    await connection.syncTransactions(store)
+    t.equal([...store.portfolioTransactions()].length, 5)
+    const sql = `select count(*) as count from bank_portfolio_transactions where type = 'BUY'`
+    t.equal(db.prepare(sql).get()?.count, 5)
+    store.delete({ history: true })
+    t.equal(db.prepare(sql).get()?.count, 0)
+    db.close()
+  })
+
+t.test('prefix: it must be a part of a name', async (t) => {
+  const db = new DatabaseSync(':memory:')
+  for (const prefix of ['1', 'A', 'a b', 'a;', 'x'.repeat(31), '_', 5 as unknown as string])
+    t.throws(() => new SqliteStore(db, 'mine', { prefix }), TypeError)
+  t.strictSame(db.prepare('select * from sqlite_master').all(), [])
+})
+
+t.test('a copy of 1.1.0 beside an own table with a name of 1.2.0: refused', async (t) => {
+  const db = new DatabaseSync(':memory:')
+  db.exec(`create table investment_copy (id integer primary key, connection text not null,
+      list text not null, copy text not null, cursor text not null, unique (connection, list, copy));
+    create table investment_row (copy_id integer not null references investment_copy (id),
+      id text not null, row text not null, primary key (copy_id, id)) without rowid;
+    create view portfolio_transactions as
+      select connection, r.id, row from investment_copy c join investment_row r on copy_id = c.id
+      where list = 'portfolio_transactions' and copy = 'current';
+    create table transfer_orders (mine text)`)
+  const expected = { code: 'name_taken', message: /has a transfer_orders that/ }
+  t.throws(() => new SqliteStore(db, 'mine'), expected)
+  db.exec('alter table transfer_orders rename to my_orders')
+  const store = new SqliteStore(db, 'mine')
+  t.equal((await connection.syncTransactions(store)).orders.inserted, 1)
+})
+
+/** A database that refuses numbered parameters, as better-sqlite3 does. */
+function withoutNumberedParameters(db: DatabaseSync): SqliteDatabase {
+  const prepare: SqliteDatabase['prepare'] = (sql) => {
+    if (/\?\d/.test(sql)) throw new RangeError('a numbered parameter')
+    return db.prepare(sql)
+  }
+  return { exec: (sql) => db.exec(sql), prepare }
+}
+
+const DATABASES: Record<string, () => SqliteDatabase> = {
+  readBigInts: () => new DatabaseSync(':memory:', { readBigInts: true }),
+  returnArrays: () => new DatabaseSync(':memory:', { returnArrays: true }),
+  'both of them': () => new DatabaseSync(':memory:', { readBigInts: true, returnArrays: true }),
+  'no bare named parameters': () =>
+    new DatabaseSync(':memory:', { allowBareNamedParameters: false }),
+  'no foreign keys, double quotes are texts': () => {
+    const options = { enableForeignKeyConstraints: false, enableDoubleQuotedStringLiterals: true }
+    return new DatabaseSync(':memory:', options)
+  },
+  'no numbered parameters': () => withoutNumberedParameters(new DatabaseSync(':memory:')),
+}
+
+for (const [name, open] of Object.entries(DATABASES))
+  t.test(`options of the database: ${name}`, async (t) => {
+    const db = open()
+    const store = new SqliteStore(db, 'mine', { history: true })
+    const changes: number[] = []
+    const first = await connection.syncTransactions(store, {
+      onChanges: ({ upserts }) => {
+        changes.push(upserts.length)
+      },
+    })
+    t.match(first, {
+      portfolio: { inserted: 5 },
+      account: { inserted: 2 },
+      orders: { inserted: 1 },
+    })
+    t.same(changes.length, 3)
+    const again = await new SqliteStore(db, 'mine').state('portfolio_transactions')
+    t.equal(again?.totalItems, 5)
+    const second = await connection.syncTransactions(store)
+    const same = { rebuilt: false, inserted: 0, updated: 0, removed: 0 }
+    t.match(second, { portfolio: { totalItems: 5, ...same }, orders: { totalItems: 1, ...same } })
+    t.equal([...store.accountTransactions({ from: '2025-01-01', to: '2025-01-01' })].length, 2)
+    t.equal(positions(store).length, 5)
+    store.discard('portfolio_transactions')
+    store.delete()
+    t.equal(store.count('portfolio_transactions', 'current'), 0)
+  })
+
+t.test('an open transaction of the app: one sentence, and the transaction stays', async (t) => {
+  const db = new DatabaseSync(':memory:')
+  const store = new SqliteStore(db, 'mine')
+  db.exec('create table own (text)')
+  db.exec(`begin; insert into own values ('mine')`)
+  await t.rejects(connection.syncTransactions(store), {
+    code: 'transaction_open',
+    message: 'The database has an open transaction: end it before the store writes',
+  })
+  t.throws(() => new SqliteStore(db, 'mine', { prefix: 'a_' }), { code: 'transaction_open' })
+  db.exec('commit')
+  t.equal(db.prepare('select text from own').get()?.text, 'mine')
+  t.equal((await connection.syncTransactions(store)).portfolio.totalItems, 5)
+})
+
+t.test('onChanges of a SqliteStore that is asynchronous: refused', async (t) => {
+  const store = new SqliteStore(new DatabaseSync(':memory:'), 'mine')
+  const onChanges = async () => {
+    throw new Error('too late')
+  }
+  await t.rejects(connection.syncTransactions(store, { onChanges }), /must not be asynchronous/)
+  t.equal(store.count('portfolio_transactions', 'current'), 0)
+})
+
+t.test('tokens: white space and a whole header are refused with a sentence', async (t) => {
+  for (const token of ['Xq4t\n', ' Xq4t', 'Xq4t\r\n', 'a\tb', 'a\u2028b', '\u00a0a', '\ufeffa'])
+    t.throws(() => api.connection(token), {
+      name: 'TypeError',
+      message: /begins or ends with white space, or has a line break$/,
+    })
+  const create = (token: string) => new InvestmentData({ baseUrl: service.url, token })
+  for (const token of ['Bearer idq_a', 'bearer idq_a', 'Bearer'])
+    t.throws(() => create(token), /^token must be the token alone: the client adds "Bearer"$/)
+  for (const token of ['idq_a\n', ' idq_a', 'idq a']) t.throws(() => create(token), TypeError)
+})

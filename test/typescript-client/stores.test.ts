@@ -1,0 +1,317 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { failureOf, startDrivers, startProcesses } from '../support/clients/drivers.ts'
+import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
+import { accessOf, readList } from '../support/clients/service.ts'
+import { sorted } from '../support/clients/sqlite-copies.ts'
+import { createDatabase } from '../support/database.ts'
+import { needsProgram } from '../support/programs.ts'
+import { addCaller, addTransferOrders, type Caller, listNames, lists } from '../support/rows.ts'
+import { startService } from '../support/service.ts'
+
+/**
+ * The promises of a store, the same for SQLite and PostgreSQL, and for all clients: after each case, the copy equals the
+ * lists.
+ */
+const PYTHON = '/usr/bin/python3'
+if (process.env.CLIENTS === 'all')
+  await needsProgram(t, PYTHON, 'python3-psycopg', ['-c', 'import psycopg'])
+
+const service = await startService(t)
+const { db } = service
+const drivers = startDrivers(t, PYTHON)
+const { url: copies } = await createDatabase(t)
+
+/** A new place for copies: a file of SQLite, or a schema of PostgreSQL. */
+interface Place {
+  file: string
+  /** Runs a statement. */
+  query(sql: string): Promise<Record<string, unknown>[]>
+}
+
+const DATABASES: Record<string, (t: Test) => Promise<Place>> = {
+  SQLite: async (t) => {
+    const file = join(t.testdir({}), 'copy.db')
+    const query = async (sql: string) => {
+      const sqlite = new DatabaseSync(file)
+      try {
+        return sqlite.prepare(sql).all()
+      } finally {
+        sqlite.close()
+      }
+    }
+    return { file, query }
+  },
+  PostgreSQL: async (t) => {
+    const schema = `copy_${randomBytes(6).toString('hex')}`
+    const url = new URL(copies)
+    url.searchParams.set('options', `-csearch_path=${schema}`)
+    const client = new pg.Client({ connectionString: url.href })
+    await client.connect()
+    t.teardown(() => client.end())
+    await client.query(`create schema ${schema}`)
+    const query = async (sql: string) => (await client.query(sql)).rows
+    return { file: url.href, query }
+  },
+}
+
+async function callerWithRows(count: number): Promise<Caller> {
+  const caller = await addCaller(db)
+  const rows = Array.from({ length: count }, (_, index) => ({
+    amount: `${index}.10`,
+    description: 'ñ "€" \\ 🗾',
+  }))
+  for (const list of listNames) await lists[list].add(db, caller.connection, ...rows)
+  await addTransferOrders(db, caller.connection, { titles: '0.10', total: true })
+  return caller
+}
+
+/** Adds, changes and removes a row of each list. */
+async function change(caller: Caller): Promise<void> {
+  for (const list of listNames) {
+    const { table, idColumn } = lists[list]
+    const amount = `${'9'.repeat(38)}.${'0'.repeat(37)}1`
+    const added = [{ amount }, {}, {}]
+    const [first = '', second = ''] = await lists[list].add(db, caller.connection, ...added)
+    const id = idColumn as never
+    await db
+      .updateTable(table)
+      .set({ amount: '-5.00' })
+      .where(id, '=', first as never)
+      .execute()
+    await db
+      .deleteFrom(table)
+      .where(id, '=', second as never)
+      .execute()
+  }
+}
+
+type Driver = (typeof drivers)['TypeScript']
+
+/** The client that is not in a new process. */
+const readerOf = (language: string) =>
+  drivers[language as keyof typeof drivers] ?? drivers.TypeScript
+
+/** The typed readers of the store return what the service returns, in its order. */
+async function compare(t: Test, client: Driver, caller: Caller, { file }: Place) {
+  for (const list of listNames) {
+    const found = await client.read(file, 'mine', list)
+    t.strictSame(sorted(byName(found)), sorted(byName(await readList(service, caller, list))))
+    const ids = (rows: Record<string, unknown>[]) => rows.map((row) => row[lists[list].id])
+    t.strictSame(ids(found), ids(await readList(service, caller, list)), `${list}: order`)
+  }
+  const orders = await client.read(file, 'mine', 'orders')
+  t.strictSame(
+    sorted(byName(orders)),
+    sorted(byName(await client.orders(accessOf(service, caller)))),
+  )
+}
+
+/** Rows with their fields by name, because PostgreSQL keeps no order of fields. */
+const byName = (rows: Record<string, unknown>[]) =>
+  rows.map((row) => Object.fromEntries(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))))
+
+for (const [database, open] of Object.entries(DATABASES)) {
+  t.test(`${database}: all clients in turn keep one copy`, async (t) => {
+    const caller = await callerWithRows(20)
+    const place = await open(t)
+    const access = { ...accessOf(service, caller), pageSize: 7 }
+    const clients = Object.entries(drivers)
+    for (let step = 0; step <= 6; step += 1) {
+      const [name, client] = clients[step % clients.length] as [string, Driver]
+      const { result } = await client.copy(access, place.file, 'mine', { history: true })
+      const counts = { inserted: step === 0 ? 20 : 2, updated: 0, removed: 0 }
+      t.match(result.portfolio, { totalItems: 20 + 2 * step, rebuilt: step === 0, ...counts }, name)
+      await compare(t, client, caller, place)
+      const again = await client.copy(access, place.file, 'mine')
+      t.match(again.result, { portfolio: { inserted: 0, rebuilt: false } })
+      t.strictSame(again.told, [])
+      await change(caller)
+    }
+  })
+
+  for (const [language, client] of Object.entries(drivers)) {
+    const name = `${language}, ${database}`
+
+    t.test(`${name}: what has changed, with the rows as they were`, async (t) => {
+      const caller = await callerWithRows(3)
+      const place = await open(t)
+      const access = accessOf(service, caller)
+      await client.copy(access, place.file, 'mine', { history: true })
+      const [row = {}] = await readList(service, caller, 'portfolio')
+      const id = String(row.transactionId)
+      const rowOf = db.updateTable('portfolio_transaction').where('transaction_id', '=', id)
+      await rowOf.set({ amount: '7.100' }).execute()
+      const { result, told } = await client.copy(access, place.file, 'mine', { history: true })
+      t.match(result.portfolio, { inserted: 0, updated: 1, removed: 0 })
+      t.match(told, [{ list: 'portfolio_transactions', removed: [], previous: { [id]: row } }])
+      t.equal(told[0]?.upserts[0]?.amount, '7.100')
+      await db.deleteFrom('portfolio_transaction').where('transaction_id', '=', id).execute()
+      const last = await client.copy(access, place.file, 'mine', { history: true })
+      t.match(last.told, [{ upserts: [], removed: [id] }])
+      const changes = await place.query(
+        `select change, field, before, after from investment_changes where field = 'amount' order by number`,
+      )
+      t.match(changes, [
+        { change: 'updated', before: row.amount, after: '7.100' },
+        { change: 'removed', before: '7.100', after: null },
+      ])
+      await client.read(place.file, 'mine', 'delete')
+      t.strictSame(await client.read(place.file, 'mine', 'portfolio'), [])
+      const history = 'select * from investment_history'
+      t.equal((await place.query(history)).length, 2, 'the history stays')
+      await client.read(place.file, 'mine', 'delete with history')
+      t.strictSame(await place.query(history), [])
+    })
+
+    t.test(`${name}: an expired cursor: a second copy replaces the first one`, async (t) => {
+      const caller = await callerWithRows(10)
+      const place = await open(t)
+      const access = { ...accessOf(service, caller), pageSize: 4 }
+      await client.copy(access, place.file, 'mine', { history: true })
+      await change(caller)
+      const faults: Fault[] = ['expired', 'none', 'unavailable']
+      const fault = (n: number) => faults[n] ?? 'none'
+      const proxy = await startFaultProxy(t, { target: service.url, fault })
+      const through = { ...accessOf(proxy, caller), pageSize: 4, attempts: 1 }
+      const failed = client.copy(through, place.file, 'mine', { history: true })
+      t.match(await failureOf(failed), { code: 'service_unavailable' })
+      t.equal((await client.read(place.file, 'mine', 'portfolio')).length, 10, 'the old copy')
+      const { result, told } = await client.copy(access, place.file, 'mine', { history: true })
+      t.match(result.portfolio, { totalItems: 12, rebuilt: true, inserted: 2, removed: 0 })
+      const [first] = told
+      t.match(first, { list: 'portfolio_transactions', previous: {} })
+      await compare(t, client, caller, place)
+    })
+
+    t.test(`${name}: an error in onChanges: its page is not written`, async (t) => {
+      const caller = await callerWithRows(3)
+      const place = await open(t)
+      const access = accessOf(service, caller)
+      t.match(await failureOf(client.copy(access, place.file, 'mine', { failAt: 1 })), {
+        message: 'an error of the app',
+      })
+      t.strictSame(await client.read(place.file, 'mine', 'portfolio'), [])
+      await client.copy(access, place.file, 'mine')
+      await change(caller)
+      await failureOf(client.copy(access, place.file, 'mine', { failAt: 2 }))
+      t.equal((await client.read(place.file, 'mine', 'portfolio')).length, 5, 'the list before')
+      t.equal((await client.read(place.file, 'mine', 'account')).length, 3)
+      const { result } = await client.copy(access, place.file, 'mine')
+      t.match(result.account, { inserted: 2 })
+      await compare(t, client, caller, place)
+    })
+  }
+
+  t.test(`${database}: two programs at once: right, or a conflict`, async (t) => {
+    const caller = await callerWithRows(30)
+    const access = { ...accessOf(service, caller), pageSize: 7 }
+    const [first, second] = [startProcesses(t, PYTHON), startProcesses(t, PYTHON)]
+    for (const [language, one] of Object.entries(first)) {
+      const other = second[language as keyof typeof second] ?? one
+      const place = await open(t)
+      for (let round = 0; round < 3; round += 1) {
+        const calls = [one, other].map((each) => each.copy(access, place.file, 'mine'))
+        const results = await Promise.allSettled(calls)
+        for (const [index, { status }] of results.entries()) {
+          if (status === 'fulfilled') continue
+          const error = await failureOf(calls[index] as Promise<unknown>)
+          t.match(error, { name: 'CopyError', code: 'conflict' }, error.message)
+        }
+        t.ok(
+          results.some(({ status }) => status === 'fulfilled'),
+          `${language}, round ${round}`,
+        )
+        await compare(t, readerOf(language), caller, place)
+        await change(caller)
+      }
+    }
+  })
+
+  t.test(
+    `${database}: a program that is killed inside onChanges: nothing is written`,
+    async (t) => {
+      for (const [language, client] of Object.entries(startProcesses(t, PYTHON))) {
+        const caller = await callerWithRows(3)
+        const place = await open(t)
+        const access = accessOf(service, caller)
+        const driver = readerOf(language)
+        await driver.copy(access, place.file, 'mine', { history: true })
+        const before = sorted(await driver.read(place.file, 'mine', 'portfolio'))
+        await change(caller)
+        const killed = client.copy(access, place.file, 'mine', { killAt: 1, history: true })
+        await t.rejects(killed, /has ended/)
+        t.strictSame(sorted(await driver.read(place.file, 'mine', 'portfolio')), before, language)
+        t.strictSame(await place.query('select * from investment_history'), [])
+        const next = await driver.copy(access, place.file, 'mine', { history: true })
+        t.match(next.result, { portfolio: { inserted: 2 }, account: { inserted: 2 } })
+        t.equal(next.told.length, 2, 'the app hears of it again')
+        await compare(t, driver, caller, place)
+      }
+    },
+  )
+}
+
+for (const [language, client] of Object.entries(drivers)) {
+  t.test(`${language}, PostgreSQL: columns are numeric, and sums in SQL are exact`, async (t) => {
+    const caller = await callerWithRows(3)
+    await change(caller)
+    const place = await DATABASES.PostgreSQL?.(t)
+    if (place === undefined) throw new Error('no PostgreSQL')
+    await client.copy(accessOf(service, caller), place.file, 'mine')
+    const [types] = await place.query(`select pg_typeof(sum(amount))::text as sum,
+      pg_typeof(max(operation_date_day))::text as day, sum(amount)::text as total
+      from account_transactions where connection = 'mine'`)
+    t.match(types, { sum: 'numeric', day: 'date', total: /^-?\d+\.\d{2,}$/ })
+    const [order] = await place.query('select titles::text, total from transfer_orders')
+    t.same(order, { titles: '0.10', total: true })
+  })
+
+  t.test(`${language}, PostgreSQL: a connection that is lost, and a full disk`, async (t) => {
+    const caller = await callerWithRows(4)
+    const place = await DATABASES.PostgreSQL?.(t)
+    if (place === undefined) throw new Error('no PostgreSQL')
+    const access = accessOf(service, caller)
+    await client.copy(access, place.file, 'mine', { history: true })
+    const before = sorted(byName(await client.read(place.file, 'mine', 'account')))
+    await change(caller)
+    // The trigger is called inside the transaction of the store.
+    const faults = {
+      'pg_terminate_backend(pg_backend_pid())': /terminat|closed|connection/i,
+      "investment_fault('53100')": /No space left/,
+    }
+    await place.query(`create function investment_fault(code text) returns void language plpgsql as $$
+      begin raise exception 'No space left on device' using errcode = code; end $$`)
+    for (const [fault, message] of Object.entries(faults)) {
+      await place.query(`create or replace function fail() returns trigger language plpgsql as $$
+        begin if new.row ? 'movementId' then perform ${fault}; end if; return new; end $$`)
+      await place.query(
+        'create or replace trigger fail before insert on investment_row for each row execute function fail()',
+      )
+      const failed = client.copy(access, place.file, 'mine', { history: true })
+      t.match((await failureOf(failed)).message, message)
+      const after = sorted(byName(await client.read(place.file, 'mine', 'account')))
+      t.strictSame(after, before, fault)
+    }
+    await place.query('drop trigger fail on investment_row')
+    await client.copy(access, place.file, 'mine', { history: true })
+    await compare(t, client, caller, place)
+  })
+
+  t.test(`${language}, PostgreSQL: an own table of the app is refused, and stays`, async (t) => {
+    const caller = await callerWithRows(1)
+    const place = await DATABASES.PostgreSQL?.(t)
+    if (place === undefined) throw new Error('no PostgreSQL')
+    await place.query(`create view portfolio_transactions as select 'mine' as text`)
+    const failed = client.copy(accessOf(service, caller), place.file, 'mine')
+    t.match(await failureOf(failed), {
+      code: 'name_taken',
+      message: /has a portfolio_transactions that no store has made/,
+    })
+    t.same(await place.query('select * from portfolio_transactions'), [{ text: 'mine' }])
+    t.same(await place.query(`select to_regclass('investment_copy') as name`), [{ name: null }])
+  })
+}
