@@ -103,7 +103,11 @@ export function PageQuery(maximumLimit: number) {
 export type PageQuery = Static<ReturnType<typeof PageQuery>>
 
 /** The parameters that select rows by their fields. Pages, links, exports and ETags depend on all of them. */
-export type Filters = Omit<PageQuery, 'limit' | 'page' | 'since' | 'version'>
+export type Filters = {
+  [Name in Exclude<keyof PageQuery, 'limit' | 'page' | 'since' | 'version'>]?:
+    | PageQuery[Name]
+    | undefined
+}
 
 /** What a request asks for. Some parameters apply to pages only. */
 export type QueryPurpose = 'page' | 'changes' | 'export'
