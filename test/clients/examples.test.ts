@@ -113,19 +113,26 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
   })
 }
 
-const recipes = { js: 'TypeScript', python: 'Python', java: 'Java' } as const
-const fileNames = { js: 'amounts.mjs', python: 'amounts.py', java: 'Amounts.java' } as const
+/** The file and the command of a program, in the paragraph before it. */
+const SAVED = /Save it as `(\S+)`, and run `(.+?)`.*\n\n$/
 
-for (const [fence, language] of Object.entries(recipes) as [keyof typeof recipes, 'Java'][]) {
+for (const fence of ['js', 'python', 'java']) {
   t.test(`guide.md, ${fence}: prints every digit`, async (t) => {
     const guide = await readFile(join(ROOT, 'src/http/openapi/guide.md'), 'utf8')
-    const blocks = [...guide.matchAll(new RegExp(`^\`\`\`${fence}\n(.*?)^\`\`\``, 'gms'))]
-    const [program = ''] = blocks.map(([, block = '']) => block).filter(isRecipe)
-    const file = join(t.testdir(), fileNames[fence])
-    await writeFile(file, program.replace('https://HOST', service.url))
+    const pattern = new RegExp(`^([^\n]+\n\n)\`\`\`${fence}\n(.*?)^\`\`\``, 'gms')
+    const [found] = [...guide.matchAll(pattern)].filter(([block]) => isRecipe(block))
+    const [, before = '', program = ''] = found ?? []
+    const [, name = '', command = ''] = SAVED.exec(before) ?? []
+    // A folder as `npm init -y` makes it.
+    const folder = t.testdir({ 'package.json': '{ "type": "commonjs" }' })
+    await writeFile(join(folder, name), program.replace('https://HOST', service.url))
     const { text } = await service.get(caller.connection.account, { token: caller.token })
     const { items } = digitsAsText(parseExact(text)) as { items: { amount: string }[] }
-    t.equal(await execute(language, [file], {}), items.map(({ amount }) => `${amount}\n`).join(''))
+    const [documented = '', ...args] = command.replace("'lib/*'", JAVA_CLASSPATH).split(' ')
+    const path = documented === 'node' ? process.execPath : documented
+    const env = { ...credentials, PATH: process.env.PATH }
+    const printed = await run(path, args, { cwd: folder, env })
+    t.equal(printed, items.map(({ amount }) => `${amount}\n`).join(''))
   })
 }
 

@@ -1,13 +1,17 @@
 /**
- * The TypeScript client in the projects of its users: `npm install` of the file that `npm pack` makes, then one program for
- * each way to load it.
+ * The TypeScript client in the projects of its users: the documented command installs the file that `npm pack` makes, then
+ * one program for each way to load it.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import t from 'tap'
 import { installPackages } from '../../tools/install.ts'
-import { clientTool, packTypescriptClient } from '../support/clients/typescript-package.ts'
+import {
+  addNodeTypes,
+  clientTool,
+  installTypescriptClient,
+} from '../support/clients/typescript-package.ts'
 import { run } from '../support/programs.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
@@ -49,9 +53,9 @@ function oldNode(): string {
   return found
 }
 
-const folders = t.testdir({ package: {}, app: {} })
-const file = await packTypescriptClient(join(folders, 'package'))
-const folder = join(folders, 'app')
+const folder = t.testdir({})
+const file = await installTypescriptClient(folder)
+await addNodeTypes(folder)
 
 t.test('publint and are-the-types-wrong have no remark on the package', async (t) => {
   const linted = await run(clientTool('publint'), [file, '--strict'])
@@ -59,11 +63,6 @@ t.test('publint and are-the-types-wrong have no remark on the package', async (t
   const types = await run(clientTool('attw'), [file])
   t.match(types, /No problems found/)
 })
-await run('npm', ['init', '-y'], { cwd: folder })
-await run('npm', ['install', file, '--no-audit', '--no-fund', '--offline'], { cwd: folder })
-await mkdir(join(folder, 'node_modules/@types'))
-for (const name of ['@types/node', 'undici-types'])
-  await symlink(resolve('node_modules', name), join(folder, 'node_modules', name))
 
 const compile = (...args: string[]) => {
   const strict = ['--strict', '--target', 'es2022', '--types', 'node', '--skipDefaultLibCheck']

@@ -1,4 +1,4 @@
-import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import type {
@@ -10,6 +10,7 @@ import type {
 } from '../../clients/typescript/src/index.ts'
 import type { components } from '../../docs/reference/openapi.ts'
 import { pythonEnvironment } from '../support/clients/drivers.ts'
+import { addNodeTypes, installTypescriptClient } from '../support/clients/typescript-package.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { startSeededService } from '../support/seeded-service.ts'
 import { expireCursors } from '../support/state.ts'
@@ -217,18 +218,11 @@ t.test('Python: the types are those of docs/reference/openapi.json', async (t) =
 t.test(
   'TypeScript: the package works after its build; README.md prints what it says',
   async (t) => {
-    const folder = t.testdir({ 'package.json': '{ "type": "module" }' })
-    const installed = join(folder, 'node_modules/@investment-data/client')
-    await mkdir(installed, { recursive: true })
-    for (const file of ['package.json', 'README.md', 'CHANGELOG.md'])
-      await cp(join(typescript, file), join(installed, file))
-    await run(TSC, ['-p', typescript, '--outDir', join(installed, 'dist')])
-
-    await mkdir(join(folder, 'node_modules/@types'))
-    for (const name of ['@types/node', 'undici-types'])
-      await symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
+    const folder = t.testdir({})
+    await installTypescriptClient(folder)
+    await addNodeTypes(folder)
     for (const { file, source } of examples.typescript) await writeFile(join(folder, file), source)
-    await writeFile(join(folder, 'everything.ts'), EVERYTHING_TS)
+    await writeFile(join(folder, 'everything.mts'), EVERYTHING_TS)
     const strict = [
       '--ignoreConfig',
       '--strict',
@@ -239,10 +233,10 @@ t.test(
     ]
     const target = ['--noEmit', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
     const names = examples.typescript.map(({ file }) => file)
-    await run(TSC, [...strict, ...target, ...names, 'everything.ts'], { cwd: folder })
+    await run(TSC, [...strict, ...target, ...names, 'everything.mts'], { cwd: folder })
     t.strictSame(
       names,
-      [...PROGRAMS, 'show-errors'].map((name) => `${name}.ts`),
+      [...PROGRAMS, 'show-errors'].map((name) => `${name}.mts`),
     )
     for (const { file, output } of examples.typescript) {
       const args = ['--disable-warning=ExperimentalWarning', file]
@@ -252,12 +246,12 @@ t.test(
     const unchanged = copy?.output.replaceAll(/(\d+) \d+ 0 0$/gm, '$1 0 0 0')
     const print = (file: string) =>
       run(process.execPath, ['--disable-warning=ExperimentalWarning', file], { cwd: folder })
-    t.equal(await print('daily-copy.ts'), unchanged, 'a refresh')
-    t.equal(await print('own-tables.ts'), own?.output, 'a refresh')
+    t.equal(await print('daily-copy.mts'), unchanged, 'a refresh')
+    t.equal(await print('own-tables.mts'), own?.output, 'a refresh')
     await expireCursors(service.db)
-    t.equal(await print('daily-copy.ts'), unchanged, 'a 410')
-    t.equal(await print('own-tables.ts'), 'cursor_expired 0\n', 'a 410')
-    t.equal(await print('own-tables.ts'), own?.output, 'a new copy')
+    t.equal(await print('daily-copy.mts'), unchanged, 'a 410')
+    t.equal(await print('own-tables.mts'), 'cursor_expired 0\n', 'a 410')
+    t.equal(await print('own-tables.mts'), own?.output, 'a new copy')
   },
 )
 
@@ -290,7 +284,8 @@ t.test('Python: mypy --strict accepts it; README.md prints what it says', async 
   )
   const options = { cwd: folder, env: pythonEnvironment }
   for (const { file, output } of examples.python) {
-    t.equal(await run('python3', [file], options), output, file)
+    // A warning of Python is an error.
+    t.equal(await run('python3', ['-W', 'error', file], options), output, file)
   }
   const [, copy, , , , own] = examples.python
   const unchanged = copy?.output.replaceAll(/(\d+) \d+ 0 0$/gm, '$1 0 0 0')

@@ -1,9 +1,10 @@
+import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import createClient from 'openapi-fetch'
 import t from 'tap'
 import type { components, paths } from '../../docs/reference/openapi.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { codeSamples, PLACEHOLDER } from '../../src/http/openapi/code-samples.js'
+import { codeSamples, INSTALL, PLACEHOLDER } from '../../src/http/openapi/code-samples.js'
 import { lists as routes } from '../../src/routes/lists.ts'
 import { lists as definitions } from '../../src/schemas/lists.ts'
 import { ProblemCodes } from '../../src/schemas/problem.ts'
@@ -117,14 +118,32 @@ t.test('GET /docs/json: redirect to that document', async (t) => {
   t.equal(response.url, `${service.url}/openapi.json`)
 })
 
-t.test('package names: those of clients/', async (t) => {
+t.test('clients: the samples have their names, and the documents install files', async (t) => {
   const { name } = JSON.parse(await readFile('clients/typescript/package.json', 'utf8'))
-  const pyproject = await readFile('clients/python/pyproject.toml', 'utf8')
   const { info, paths } = JSON.parse((await service.get('/openapi.json')).text)
-  t.match(info.description, `npm install ${name} `)
-  t.match(info.description, `pip install ${/^name = "(.*)"/m.exec(pyproject)?.[1]} `)
   t.match(codeSamples('', String(Object.keys(paths)[0]))[1]?.source, `from "${name}"`)
+  t.match(info.description, `${INSTALL.npm} `)
+  t.match(info.description, `${INSTALL.pip} `)
+  t.match(await readFile('clients/typescript/README.md', 'utf8'), `${INSTALL.npm}\n`)
+  t.match(await readFile('clients/python/README.md', 'utf8'), `${INSTALL.pip}\n`)
 })
+
+t.test(
+  'documents: no command installs a client by a name, which anybody could publish',
+  async (t) => {
+    const files = globSync(['*.md', 'docs/**/*.{md,json}', 'src/**/*.{md,html}', 'clients/**/*.md'])
+    t.ok(files.length > 30)
+    for (const file of files.filter((path) => !path.includes('node_modules'))) {
+      const text = await readFile(file, 'utf8')
+      t.notMatch(
+        text,
+        /(npm|yarn|pnpm) (install|i|add) (-\S+ )*@investment-data|npx @investment-data/,
+        file,
+      )
+      t.notMatch(text, /pip install (-\S+ )*investment[-_]data/, file)
+    }
+  },
+)
 
 t.test('PUBLIC_URL: the address in all samples', async (t) => {
   const { get } = await startService(t, { environment: { PUBLIC_URL: 'https://api.example/v' } })

@@ -78,9 +78,11 @@ t.test('demo advance: fails without the sample data, and changes nothing', async
 
 t.test('guide.md: the program keeps a copy through a day', async (t) => {
   const guide = await readFile(new URL('../../src/http/openapi/guide.md', import.meta.url), 'utf8')
-  const [, program = ''] = /```js\n(import \{ DatabaseSync \}.*?)```/s.exec(guide) ?? []
-  const folder = t.testdir()
-  const file = join(folder, 'copy.mjs')
+  const saved = /Save them as `(\S+)`, and run `node \1`[^\n]*\n\n```js\n(.*?)```/s
+  const [, name = '', program = ''] = saved.exec(guide) ?? []
+  // A folder as `npm init -y` makes it.
+  const folder = t.testdir({ 'package.json': '{ "type": "commonjs" }' })
+  const file = join(folder, name)
   await writeFile(file, program.replace('https://HOST', url))
   const run = async () => {
     const flags = ['--disable-warning=ExperimentalWarning', file]

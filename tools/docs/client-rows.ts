@@ -8,7 +8,7 @@ interface Schema {
   format?: string
   description?: string
   enum?: string[]
-  'x-enum-descriptions'?: string[]
+  'x-share-impact'?: Record<string, string | null>
   $ref?: string
   anyOf?: Schema[]
   properties?: Record<string, Schema>
@@ -174,15 +174,11 @@ function columnsOf(schemas: Schemas, list: keyof typeof LISTS): Column[] {
   return [...first, ...own.filter((column) => !isFirst(column))]
 }
 
-/** Returns the effect of each type on the position: the sign at the beginning of its description. */
-function effectsOf(schemas: Schemas): Map<string, string | undefined> {
-  const { enum: values = [], 'x-enum-descriptions': descriptions = [] } = named(
-    schemas,
-    'PortfolioTransactionType',
-  )
-  return new Map(
-    values.map((value, index) => [value, /^\(([+=-])\) /.exec(descriptions[index] ?? '')?.[1]]),
-  )
+/** Returns the effect of each type on the position; null if it is not defined. */
+function effectsOf(schemas: Schemas): Map<string, string | null> {
+  const { 'x-share-impact': effects } = named(schemas, 'PortfolioTransactionType')
+  if (effects === undefined) throw new Error('the document has no x-share-impact')
+  return new Map(Object.entries(effects))
 }
 
 /** Names of all decimal fields, also of inner objects. */
@@ -234,7 +230,7 @@ ${values.map((value) => `  | '${value}'`).join('\n')}
   | OtherText`
   })
   const effects = [...effectsOf(schemas)].map(
-    ([type, effect]) => `  ${type}: ${effect === undefined ? 'undefined' : `'${effect}'`},`,
+    ([type, effect]) => `  ${type}: ${effect === null ? 'undefined' : `'${effect}'`},`,
   )
   const rows = rowTypes(schemas).map(({ name, description, fields }) => {
     const members = fields.map(
@@ -310,7 +306,7 @@ ${values.map((value) => `    "${value}",`).join('\n')}
 ]`
   })
   const effects = [...effectsOf(schemas)].map(
-    ([type, effect]) => `    "${type}": ${effect === undefined ? 'None' : `"${effect}"`},`,
+    ([type, effect]) => `    "${type}": ${effect === null ? 'None' : `"${effect}"`},`,
   )
   const rows = rowTypes(schemas).map(({ name, description, fields }) => {
     const members = fields.map(

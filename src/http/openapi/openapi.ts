@@ -7,7 +7,7 @@ import type { Config } from '../../config.ts'
 import { markdown } from '../../schemas/fields.ts'
 import { type ProblemCode, ProblemCodes, titleOf } from '../../schemas/problem.ts'
 import { memoryFile } from '../memory-file.ts'
-import { codeSamples, PLACEHOLDER } from './code-samples.js'
+import { codeSamples, INSTALL, PLACEHOLDER } from './code-samples.js'
 import { completeOperation, type Operation } from './complete.ts'
 import { readExamples } from './examples.ts'
 import { nameParts } from './named-parts.ts'
@@ -20,7 +20,10 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
   const [appToken, connectionToken] = config.DEMO_TOKENS?.split(',') ?? []
   const address = PUBLIC_URL?.replace(/\/+$/, '')
   const shown = address ?? PLACEHOLDER
-  const guide = (await readFile(GUIDE, 'utf8')).replaceAll(PLACEHOLDER, shown)
+  const guide = (await readFile(GUIDE, 'utf8'))
+    .replaceAll(PLACEHOLDER, shown)
+    .replace('NPM_INSTALL', INSTALL.npm)
+    .replace('PIP_INSTALL', INSTALL.pip)
   const examples = await readExamples()
   await app.register(swagger, {
     openapi: {

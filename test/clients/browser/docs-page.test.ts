@@ -144,8 +144,8 @@ t.test('samples: one block with the values of the form, and no token', async (t)
   const shown = operation.locator('.samples pre:visible')
   const expected = {
     curl: `'X-Client-Trace-ID: it'\\''s me' \\\n  "${service.url}/api/v1/queries/connections/$CONNECTION_TOKEN/accounts/transactions?from=2024-05-01&limit=2"`,
-    TypeScript: 'accountTransactions({ from: "2024-05-01" })',
-    Python: 'account_transactions(from_="2024-05-01")',
+    'Node.js': 'accountTransactions({ from: "2024-05-01", limit: 2 })',
+    Python: 'account_transactions(from_="2024-05-01", limit=2)',
   }
   for (const [label, part] of Object.entries(expected)) {
     await operation.getByRole('button', { name: label, exact: true }).click()

@@ -3,7 +3,7 @@ import t from 'tap'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { type Fault, startFaultProxy } from '../../support/clients/fault-proxy.ts'
 import { readList } from '../../support/clients/service.ts'
-import { packTypescriptClient } from '../../support/clients/typescript-package.ts'
+import { installTypescriptClient } from '../../support/clients/typescript-package.ts'
 import { addresses } from '../../support/rows.ts'
 import { DEMO_TOKEN, startSeededService } from '../../support/seeded-service.ts'
 import { launchChromium } from './chromium.ts'
@@ -12,14 +12,14 @@ const browser = await launchChromium(t)
 const service = await startSeededService(t)
 
 const folder = t.testdir({})
-await packTypescriptClient(folder)
+await installTypescriptClient(folder)
 
 /** Opens a page of an origin that has the built package at /package. */
 async function openPage(origin: string) {
   // The service allows only its own scripts, and the package has the origin of the service here.
   const page = await browser.newPage({ bypassCSP: true })
   await page.route('**/package/*', (route) => {
-    const path = join(folder, 'dist/index.js')
+    const path = join(folder, 'node_modules/@investment-data/client/dist/index.js')
     return route.fulfill({ path, contentType: 'text/javascript' })
   })
   await page.goto(`${origin}/openapi.json`)
