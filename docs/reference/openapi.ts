@@ -714,15 +714,9 @@ export interface operations {
                  * @example 0
                  */
                 page?: string;
-                /**
-                 * @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.
-                 * @example start
-                 */
+                /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
                 since?: string;
-                /**
-                 * @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`.
-                 * @example 184.1741966927042118
-                 */
+                /** @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`. */
                 version?: string;
             };
             header?: {
@@ -1004,15 +998,9 @@ export interface operations {
                  * @example 0
                  */
                 page?: string;
-                /**
-                 * @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.
-                 * @example start
-                 */
+                /** @description Returns the changes instead of a page. `start` returns all rows. Later requests send the `nextCursor` of the previous response. Not together with `from`, `to` or `page`. */
                 since?: string;
-                /**
-                 * @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`.
-                 * @example 184.1741966927042118
-                 */
+                /** @description Data version that the response must have: `Data-Version` of the first page. If the data has changed since, the response is 412. Not together with `since`. */
                 version?: string;
             };
             header?: {

@@ -37,6 +37,7 @@ const DIGITS = '^[0-9]+$'
 /**
  * Query parameters of a list with pages (sections 4.1 and 4.2). Their values are strings. http/parameter-errors.ts has the
  * rules that a schema cannot express.
+ * `since` and `version` have no example: tools that import the document send each example, and these two exclude others.
  */
 export function PageQuery(maximumLimit: number) {
   return Type.Object(
@@ -84,7 +85,6 @@ export function PageQuery(maximumLimit: number) {
           description:
             'Returns the changes instead of a page. `start` returns all rows. Later requests send ' +
             'the `nextCursor` of the previous response. Not together with `from`, `to` or `page`.',
-          examples: ['start'],
         }),
       ),
       version: Type.Optional(
@@ -93,7 +93,6 @@ export function PageQuery(maximumLimit: number) {
           description:
             'Data version that the response must have: `Data-Version` of the first page. If the ' +
             'data has changed since, the response is 412. Not together with `since`.',
-          examples: ['184.1741966927042118'],
         }),
       ),
     },

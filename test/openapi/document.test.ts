@@ -22,8 +22,8 @@ interface ClosedList {
 
 interface Document {
   info: { version: string; license: object; contact?: object }
-  servers: object[]
-  paths: object
+  servers: { url: string }[]
+  paths: Record<string, { get: { parameters: { name: string }[] } }>
   components: { schemas: Record<'PortfolioTransactionType' | 'AccountTransactionType', ClosedList> }
 }
 
@@ -85,6 +85,22 @@ t.test('PUBLIC_URL and CONTACT_URL: server and contact of the document', async (
   t.match(document.servers, [{ url: '/' }])
   t.equal(document.info.contact, undefined)
 })
+
+t.test(
+  'imports into Postman and Bruno: an absolute server, and no example that excludes others',
+  async (t) => {
+    const tokens = `${DEMO_TOKEN},${DEMO.wealth.connections.small.token}`
+    const { get } = await startService(t, { environment: { DEMO_TOKENS: tokens } })
+    const { servers, paths } = (await get('/openapi.json')).json() as Document
+    t.match(servers[0]?.url, /^http:\/\/127[.]0[.]0[.]1:\d+$/)
+    const [portfolio] = Object.values(paths)
+    for (const name of ['since', 'version']) {
+      const found = portfolio?.get.parameters.find((each) => each.name === name)
+      t.ok(found, name)
+      t.notMatch(JSON.stringify(found), /"examples?":/, name)
+    }
+  },
+)
 
 t.test('version and license: those of package.json', async (t) => {
   const { version, license } = JSON.parse(await readFile('package.json', 'utf8'))

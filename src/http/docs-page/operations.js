@@ -155,7 +155,10 @@ function selectLanguage(label) {
     tab.ariaPressed = tab.dataset.label === label
   localStorage.setItem(LANGUAGE, label)
 }
-selectLanguage(localStorage.getItem(LANGUAGE) ?? 'curl')
+const stored = localStorage.getItem(LANGUAGE)
+const labels = [...main.querySelectorAll('.samples pre')].map(({ dataset }) => dataset.label)
+// A language that the reader has chosen in an older release may have another name now.
+selectLanguage(labels.includes(stored) ? stored : 'curl')
 
 /** Fills the forms with the demo tokens, and shows the samples with the address of this service. */
 export function fillForms({ demo, address: newAddress, limit }) {

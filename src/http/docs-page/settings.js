@@ -18,12 +18,13 @@ export async function readSettings() {
 }
 
 function settingsOf({ servers, info, paths, 'x-demo-tokens': demo }) {
-  const [{ url }] = servers
+  // Without PUBLIC_URL, one of them is the service that serves the document.
+  const isOwn = servers.some(({ url }) => url === '/')
   const parameters = Object.values(paths).flatMap(({ get }) => get.parameters)
   const limit = parameters.find(({ name }) => name === 'limit')
   return {
     demo,
-    address: url === '/' ? base : url,
+    address: isOwn ? base : servers[0].url,
     contact: info.contact,
     limit: limit.description,
   }

@@ -18,8 +18,7 @@ const GUIDE = new URL('guide.md', import.meta.url)
 export const openapi = fp(async (app: FastifyInstance, { config }: { config: Config }) => {
   const { CONTACT_URL, PUBLIC_URL } = config
   const [appToken, connectionToken] = config.DEMO_TOKENS?.split(',') ?? []
-  const address = PUBLIC_URL?.replace(/\/+$/, '')
-  const shown = address ?? PLACEHOLDER
+  const shown = PUBLIC_URL === undefined ? PLACEHOLDER : withoutSlash(PUBLIC_URL)
   const guide = (await readFile(GUIDE, 'utf8'))
     .replaceAll(PLACEHOLDER, shown)
     .replace('NPM_INSTALL', INSTALL.npm)
@@ -46,12 +45,7 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
         },
       ],
       security: [{ appToken: [] }],
-      // The path of an operation begins with a slash.
-      servers: [
-        address === undefined
-          ? { url: '/', description: 'The service that serves this document' }
-          : { url: address },
-      ],
+      servers: serversOf(config),
       // The page /docs fills them in.
       ...(appToken ? { 'x-demo-tokens': { appToken, connectionToken } } : {}),
       components: {
@@ -83,6 +77,26 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
   const send = memoryFile(JSON_TYPE, () => JSON.stringify(app.swagger()))
   app.get('/openapi.json', { schema: { hide: true }, compress: false }, send)
 })
+
+/** Address in a document: its URL, which may be relative. */
+interface Server {
+  url: string
+  description?: string
+}
+
+/** The path of an operation begins with a slash, so this is the address without its last one. */
+const OWN_SERVER: Server = { url: '/', description: 'The service that serves this document' }
+
+/** Returns the addresses of the service. Postman and Bruno take the first one, and need an absolute one. */
+function serversOf({ PORT, PUBLIC_URL, DEMO_TOKENS }: Config): Server[] {
+  if (PUBLIC_URL !== undefined) return [{ url: withoutSlash(PUBLIC_URL) }]
+  // Other services do not know their address.
+  if (DEMO_TOKENS === undefined) return [OWN_SERVER]
+  const description = 'The service with sample data, from its own computer'
+  return [{ url: `http://127.0.0.1:${PORT}`, description }, OWN_SERVER]
+}
+
+const withoutSlash = (url: string) => url.replace(/\/+$/, '')
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
