@@ -35,16 +35,18 @@ RUN mkdir -p /root-of-image/tmp /root-of-image/etc \
   | xargs -I '{}' cp -L --parents '{}' /root-of-image
 
 FROM scratch
-# Add the commit when you build: --label org.opencontainers.image.revision="$(git rev-parse HEAD)".
+# Add the commit when you build: --build-arg COMMIT="$(git rev-parse HEAD)".
+ARG COMMIT=
 LABEL org.opencontainers.image.title="Investment Data Query Service" \
       org.opencontainers.image.description="Read-only HTTP API over PostgreSQL: transactions and transfer orders" \
-      org.opencontainers.image.version="1.0.0"
+      org.opencontainers.image.version="1.0.0" \
+      org.opencontainers.image.revision="$COMMIT"
 COPY --from=build /root-of-image /
 COPY --from=build /usr/local/bin/node /usr/local/bin/operator /usr/local/bin/
 COPY --from=build /app /app
 WORKDIR /app
 USER 1000:1000
-ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 PATH=/usr/local/bin
+ENV COMMIT=$COMMIT NODE_ENV=production HOST=0.0.0.0 PORT=3000 PATH=/usr/local/bin
 EXPOSE 3000
 ENTRYPOINT ["/usr/local/bin/node", "--disable-sigusr1", "--disable-warning=ExperimentalWarning"]
 CMD ["src/server.ts"]

@@ -32,6 +32,8 @@ export interface AppOptions {
   db: Database
   limits: Limits
   droppedLogLines: () => number
+  /** True if the files of secrets could not be read or used. */
+  secretsFailed: () => boolean
   logger: LoggerOptions
 }
 

@@ -93,6 +93,7 @@ export const settings = {
   METRICS_PORT: integer(undefined, 0, 65_535),
   METRICS_HOST: text('127.0.0.1'),
   INSTANCES: integer(undefined, 1, 1_000),
+  COMMIT: optional(),
   // The SDK of OpenTelemetry reads all OTEL_ variables itself.
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?:/i, 'http://HOST:4318'),
   OTEL_SERVICE_NAME: text('investment-data-query-service'),

@@ -28,12 +28,15 @@ export async function start(): Promise<void> {
     // quota.ts reads REDIS_URL after it has lost its connection.
     Object.assign(config, { DATABASE_URL, DATABASE_REPLICA_URL, REDIS_URL })
   }
+  let secretsFailed = false
   /** Each new connection reads the files of secrets again. The last URLs stay in use if the new ones cannot be used. */
   const newestUrls = () => {
     try {
       readSecrets()
+      secretsFailed = false
     } catch {
-      // SIGHUP reports the error.
+      // SIGHUP reports the error, and a metric does.
+      secretsFailed = true
     }
     return { url: config.DATABASE_URL ?? url, replicaUrl: config.DATABASE_REPLICA_URL }
   }
@@ -53,7 +56,14 @@ export async function start(): Promise<void> {
   })
   const logger = { level: config.LOG_LEVEL, stream }
   const limits = new Limits(config.MAX_REQUESTS, config.ANSWER_MEMORY_MB * 2 ** 20)
-  const app = await buildApp({ config, db, limits, droppedLogLines: stream.dropped, logger })
+  const app = await buildApp({
+    config,
+    db,
+    limits,
+    droppedLogLines: stream.dropped,
+    secretsFailed: () => secretsFailed,
+    logger,
+  })
   const maxSockets = socketLimit(config)
   app.server.maxConnections = maxSockets
   if (maxSockets < MAX_SOCKETS)
@@ -63,10 +73,12 @@ export async function start(): Promise<void> {
     try {
       readSecrets()
       await db.renew()
+      secretsFailed = false
       app.log.info(
         'SIGHUP: new connections use the files of secrets; other settings need a restart',
       )
     } catch (error) {
+      secretsFailed = true
       const { message: reason } = error as Error
       app.log.warn({ reason }, 'SIGHUP: the open connections stay, because new ones would fail')
     }

@@ -1,6 +1,7 @@
 import fastify, { type FastifyInstance, type FastifyPluginAsync, LogController } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config.ts'
 import { sendError } from '../http/error-handler.ts'
 import type { Limits } from '../limits/limits.ts'
@@ -23,12 +24,13 @@ export interface MetricSources {
   limits: Limits
   check: () => Promise<Check>
   droppedLogLines: () => number
+  secretsFailed: () => boolean
   healthChecks: FastifyPluginAsync
 }
 
 /** Serves metrics and health checks on a port that clients must not reach. They do not wait behind clients there. */
 export default fp(async (app: FastifyInstance, sources: MetricSources) => {
-  const { config, droppedLogLines, healthChecks } = sources
+  const { config, droppedLogLines, healthChecks, secretsFailed } = sources
   const registry = new Registry()
   app.decorate('metrics', registry)
   collectDefaultMetrics({ register: registry })
@@ -37,6 +39,20 @@ export default fp(async (app: FastifyInstance, sources: MetricSources) => {
     const help = 'Number of instances that should run (INSTANCES).'
     new Gauge({ name: 'instances_expected', help, registers: [registry] }).set(config.INSTANCES)
   }
+  new Gauge({
+    name: 'service_info',
+    help: 'Release and commit of the instance.',
+    labelNames: ['release', 'commit'],
+    registers: [registry],
+  }).set({ release: packageJson.version, commit: config.COMMIT ?? '' }, 1)
+  new Gauge({
+    name: 'secrets_failed',
+    help: '1 if the files of secrets could not be read or used.',
+    registers: [registry],
+    collect() {
+      this.set(secretsFailed() ? 1 : 0)
+    },
+  })
   const readDatabase = databaseMetrics(app, registry, sources)
   const server = fastify({
     loggerInstance: app.log,

@@ -19,6 +19,8 @@ t.test('dashboard and alerts: every metric exists, and the document lists all', 
     'up',
     'ALERTS',
     'kube_cronjob_created',
+    'kubelet_volume_stats_available_bytes',
+    'node_filesystem_avail_bytes',
     'kube_cronjob_status_last_successful_time',
     'node_systemd_unit_state',
   ]
