@@ -8,6 +8,7 @@ import type { Parameter, Statement } from '../../src/postgres/statements.ts'
 import { plannerSettings } from '../../src/postgres/statements.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { pagedList } from '../../src/queries/pages.ts'
+import type { ListRequest } from '../../src/queries/read.ts'
 import { FactRecorder } from '../../src/request-facts.ts'
 import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
 import type { PageQuery } from '../servers/targets.ts'
@@ -31,17 +32,17 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
     const db = { read, replica: () => undefined } as unknown as Database
     const owner = { tenant: new Tenant() }
     const memory = new MemoryAccount(new Limits(1, 0).memory, owner)
-    const request = {
+    const request: ListRequest = {
       reader: new Reader({ owner, memory, recorder: new FactRecorder(), onReadEnd: () => {} }),
       knowApp: () => {},
       caller: callerOfToken(appToken(query.connection)),
       connectionHash: tokenHash(connectionToken(query.connection)),
-      purpose: 'page' as const,
+      purpose: 'page',
       isHead: false,
-      from: query.from,
       limit: query.limit,
       page: query.page,
     }
+    if (query.from !== undefined) request.from = query.from
     pagedList(PortfolioTransactions).read(db, request).catch(reject)
   })
 }

@@ -1,6 +1,5 @@
-import { type Body, bodyOf, chunksOf, type Frame } from '../json/response-body.ts'
+import { type Body, bodyOf, chunksOf, type Frame, type Writing } from '../json/response-body.ts'
 import type { RowWriter } from '../json/row-writer.ts'
-import type { MemoryAccount } from '../limits/memory-account.ts'
 import type { FoundList, ListRequest, Rows } from '../queries/read.ts'
 import { type Format, MEDIA_TYPES } from '../schemas/list.ts'
 
@@ -11,19 +10,19 @@ export function pageBody(
   { limit, page }: ListRequest,
   found: FoundList,
   writer: RowWriter,
-  memory: MemoryAccount,
+  writing: Writing,
 ): Body {
   const { lookup, rows, changes, laterRows } = found
   if (laterRows) {
     const frame = { opening: writer.header, closing: '' }
-    return chunksOf(allOf(rows, laterRows), writer, frame, memory)
+    return chunksOf(allOf(rows, laterRows), writer, frame, writing)
   }
   let closing = `],"limit":${limit},"page":${page},"totalItems":${lookup.totalItems}`
   if (changes) {
     const { removed, nextCursor, hasMore } = changes
     closing += `,"removed":[${removed}],"nextCursor":"${nextCursor}","hasMore":${hasMore}`
   }
-  return bodyOf(rows, writer, { opening: '{"items":[', closing: `${closing}}` }, memory)
+  return bodyOf(rows, writer, { opening: '{"items":[', closing: `${closing}}` }, writing)
 }
 
 export const ARRAY_FORMATS: Format[] = ['json', 'exactJson']
@@ -35,9 +34,9 @@ export function arrayBody(
   _request: ListRequest,
   { rows }: FoundList,
   writer: RowWriter,
-  memory: MemoryAccount,
+  writing: Writing,
 ): Body {
-  return bodyOf(rows, writer, ARRAY, memory)
+  return bodyOf(rows, writer, ARRAY, writing)
 }
 
 async function* allOf(first: Rows, others: AsyncIterable<Rows>): AsyncGenerator<Rows> {

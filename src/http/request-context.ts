@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import { Admission } from '../limits/admission.ts'
 import type { Limits } from '../limits/limits.ts'
 import { MemoryAccount } from '../limits/memory-account.ts'
+import type { WritingTurns } from '../limits/writing-turns.ts'
 import { type EndedRead, Reader } from '../postgres/reader.ts'
 import { FactRecorder } from '../request-facts.ts'
 
@@ -27,6 +28,8 @@ export interface ServiceState {
 declare module 'fastify' {
   interface FastifyInstance {
     state: ServiceState
+    /** Turns of large responses. */
+    writingTurns: WritingTurns
     /** Adds a listener to the end of each request: complete, failed or aborted. */
     onRequestEnd(listener: (end: RequestEnd) => void): void
     /** Adds a listener to the end of each read of a request. */
@@ -53,6 +56,7 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
   }
   app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => endListeners.push(listener))
   app.decorate('onReadEnd', (listener: (read: EndedRead) => void) => readListeners.push(listener))
+  app.decorate('writingTurns', limits.writingTurns)
   app.decorateRequest('recorder')
   app.decorateRequest('admission')
   app.decorateRequest('memory')

@@ -1,4 +1,6 @@
 import type { MemoryAccount } from '../limits/memory-account.ts'
+import type { Tenant } from '../limits/tenants.ts'
+import type { WritingTurns } from '../limits/writing-turns.ts'
 import type { RawRows } from '../postgres/wire/query.ts'
 import type { RowWriter } from './row-writer.ts'
 
@@ -14,19 +16,20 @@ export interface Frame {
 const CHUNK = 65_536
 /** Largest rows that are written at once, in bytes. A full page takes one to two milliseconds. */
 const AT_ONCE = 1_048_576
-/** Pause before a turn within RECENT_MS of a small response, in ms. The next one would take twice as long. */
-const PAUSE_MS = 1
-const RECENT_MS = 50
+
+/** What the writer of a body shares with those of other responses. */
+export interface Writing {
+  memory: MemoryAccount
+  turns: WritingTurns
+  /** Whose turns it takes. */
+  tenant: Tenant
+}
 
 /** Writes rows within their frame: above AT_ONCE bytes in chunks, because the JSON takes two to three times the memory. */
-export function bodyOf(
-  rows: RawRows,
-  writer: RowWriter,
-  frame: Frame,
-  memory: MemoryAccount,
-): Body {
-  if (rows.byteLength > AT_ONCE) return chunksOf([rows], writer, frame, memory)
-  smallAt = performance.now()
+export function bodyOf(rows: RawRows, writer: RowWriter, frame: Frame, writing: Writing): Body {
+  if (rows.byteLength > AT_ONCE) return chunksOf([rows], writer, frame, writing)
+  const { memory, turns } = writing
+  turns.recordSmall()
   const size =
     frame.opening.length + frame.closing.length + rows.count * writer.overhead + rows.byteLength
   const firstChunk = memory.takeForBody(size)
@@ -42,7 +45,7 @@ export function chunksOf(
   reads: Iterable<RawRows> | AsyncIterable<RawRows>,
   writer: RowWriter,
   { opening, closing }: Frame,
-  memory: MemoryAccount,
+  { memory, turns, tenant }: Writing,
 ): Exclude<Body, Buffer> {
   return async function* (isSent) {
     // New memory for each chunk would cost others 0.1 s: the kernel clears it (docs/experiments.md).
@@ -53,7 +56,7 @@ export function chunksOf(
       const chunks = writeChunks(rows, writer, frame, allocate)
       for (;;) {
         // Node.js writes the last chunk to the socket after this turn.
-        await nextTurn()
+        await turns.next(tenant)
         if (memory.isClosed) return
         const { value, done } = chunks.next()
         if (done) break
@@ -62,27 +65,6 @@ export function chunksOf(
       frame = { ...frame, opening: '' }
     }
   }
-}
-
-const waiting: (() => void)[] = []
-/** Time of the last small response, on performance.now()'s clock. */
-let smallAt = Number.NEGATIVE_INFINITY
-
-/** Waits for a turn of the event loop. All responses share the turns, so that small ones need not wait for many. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    if (waiting.push(resolve) === 1) schedule()
-  })
-}
-
-function schedule(): void {
-  if (performance.now() - smallAt < RECENT_MS) setTimeout(endTurn, PAUSE_MS)
-  else setImmediate(endTurn)
-}
-
-function endTurn(): void {
-  waiting.shift()?.()
-  if (waiting.length > 0) schedule()
 }
 
 const newChunk = (atLeast: number) => Buffer.allocUnsafe(Math.max(CHUNK, atLeast))

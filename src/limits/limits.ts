@@ -2,6 +2,7 @@ import { Rejections } from './rejections.ts'
 import { RequestLimit } from './request-limit.ts'
 import { ResponseMemory } from './response-memory.ts'
 import { Tenants } from './tenants.ts'
+import { WritingTurns } from './writing-turns.ts'
 
 /** Resources that the requests of an instance share. */
 export class Limits {
@@ -9,6 +10,7 @@ export class Limits {
   readonly memory: ResponseMemory
   readonly rejections = new Rejections()
   readonly tenants = new Tenants()
+  readonly writingTurns = new WritingTurns()
 
   constructor(maxRequests: number, responseBytes: number) {
     this.requests = new RequestLimit(maxRequests)

@@ -147,7 +147,8 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
         return sendNotModified(reply, { ...found, format, representation })
       }
       // 200
-      const body = endpoint.writeBody(listRequest, found, writers[format], memory)
+      const writing = { memory, turns: app.writingTurns, tenant: request.admission.tenant }
+      const body = endpoint.writeBody(listRequest, found, writers[format], writing)
       if (endpoint.headersOf)
         reply.headers(endpoint.headersOf(name, format, listRequest, version, found))
       return sendList(reply, { ...found, format, representation }, body)

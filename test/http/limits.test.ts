@@ -1,11 +1,11 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { nextTurn } from '../../src/json/response-body.ts'
 import { Admission } from '../../src/limits/admission.ts'
 import { FairQueue } from '../../src/limits/fair-queue.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
 import { mayTake, Tenant } from '../../src/limits/tenants.ts'
+import { WritingTurns } from '../../src/limits/writing-turns.ts'
 import { accountOf, readerOf } from '../support/database.ts'
 
 /** Takes units for tenants in turn, until none gets more. @returns the units of each */
@@ -295,10 +295,14 @@ function namesOf(
   return names
 }
 
-t.test('nextTurn: one response a turn of the event loop, in the order of the calls', async (t) => {
-  const order: number[] = []
-  for (let n = 0; n < 3; n += 1) void nextTurn().then(() => order.push(n))
-  for (const expected of [[0], [0, 1], [0, 1, 2]]) {
+t.test('WritingTurns: one chunk in a turn of the event loop, and tenants take turns', async (t) => {
+  const turns = new WritingTurns()
+  const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+  const order: string[] = []
+  const add = (tenant: Tenant, name: string) => void turns.next(tenant).then(() => order.push(name))
+  for (const name of ['b1', 'b2', 'b3']) add(busy, name)
+  add(other, 'o1')
+  for (const expected of [['b1'], ['b1', 'o1'], ['b1', 'o1', 'b2'], ['b1', 'o1', 'b2', 'b3']]) {
     await nextImmediate()
     t.same(order, expected)
   }

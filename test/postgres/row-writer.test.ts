@@ -5,6 +5,7 @@ import { bodyOf } from '../../src/json/response-body.ts'
 import { rowWriters } from '../../src/json/row-writer.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import type { MemoryAccount } from '../../src/limits/memory-account.ts'
+import { Tenant } from '../../src/limits/tenants.ts'
 import { connect } from '../../src/postgres/connect.ts'
 import { RawQuery, RawRows } from '../../src/postgres/wire/query.ts'
 import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
@@ -152,6 +153,12 @@ function valueFrom(schema: TSchema, field: Field | undefined): unknown {
 const limits = new Limits(1, 2 ** 26)
 const { memory } = limits
 
+const writingOf = (memory: MemoryAccount) => ({
+  memory,
+  turns: limits.writingTurns,
+  tenant: new Tenant('app'),
+})
+
 interface WriteOptions {
   /** Of which the rows and the body take memory. */
   account?: MemoryAccount
@@ -164,7 +171,7 @@ interface WriteOptions {
 async function write(item: TObject, rows: Row[], options: WriteOptions = {}): Promise<string> {
   const { account = accountOf(limits), format = 'json', leaves } = options
   const raw = await readRaw(item, rows, account)
-  const body = bodyOf(raw, rowWriters(item)[format], FRAME, account)
+  const body = bodyOf(raw, rowWriters(item)[format], FRAME, writingOf(account))
   const sent: Buffer[] = []
   const kept: Buffer[] = []
   const send = () => sent.push(...kept.splice(0).map((chunk) => Buffer.from(chunk)))
@@ -297,7 +304,12 @@ t.test('a long end, such as that of many removed rows: not every row takes a chu
   const account = accountOf(limits)
   const raw = await readRaw(AccountTransaction, rows, account)
   const closing = `],"removed":["${'x'.repeat(200_000)}"],"limit":1000}`
-  const body = bodyOf(raw, rowWriters(AccountTransaction).json, { ...FRAME, closing }, account)
+  const body = bodyOf(
+    raw,
+    rowWriters(AccountTransaction).json,
+    { ...FRAME, closing },
+    writingOf(account),
+  )
   const chunks: Buffer[] = []
   if (!Buffer.isBuffer(body)) for await (const chunk of body(() => false)) chunks.push(chunk)
   account.close(true)

@@ -1,0 +1,45 @@
+import { FairQueue } from './fair-queue.ts'
+import type { Tenant } from './tenants.ts'
+
+/** Pause before a turn within RECENT_MS of a small response, in ms. The next one would take twice as long. */
+const PAUSE_MS = 1
+const RECENT_MS = 50
+
+interface Waiting {
+  tenant: Tenant
+  isContinued: false
+  begin(): void
+}
+
+/**
+ * Turns of the event loop, in which large responses write their chunks: one chunk in a turn. So small responses need not
+ * wait for many chunks, and a tenant with many large responses does not slow those of the others.
+ */
+export class WritingTurns {
+  readonly #waiting = new FairQueue<Waiting>()
+  /** Time of the last small response, on performance.now()'s clock. */
+  #smallAt = Number.NEGATIVE_INFINITY
+
+  /** Resolves when the tenant has its next turn. */
+  next(tenant: Tenant): Promise<void> {
+    return new Promise((begin) => {
+      this.#waiting.add({ tenant, isContinued: false, begin })
+      if (this.#waiting.length === 1) this.#schedule()
+    })
+  }
+
+  /** Records that a small response was written at once. */
+  recordSmall(): void {
+    this.#smallAt = performance.now()
+  }
+
+  #schedule(): void {
+    if (performance.now() - this.#smallAt < RECENT_MS) setTimeout(this.#begin, PAUSE_MS)
+    else setImmediate(this.#begin)
+  }
+
+  readonly #begin = (): void => {
+    this.#waiting.take(() => true)?.begin()
+    if (this.#waiting.length > 0) this.#schedule()
+  }
+}
