@@ -14,7 +14,7 @@ try {
   await start()
 } catch (error) {
   const { message, stack, syscall } = error as NodeJS.ErrnoException
-  // Errors of system calls, such as `listen EADDRINUSE: address already in use`, need no stack.
+  // Errors of system calls, such as `getaddrinfo ENOTFOUND`, need no stack.
   const needsStack = !(error instanceof OperatorError) && syscall === undefined
   process.stderr.write(`${needsStack ? stack : message}\n`)
   process.exit(1)

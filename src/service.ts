@@ -86,11 +86,26 @@ export async function start(): Promise<void> {
   closeOnSignal(app, config, async () => {
     await db.close()
     await demo?.stop()
+    if (demo !== undefined) app.log.info(`stopped; the data stays in ${config.DATA_DIR}/`)
     await stream.end()
   })
   await checkSchema(app, db)
-  const address = await app.listen({ host: config.HOST, port: config.PORT })
+  const address = await listen(app, config)
   demo?.welcome(address)
+}
+
+/** @throws OperatorError if a port is in use: the first error of many newcomers */
+async function listen(app: FastifyInstance, config: Config): Promise<string> {
+  try {
+    return await app.listen({ host: config.HOST, port: config.PORT })
+  } catch (error) {
+    const { code, port } = error as NodeJS.ErrnoException & { port?: number }
+    if (code !== 'EADDRINUSE') throw error
+    const name = port === config.METRICS_PORT ? 'METRICS_PORT' : 'PORT'
+    throw new OperatorError(
+      `Port ${port} is in use. Set ${name} to another one, or stop the program that uses it.`,
+    )
+  }
 }
 
 export function databaseOptions(config: Config, url: string): DatabaseOptions {

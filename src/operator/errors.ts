@@ -11,7 +11,7 @@ const UNREACHABLE = 'PostgreSQL cannot be reached at the address in DATABASE_URL
 /** By code, system call and message of an error. $1 is the value that another row has already, % the message. */
 const SENTENCES: [RegExp, string][] = [
   // Citus names a constraint only in the message, with the number of a shard.
-  [/\bapp_name_key/, 'The app $1 already exists.'],
+  [/\bapp_name_key/, 'The app $1 already exists: `app list` shows all apps.'],
   [/\bapp_client_id_key/, 'Another app already has the client id $1.'],
   // Two generated tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
   [
@@ -110,7 +110,10 @@ export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal
     if (!isExplained) sentence = 'Interrupted; unfinished changes are rolled back.'
   } else if (error instanceof CommanderError) {
     exitCode = 2
-    const text = message.replace('error: ', '').replaceAll(/\s+/g, ' ')
+    const text = message
+      .replace('error: ', '')
+      .replaceAll(/\s+/g, ' ')
+      .replace(/ \(Did you mean (.*)\?\)$/, '. Did you mean $1?')
     const ended = text.slice(1).replace(/([^.?)])$/, '$1.')
     sentence = `${text.charAt(0).toUpperCase()}${ended} See ${call} --help.`
   }

@@ -2,6 +2,8 @@ export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
+const NUMBERS = new Intl.NumberFormat('en')
+
 /**
  * Shows progress in the last line of standard error, if that is a terminal, until its disposal. It does not change the
  * state of the terminal: an interrupted process could not restore it. `share` goes from 0 to 1; NaN is unknown.
@@ -16,7 +18,8 @@ export function showProgress(
     const { step, done, share = Number.NaN } = progress()
     const [part, seconds] = [Math.min(share, 1), Math.floor((Date.now() - start) / 1_000)]
     const bar = `${'='.repeat(part * 40).padEnd(40, '-')} ${Math.floor(part * 100)} %, `
-    const line = `${step} ${part >= 0 ? bar : ''}${done}, ${seconds} s`
+    const grouped = done.replaceAll(/\d+/g, (digits) => NUMBERS.format(BigInt(digits)))
+    const line = `${step} ${part >= 0 ? bar : ''}${grouped}, ${seconds} s`
     stderr.write(`\r${line.slice(0, (stderr.columns || 80) - 1)}\x1b[K`)
   }
   const timer = setInterval(draw, 200)

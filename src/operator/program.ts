@@ -154,7 +154,7 @@ function secondsOf(duration: string): number {
 function lifetime(text: string): number {
   const seconds = secondsOf(text)
   if (seconds > 0 && seconds <= secondsOf('36500d')) return seconds
-  throw new InvalidArgumentError('Write a number and s, m, h, d or w, up to 36500d.')
+  throw new InvalidArgumentError('Write a number and s, m, h, d or w, from 1s to 36500d.')
 }
 
 function time(text: string): Date {

@@ -2,7 +2,7 @@ import stringWidth from 'string-width'
 import { escaped } from './output.ts'
 
 /** Formats items for a terminal. Only commands with tables load this file: its library takes 20 ms. */
-export function table(items: object[], whenEmpty = ''): string {
+export function table(items: object[], whenEmpty = '', columns = terminalColumns()): string {
   const [first] = items
   if (first === undefined) return whenEmpty
   const headings = Object.keys(first).map((name) =>
@@ -14,8 +14,18 @@ export function table(items: object[], whenEmpty = ''): string {
   )
   const padded = (cell: string, column: number) =>
     cell + ' '.repeat((widths[column] ?? 0) - stringWidth(cell))
-  return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n')
+  const total = widths.reduce((sum, width) => sum + width + 2, -2)
+  if (total <= columns) return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n')
+  // A terminal would break the lines: a block for each item, with a heading on each line.
+  const widest = Math.max(...headings.map((heading) => stringWidth(heading)))
+  const block = (cells: string[]) =>
+    cells.map((cell, index) => `${(headings[index] ?? '').padEnd(widest)}  ${cell}`).join('\n')
+  return lines.slice(1).map(block).join('\n\n')
 }
+
+/** Columns of the terminal of standard output. A program that reads it gets whole lines. */
+const terminalColumns = () =>
+  process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY
 
 function cellText(cell: unknown): string {
   if (cell === null) return '-'

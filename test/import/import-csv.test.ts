@@ -107,7 +107,7 @@ t.test('CSV with invalid values: each with its line and field', async (t) => {
     '5: amount: a number such as 1234.50 is expected, not "1,5"',
     '7: retentionDetail.retentionTo: null is not allowed here',
     '8: amount: a number such as 1234.50 is expected, not "01"',
-    '9: type: "buy" is not in the list; the closest is BUY',
+    '9: type: "buy" is not a value of this field; the closest is BUY',
     '9: amount: a number such as 1234.50 is expected, not "NaN"',
     '10: transactionId: duplicate of the row on line 2 of rows.ndjson',
     `11: amount: ${noExponent('1.2E+3')}`,
@@ -139,7 +139,7 @@ t.test('CSV with a wrong header: the first wrong name', async (t) => {
     `${names}\r${cells(1)}`,
     one,
   ])
-    t.match(await wrong(header), [/^1: .*(there is no such field|not valid CSV)/])
+    t.match(await wrong(header), [/^1: .*(there is no such field|not valid CSV|CSV needs commas)/])
 })
 
 t.test('Text that is not CSV: rejected with the line where the record starts', async (t) => {
@@ -163,7 +163,13 @@ t.test('Text that is not CSV: rejected with the line where the record starts', a
 
 t.test('Text in the other format: rejected with its line', async (t) => {
   for (const text of [names, `\ufeff\n${names}\n${cells(1)}\n`, gzipSync(names)])
-    t.match((await problems('portfolio-transactions', text))[0], /^[12]: not valid JSON: /)
+    t.match(
+      (await problems('portfolio-transactions', text))[0],
+      /^1: not JSON: if the file is CSV, add --format csv$|^2: not valid/,
+    )
+  t.same(await problems('portfolio-transactions', names.replaceAll(',', ';'), csv), [
+    '1: the header has one field: CSV needs commas',
+  ])
   for (const text of [`${portfolioLine(1)}\n`, `sep=,\r\n${names}`])
     t.match(await problems('portfolio-transactions', text, csv), [/^1: /])
 })

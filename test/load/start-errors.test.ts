@@ -66,7 +66,11 @@ t.test('HOST, PORT or TRUSTED_PROXIES cannot be used: the reason and exit code 1
   ]
   const results = await Promise.all(settings.map((set) => start({ DATABASE_URL: url, ...set })))
   t.match(results, [
-    { stderr: /^listen EADDRINUSE.*:\d+\n$/, code: 1 },
+    {
+      stderr:
+        /^Port \d+ is in use\. Set PORT to another one, or stop the program that uses it\.\n$/,
+      code: 1,
+    },
     { stderr: /^listen EADDRNOTAVAIL.* 203\.0\.113\.9\n$/, code: 1 },
     { stderr: /^getaddrinfo \w+ nowhere\.invalid\n$/, code: 1 },
     { stderr: /^TRUSTED_PROXIES must be addresses .*\n$/, code: 1 },
@@ -175,7 +179,7 @@ t.test('embedded PostgreSQL in use, then killed: one sentence and exit code 1', 
   const { stderr, code } = await start(env, async (starter, output) => {
     t.equal(output.toString()[0], '{', 'only JSON on standard output')
     t.same(await start({ DATA_DIR: dataDir }), {
-      stderr: `The embedded database in ${dataDir} is in use: process ${starter} has started it.\n`,
+      stderr: `The embedded database in ${dataDir} is in use: process ${starter} has started it. Stop it, or set DATA_DIR to another folder.\n`,
       code: 1,
     })
     const lock = await readFile(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8')

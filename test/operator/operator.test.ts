@@ -216,13 +216,13 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
   const id = '00000000-0000-4000-8000-000000000001'
   const into = ['import', 'transfer-orders', '--connection', '5']
   const cases: [string[], RegExp][] = [
-    [['ap'], /^Unknown command 'ap' \(Did you mean app\?\) See operator --help\.$/],
+    [['ap'], /^Unknown command 'ap'\. Did you mean app\? See operator --help\.$/],
     [['app', 'create'], /^Missing required argument 'name'\./],
     [['app', 'create', ''], /It must not be empty\./],
     [['app', 'create', 'x'.repeat(256)], /255 characters at most\./],
     [['app', 'create', 'a\nb'], /Control characters are not allowed/],
     [['app', 'create', 'a', 'b'], /^Too many arguments/],
-    [['app', 'list', '--jso'], /^Unknown option '--jso' \(Did you mean --json\?\)/],
+    [['app', 'list', '--jso'], /^Unknown option '--jso'\. Did you mean --json\?/],
     [['app', 'set-client-id', 'a'], /^Give a client id, or --none\./],
     [['app', 'set-client-id', 'a', 'b', '--none'], /^Give a client id, or --none\./],
     [['app', 'set-client-id', 'a', ''], /It must not be empty/],
@@ -281,7 +281,7 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
   await call('connection', 'create', '--app', 'taken', '--token-file', tokenFile('taken-token'))
   const into = ['import', 'account-transactions', '--connection', idOf('taken-token')]
   const cases: [string[], string][] = [
-    [['app', 'create', 'taken'], 'The app taken already exists.'],
+    [['app', 'create', 'taken'], 'The app taken already exists: `app list` shows all apps.'],
     [
       ['app', 'create', 'other', '--client-id', 'taken-id'],
       'Another app already has the client id taken-id.',
@@ -338,7 +338,8 @@ t.test('Control and bidirectional characters: escaped in messages, text and JSON
   writeFileSync(path, `${portfolioLine(1).replace('BUY', 'BUY\u009b\u202e')}\n`)
   const into = ['import', 'portfolio-transactions', '--connection', json().id, path]
   t.match(await call(...into), {
-    stderr: /\n\/.*\/rows\\u009b\\u000a1\.ndjson:1: type: "BUY\\u009b\\u202e" is not in the list;/,
+    stderr:
+      /\n\/.*\/rows\\u009b\\u000a1\.ndjson:1: type: "BUY\\u009b\\u202e" is not a value of this field;/,
   })
   const rejected = await call(...into, '--json')
   t.notMatch(rejected.stdout, /[\u0080-\u009f\u202e]/)

@@ -22,7 +22,9 @@ export type EmbeddedDatabase = {
 export class EmbeddedDatabaseInUse extends OperatorError {
   readonly url: string
   constructor(dataDir: string, url: string, starter: string) {
-    super(`The embedded database in ${dataDir} is in use: ${starter} has started it.`)
+    super(
+      `The embedded database in ${dataDir} is in use: ${starter} has started it. Stop it, or set DATA_DIR to another folder.`,
+    )
     this.name = 'EmbeddedDatabaseInUse'
     this.url = url
   }

@@ -73,6 +73,10 @@ function columnsOf(header: Cell[], fields: Fields, file: string): Field[] {
     // `retentionFrom` and `retentionDetail.retentionFrom` are the same.
     if (column && !columns.includes(column)) columns.push(column)
     else {
+      if (header.length === 1 && /[;\t]/.test(name ?? '')) {
+        const detail = 'the header has one field: CSV needs commas'
+        throw new ImportRejected([{ file, line: 1, detail }])
+      }
       const field = visible(name?.slice(0, 60) ?? '') || `field ${index + 1}`
       const detail = column ? 'the field appears twice' : 'there is no such field'
       const advice = column || !name ? '' : suggestion(name, known.keys())

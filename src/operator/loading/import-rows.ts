@@ -29,7 +29,7 @@ export interface ImportOptions {
   dryRun?: boolean
   replace?: Replacement | undefined
   signal?: AbortSignal
-  progress?: { step: 'Reading' | 'Writing'; rows: number }
+  progress?: { step: 'Reading' | 'Comparing' | 'Writing' | 'Committing'; rows: number }
 }
 
 /**
@@ -47,6 +47,7 @@ export async function importRows(pool: pg.Pool, options: ImportOptions) {
         ? new OperatorError('Interrupted; nothing was imported.')
         : error
     })
+    if (options.progress) options.progress.step = 'Committing'
     if (!options.dryRun) await client.query('commit').catch(throwInDoubt)
     return imported
   } finally {
@@ -78,7 +79,7 @@ async function importInTransaction(client: pg.ClientBase, options: ImportOptions
   await pipeline(rows, client.query(copyFrom(copySql('import_row', type))))
   signal?.throwIfAborted()
   await client.query(`analyze import_row (${type.key.column})`)
-  progress.step = 'Writing'
+  progress.step = 'Comparing'
   await requireValid(client, type, reader.problems, starts)
   const run = runInOrder(client)
   const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
@@ -88,6 +89,7 @@ async function importInTransaction(client: pg.ClientBase, options: ImportOptions
   for (let attempt = 1; ; attempt += 1)
     try {
       const merged = await merge(query, [{ type, count: progress.rows, sql, values: [] }], options)
+      progress.step = 'Writing'
       await merged?.written
       signal?.throwIfAborted()
       const [counts] = merged?.counts ?? []
@@ -123,7 +125,7 @@ async function* copyText(
       for (const item of batch) {
         last = before + item.line
         problems.place = { line: last }
-        const value = 'row' in item ? item.row : parseJson(item, problems)
+        const value = 'row' in item ? item.row : parseLine(item, problems)
         const row = value === undefined ? undefined : reader.read(value)
         if (row) lines.push(copyLine(row, last))
       }
@@ -131,6 +133,18 @@ async function* copyText(
       yield Buffer.from(lines.join(''))
     }
   }
+}
+
+/** A file in another format has an advice on its first line. */
+function parseLine(line: Line, problems: Problems): unknown {
+  if (line.line !== 1 || line.problem !== undefined) return parseJson(line, problems)
+  const [first] = line.text.trimStart()
+  if (first === '{') return parseJson(line, problems)
+  return problems.add(
+    first === '['
+      ? "an object on each line is expected: `jq -c '.[]' FILE` writes them from an array"
+      : 'not JSON: if the file is CSV, add --format csv',
+  )
 }
 
 /** PostgreSQL finds duplicates: they may be gigabytes apart. @throws ImportRejected with the first problems by line */

@@ -120,8 +120,8 @@ function closedList(values: string[]): Rule {
   return (value) => {
     if (known.has(value)) return undefined
     return typeof value === 'string'
-      ? `${describe(value)} is not in the list${suggestion(value, values)}`
-      : `a value of the list is expected, not ${describe(value)}`
+      ? `${describe(value)} is not a value of this field${suggestion(value, values)}`
+      : `a text is expected, not ${describe(value)}`
   }
 }
 
