@@ -1,6 +1,6 @@
 import type { FoundList, ListRequest } from '../queries/read.ts'
 import type { Format } from '../schemas/list.ts'
-import type { Filters, PageQuery } from '../schemas/request.ts'
+import { filtersOf } from '../schemas/request.ts'
 
 /** Headers of pages, changes and exports, which a list without pages does not have. @param version asked for */
 export function pageHeaders(
@@ -16,15 +16,9 @@ export function pageHeaders(
   return { link: pageLink(request, version, lookup.totalItems) }
 }
 
-function exportHeaders(
-  name: string,
-  format: Format,
-  { from, to }: ListRequest,
-  totalItems: number,
-) {
-  const filters: Record<keyof Filters, string | undefined> = { from, to }
+function exportHeaders(name: string, format: Format, request: ListRequest, totalItems: number) {
   const parts = [name]
-  for (const [filter, value] of Object.entries(filters))
+  for (const [filter, value] of Object.entries(filtersOf(request)))
     if (value !== undefined) parts.push(`${filter}-${value}`)
   const suffix = format === 'csv' ? 'csv' : 'ndjson'
   return {
@@ -41,18 +35,12 @@ function changesLink(
   return hasMore ? `${first}, <?since=${nextCursor}&limit=${limit}>; rel="next"` : first
 }
 
-/** All parameters of another page, so that a new one is not forgotten. */
-type PageParameters = Record<Exclude<keyof PageQuery, 'since'>, string | number | undefined>
-
-function pageLink(
-  { from, to, limit, page }: ListRequest,
-  version: string | undefined,
-  totalItems: number,
-): string {
+function pageLink(request: ListRequest, version: string | undefined, totalItems: number): string {
+  const { limit, page } = request
   const last = Math.max(0, Math.ceil(totalItems / limit) - 1)
   const link = (linked: number, relation: string) => {
-    const parameters: PageParameters = { from, to, limit, page: linked, version }
-    return `<?${queryString(parameters)}>; rel="${relation}"`
+    const query = queryString({ ...filtersOf(request), limit, page: linked, version })
+    return `<?${query}>; rel="${relation}"`
   }
   const links = [link(0, 'first')]
   if (page > 0) links.push(link(Math.min(page - 1, last), 'prev'))
@@ -62,7 +50,7 @@ function pageLink(
 }
 
 /** Unlike URLSearchParams, it costs nothing: a valid value has no character to encode. */
-function queryString(parameters: PageParameters): string {
+function queryString(parameters: Record<string, string | number | undefined>): string {
   let query = ''
   for (const [name, value] of Object.entries(parameters)) {
     if (value !== undefined) query += query === '' ? `${name}=${value}` : `&${name}=${value}`

@@ -29,11 +29,12 @@ import {
   type ListDefinition,
 } from '../schemas/list.ts'
 import { MAX_PARAMETER_ERRORS, type ParameterError, problem } from '../schemas/problem.ts'
-import type {
-  ConnectionParams,
-  PageQuery,
-  QueryPurpose,
-  RequestHeaders,
+import {
+  type ConnectionParams,
+  filtersOf,
+  type PageQuery,
+  type QueryPurpose,
+  type RequestHeaders,
 } from '../schemas/request.ts'
 
 export interface RouteOptions {
@@ -92,7 +93,7 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
 
       const format = negotiate(headers.accept, endpoint.formats)
       const purpose = purposeOf(query, EXPORTS.has(format))
-      const { limit: pageSize, page: pageNumber, since, version, ...filters } = query
+      const { since, version } = query
       const isCursor = purpose === 'changes' && since !== undefined
       const cursor = isCursor ? parseCursor(since, table, connection.connectionHash) : undefined
       const errors = parameterErrors(rules, {
@@ -107,18 +108,11 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
       // 401 or 400
       if (errors.length > 0) await rejectParameters(request, errors, authenticateOnce)
 
-      const limit = Number(pageSize ?? DEFAULT_LIMIT)
-      const page = Number(pageNumber ?? DEFAULT_PAGE)
-      const { from, to } = filters
-      // All that the bytes of a response depend on: an ETag must not be that of another query.
-      const selection: Record<Exclude<keyof PageQuery, 'version'>, unknown> = {
-        from,
-        to,
-        limit,
-        page,
-        since,
-      }
-      const representation = representationOf(name, format, ...Object.values(selection))
+      const limit = Number(query.limit ?? DEFAULT_LIMIT)
+      const page = Number(query.page ?? DEFAULT_PAGE)
+      const filters = filtersOf(query)
+      const selected = [...Object.values(filters), limit, page, since]
+      const representation = representationOf(name, format, ...selected)
       const known = knownVersions(headers['if-none-match'], representation)
       const preconditions = { version, known }
       let lookup: Found | undefined

@@ -101,11 +101,23 @@ export function PageQuery(maximumLimit: number) {
 }
 export type PageQuery = Static<ReturnType<typeof PageQuery>>
 
-/** The parameters that select rows by their fields. Pages, links, exports and ETags depend on all of them. */
+/** Parameters that choose a page, the changes or a version. The others select rows by their fields. */
+const NO_FILTERS = ['limit', 'page', 'since', 'version'] as const
+
+/** The parameters that select rows by their fields. Links, exports and ETags depend on all of them. */
 export type Filters = {
-  [Name in Exclude<keyof PageQuery, 'limit' | 'page' | 'since' | 'version'>]?:
-    | PageQuery[Name]
-    | undefined
+  [Name in Exclude<keyof PageQuery, (typeof NO_FILTERS)[number]>]?: PageQuery[Name] | undefined
+}
+
+const FILTERS = Object.keys(PageQuery(DEFAULT_LIMIT).properties).filter(
+  (name) => !(NO_FILTERS as readonly string[]).includes(name),
+) as (keyof Filters)[]
+
+/** Returns every filter of a query, in the order of the schema; undefined if the query does not have it. */
+export function filtersOf(query: Filters): Filters {
+  const filters: Filters = {}
+  for (const name of FILTERS) filters[name] = query[name]
+  return filters
 }
 
 /** What a request asks for. Some parameters apply to pages only. */
