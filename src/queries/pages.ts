@@ -3,6 +3,7 @@ import type { Database } from '../postgres/database.ts'
 import { build, firstOfMonth } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
 import type { ListDefinition } from '../schemas/list.ts'
+import type { Filters } from '../schemas/request.ts'
 import { problem } from '../schemas/problem.ts'
 import { changesQuery, readChanges } from './changes.ts'
 import { connectionOfApp, lookupColumns, totalOfAll } from './connection.ts'
@@ -91,7 +92,9 @@ async function readPage(
 ): Promise<Found> {
   const { table } = list
   const { from, to, limit, page } = request
-  const values = { from: from ?? '-infinity', to: to ?? 'infinity', limit, offset: limit * page }
+  // The type names every filter, so that none is forgotten.
+  const filters: Record<keyof Filters, string> = { from: from ?? '-infinity', to: to ?? 'infinity' }
+  const values = { ...filters, limit, offset: limit * page }
   if (page > 0) return readRows(db, table, queries.later, request, values, known)
   const { lookup, rows } = await readRows(db, table, queries.first, request, values, known)
   if (from === undefined && to === undefined) return { lookup, rows }
