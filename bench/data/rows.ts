@@ -3,10 +3,7 @@
  * gives the same rows on every machine, except for their days.
  */
 
-/**
- * Day of the newest rows: yesterday. A daily sync asks for the last days, and the service reads an open range of at
- * most two months by another statement than a longer one. Orders of the future are invalid.
- */
+/** Day of the newest rows: yesterday. A daily sync asks for the last days, and orders of the future are invalid. */
 export const NEWEST_DAY = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
 
 const NEWEST_TIME = Date.parse(NEWEST_DAY)

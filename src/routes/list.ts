@@ -115,13 +115,13 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
       const representation = representationOf(name, format, ...selected)
       const known = knownVersions(headers['if-none-match'], representation)
       const preconditions = { version, known }
-      let lookup: Found | undefined
+      let newest: Found | undefined
       if (mayBeKnown(preconditions)) {
         // 401 or 404
-        lookup = await readLookup(db, table, connection)
+        newest = await readLookup(db, table, connection)
         // 412 or 304
-        if (isKnown(preconditions, lookup.lookup.version))
-          return sendNotModified(reply, { ...lookup, format, representation })
+        if (isKnown(preconditions, newest.lookup.version))
+          return sendNotModified(reply, { ...newest, format, representation })
       }
 
       const listRequest: ListRequest = {
@@ -134,7 +134,7 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
         isHead: request.method === 'HEAD',
       }
       // 401, 404 or 410
-      const found = await listReader.read(db, listRequest, lookup)
+      const found = await listReader.read(db, listRequest, newest)
       // 412 or 304
       if (isKnown(preconditions, found.lookup.version)) {
         found.rows.discard()
