@@ -78,7 +78,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(compression)
   await app.register(headRequests)
   await app.register(openapi, { config })
-  if (config.DOCS_PAGE) await app.register(docsPage)
+  if (config.DOCS_PAGE) await app.register(docsPage, { config })
   await app.register(healthChecks, { prefix: '/health' })
   await app.register(api, { prefix: '/api/v1/queries', db, config, limits })
   return app

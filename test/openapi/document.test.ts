@@ -265,10 +265,40 @@ t.test('page /docs', async (t) => {
     t.equal((await service.get('/docs/yaml')).status, 404, 'YAML would round the numbers')
   })
 
+  t.test(
+    '/llms.txt and /docs.md: at most 8,000 tokens, with the address of the service',
+    async (t) => {
+      const PUBLIC_URL = 'https://api.example/investments/'
+      const { get } = await startService(t, { environment: { PUBLIC_URL } })
+      let bytes = 0
+      for (const path of ['/llms.txt', '/docs.md']) {
+        const { text, headers } = await get(path)
+        t.match(
+          headers.get('content-type'),
+          path === '/docs.md' ? /^text\/markdown/ : /^text\/plain/,
+        )
+        t.match(text, 'https://api.example/investments/api/v1/queries/connections/')
+        t.notMatch(text, /HOST/)
+        t.notMatch(text, /\]\(#/, 'no link within a file that is read at once')
+        bytes += Buffer.byteLength(text)
+      }
+      // A token has about three bytes.
+      t.ok(bytes / 3 <= 8_000, `${Math.round(bytes / 3)} tokens`)
+      t.match(
+        (await get('/docs')).text,
+        '<link rel="alternate" type="text/markdown" href="docs.md">',
+      )
+      const links = [...(await get('/llms.txt')).text.matchAll(/\]\(([^)]+)\)/g)]
+      for (const [, link = ''] of links) t.equal((await get(`/${link}`)).status, 200, link)
+    },
+  )
+
   t.test('files of the page: compressed, and 304 for one that the client has', async (t) => {
     const files = [
       '/openapi.json',
       '/docs',
+      '/docs.md',
+      '/llms.txt',
       '/docs/static/page.css',
       '/docs/static/page.js',
       '/docs/static/minisearch.js',
@@ -293,7 +323,15 @@ t.test('page /docs', async (t) => {
 
   t.test('DOCS_PAGE=false: 404 instead of the page, and the document', async (t) => {
     const { get } = await startService(t, { environment: { DOCS_PAGE: 'false' } })
-    for (const path of ['/', '/docs', '/docs/', '/docs/json', '/docs/static/page.js']) {
+    for (const path of [
+      '/',
+      '/docs',
+      '/docs.md',
+      '/llms.txt',
+      '/docs/',
+      '/docs/json',
+      '/docs/static/page.js',
+    ]) {
       t.equal((await get(path)).status, 404, path)
     }
     t.equal((await get('/openapi.json')).status, 200)

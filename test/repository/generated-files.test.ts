@@ -6,6 +6,7 @@ import { lists } from '../../src/routes/lists.ts'
 import { clientRows } from '../../tools/docs/client-rows.ts'
 import { DOCUMENT, formatJson, RENEWAL } from '../../tools/docs/committed.ts'
 import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
+import { PLAIN_PAGE, renderPlainPage } from '../../tools/docs/page/plain-text.ts'
 import { PAGE, renderPage } from '../../tools/docs/page/render.ts'
 import { SCHEMA_FILE, schemaText } from '../../tools/docs/schema-text.ts'
 import { preparation, STATEMENTS_FILE, statementsText } from '../../tools/docs/sql-text.ts'
@@ -25,6 +26,11 @@ t.test('docs/reference/openapi.json: the served document, digit by digit', async
 t.test('page /docs: made from the committed document', async (t) => {
   const page = await renderPage(await readFile(DOCUMENT, 'utf8'))
   t.equal(await readFile(PAGE, 'utf8'), page, `if not: ${RENEWAL}`)
+})
+
+t.test('/docs.md: made from the committed document', async (t) => {
+  const text = renderPlainPage(await readFile(DOCUMENT, 'utf8'))
+  t.equal(await readFile(PLAIN_PAGE, 'utf8'), text, `if not: ${RENEWAL}`)
 })
 
 t.test('rows of both clients: made from the committed document', async (t) => {

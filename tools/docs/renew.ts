@@ -13,6 +13,7 @@ import { documentFaults } from './document-faults.ts'
 import { examplesOf } from './examples.ts'
 import { COMMANDS_FILE, helpText } from './help-text.ts'
 import { METRICS_FILE, metricsText, scrapeAll } from './metrics-text.ts'
+import { PLAIN_PAGE, renderPlainPage } from './page/plain-text.ts'
 import { PAGE, renderPage } from './page/render.ts'
 import { SCHEMA_FILE, schemaText } from './schema-text.ts'
 import { STATEMENTS_FILE, statementsText } from './sql-text.ts'
@@ -29,6 +30,7 @@ t.test('docs:renew: document, page and rows of the clients', async (t) => {
   t.strictSame(documentFaults(JSON.parse(text)), [])
   await writeFile(DOCUMENT, formatJson(text))
   await writeFile(PAGE, await renderPage(text))
+  await writeFile(PLAIN_PAGE, renderPlainPage(text))
   for (const [file, rows] of clientRows(text)) await writeFile(file, rows)
 })
 

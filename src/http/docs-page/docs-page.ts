@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import type { FastifyInstance } from 'fastify'
+import type { Config } from '../../config.ts'
 import { memoryFile, type SendFile } from '../memory-file.ts'
+import { PLACEHOLDER } from '../openapi/code-samples.js'
 
 /** Files of the page in this folder, besides the page. */
 const STATIC = [
@@ -23,6 +25,8 @@ const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.md': 'text/markdown; charset=utf-8',
+  '.txt': 'text/plain; charset=utf-8',
 }
 
 const POLICY = [
@@ -36,8 +40,14 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Serves the page /docs, which `npm run docs:renew` builds. Its script reads the settings from /openapi.json. */
-export async function docsPage(app: FastifyInstance): Promise<void> {
+/**
+ * Serves the page /docs, and /docs.md and /llms.txt for programs. `npm run docs:renew` builds the page and /docs.md. The
+ * script of the page reads the settings from /openapi.json.
+ */
+export async function docsPage(
+  app: FastifyInstance,
+  { config }: { config: Pick<Config, 'PUBLIC_URL'> },
+): Promise<void> {
   app.addHook('onRequest', async (_request, reply) => {
     reply.headers({
       'content-security-policy': POLICY,
@@ -47,7 +57,7 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   const options = { schema: { hide: true }, compress: false } as const
   const read = async (file: URL): Promise<SendFile> => {
     const content = await readFile(file)
-    return memoryFile(TYPES[extname(file.pathname)] ?? 'text/plain', () => content)
+    return memoryFile(TYPES[extname(file.pathname)] ?? 'application/octet-stream', () => content)
   }
   const here = (name: string) => new URL(name, import.meta.url)
   const files = new Map<string, SendFile>()
@@ -56,6 +66,16 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   files.set('minisearch.js', await read(new URL(import.meta.resolve('minisearch'))))
 
   app.get('/docs', options, await read(here('index.html')))
+  for (const name of ['docs.md', 'llms.txt']) {
+    const text = await readFile(here(name), 'utf8')
+    const address = config.PUBLIC_URL?.replace(/\/+$/, '') ?? PLACEHOLDER
+    const content = text.replaceAll(PLACEHOLDER, address)
+    app.get(
+      `/${name}`,
+      options,
+      memoryFile(TYPES[extname(name)] ?? '', () => content),
+    )
+  }
   const samples = await read(here('../openapi/code-samples.js'))
   app.get('/docs/openapi/code-samples.js', options, samples)
   app.get<{ Params: { name: string } }>('/docs/static/:name', options, async (request, reply) => {

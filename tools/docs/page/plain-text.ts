@@ -1,0 +1,86 @@
+/** Renders /docs.md, the page /docs for programs that read Markdown, for `npm run docs:renew`. */
+import type { TSchema } from '@sinclair/typebox'
+import type { PageDocument } from './operations.ts'
+import { lastPart } from './operations.ts'
+
+/** The committed file, which the service serves. */
+export const PLAIN_PAGE = new URL('../../../src/http/docs-page/docs.md', import.meta.url)
+
+/** Sections that a program which calls the API does not need. */
+const LEFT_OUT = ['Generated clients', 'Clients']
+
+/** Samples that repeat one in another language. */
+const REPEATED_SAMPLE = /^Java 17 or later.*?\n```\n\n/ms
+
+/** @param json the OpenAPI document of a service without settings of its own */
+export function renderPlainPage(json: string): string {
+  const document = JSON.parse(json) as PageDocument
+  const { title, version, description } = document.info
+  const sections = description.replace(REPEATED_SAMPLE, '').split(/^(?=## )/m)
+  const [introduction = '', ...others] = sections.filter(
+    (section) => !LEFT_OUT.some((name) => section.startsWith(`## ${name}\n`)),
+  )
+  const parts = [
+    `# ${title} ${version}\n`,
+    introduction,
+    operations(document),
+    fields(document),
+    ...others,
+  ]
+  const text = parts.map((part) => part.trim()).join('\n\n')
+  return `${withoutPageLinks(text)}\n`
+}
+
+/** Links within the page become their texts: the whole file is read at once. */
+const withoutPageLinks = (text: string) => text.replaceAll(/\[([^\]]+)\]\(#[^)]*\)/g, '$1')
+
+function operations({ paths }: PageDocument): string {
+  const all = Object.entries(paths)
+  const lines = all.map(([path, { get }]) => `- \`GET ${path}\`: ${get.description.split('\n')[0]}`)
+  const [, { get } = { get: undefined }] = all[0] ?? []
+  const parameters = (get?.parameters ?? [])
+    .filter(({ in: place }) => place !== 'path')
+    .map(({ name, in: place, description }) => `- \`${name}\` (${place}): ${description}`)
+  return [
+    '## Operations\n',
+    ...lines,
+    '\nThe transaction lists have these parameters; the transfer orders have no query parameters:\n',
+    ...parameters,
+  ].join('\n')
+}
+
+function fields({ components: { schemas } }: PageDocument): string {
+  const shown = Object.entries(schemas).filter(([name]) => !name.startsWith('Exact'))
+  const lines = shown.flatMap(([name, { properties, enum: values }]) => {
+    if (properties !== undefined) {
+      const all = Object.entries<TSchema>(properties).map(
+        ([field, schema]) => `${field} ${typeOf(schema)}`,
+      )
+      return [`- ${name}: ${all.join(', ')}`]
+    }
+    return values ? [`- ${name}: ${typeList(schemas[name] as TSchema)}`] : []
+  })
+  return `## Fields\n\nA field with ? may be null. A type with (+) adds titles to the position, (-) removes them, (=) changes nothing.\n\n${lines.join('\n')}`
+}
+
+/** Effect on the position, which the description of each value begins with. */
+function typeList({ enum: values, 'x-enum-descriptions': meanings = [] }: TSchema): string {
+  return values
+    .map((value: string, index: number) => {
+      const [, effect] = /^\((.)\)/.exec(meanings[index] ?? '') ?? []
+      return effect === undefined ? value : `${value} (${effect})`
+    })
+    .join(', ')
+}
+
+function typeOf({ $ref, type, format, anyOf, items }: TSchema): string {
+  if ($ref !== undefined) return lastPart($ref)
+  if (items) return `[${typeOf(items)}]`
+  if (anyOf) {
+    const names = anyOf.map((each: TSchema) => (each.type === 'null' ? '?' : typeOf(each)))
+    return names.join('')
+  }
+  const names = [type ?? ''].flat()
+  const known = names.filter((name) => name !== 'null').map((name) => (format ? format : name))
+  return known.join(' or ') + (names.includes('null') ? '?' : '')
+}
