@@ -269,6 +269,7 @@ t.test('Python: mypy --strict accepts it; README.md prints what it says', async 
     'clients/python/src/investment_data',
     'clients/python/examples/beancount_file.py',
     'clients/examples/fifo.py',
+    'clients/examples/rates.py',
     'clients/examples/tax_report.py',
     'test/support/clients/driver.py',
   ].map((path) => join(ROOT, path))

@@ -496,3 +496,42 @@ for token in ("Bearer idq_a", "bearer idq_a"):
   const header = 'token must be the token alone: the client adds "Bearer"\n'
   t.equal(printed, space.repeat(7) + header.repeat(2))
 })
+
+t.test('calls at the same time for one copy: asyncio shares, threads wait', async (t) => {
+  const proxy = await forward(t)
+  const printed = await python(
+    proxy.url,
+    `
+import asyncio, sqlite3
+from concurrent.futures import ThreadPoolExecutor
+async def main():
+    db = sqlite3.connect(":memory:")
+    async with AsyncInvestmentData(URL, TOKEN) as api:
+        connection, other = api.connection(CONNECTION), api.connection(CONNECTION)
+        stores = SqliteStore(db, "mine"), SqliteStore(db, "mine")
+        results = await asyncio.gather(*(connection.sync_transactions(each) for each in stores * 2))
+        print(len({id(each) for each in results}), results[0].account.inserted)
+        told = []
+        results = await asyncio.gather(
+            other.sync_transactions(stores[0], on_changes=told.append),
+            connection.sync_transactions(stores[0]),
+        )
+        print([each.account.inserted for each in results], told)
+        # A cancelled caller ends its own wait alone.
+        fresh = SqliteStore(db, "fresh")
+        first = asyncio.create_task(connection.sync_transactions(fresh))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(connection.sync_transactions(fresh))
+        await asyncio.sleep(0)
+        first.cancel()
+        print((await second).account.total_items, first.cancelled())
+asyncio.run(main())
+db = sqlite3.connect(":memory:", check_same_thread=False)
+with InvestmentData(URL, TOKEN) as api, ThreadPoolExecutor(4) as threads:
+    store = SqliteStore(db, "mine")
+    sync = lambda _: api.connection(CONNECTION).sync_transactions(store).account.inserted
+    print(sorted(threads.map(sync, range(4))))
+`,
+  )
+  t.equal(printed, '1 6\n[0, 0] []\n6 True\n[0, 0, 0, 6]\n')
+})

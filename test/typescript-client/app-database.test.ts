@@ -6,6 +6,7 @@ import {
   type SqliteDatabase,
   SqliteStore,
 } from '../../clients/typescript/src/index.ts'
+import { startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { addCaller, addTransferOrders, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
@@ -164,4 +165,48 @@ t.test('tokens: white space and a whole header are refused with a sentence', asy
   for (const token of ['Bearer idq_a', 'bearer idq_a', 'Bearer'])
     t.throws(() => create(token), /^token must be the token alone: the client adds "Bearer"$/)
   for (const token of ['idq_a\n', ' idq_a', 'idq a']) t.throws(() => create(token), TypeError)
+})
+
+t.test('calls at the same time for one copy share a synchronization, or wait', async (t) => {
+  const proxy = await startFaultProxy(t, { target: service.url, fault: () => 'none' })
+  const own = new InvestmentData({ baseUrl: proxy.url, token: caller.token })
+  const slow = own.connection(caller.connection.token)
+  const db = new DatabaseSync(':memory:')
+  const [store, equal] = [new SqliteStore(db, 'mine'), new SqliteStore(db, 'mine')]
+  const results = await Promise.all([
+    slow.syncTransactions(store),
+    slow.syncTransactions(equal),
+    own.connection(caller.connection.token).syncTransactions(store),
+  ])
+  t.strictSame(results[1], results[0])
+  t.strictSame(results[2], results[0])
+  t.same(proxy.counts, { none: 3 }, 'one request for each list')
+
+  // Other calls wait, so that none of them is a conflict: each change is told once.
+  await lists.account.add(service.db, caller.connection, {})
+  const told: string[] = []
+  const controller = new AbortController()
+  const calls = await Promise.all([
+    slow.syncTransactions(store, { onChanges: ({ list }) => void told.push(`first ${list}`) }),
+    slow.syncTransactions(store, { onChanges: ({ list }) => void told.push(`second ${list}`) }),
+    slow.syncTransactions(store, { signal: controller.signal }),
+  ])
+  t.same(
+    calls.map(({ account }) => account.inserted),
+    [1, 0, 0],
+  )
+  t.same(told, ['first account_transactions'])
+
+  // A call that fails does not end the one that waits for it.
+  const failing = () => {
+    throw new Error('an error of the app')
+  }
+  await lists.account.add(service.db, caller.connection, {})
+  const [failed, next] = await Promise.allSettled([
+    slow.syncTransactions(store, { onChanges: failing }),
+    slow.syncTransactions(store),
+  ])
+  t.match(failed, { status: 'rejected', reason: { message: 'an error of the app' } })
+  t.match(next, { status: 'fulfilled', value: { account: { inserted: 1 } } })
+  db.close()
 })

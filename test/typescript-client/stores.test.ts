@@ -1,15 +1,22 @@
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { failureOf, startDrivers, startProcesses } from '../support/clients/drivers.ts'
+import {
+  failureOf,
+  pythonEnvironment,
+  startDrivers,
+  startProcesses,
+} from '../support/clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { accessOf, readList } from '../support/clients/service.ts'
 import { sorted } from '../support/clients/sqlite-copies.ts'
 import { createDatabase } from '../support/database.ts'
-import { needsProgram } from '../support/programs.ts'
+import { needsProgram, run } from '../support/programs.ts'
 import { addCaller, addTransferOrders, type Caller, listNames, lists } from '../support/rows.ts'
+import { startSeededService } from '../support/seeded-service.ts'
 import { startService } from '../support/service.ts'
 
 /**
@@ -17,6 +24,7 @@ import { startService } from '../support/service.ts'
  * lists.
  */
 const PYTHON = '/usr/bin/python3'
+const ROOT = join(import.meta.dirname, '../..')
 if (process.env.CLIENTS === 'all')
   await needsProgram(t, PYTHON, 'python3-psycopg', ['-c', 'import psycopg'])
 
@@ -313,5 +321,34 @@ for (const [language, client] of Object.entries(drivers)) {
     })
     t.same(await place.query('select * from portfolio_transactions'), [{ text: 'mine' }])
     t.same(await place.query(`select to_regclass('investment_copy') as name`), [{ name: null }])
+  })
+}
+
+const READMES = {
+  TypeScript: { path: 'clients/typescript/README.md', file: 'postgres-copy.ts' },
+  Python: { path: 'clients/python/README.md', file: 'postgres_copy.py' },
+}
+
+for (const [language, { path, file }] of Object.entries(READMES)) {
+  if (!(language in drivers)) continue
+  t.test(`${language}: the program of README.md that keeps a copy in PostgreSQL`, async (t) => {
+    const seeded = await startSeededService(t)
+    const place = await DATABASES.PostgreSQL?.(t)
+    if (place === undefined) throw new Error('no PostgreSQL')
+    const readme = await readFile(join(ROOT, path), 'utf8')
+    const [, source = ''] =
+      new RegExp(`<!-- ${file} -->\n\`\`\`\\w+\n(.*?)^\`\`\``, 'ms').exec(readme) ?? []
+    const folder = t.testdir({
+      [file]: source
+        .replace('http://127.0.0.1:3000', seeded.url)
+        .replace("'@investment-data/client'", `'${join(ROOT, 'clients/typescript/src/index.ts')}'`)
+        .replace("'pg'", `'${import.meta.resolve('pg')}'`),
+    })
+    const program = language === 'Python' ? PYTHON : process.execPath
+    const env = { ...pythonEnvironment, DATABASE_URL: place.file, NODE_NO_WARNINGS: '1' }
+    const printed = await run(program, [join(folder, file)], { env })
+    t.match(printed, /^30\.13 EUR\n(Hispania Renovables 200\n|null \S+\n|None \S+\n)+$/)
+    const news = await place.query('select text from news order by text')
+    t.match(news, [{ text: 'account_transactions: 6' }, {}, {}])
   })
 }

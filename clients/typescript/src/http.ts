@@ -11,7 +11,7 @@ import {
 } from './errors.ts'
 import { appToken, functionOf, integerOf, MAX_MS, numberOf } from './options.ts'
 
-const VERSION = '1.2.0'
+const VERSION = '2.0.0'
 
 /** Repeated attempts of a request. */
 export interface RetryOptions {

@@ -12,6 +12,7 @@ from ._copies import (
     OnChanges,
     OrderChanges,
     PortfolioChanges,
+    PostgresOnChanges,
     RowChanges,
     SyncedCopies,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "PositionEffect",
     "PositionReason",
     "PositionStatus",
+    "PostgresOnChanges",
     "PostgresStore",
     "ProblemError",
     "QuotaError",

@@ -16,9 +16,10 @@ from typing import (
 )
 
 from ._connections import Limit
-from ._copies import CopyStore, OnChanges, SyncedCopies
+from ._copies import CopyStore, OnChanges, PostgresOnChanges, SyncedCopies
 from ._http import Attempt, Http
 from ._lists import ACCOUNT, PORTFOLIO, Changes, ListFacts, Lists, Orders, RowsBase, SyncResult
+from ._one_sync import shared
 from ._options import Day, Retry, days, integer
 from ._rows import AccountTransaction, PortfolioTransaction
 
@@ -134,13 +135,18 @@ class AsyncConnection:
         return self._lists.csv(ACCOUNT, days(from_, to))
 
     async def sync_transactions(
-        self, store: CopyStore, *, on_changes: Optional[OnChanges] = None
+        self,
+        store: CopyStore,
+        *,
+        on_changes: Union[OnChanges, PostgresOnChanges, None] = None,
     ) -> SyncedCopies:
         """Brings the copies of all lists up to date. Without changes, it sends one request.
 
-        The functions of the store run in the event loop. They may be coroutines.
+        The functions of the store run in the event loop. They may be coroutines. Calls at the same time for
+        one copy share a synchronization, or run one after the other.
         """
-        return await self._lists.sync_store(store, on_changes)
+        call = self._lists.sync_call(on_changes)
+        return await shared(store, call, lambda: self._lists.sync_store(store, on_changes))
 
     async def sync_portfolio_transactions(
         self,

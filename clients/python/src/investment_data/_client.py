@@ -10,13 +10,15 @@ from typing import (
     Optional,
     Type,
     TypeVar,
+    Union,
 )
 
 from ._connections import Limit
-from ._copies import CopyStore, OnChanges, SyncedCopies
+from ._copies import CopyStore, OnChanges, PostgresOnChanges, SyncedCopies
 from ._finish import finish
 from ._http import Attempt, Http
 from ._lists import ACCOUNT, PORTFOLIO, Changes, ListFacts, Lists, Orders, RowsBase, SyncResult
+from ._one_sync import one_at_a_time
 from ._options import Day, Retry, days, integer
 from ._rows import AccountTransaction, PortfolioTransaction
 
@@ -152,19 +154,25 @@ class Connection:
         return _iterate(self._lists.csv(ACCOUNT, days(from_, to)))
 
     def sync_transactions(
-        self, store: CopyStore, *, on_changes: Optional[OnChanges] = None
+        self,
+        store: CopyStore,
+        *,
+        on_changes: Union[OnChanges, PostgresOnChanges, None] = None,
     ) -> SyncedCopies:
         """Brings the copies of all lists up to date. Without changes, it sends one request.
 
         If the changes are not known, it builds a second copy, which replaces the first one when it is
         complete.
 
+        Threads that synchronize one store run one after the other.
+
         :param on_changes: called with the changes of each list, inside the transaction that writes them;
             rows that you write to the same database are part of it. If the copy replaces another one, there
             may be several calls.
         :raises CopyError: the copy has another number of rows than the list, or another process writes it
         """
-        return finish(self._lists.sync_store(store, on_changes))
+        with one_at_a_time(store):
+            return finish(self._lists.sync_store(store, on_changes))
 
     def sync_portfolio_transactions(
         self,

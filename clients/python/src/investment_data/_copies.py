@@ -119,11 +119,16 @@ RowChanges = Union[PortfolioChanges, AccountChanges, OrderChanges]
 #: Called inside the transaction that writes the changes: an error undoes them. It must not be a coroutine.
 OnChanges = Callable[[RowChanges], object]
 
+#: As OnChanges, of a PostgresStore: it also gets the connection of the transaction. With an
+#: AsyncPostgresStore, it may be a coroutine.
+PostgresOnChanges = Callable[[RowChanges, Any], object]
+
 
 class CopyStore(Protocol):
     """Database that keeps a copy of one connection.
 
-    It may also have ``state(list_)``, which returns the CopyState of the current copy. Without it, each
+    It may also have ``key``, the database and the name of the copy: stores with equal ones synchronize one
+    after the other in a process. It may also have ``state(list_)``, which returns the CopyState of the current copy. Without it, each
     synchronization requests all lists. ``apply`` and ``swap`` may return CopyCounts of what changes in the
     current copy; otherwise the result has zeros. For ``on_changes`` of sync_transactions(), both get it as
     a further argument.
@@ -194,7 +199,9 @@ async def value_of(value: Maybe[T]) -> T:
 class CopySync:
     """Brings the copies of one connection up to date."""
 
-    def __init__(self, store: CopyStore, on_changes: Optional[OnChanges]) -> None:
+    def __init__(
+        self, store: CopyStore, on_changes: Union[OnChanges, PostgresOnChanges, None]
+    ) -> None:
         self._store: Any = store
         if on_changes is not None and not callable(on_changes):
             raise TypeError("on_changes must be a function")

@@ -41,7 +41,7 @@ from ._errors import (
 from ._options import MAX_SECONDS, Retry, Secret, app_token, instance, number
 from ._types import from_json
 
-VERSION = "1.2.0"
+VERSION = "2.0.0"
 
 T = TypeVar("T")
 Query = Mapping[str, Union[str, int, None]]

@@ -10,6 +10,7 @@ from ._copies import (
     CopySync,
     Maybe,
     OnChanges,
+    PostgresOnChanges,
     Page,
     SyncedCopies,
     value_of,
@@ -207,7 +208,13 @@ class Lists:
             return CountDiffers(total, counted)
         return Complete(cursor or "", total, refreshed_at)
 
-    async def sync_store(self, store: CopyStore, on_changes: Optional[OnChanges]) -> SyncedCopies:
+    def sync_call(self, on_changes: object) -> object:
+        """What a call of sync_transactions() asks for. Equal calls may share a synchronization."""
+        return id(self._http), self._token, on_changes
+
+    async def sync_store(
+        self, store: CopyStore, on_changes: Union[OnChanges, PostgresOnChanges, None]
+    ) -> SyncedCopies:
         portfolio_call = self._call(PORTFOLIO)
         account_call = replace(portfolio_call, list=ACCOUNT)
         copies = CopySync(store, on_changes)

@@ -4,7 +4,7 @@ import re
 import sqlite3
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import Any, Callable, Iterator, List, Optional
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from ._copies import ID_FIELDS, CopyChanges, CopyCounts, CopyState, OnChanges
 from ._errors import CopyError, name_taken
@@ -64,6 +64,11 @@ class SqliteStore:
             # A copy of release 1.1.0 has the tables without the newer columns, and smaller views.
             for statement in schema_of(self._names):
                 db.execute(statement)
+
+    @property
+    def key(self) -> Tuple[object, str]:
+        """Database and name of the copy. Stores with equal ones synchronize one after the other."""
+        return self._db, json.dumps([self._names.copy, self._connection])
 
     def cursor(self, list_: str, copy: str) -> Optional[str]:
         found = self._find(list_, copy)
