@@ -16,6 +16,7 @@ import { measureInstances } from './measurements/instances.ts'
 import { measureOverload } from './measurements/overload.ts'
 import { measureRefresh } from './measurements/refresh.ts'
 import { measureSizes } from './measurements/sizes.ts'
+import { measureSlowReaders } from './measurements/slow-readers.ts'
 import { writeChart } from './report/chart.ts'
 import { goalTable } from './report/goals.ts'
 import { describeMachine } from './report/machine.ts'
@@ -45,6 +46,8 @@ const { values: flags } = parseArgs({
     /** Connections that `--refresh` refreshes each day. */
     connections: { type: 'string', default: '20000' },
     sizes: flag,
+    /** With `--baseline`, also measures the other checkout. */
+    'slow-readers': flag,
     citus: flag,
   },
 })
@@ -65,13 +68,15 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
       await fill(database.owner, scale.largeRows)
       return await measureSizes(database)
     }),
+  'slow-readers': (server) =>
+    measureSlowReaders(server, flags.baseline === '' ? undefined : resolve(flags.baseline)),
   citus: () => measureCitus(scale),
 }
 
 await withPostgres(async (server) => {
   const chosen = Object.entries(others).filter(([name]) => flags[name as keyof typeof flags])
   for (const [name, measureOther] of chosen) await report(name, await measureOther(server))
-  if (flags.baseline !== '') {
+  if (flags.baseline !== '' && chosen.length === 0) {
     console.log(await measureBaseline(server, scale, resolve(flags.baseline), flags.only))
   } else if (chosen.length === 0) await measureLoads(server)
 })

@@ -14,10 +14,14 @@ export async function startProcess(
   script: string,
   environment: Record<string, string>,
   health = '/',
+  options: string[] = [],
 ): Promise<ServerProcess> {
   const port = await freePort()
   const env = { ...process.env, NODE_ENV: 'production', PORT: String(port), ...environment }
-  const child = spawn(process.execPath, [script], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(process.execPath, [...options, script], {
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
   await untilResponds(child, port, health)
   return { port, pid: child.pid ?? 0, stop: () => stop(child) }
 }

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { appToken, connectionToken, keyOf } from '../data/data-set.ts'
 import { type ServerProcess, startProcess } from './server-process.ts'
@@ -92,9 +93,12 @@ export async function startService(
   settings: Record<string, string> = {},
   directory = join(bench, '..'),
 ): Promise<Target> {
-  const script = join(directory, 'src/server.ts')
   const env = { DATABASE_URL: url, ...settings }
-  return { ...service, ...(await startProcess(script, env, '/health/ready')) }
+  const { scripts } = JSON.parse(await readFile(join(directory, 'package.json'), 'utf8'))
+  // The options of Node.js with which it ships, and its script.
+  const [, ...options] = String(scripts.start).split(' ')
+  const script = join(directory, String(options.pop()))
+  return { ...service, ...(await startProcess(script, env, '/health/ready', options)) }
 }
 
 /** @param script within bench/ */
