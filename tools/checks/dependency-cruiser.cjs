@@ -85,10 +85,10 @@ module.exports = {
     {
       name: 'wire-and-json-know-no-request',
       severity: 'error',
-      comment: 'They get a memory account, and nothing else of a request.',
+      comment: 'They get a memory account and, for its turns, a tenant.',
       from: { path: [wire, json] },
       to: {
-        path: [facts, '^src/limits/(admission|limits|tenants)[.]ts$', '^src/postgres/reader[.]ts$'],
+        path: [facts, '^src/limits/(admission|limits)[.]ts$', '^src/postgres/reader[.]ts$'],
       },
     },
     {
