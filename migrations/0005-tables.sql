@@ -1,8 +1,10 @@
 -- New columns and tables. Constraints on rows that exist are validated by migration 0006, in a transaction of its own:
 -- it reads whole tables, and this migration locks them.
 
--- Citus rejects triggers of distributed tables without it. PostgreSQL ignores the setting.
+-- Citus rejects triggers of distributed tables without the first, and functions after a change of many shards without the
+-- second. PostgreSQL ignores both settings.
 set local citus.enable_unsafe_triggers = on;
+set local citus.multi_shard_modify_mode = 'sequential';
 
 -- All locks at once, and in the order of requests, imports and refreshes: the connection first. They cannot deadlock with
 -- this migration. A function of a trigger that has begun ends before it is replaced.
@@ -17,17 +19,22 @@ alter table connection
   -- The id of the connection at the operator, unique in an app.
   add column external_id text,
   -- The transaction that wrote data_version.
-  add column changed_by xid8,
-  -- Times that a response shows have years of four digits, as in RFC 3339.
-  add constraint refreshed_in_years check (
-    refreshed_at >= '0001-01-01 00:00:00+00' and refreshed_at < '10000-01-01 00:00:00+00') not valid,
-  add constraint changed_in_years check (
-    changed_at >= '0001-01-01 00:00:00+00' and changed_at < '10000-01-01 00:00:00+00') not valid,
+  add column changed_by xid8;
+
+-- Citus adds a constraint in a statement of its own.
+alter table connection
   add constraint connection_external_id_check check (
     external_id <> '' and char_length(external_id) <= 255) not valid;
 
+-- Times that a response shows have years of four digits, as in RFC 3339.
+alter table connection
+  add constraint refreshed_in_years check (
+    refreshed_at >= '0001-01-01 00:00:00+00' and refreshed_at < '10000-01-01 00:00:00+00') not valid;
+alter table connection
+  add constraint changed_in_years check (
+    changed_at >= '0001-01-01 00:00:00+00' and changed_at < '10000-01-01 00:00:00+00') not valid;
+alter table assets_transfer_order drop constraint assets_transfer_order_completed_at_check;
 alter table assets_transfer_order
-  drop constraint assets_transfer_order_completed_at_check,
   add constraint completed_in_years check (
     completed_at >= '0001-01-01 00:00:00+00' and completed_at < '10000-01-01 00:00:00+00') not valid;
 

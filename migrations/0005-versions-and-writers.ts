@@ -25,7 +25,10 @@ async function read(file: string): Promise<string> {
   return await readFile(new URL(file, import.meta.url), 'utf8')
 }
 
-/** Executes all statements of a text. */
+/** Executes the statements of a text one by one: Citus passes each of them to its workers. */
 async function execute(db: Kysely<unknown>, text: string): Promise<void> {
-  await sql.raw(text).execute(db)
+  for (const [statement] of text.matchAll(STATEMENT)) await sql.raw(statement).execute(db)
 }
+
+/** A statement ends with a semicolon that is neither in a comment nor in the body of a function. */
+const STATEMENT = /(?:--.*|\$\$[^]*?\$\$|[^;])+;/g

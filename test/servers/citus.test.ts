@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import * as fs from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
+import { FileMigrationProvider, Migrator } from 'kysely/migration'
 import t from 'tap'
 import { readConfig } from '../../src/config.ts'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
@@ -8,7 +11,13 @@ import { clientConfig } from '../../src/postgres/connect.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { databaseOptions } from '../../src/service.ts'
 import { addChangingRows } from '../support/changing-rows.ts'
-import { type CitusNode, citusPrograms, createCitusDatabase, startCitus } from '../support/citus.ts'
+import {
+  type CitusNode,
+  citusPrograms,
+  createCitusDatabase,
+  createEmptyCitusDatabase,
+  startCitus,
+} from '../support/citus.ts'
 import { openPool } from '../support/database.ts'
 import { record, recordOk, type TestRequest } from '../support/golden-responses.ts'
 import { chunksOf, portfolioLine } from '../support/importing.ts'
@@ -16,7 +25,15 @@ import { assertAllAnswered, assertNoErrors, startGoldenLoad, startLoad } from '.
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
-import { addCaller, addConnection, addToken, type TestConnection } from '../support/rows.ts'
+import {
+  addAccountTransactions,
+  addCaller,
+  addConnection,
+  addPortfolioTransactions,
+  addToken,
+  addTransferOrders,
+  type TestConnection,
+} from '../support/rows.ts'
 import { firstValue, onPort } from '../support/servers/debian-postgres.ts'
 import { literalsOf, statements, valuesFor } from '../support/statements.ts'
 import { databaseUrl } from '../support/template.ts'
@@ -237,6 +254,29 @@ t.test('later migration: it changes a distributed table, and each node has its n
   const applied = `select count(*)::int from kysely_migration where name = '9999-later'`
   for (const { port } of [citus.coordinator, ...citus.workers])
     t.equal(await firstValue(onPort(url, port), applied), 1)
+})
+
+t.test('cluster of release 1.0.0 with rows: migrate upgrades it', async (t) => {
+  const released = `released_${randomBytes(6).toString('hex')}`
+  await createEmptyCitusDatabase(citus.url, released)
+  const url = databaseUrl(citus.url, released)
+  const owner = openAsOwner(t, url)
+  const migrationFolder = resolve('migrations')
+  const provider = new FileMigrationProvider({ fs, path: { join }, migrationFolder })
+  const { error } = await new Migrator({ db: owner, provider }).migrateTo('0004-service-role')
+  if (error) throw error
+  const script = await fs.readFile('test/support/released/1.0.0-citus.sql', 'utf8')
+  await owner.transaction().execute((transaction) => sql.raw(script).execute(transaction))
+  const { connection } = await addCaller(owner)
+  await addPortfolioTransactions(owner, connection, { amount: '1.50' }, {})
+  await addAccountTransactions(owner, connection, {})
+  await addTransferOrders(owner, connection, {})
+
+  const { code, stderr } = await operatorHere(['migrate'], { DATABASE_URL: url })
+  t.equal(code, 0, stderr)
+  await addPortfolioTransactions(owner, connection, {})
+  const verified = await operatorHere(['verify'], { DATABASE_URL: url })
+  t.match(verified, { code: 0, stdout: /agree with 4 rows/ }, verified.stdout)
 })
 
 function requestsOf(some: TestConnection[]): TestRequest[] {

@@ -121,15 +121,25 @@ export async function createCitusDatabase(
   name: string,
   workers?: number,
 ): Promise<void> {
-  const ports = (await portsOf(coordinator)).slice(0, workers && workers + 1)
-  await onEachNode(coordinator, `create database ${name}`)
-  await joinNodes(name, ports)
+  const ports = await createEmptyCitusDatabase(coordinator, name, workers)
   const pool = new pg.Pool({ connectionString: urlOf(ports[0] ?? 0, name), max: 1 })
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
   await migrateToLatest(db)
   const script = await readFile(new URL('../../docs/reference/citus.sql', import.meta.url), 'utf8')
   await db.transaction().execute((transaction) => sql.raw(script).execute(transaction))
   await db.destroy()
+}
+
+/** Creates a database without tables on each node. @returns the ports of the nodes, first that of the coordinator */
+export async function createEmptyCitusDatabase(
+  coordinator: string,
+  name: string,
+  workers?: number,
+): Promise<number[]> {
+  const ports = (await portsOf(coordinator)).slice(0, workers && workers + 1)
+  await onEachNode(coordinator, `create database ${name}`)
+  await joinNodes(name, ports)
+  return ports
 }
 
 /** Creates a database that can be cloned on each node: the clones know the nodes and their shards. */

@@ -1,0 +1,48 @@
+-- Distributes the tables over the workers of a Citus cluster by connection, for a database that outgrows one
+-- machine (docs/operations.md, "Citus"). Run it on the coordinator, on a database without rows that was migrated with
+-- DATABASE_GENERIC_PLANS=false, as the role that migrated it:
+--
+--   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/citus.sql
+--
+-- Names, keys, indexes, triggers, policies and rights do not change. A table gets 32 shards, the default of Citus. A
+-- shard is on one worker, so there are at most as many workers as shards. Choose a multiple of the largest number of
+-- workers that you plan, here 48, before the first row (docs/growth.md, "Result"):
+--
+--   PGOPTIONS='-c citus.shard_count=48' psql …
+
+-- The triggers write only rows of the same connection, so all their tables are on the same worker.
+set citus.enable_unsafe_triggers = on;
+
+select create_reference_table('app');
+select create_reference_table('app_token');
+
+do $$
+declare
+  filled boolean;
+  tables text[];
+  name text;
+  foreign_keys text[];
+  step text;
+begin
+  select exists (select from connection) into filled;
+  if filled then
+    raise exception 'table connection already has rows';
+  end if;
+  -- Citus distributes a table before the table that it references, so the foreign keys are created again.
+  select array_agg(distinct conrelid::regclass::text),
+      array_agg(format('alter table %s add constraint %I %s', conrelid::regclass, conname,
+        pg_get_constraintdef(oid)))
+    into tables, foreign_keys
+    from pg_constraint where contype = 'f' and confrelid = 'connection'::regclass;
+  for step in select format('alter table %s drop constraint %I', conrelid::regclass, conname)
+      from pg_constraint where contype = 'f' and confrelid = 'connection'::regclass loop
+    execute step;
+  end loop;
+  perform create_distributed_table('connection', 'id');
+  foreach name in array tables loop
+    perform create_distributed_table(name, 'connection_id', colocate_with => 'connection');
+  end loop;
+  foreach step in array foreign_keys loop
+    execute step;
+  end loop;
+end $$;
