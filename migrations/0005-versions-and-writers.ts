@@ -31,4 +31,4 @@ async function execute(db: Kysely<unknown>, text: string): Promise<void> {
 }
 
 /** A statement ends with a semicolon that is neither in a comment nor in the body of a function. */
-const STATEMENT = /(?:--.*|\$\$[^]*?\$\$|[^;])+;/g
+const STATEMENT = /(?:--.*|\$\$[\s\S]*?\$\$|[^;])+;/g
