@@ -33,7 +33,7 @@ export const SqlState = {
 }
 
 /** Returns the error that made a read unavailable. */
-export const causeOf = (error: unknown): unknown =>
+const causeOf = (error: unknown): unknown =>
   error instanceof Unavailable ? causeOf(error.cause) : error
 
 /** True for an error of PostgreSQL with one of these SQLSTATEs. */

@@ -122,7 +122,7 @@ const MONTH = '(?:0[1-9]|1[0-2])'
 const DAY = '(?:0[1-9]|[12][0-9]|3[01])'
 
 /** A calendar day (contract 3). The format `date` checks that the day exists. */
-export const CalendarDate = Type.String({
+const CalendarDate = Type.String({
   format: 'date',
   pattern: `^${YEAR}-${MONTH}-${DAY}$`,
   description: 'An existing day, as YYYY-MM-DD, in the years 0001 to 9999, without a time zone.',

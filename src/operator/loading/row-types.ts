@@ -94,7 +94,7 @@ function writtenFields({ item, hidden }: ListDefinition): TObject {
 export type RowTypeName = (typeof lists)[number]['name']
 
 /** One row of a list, such as `portfolio transaction`. */
-export function nounOf(name: string): string {
+function nounOf(name: string): string {
   return name.replaceAll('-', ' ').replace(/s$/, '')
 }
 
