@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import {
@@ -6,6 +8,7 @@ import {
   type SqliteDatabase,
   SqliteStore,
 } from '../../clients/typescript/src/index.ts'
+import { startDrivers } from '../support/clients/drivers.ts'
 import { startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { addCaller, addTransferOrders, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -210,3 +213,48 @@ t.test('calls at the same time for one copy share a synchronization, or wait', a
   t.match(next, { status: 'fulfilled', value: { account: { inserted: 1 } } })
   db.close()
 })
+
+t.test(
+  'a copy of 1.2.0 continues, and the SQL of an app on its views gives the same',
+  async (t) => {
+    const file = join(t.testdir({}), 'copy.db')
+    const schema = join(import.meta.dirname, '../support/clients/copy-1.2.0.sql')
+    const db = new DatabaseSync(file)
+    db.exec(await readFile(schema, 'utf8'))
+    const row = {
+      transactionId: 'a',
+      portfolioId: 'p',
+      type: 'BUY',
+      amount: '1.10',
+      operationDateDay: '2025-01-01',
+      retentionDetail: { retentionFrom: '2.0', retentionTo: '3' },
+    }
+    db.prepare(
+      `insert into investment_copy values (1, 'mine', 'portfolio_transactions', 'current', 'c', 'v', 1, null)`,
+    ).run()
+    db.prepare(`insert into investment_row values (1, 'a', ?)`).run(JSON.stringify(row))
+    db.prepare(
+      `insert into investment_history values (1, 'mine', 'portfolio_transactions', 'a', ?, ?, 's', 'c')`,
+    ).run(JSON.stringify({ ...row, amount: '1' }), JSON.stringify(row))
+    const sqlOfApp = [
+      `select transactionId, amount, typeof(amount), retentionFrom from portfolio_transactions`,
+      `select change, field, before, after from investment_changes order by number`,
+      'select * from portfolio_transactions',
+      'select * from sqlite_master',
+    ]
+    const results = () => JSON.stringify(sqlOfApp.map((sql) => db.prepare(sql).all()))
+    const before = results()
+    for (const [language, client] of Object.entries(startDrivers(t)))
+      t.match(await client.read(file, 'mine', 'portfolio'), [{ amount: '1.10' }], language)
+    const store = new SqliteStore(db, 'mine', { history: true })
+    t.equal(store.cursor('portfolio_transactions', 'current'), 'c')
+    t.equal(results(), before)
+    const upserts = [{ id: 'a', row: { ...row, amount: '2' } }]
+    const page = { since: 'c', cursor: 'd', upserts, removed: [], state: null }
+    store.apply({ list: 'portfolio_transactions', copy: 'current', ...page })
+    const [found] = db.prepare('select amount from portfolio_transactions').all()
+    t.match(found, { amount: '2' })
+    t.equal(db.prepare('select * from investment_history').all().length, 2)
+    db.close()
+  },
+)
