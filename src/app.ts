@@ -27,6 +27,9 @@ import type { RouteOptions } from './routes/list.ts'
 import { lists } from './routes/lists.ts'
 import { components } from './schemas/lists.ts'
 
+/** Path of all lists. */
+const API_PATH = '/api/v1/queries'
+
 export interface AppOptions {
   config: Config
   db: Database
@@ -49,7 +52,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       disableRequestLogging: true,
       requestIdLogLabel: 'requestId',
     }),
-    frameworkErrors: rejectPath(limits, state),
+    frameworkErrors: rejectPath(limits, state, config.DOCS_PAGE),
     clientErrorHandler: rejectUnparsable(limits, state),
     ...httpOptions(config),
   })
@@ -66,7 +69,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   rejectConnect(app, limits)
   shareSockets(app.server, limits)
-  await app.register(errorHandler, { limits })
+  await app.register(errorHandler, {
+    limits,
+    hasDocs: config.DOCS_PAGE,
+    paths: lists.map(({ url }) => `${API_PATH}${url.replace(':token', '{token}')}`),
+  })
   await app.register(requestContext, { limits })
   app.addHook('onRequest', rejectMalformed)
   await app.register(accessLog, { trustsProxies: config.TRUSTED_PROXIES !== undefined })
@@ -80,7 +87,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(openapi, { config })
   if (config.DOCS_PAGE) await app.register(docsPage, { config })
   await app.register(healthChecks, { prefix: '/health' })
-  await app.register(api, { prefix: '/api/v1/queries', db, config, limits })
+  await app.register(api, { prefix: API_PATH, db, config, limits })
   return app
 }
 

@@ -555,7 +555,7 @@ export interface components {
              *     | `method_not_allowed` | Only GET and HEAD are supported. |
              *     | `too_many_requests` | The app has used up its quota. |
              *     | `internal_error` | The service failed. Report the requestId to its operator. |
-             *     | `service_unavailable` | The service is unavailable. Try again soon. |
+             *     | `service_unavailable` | The service is unavailable. Retry after the seconds in Retry-After. |
              * @enum {string}
              */
             code: "missing_credentials" | "malformed_credentials" | "invalid_token" | "expired_token" | "invalid_request" | "malformed_request" | "response_too_large" | "connection_not_found" | "route_not_found" | "cursor_expired" | "data_changed" | "method_not_allowed" | "too_many_requests" | "internal_error" | "service_unavailable";
@@ -815,6 +815,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -838,6 +840,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
                     "WWW-Authenticate": string;
                     [name: string]: unknown;
@@ -855,6 +859,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -874,6 +880,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Methods that this path supports. */
                     Allow: string;
                     [name: string]: unknown;
@@ -891,6 +899,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -910,6 +920,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -929,6 +941,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -950,6 +964,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -965,6 +981,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Seconds to wait before the next attempt. */
                     "Retry-After": number;
                     [name: string]: unknown;
@@ -1099,6 +1117,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -1122,6 +1142,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
                     "WWW-Authenticate": string;
                     [name: string]: unknown;
@@ -1139,6 +1161,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -1158,6 +1182,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Methods that this path supports. */
                     Allow: string;
                     [name: string]: unknown;
@@ -1175,6 +1201,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -1194,6 +1222,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -1213,6 +1243,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -1234,6 +1266,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1249,6 +1283,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Seconds to wait before the next attempt. */
                     "Retry-After": number;
                     [name: string]: unknown;
@@ -1350,6 +1386,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -1373,6 +1411,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Authentication scheme (RFC 6750). It has `error="invalid_token"` if the request had a token that is not valid. */
                     "WWW-Authenticate": string;
                     [name: string]: unknown;
@@ -1390,6 +1430,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -1409,6 +1451,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Methods that this path supports. */
                     Allow: string;
                     [name: string]: unknown;
@@ -1426,6 +1470,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Rest of the quota, if a quota is set: `r` requests, until the quota is renewed in `t` seconds. */
                     RateLimit?: string;
                     /** @description The quota, if one is set: `q` requests in a window of `w` seconds. */
@@ -1447,6 +1493,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1462,6 +1510,8 @@ export interface operations {
                     "X-Client-Trace-ID"?: string;
                     /** @description The response is for one app only, and a cache must revalidate it before each use. An error (`no-store`) must not be stored. */
                     "Cache-Control": string;
+                    /** @description Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service has no such page. */
+                    Link?: string;
                     /** @description Seconds to wait before the next attempt. */
                     "Retry-After": number;
                     [name: string]: unknown;

@@ -4,8 +4,17 @@ import type { Limits } from '../limits/limits.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import { type Problem, ProblemCodes, ProblemError, problem, titleOf } from '../schemas/problem.ts'
 
+interface ErrorOptions {
+  limits: Limits
+  /** True if the service has the page /docs, which each error links to. */
+  hasDocs: boolean
+  /** Paths of the API, for a path that does not exist. */
+  paths: readonly string[]
+}
+
 /** Sends every error of every route with the same body (contract 16). */
-export const errorHandler = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
+export const errorHandler = fp(async (app: FastifyInstance, options: ErrorOptions) => {
+  const { limits, hasDocs, paths } = options
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const { admission, caller, ip, recorder } = request
     const found = toProblem(error)
@@ -32,10 +41,11 @@ export const errorHandler = fp(async (app: FastifyInstance, { limits }: { limits
       request.raw.destroy()
       return reply.hijack()
     }
-    return sendError(request, reply, found)
+    return sendError(request, reply, found, hasDocs)
   })
+  const detail = `${ProblemCodes.route_not_found.detail} Those of the API are ${paths.join(', ')}.`
   app.setNotFoundHandler(() => {
-    throw problem('route_not_found')
+    throw problem('route_not_found', { detail })
   })
 })
 
@@ -51,13 +61,31 @@ export function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
   error: ProblemError,
+  hasDocs = false,
 ): FastifyReply {
   const body = errorBody(error, request.id)
+  const help = hasDocs ? helpLink(request.url, error) : undefined
+  if (help !== undefined) reply.header('link', help)
   return reply
     .code(body.status)
     .headers({ 'cache-control': 'no-store', ...error.headers })
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(body))
+}
+
+/** Most segments of a path whose errors have a link: that of a longer one would be long, too. */
+const MAX_SEGMENTS = 20
+
+/**
+ * Links to the section of the error on the page /docs. The link is relative: a proxy may add a path, and an absolute one
+ * would repeat the connection token.
+ */
+function helpLink(url: string, { code }: ProblemError): string | undefined {
+  const [path = ''] = url.split('?', 1)
+  const segments = path.split('/').length - 1
+  // The target of a request may also be `*` or a whole URL.
+  if (!path.startsWith('/') || segments > MAX_SEGMENTS) return undefined
+  return `<${'../'.repeat(segments - 1)}docs#${code}>; rel="help"`
 }
 
 export function errorBody(error: ProblemError, requestId: string): Problem {

@@ -136,7 +136,7 @@ export const rejectMalformed: onRequestHookHandler = (request, reply, next) => {
 }
 
 /** Handles a path that the router cannot decode. No hook runs for such a request. */
-export function rejectPath(limits: Limits, state: ServiceState) {
+export function rejectPath(limits: Limits, state: ServiceState, hasDocs: boolean) {
   return async (_error: Error, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { begins, repeatedBy } = limits.rejections.take(
       limits.tenants.of(request.ip),
@@ -150,7 +150,7 @@ export function rejectPath(limits: Limits, state: ServiceState) {
     setCommonHeaders(request, reply)
     const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
     if (length !== '0' || encoding !== undefined) reply.header('connection', 'close')
-    sendError(request, reply, problem('malformed_request'))
+    sendError(request, reply, problem('malformed_request'), hasDocs)
     if (leavesOut(repeatedBy)) return
     const line = { method: request.method, status: 400, errorCode: 'malformed_request' }
     request.log.info({ ...line, unlogged: takeUnlogged(repeatedBy) }, 'request')

@@ -1,4 +1,5 @@
 import type { FastifySchemaValidationError } from 'fastify'
+import { closestMatch } from 'leven'
 import { MAXIMUM_PAGE } from '../schemas/list.ts'
 import type { ParameterError, ParameterErrorCode } from '../schemas/problem.ts'
 import type { PageQuery, QueryPurpose } from '../schemas/request.ts'
@@ -105,16 +106,37 @@ function ofSchema(error: FastifySchemaValidationError, rules: ParameterRules): P
   const { keyword, instancePath, params } = error
   const code = CODES[keyword] ?? 'invalid_format'
   if (code === 'unknown_parameter') {
-    const names = Object.keys(rules)
-    const known = names.length > 0 ? `The parameters are ${names.join(', ')}.` : 'There are none.'
-    const detail = `There is no such parameter. ${known}`
-    return { parameter: String(params.additionalProperty), code, detail }
+    const parameter = String(params.additionalProperty)
+    return { parameter, code, detail: unknownDetail(parameter, Object.keys(rules)) }
   }
   const parameter = instancePath.slice(1)
   if (code === 'repeated_parameter')
     return { parameter, code, detail: `${parameter} may be given only once.` }
   const rule = rules[parameter as keyof PageQuery]
   return { parameter, code, detail: rule?.text ?? '' }
+}
+
+/** Longest name of an unknown parameter that a text repeats, and that gets a suggestion. */
+const MAX_NAME = 100
+
+function unknownDetail(parameter: string, names: string[]): string {
+  if (names.length === 0) return 'This operation has no query parameters.'
+  const isShort = parameter.length <= MAX_NAME
+  const closest = isShort ? closestMatch(parameter, names, { maxDistance: 2 }) : undefined
+  const suggestion = closest === undefined ? '' : ` Did you mean ${closest}?`
+  return `There is no such parameter.${suggestion} The parameters are ${names.join(', ')}.`
+}
+
+/** Sums up errors of parameters, because many programs show nothing else. @param listed number of those in `errors` */
+export function summaryOf(errors: readonly ParameterError[], listed = errors.length): string {
+  const [first] = errors
+  if (first === undefined) return ''
+  const { code, parameter, detail } = first
+  const isNamed = code === 'unknown_parameter' && parameter !== '' && parameter.length <= MAX_NAME
+  const summary = isNamed ? `${parameter}: ${detail}` : detail
+  if (errors.length === 1) return summary
+  const more = `${summary} (and ${errors.length - 1} more in errors`
+  return listed < errors.length ? `${more}, which has the first ${listed})` : `${more})`
 }
 
 const PLACES: Record<QueryPurpose, string> = {

@@ -5,7 +5,7 @@ import type { pageBody } from '../http/list-body.ts'
 import { sendList, sendNotModified } from '../http/list-response.ts'
 import { negotiate } from '../http/negotiation.ts'
 import type { pageHeaders } from '../http/page-headers.ts'
-import { type ParameterRules, parameterErrors } from '../http/parameter-errors.ts'
+import { type ParameterRules, parameterErrors, summaryOf } from '../http/parameter-errors.ts'
 import { isKnown, knownVersions, mayBeKnown, representationOf } from '../http/preconditions.ts'
 import type { Quota } from '../http/quota.ts'
 import { rowWriters } from '../json/row-writer.ts'
@@ -194,7 +194,5 @@ async function rejectParameters(
   if (appId !== undefined) recorder.identify(appId)
   await authenticateOnce()
   const listed = errors.slice(0, MAX_PARAMETER_ERRORS)
-  const some = `Some query parameters are invalid: \`errors\` lists the first ${listed.length} of ${errors.length}.`
-  const detail = errors.length > listed.length ? some : undefined
-  throw problem('invalid_request', { detail, errors: listed })
+  throw problem('invalid_request', { detail: summaryOf(errors, listed.length), errors: listed })
 }

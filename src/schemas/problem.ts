@@ -130,7 +130,7 @@ export const ProblemCodes = {
   },
   service_unavailable: {
     status: 503,
-    detail: 'The service is unavailable. Try again soon.',
+    detail: 'The service is unavailable. Retry after the seconds in Retry-After.',
     action: 'It is overloaded or has no database. Retry after `Retry-After` seconds.',
     headers: { 'retry-after': '1' },
   },

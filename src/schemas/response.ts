@@ -71,6 +71,13 @@ const Link = Type.String({
   ],
 })
 
+const HelpLink = Type.String({
+  description:
+    'Section of the error on the page `/docs` (RFC 8288), relative to the URL of the request. Absent if the service ' +
+    'has no such page.',
+  examples: ['<../../../../../../docs#invalid_request>; rel="help"'],
+})
+
 const TotalCount = Type.Integer({
   format: 'int64',
   minimum: 0,
@@ -150,7 +157,7 @@ const ofData: Headers = {
 function error(description: string, headers: Headers = {}) {
   return {
     description,
-    headers: { ...ofEveryResponse, ...headers },
+    headers: { ...ofEveryResponse, Link: HelpLink, ...headers },
     content: { [MEDIA_TYPES.json]: { schema: Reference(Problem) } },
   }
 }

@@ -107,9 +107,12 @@ for (const list of listNames) {
         const response = await get(`${path}?${name}=1`, { token })
         const { errors = [] } = isProblem(t, response, 'invalid_request', `?${name}=1`)
         const parameter = decodeURIComponent(name)
-        const detail =
-          'There is no such parameter. The parameters are from, to, limit, page, since, version.'
-        t.strictSame(errors, [{ parameter, code: 'unknown_parameter', detail }])
+        const [{ detail = '', ...error } = {}] = errors
+        t.strictSame(error, { parameter, code: 'unknown_parameter' })
+        t.match(
+          detail,
+          /^There is no such parameter\.( Did you mean \w+\?)? The parameters are from, to, limit, page, since, version\.$/,
+        )
       }
       for (const query of ['', '&', '&&'])
         t.strictSame(await errorsOf(path, query), [], `?${query}`)
@@ -137,12 +140,33 @@ for (const list of listNames) {
   })
 }
 
+t.test(
+  '400: `detail` has the first error, and a suggestion for a misspelt parameter',
+  async (t) => {
+    const detailOf = async (path: string) => (await get(path, { token })).json().detail
+    t.equal(
+      await detailOf(`${connection.portfolio}?form=2025-01-01&to=2025-02-30&page=x`),
+      'form: There is no such parameter. Did you mean from? ' +
+        'The parameters are from, to, limit, page, since, version. (and 2 more in errors)',
+    )
+    t.equal(
+      await detailOf(`${connection.portfolio}?to=2025-02-30`),
+      'to must be a day that exists, as YYYY-MM-DD.',
+    )
+    t.equal(
+      await detailOf(`${connection.orders}?limit=1`),
+      'limit: This operation has no query parameters.',
+    )
+    t.notMatch(await detailOf(`${connection.portfolio}?${'x'.repeat(9_000)}=1`), 'xxx')
+  },
+)
+
 t.test('400: more than 20 errors: the first 20 and their number (contract 5)', async (t) => {
   const names = Array.from({ length: 3_000 }, (_, n) => `a${n.toString(36)}`)
   const { status, text, json } = await get(`${connection.portfolio}?${names.join('&')}`, { token })
   t.equal(status, 400)
   t.equal(json().errors.length, 20)
-  t.match(json().detail, '`errors` lists the first 20 of 3000.')
+  t.match(json().detail, '(and 2999 more in errors, which has the first 20)')
   t.ok(text.length < 4_000)
 })
 
@@ -159,7 +183,7 @@ t.test('400, orders: there are no parameters (section 4.3, contract 5)', async (
   for (const name of ['limit', 'page', 'from', 'to', 'x']) {
     const response = await get(`${connection.orders}?${name}=1`, { token })
     const { errors } = isProblem(t, response, 'invalid_request')
-    t.match(errors, [{ parameter: name, code: 'unknown_parameter', detail: /There are none/ }])
+    t.match(errors, [{ parameter: name, code: 'unknown_parameter', detail: /^This operation has no query parameters/ }])
   }
   t.strictSame(await errorsOf(connection.orders, 'limit=1&limit=2&since=x&from=1'), [
     'from unknown_parameter',

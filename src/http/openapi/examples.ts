@@ -5,6 +5,7 @@ import {
   ProblemCodes,
   titleOf,
 } from '../../schemas/problem.ts'
+import { summaryOf } from '../parameter-errors.ts'
 
 declare global {
   /** Parts of ECMAScript that Node 24 has and TypeScript 6 does not declare. */
@@ -40,7 +41,8 @@ const errors: ParameterError[] = [
   {
     parameter: 'form',
     code: 'unknown_parameter',
-    detail: 'There is no such parameter. The parameters are from, to, limit, page, since, version.',
+    detail:
+      'There is no such parameter. Did you mean from? The parameters are from, to, limit, page, since, version.',
   },
   {
     parameter: 'to',
@@ -59,7 +61,8 @@ export function problemExamples(status: number) {
     shown.map((code) => {
       const { detail } = ProblemCodes[code]
       const problem = { status, code, title: titleOf(code), detail, requestId: REQUEST_ID }
-      const value = code === 'invalid_request' ? { ...problem, errors } : problem
+      const value =
+        code === 'invalid_request' ? { ...problem, detail: summaryOf(errors), errors } : problem
       return [code, { summary: code, value }]
     }),
   )
