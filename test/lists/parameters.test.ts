@@ -183,7 +183,13 @@ t.test('400, orders: there are no parameters (section 4.3, contract 5)', async (
   for (const name of ['limit', 'page', 'from', 'to', 'x']) {
     const response = await get(`${connection.orders}?${name}=1`, { token })
     const { errors } = isProblem(t, response, 'invalid_request')
-    t.match(errors, [{ parameter: name, code: 'unknown_parameter', detail: /^This operation has no query parameters/ }])
+    t.match(errors, [
+      {
+        parameter: name,
+        code: 'unknown_parameter',
+        detail: /^This operation has no query parameters/,
+      },
+    ])
   }
   t.strictSame(await errorsOf(connection.orders, 'limit=1&limit=2&since=x&from=1'), [
     'from unknown_parameter',
