@@ -34,8 +34,13 @@ export async function compareSchema(db: Kysely<Tables>) {
   const found = await catalogOf(db)
   const [known, present] = [new Set(wanted.map(bare)), new Set(found.map(bare))]
   const added = found.filter((one) => GUARDED.test(one) && !known.has(bare(one)))
+  const roles = await readFile(new URL('roles.sql', import.meta.url), 'utf8')
+  const { rows: repairs } = await sql.raw<{ text: string }>(roles).execute(db)
   return {
-    missing: wanted.filter((one) => !present.has(bare(one))),
+    missing: [
+      ...wanted.filter((one) => !present.has(bare(one))),
+      ...repairs.map((repair) => repair.text),
+    ],
     // Citus adds triggers and rights of its own.
     unexpected: (await isCitus(db)) ? [] : added,
   }

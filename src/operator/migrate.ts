@@ -37,11 +37,12 @@ export async function migrate(
     throw new OperatorError(
       `The database has the encoding ${encoding}, which cannot store all texts: create it with UTF8.`,
     )
-  await refuseUnreleased(db)
   const applied: string[] = []
   using _progress = showProgress(() => {
     return { step: 'Migrating', done: `${pluralize(applied.length, 'migration')} applied` }
   })
+  await refuseUnreleased(db)
+  await refuseOtherOwner(db)
   await withRetries(onNotice, () => prepare(db, onNotice))
   for (;;) {
     const name = await withRetries(onNotice, () => migrateOnce(db, LOCK_TIMEOUT_MS))
@@ -54,6 +55,21 @@ export async function migrate(
     await withRetries(onNotice, () => login.execute(db))
   }
   return applied
+}
+
+/**
+ * A superuser can migrate the database of another role, but the new tables would have another owner than the others.
+ * @throws OperatorError if this role does not own the tables. Nothing was changed then
+ */
+async function refuseOtherOwner(db: Kysely<Tables>): Promise<void> {
+  const { rows } = await sql<{ owner: string }>`
+    select owner.rolname as owner from pg_class join pg_roles owner on owner.oid = relowner
+    where pg_class.oid = to_regclass('public.app') and owner.rolname <> current_user`.execute(db)
+  const [other] = rows
+  if (other === undefined) return
+  throw new OperatorError(
+    `The tables belong to ${other.owner}: run \`operator migrate\` as this role, so that new tables belong to it, too.`,
+  )
 }
 
 /** @throws OperatorError if a development version made the schema. Nothing was changed then */

@@ -153,6 +153,16 @@ t.test('Locked table: the migration stops waiting and tries again', async (t) =>
   t.same((await migrating).json(), { applied: known.slice(BLOCKED) })
 })
 
+t.test('Superuser that does not own the tables: migrate changes nothing', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await migrateTo(t, url, known[0])
+  const other = `owner_${process.pid}`
+  await onServer(url, `create role ${other}; alter table app owner to ${other}`)
+  const refused = await operatorHere(['migrate'], { DATABASE_URL: url })
+  await onServer(url, `drop owned by ${other} cascade; drop role ${other}`)
+  t.match(refused, { code: 1, stderr: `The tables belong to ${other}: run ` })
+})
+
 t.test('Table locked at each of 30 attempts: migrate gives up, and can run again', async (t) => {
   const { url } = await emptyDatabase(t)
   await migrateTo(t, url, known[BLOCKED - 1])
