@@ -108,10 +108,11 @@ export async function readRows(
 ): Promise<Found> {
   const { reader, caller } = request
   const statement = query[caller.method]
+  const parameters = bind(statement, { ...keysOf(request), ...values })
   reader.recorder.read(statement.title, 'primary')
   const replicated = await readReplica(db, {
     statement,
-    values: bind(statement, { ...keysOf(request), ...values }),
+    values: parameters,
     reader,
     readNewest: async () => {
       const newest = known ?? (await readPrimary(db, lookupStatements, request, { table }))
@@ -124,7 +125,8 @@ export async function readRows(
     },
   })
   if (replicated) return { lookup: replicated.found, rows: replicated.rows }
-  return readPrimary(db, query, request, values)
+  const rows = await db.read(statement, parameters, reader)
+  return { lookup: takeLookup(rows, request.knowApp), rows }
 }
 
 /** Reads from the primary. @throws Unavailable, or ProblemError 401, 404 */
