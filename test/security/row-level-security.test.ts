@@ -85,13 +85,15 @@ for (const { list } of lists) {
       [`create policy open on ${table} for select to investment_service using (true)`]: `${table} has another policy`,
     }
     for (const [damage, fault] of Object.entries(damages)) {
-      await owner.query(`begin; ${damage}`)
+      await owner.query('begin')
+      await owner.query(damage)
       t.same(await faultsOfRights(owner, table, columns), [fault], damage)
       await owner.query('rollback')
     }
     for (const column of columns) {
       const others = columns.filter((each) => each !== column).join(', ')
-      await owner.query(`begin; revoke select on ${table} from investment_service`)
+      await owner.query('begin')
+      await owner.query(`revoke select on ${table} from investment_service`)
       await owner.query(`grant select (${others}) on ${table} to investment_service`)
       t.same(await faultsOfRights(owner, table, columns), [`${table}.${column} cannot be read`])
       await owner.query('rollback')
