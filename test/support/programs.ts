@@ -5,6 +5,8 @@ import type { Test } from 'tap'
 export interface ProgramOptions {
   cwd?: string
   env?: Record<string, string | undefined>
+  /** Limit in ms. Default: two minutes. */
+  timeout?: number
 }
 
 /**
@@ -14,7 +16,7 @@ export interface ProgramOptions {
 export async function run(command: string, args: string[], options: ProgramOptions = {}) {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
   const env = { PATH, HOME, NODE_COMPILE_CACHE, ...options.env }
-  const limits = { maxBuffer: 50_000_000, timeout: 120_000 }
+  const limits = { maxBuffer: 50_000_000, timeout: options.timeout ?? 120_000 }
   const ended = await promisify(execFile)(command, args, { ...options, env, ...limits }).catch(
     ({ message, code, stdout = '', stderr = '' }) => {
       throw Object.assign(new Error(`${message}\n${stdout}${stderr}`), { code })

@@ -30,7 +30,8 @@ async function packedClient(): Promise<string> {
     const making = await mkdtemp(join(tmpdir(), 'typescript-client-'))
     for (const name of FILES) await cp(join(SOURCE, name), join(making, name), { recursive: true })
     await symlink(join(TOOLS, 'node_modules'), join(making, 'node_modules'))
-    await run('npm', ['pack'], { cwd: making })
+    // It runs two compilers, which take minutes on a busy computer.
+    await run('npm', ['pack'], { cwd: making, timeout: 600_000 })
     const [file = ''] = globSync('*.tgz', { cwd: making })
     await mkdir(CACHE, { recursive: true })
     await mkdir(`${making}.packed`)
