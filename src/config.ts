@@ -108,7 +108,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const errors: string[] = []
   const settingOf = (name: Name) => {
     const { default: byDefault, parse } = settings[name]
-    const { [name]: value } = environment
+    const value = environment[name]
     // Compose files and shells pass an unset variable as an empty string.
     if (!value) return byDefault
     try {
@@ -126,10 +126,21 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   return config
 }
 
+/** Settings of earlier releases. */
 const REMOVED = [
-  ...['CLIENT_STALL_MS', 'DEMO_APP_TOKEN', 'DEMO_CONNECTION_TOKEN', 'DATABASE_GENERIC_PLANS'],
-  ...['DATABASE_PREPARE', 'DATABASE_QUEUE', 'DATABASE_WAIT_MS', 'MAX_EVENT_LOOP_DELAY_MS'],
-  ...['MAX_SOCKETS', 'REPLICA_MAX_LAG_MS', 'REQUEST_TIMEOUT_MS', 'SHUTDOWN_GRACE_MS', 'WORKERS'],
+  'CLIENT_STALL_MS',
+  'DEMO_APP_TOKEN',
+  'DEMO_CONNECTION_TOKEN',
+  'DATABASE_GENERIC_PLANS',
+  'DATABASE_PREPARE',
+  'DATABASE_QUEUE',
+  'DATABASE_WAIT_MS',
+  'MAX_EVENT_LOOP_DELAY_MS',
+  'MAX_SOCKETS',
+  'REPLICA_MAX_LAG_MS',
+  'REQUEST_TIMEOUT_MS',
+  'SHUTDOWN_GRACE_MS',
+  'WORKERS',
 ]
 
 /** Settings that need another one. */
@@ -148,7 +159,7 @@ const NEEDED: Record<string, Name> = {
 export function settingWarnings(environment: NodeJS.ProcessEnv): string[] {
   return Object.keys(environment).flatMap((name) => {
     const setting = name.replace(/_FILE$/, '')
-    const { [setting]: needed } = NEEDED
+    const needed = NEEDED[setting]
     if (needed && environment[name] && !environment[needed])
       return [`${name} has no effect without ${needed}`]
     if (setting in settings) return []

@@ -32,7 +32,8 @@ export async function compareSchema(db: Kysely<Tables>) {
   // A function may have an empty line, but each of its lines is indented.
   const wanted = text.slice(text.indexOf('\n\n') + 2, -2).split(/;\n\n(?=\S)/)
   const found = await catalogOf(db)
-  const [known, present] = [new Set(wanted.map(bare)), new Set(found.map(bare))]
+  const known = new Set(wanted.map(bare))
+  const present = new Set(found.map(bare))
   const added = found.filter((one) => GUARDED.test(one) && !known.has(bare(one)))
   const roles = await readFile(new URL('roles.sql', import.meta.url), 'utf8')
   const { rows: repairs } = await sql.raw<{ text: string }>(roles).execute(db)

@@ -16,7 +16,8 @@ export function showProgress(
   const start = Date.now()
   const draw = () => {
     const { step, done, share = Number.NaN } = progress()
-    const [part, seconds] = [Math.min(share, 1), Math.floor((Date.now() - start) / 1_000)]
+    const part = Math.min(share, 1)
+    const seconds = Math.floor((Date.now() - start) / 1_000)
     const bar = `${'='.repeat(part * 40).padEnd(40, '-')} ${Math.floor(part * 100)} %, `
     const grouped = done.replaceAll(/\d+/g, (digits) => NUMBERS.format(BigInt(digits)))
     const line = `${step} ${part >= 0 ? bar : ''}${grouped}, ${seconds} s`

@@ -40,7 +40,9 @@ type PagedList = (typeof pagedLists)[number]
 
 /** Finds wrong change numbers: the change feed would skip these rows, or return them too early. */
 function wrongNumbers({ table, idColumn: id }: PagedList) {
-  const [rows, removals, key] = [sql.table(table), sql.table(`${table}_removal`), sql.ref(id)]
+  const rows = sql.table(table)
+  const removals = sql.table(`${table}_removal`)
+  const key = sql.ref(id)
   const numbers = sql`(
     select connection_id, change_number from ${rows}
     union all select connection_id, change_number from ${removals}) n`

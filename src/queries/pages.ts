@@ -170,7 +170,8 @@ function pageStart(table: string) {
 }
 
 function rowsBefore(alias: string, period: string): RawBuilder<number> {
-  const [count, order] = [sql.ref(`${alias}.row_count`), sql.ref(`${alias}.${period}`)]
+  const count = sql.ref(`${alias}.row_count`)
+  const order = sql.ref(`${alias}.${period}`)
   return sql`(sum(${count}) over (order by ${order} desc rows unbounded preceding) - ${count})`
 }
 
