@@ -4,7 +4,10 @@ import { OperatorError } from '../operator-error.ts'
 import { databaseName } from '../postgres/server-urls.ts'
 import type { Io, Report } from './command.ts'
 import { printable, toJson } from './output.ts'
-import { callOf, defineCommands, type Run } from './program.ts'
+import { type Call, callOf, defineCommands } from './program.ts'
+
+/** Options of every command. */
+type GlobalOptions = { json?: true; verbose?: true }
 
 /** Runs a command line. @returns the exit code: 0 done, 1 failed, 2 wrong arguments, 130 SIGINT, 143 SIGTERM */
 export async function operate(argv: string[], io: Io): Promise<number> {
@@ -24,41 +27,39 @@ export async function operate(argv: string[], io: Io): Promise<number> {
   let exitCode = 0
   const notice = (sentence: string) => io.stderr(`${printable(sentence)}\n`)
   const print = async ({ text, json = {} }: Report) => {
-    const line = program.opts().json ? toJson(json) : text && printable(text)
+    const line = program.opts<GlobalOptions>().json ? toJson(json) : text && printable(text)
     return text === undefined || (await stdout(`${line}\n`))
   }
   /** Name of the database that the command uses, for its errors. */
   let database: string | undefined
-  const run: Run =
-    (load, name, { anySchema } = { anySchema: false }) =>
-    async (...args) => {
-      const { [name]: action } = await load()
-      const { readConfig } = await import('../config.ts')
-      const { requireSchema, withDatabase } = await import('./database.ts')
-      const environment = io.environment()
-      const { DATABASE_URL, DATA_DIR, DATABASE_POOLER } = environment
-      const config = readConfig({ DATABASE_URL, DATA_DIR, DATABASE_POOLER })
-      const { json: isJson, verbose } = program.opts()
-      const { jobs: sessions } = args.at(-2) as { jobs?: number }
-      const options = { signal, notice, sessions, pooler: config.DATABASE_POOLER }
-      const use = async (url: string) => {
-        database ??= databaseName(url)
-        if (verbose) notice(`The database is ${database}.`)
-        await withDatabase(url, options, async (opened) => {
-          if (!anySchema) await requireSchema(opened)
-          const context = { ...opened, environment, isJson, stdout, notice, print }
-          const report = await action(context, ...(args as never[]))
-          await print(report)
-          if (report.failed) exitCode = 1
-        })
-      }
-      if (config.DATABASE_URL !== undefined) return await use(config.DATABASE_URL)
-      if (environment.NODE_ENV === 'production')
-        throw new OperatorError('DATABASE_URL must be set, because NODE_ENV is production.')
-      database = `the embedded one in ${config.DATA_DIR}`
-      await io.withEmbedded(config.DATA_DIR, use)
+  const runAction = async ({ load, acceptsAnySchema, command, args }: Call) => {
+    const action = await load()
+    const { readConfig } = await import('../config.ts')
+    const { requireSchema, withDatabase } = await import('./database.ts')
+    const environment = io.environment()
+    const { DATABASE_URL, DATA_DIR, DATABASE_POOLER } = environment
+    const config = readConfig({ DATABASE_URL, DATA_DIR, DATABASE_POOLER })
+    const { json: isJson = false, verbose } = program.opts<GlobalOptions>()
+    const { jobs: sessions } = command.opts<{ jobs?: number }>()
+    const options = { signal, notice, sessions, pooler: config.DATABASE_POOLER }
+    const use = async (url: string) => {
+      database ??= databaseName(url)
+      if (verbose) notice(`The database is ${database}.`)
+      await withDatabase(url, options, async (opened) => {
+        if (!acceptsAnySchema) await requireSchema(opened)
+        const context = { ...opened, environment, isJson, stdout, notice, print }
+        const report = await action(context, ...args)
+        await print(report)
+        if (report.failed) exitCode = 1
+      })
     }
-  defineCommands(program, run)
+    if (config.DATABASE_URL !== undefined) return await use(config.DATABASE_URL)
+    if (environment.NODE_ENV === 'production')
+      throw new OperatorError('DATABASE_URL must be set, because NODE_ENV is production.')
+    database = `the embedded one in ${config.DATA_DIR}`
+    await io.withEmbedded(config.DATA_DIR, use)
+  }
+  defineCommands(program, runAction)
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
@@ -66,7 +67,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     if (error instanceof CommanderError && /^commander[.](?:help|version)/.test(error.code))
       return error.exitCode === 0 ? 0 : 2
     const { exitResult } = await import('./errors.ts')
-    const { json, verbose } = program.opts()
+    const { json, verbose = false } = program.opts<GlobalOptions>()
     const below = (command: Command, word: string) =>
       command.commands.find((subcommand) => subcommand.name() === word) ?? command
     const result = exitResult(error, verbose, signal, callOf(argv.reduce(below, program)))

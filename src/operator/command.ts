@@ -29,8 +29,9 @@ export interface Context extends OperatorDatabase {
 /** A command with a result that cannot be had again ends with this error, and changes nothing. */
 export const READER_ENDED = 'The reader of the results has ended.'
 
-/** Receives the arguments and options of the command line. Its report is printed. */
-export type Action = (context: Context, ...args: never[]) => Promise<Report>
+/** Receives the arguments, the options and the command, as Commander passes them. Its report is printed. */
+// biome-ignore lint/suspicious/noExplicitAny: their types follow from the definition of the command.
+export type Action = (context: Context, ...args: any[]) => Promise<Report>
 
 /** Returns a parser that accepts some texts. */
 export const accepting =

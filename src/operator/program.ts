@@ -4,12 +4,15 @@ import { lists } from '../schemas/lists.ts'
 import { type Action, accepting, nonEmpty, shortText } from './command.ts'
 import { listOf } from './loading/row-types.ts'
 
-/** Returns a handler that loads a module, and runs an action of it. `anySchema` accepts missing migrations. */
-export type Run = <Name extends string>(
-  load: () => Promise<Record<Name, Action>>,
-  name: Name,
-  options?: { anySchema: boolean },
-) => (...args: unknown[]) => Promise<void>
+/** A command with the arguments of the command line. */
+export interface Call {
+  /** Loads the module of the action: a call needs only one of them. */
+  load: () => Promise<Action>
+  /** True if migrations may be missing. */
+  acceptsAnySchema: boolean
+  command: Command
+  args: unknown[]
+}
 
 const maintenance = () => import('./commands/maintenance.ts')
 const app = () => import('./commands/app.ts')
@@ -19,61 +22,84 @@ const imports = () => import('./commands/import.ts')
 const refresh = () => import('./commands/refresh.ts')
 
 /** Adds all commands to the program. Their arguments are checked here, their combinations by the actions. */
-export function defineCommands(program: Command, run: Run): void {
-  add(program, 'migrate', run(maintenance, 'migrateSchema', { anySchema: true })).description(
+export function defineCommands(program: Command, run: (call: Call) => Promise<void>): void {
+  /** Adds a command. @param examples arguments of calls */
+  const add = (
+    group: Command,
+    name: string,
+    load: Call['load'],
+    examples = [''],
+    acceptsAnySchema = false,
+  ): Command => {
+    const command = group.command(name)
+    command.action(async (...args) => await run({ load, acceptsAnySchema, command, args }))
+    const calls = examples.map((example) => `  ${callOf(command)} ${example}`.trimEnd())
+    return command.addHelpText('after', `\nFor example:\n${calls.join('\n')}\n`)
+  }
+  add(program, 'migrate', async () => (await maintenance()).migrateSchema, [''], true).description(
     'update the schema and the role of the service (see SERVICE_DATABASE_PASSWORD)',
   )
-  add(program, 'seed', run(maintenance, 'seedDatabase')).description(
+  add(program, 'seed', async () => (await maintenance()).seedDatabase).description(
     'add the sample data, with its public tokens, to a database without other apps',
   )
   const demo = program.command('demo').description('the sample data')
-  add(demo, 'advance', run(maintenance, 'advanceDemo'), ['', '--days 10'])
+  add(demo, 'advance', async () => (await maintenance()).advanceDemo, ['', '--days 10'])
     .description('move the sample data by some weekdays: add, correct and cancel rows')
     .option('--days <n>', 'number of weekdays, at most 366', wholeNumber(1, 366), 1)
-  add(program, 'verify', run(maintenance, 'verify'), ['', '--repair'])
+  add(program, 'verify', async () => (await maintenance()).verify, ['', '--repair'])
     .description('compare all rows with the row counts and change numbers, which the API uses')
     .option('--repair', 'count the rows again in connections whose row counts are wrong')
-  add(program, 'prune', run(maintenance, 'prune'), ['', '--days 800'])
+  add(program, 'prune', async () => (await maintenance()).prune, ['', '--days 800'])
     .description('delete what only old cursors need; they return 410')
     .option('--days <n>', 'keep removals and versions of n days', wholeNumber(0, 365_000), 400)
     .option('--yes', 'accept less than the 400 days that the API guarantees')
   const apps = program.command('app').description('apps: programs that call the service')
-  add(apps, 'create', run(app, 'create'), ['my-app'])
+  add(apps, 'create', async () => (await app()).create, ['my-app'])
     .description('register an app')
     .argument('<name>', 'unique name of the app', shortText)
     .option('--client-id <id>', 'its client id at the identity provider', shortText)
-  add(apps, 'list', run(app, 'list')).description('list all apps')
-  add(apps, 'set-client-id', run(app, 'setClientId'), ['my-app 8f14e45f-client', 'my-app --none'])
+  add(apps, 'list', async () => (await app()).list).description('list all apps')
+  add(apps, 'set-client-id', async () => (await app()).setClientId, [
+    'my-app 8f14e45f-client',
+    'my-app --none',
+  ])
     .description('replace the client id of an app at the identity provider')
     .argument('<name>', 'name of the app', nonEmpty)
     .argument('[id]', 'client id', shortText)
     .option('--none', 'remove its client id: tokens of the provider are rejected from then on')
-  add(apps, 'delete', run(app, 'remove'), ['my-app', 'my-app --with-connections'])
+  add(apps, 'delete', async () => (await app()).remove, ['my-app', 'my-app --with-connections'])
     .description('delete an app and its tokens, immediately and permanently')
     .argument('<name>', 'name of the app', nonEmpty)
     .option('--with-connections', 'delete its connections and all their rows, too')
   const tokens = program.command('token').description('bearer tokens of apps')
-  add(tokens, 'issue', run(token, 'issue'), ['--app my-app --ttl 90d'])
+  add(tokens, 'issue', async () => (await token()).issue, ['--app my-app --ttl 90d'])
     .description('issue a token and show it, once; other tokens of the app stay valid')
     .requiredOption('--app <name>', 'the app', nonEmpty)
     .option('--ttl <duration>', 'its lifetime: 90d, 12h, 30m; default: it never expires', lifetime)
-  add(tokens, 'list', run(token, 'list'), ['--app my-app'])
+  add(tokens, 'list', async () => (await token()).list, ['--app my-app'])
     .description('list the tokens of an app, without secrets')
     .requiredOption('--app <name>', 'the app', nonEmpty)
-  add(tokens, 'revoke', run(token, 'revoke'), ['0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863'])
+  add(tokens, 'revoke', async () => (await token()).revoke, [
+    '0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863',
+  ])
     .description('revoke a token, immediately and permanently')
     .argument('<id>', 'id of the token, from `token list`', uuid)
   const connections = program
     .command('connection')
     .description('links of users to banks or brokers')
-  add(connections, 'create', run(connection, 'create'), ['--app my-app', '--app my-app --stream -'])
+  add(connections, 'create', async () => (await connection()).create, [
+    '--app my-app',
+    '--app my-app --stream -',
+  ])
     .description('create a connection and show its token, once; or many of them')
     .requiredOption('--app <name>', 'its app', nonEmpty)
     .option('--token-file <file>', 'file with its token; generated if absent', nonEmpty)
     .option('--label <text>', 'a name for people', shortText)
     .option('--external-id <id>', 'your id of it, unique in the app', shortText)
     .option('--stream [file]', 'one for each line: {"label":…,"externalId":…}; default: -')
-  add(connections, 'list', run(connection, 'list'), ['--app my-app --refreshed-before 2d'])
+  add(connections, 'list', async () => (await connection()).list, [
+    '--app my-app --refreshed-before 2d',
+  ])
     .description('list the connections of an app in the order of their ids, without secrets')
     .requiredOption('--app <name>', 'the app', nonEmpty)
     .option('--external-id <id>', 'only the one with your id', nonEmpty)
@@ -81,11 +107,11 @@ export function defineCommands(program: Command, run: Run): void {
     .option('--refreshed-before <time>', 'only those with no refresh since 2d, 12h or a time', time)
     .option('--after <id>', 'only those after this id', key)
     .option('--limit <n>', 'at most n of them', wholeNumber(1, 1e9))
-  add(connections, 'show', run(connection, 'show'), ['4611686018427387904'])
+  add(connections, 'show', async () => (await connection()).show, ['4611686018427387904'])
     .description('show a connection, without secrets')
     .argument('<id>', 'its id; with --app, also your external id')
     .option('--app <name>', 'the app that it must belong to', nonEmpty)
-  add(connections, 'delete', run(connection, 'remove'), ['4611686018427387904'])
+  add(connections, 'delete', async () => (await connection()).remove, ['4611686018427387904'])
     .description('delete connections and all their rows, immediately and permanently')
     .argument('[id]', 'id of the connection; with --app, also your external id')
     .option('--file <file>', 'file with one id a line; a repetition continues')
@@ -93,7 +119,7 @@ export function defineCommands(program: Command, run: Run): void {
   const importing = program.command('import').description('import rows, as NDJSON or CSV')
   for (const { name, dates } of lists) {
     const example = '--connection 4611686018427387904 --format csv rows.csv.gz'
-    const command = add(importing, name, run(imports, 'run'), [example])
+    const command = add(importing, name, async () => (await imports()).run, [example])
       .description(`import ${name.replaceAll('-', ' ')}, all or none; updates those with known ids`)
       .argument('<file...>', 'files with the fields of the API, also gzip; - is standard input')
       .addOption(new Option('--format <format>').choices(['ndjson', 'csv']).default('ndjson'))
@@ -109,7 +135,7 @@ export function defineCommands(program: Command, run: Run): void {
         .option('--from <day>', 'first effective date that --replace replaces, YYYY-MM-DD')
         .option('--to <day>', 'last effective date that --replace replaces, YYYY-MM-DD')
   }
-  add(program, 'refresh', run(refresh, 'run'), ['day.ndjson.gz > results.ndjson'])
+  add(program, 'refresh', async () => (await refresh()).run, ['day.ndjson.gz > results.ndjson'])
     .description('refresh many connections: one line of JSON for each, with all its lists')
     .argument('[file...]', 'files, also compressed by gzip; default: -, standard input')
     .option('--jobs <n>', 'number of sessions', wholeNumber(1, 999), 4)
@@ -124,13 +150,6 @@ const REFRESH_FORMAT = `A line is the refresh of one connection, and one transac
   {"connection":"<id>",${lists.map(({ name }) => `"${listOf(name)}":[…]`).join()}}
 "replace":{"from":"YYYY-MM-DD","to":"YYYY-MM-DD"} also removes the other rows in this range of these lists.
 The command prints a result after each commit. After a crash, continue at the first line without one.`
-
-/** Adds a command. @param examples arguments of calls */
-function add(group: Command, name: string, action: ReturnType<Run>, examples = ['']): Command {
-  const command = group.command(name).action(action)
-  const calls = examples.map((example) => `  ${callOf(command)} ${example}`.trimEnd())
-  return command.addHelpText('after', `\nFor example:\n${calls.join('\n')}\n`)
-}
 
 /** Returns the call of a command, such as `operator app create`. */
 export function callOf(command: Command): string {
