@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { errorMessage } from '../error-message.ts'
 import type { Limits } from '../limits/limits.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import { type Problem, ProblemCodes, ProblemError, problem, titleOf } from '../schemas/problem.ts'
@@ -34,7 +35,7 @@ export const errorHandler = fp(async (app: FastifyInstance, options: ErrorOption
     recorder.repeat(rejection?.repeatedBy)
     // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
     if (status === 503 && !rejection?.repeatedBy && !reply.raw.destroyed) {
-      const cause = error.cause instanceof Error ? error.cause.message : undefined
+      const cause = error.cause instanceof Error ? errorMessage(error.cause) : undefined
       request.log.warn({ reason: error.message, cause }, 'request could not be served')
     }
     if ((await rejection?.begins) === false) {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest, FastifyServerOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { DestinationStream } from 'pino'
+import { errorMessage } from '../error-message.ts'
 import type { Tenant } from '../limits/tenants.ts'
 
 /** Time between two lines of repeated rejections of an app or a client address, in ms. */
@@ -78,7 +79,8 @@ type LoggedError = {
 
 function serializeError(error: unknown, depth = 0): LoggedError {
   if (!(error instanceof Error)) return { type: typeof error, message: '', stack: '' }
-  const { name: type, message, stack = '', cause } = error
+  const { name: type, stack = '', cause } = error
+  const message = errorMessage(error)
   const { code } = error as { code?: unknown }
   const nested = cause && depth < 3 ? serializeError(cause, depth + 1) : undefined
   return { type, message, code, stack, cause: nested }

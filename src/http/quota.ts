@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis'
 import { Counter } from 'prom-client'
 import { LruMap } from 'toad-cache'
 import type { Config } from '../config.ts'
+import { errorMessage } from '../error-message.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import { problem } from '../schemas/problem.ts'
 
@@ -20,8 +21,14 @@ const PAUSE_MS = 2_000
 /** Time during which a further failure is not logged, in ms. */
 const QUIET_MS = 60_000
 
+interface SharedCounts {
+  redis: Redis
+  /** Returns the cause of a failed command: its own error names only the options of ioredis that ended it. */
+  causeOf(error: unknown): unknown
+}
+
 /** Connects to the Redis that counts for all instances. While it is down, commands fail at once: none is queued. */
-async function connectRedis(url: string, config: Config): Promise<Redis> {
+async function connectRedis(url: string, config: Config): Promise<SharedCounts> {
   // Only a service with Redis loads its client: 84 ms of processor time and 7 MB.
   const { Redis } = await import('ioredis')
   const redis = new Redis(url, {
@@ -35,16 +42,27 @@ async function connectRedis(url: string, config: Config): Promise<Redis> {
     maxRetriesPerRequest: 0,
     connectionName: 'investment-data-query-service',
   })
-  // The command in flight reports a lost connection.
-  redis.on('error', () => {})
+  let failure: Error | undefined
+  redis.on('connect', () => {
+    failure = undefined
+  })
+  redis.on('error', (error: Error) => {
+    failure = error
+  })
   redis.on('close', () => {
+    failure ??= new Error('Redis closed the connection')
     const { username, password } = new URL(config.REDIS_URL ?? url)
     redis.options.username = decodeURIComponent(username)
     redis.options.password = decodeURIComponent(password)
   })
   const connected = redis.connect().catch(() => {})
   await withDeadline(connected, CONNECT_TIMEOUT_MS, () => {})
-  return redis
+  const causeOf = (error: unknown) => {
+    // Redis itself has rejected the command.
+    if (error instanceof Error && error.name === 'ReplyError') return error
+    return failure ? new Error(errorMessage(failure), { cause: error }) : error
+  }
+  return { redis, causeOf }
 }
 
 /** Counts of an instance without Redis. The store of @fastify/rate-limit returns one object to concurrent requests. */
@@ -74,7 +92,8 @@ export interface Quota {
 /** Creates the quota of the settings. */
 export async function openQuota(app: FastifyInstance, config: Config): Promise<Quota> {
   const { RATE_LIMIT_PER_MINUTE: perMinute, REDIS_URL: url } = config
-  const redis = url === undefined ? undefined : await connectRedis(url, config)
+  const shared = url === undefined ? undefined : await connectRedis(url, config)
+  const redis = shared?.redis
   app.addHook('onClose', async () => redis?.disconnect())
   await app.register(rateLimit, {
     global: false,
@@ -90,11 +109,11 @@ export async function openQuota(app: FastifyInstance, config: Config): Promise<Q
     registers: app.metrics ? [app.metrics] : [],
   })
   let quietUntil = Number.NEGATIVE_INFINITY
-  const fail = (err: unknown) => {
+  const fail = (error: unknown) => {
     uncounted.inc()
     if (performance.now() < quietUntil) return
     quietUntil = performance.now() + QUIET_MS
-    app.log.warn({ err }, 'requests are not counted')
+    app.log.warn({ err: shared?.causeOf(error) ?? error }, 'requests are not counted')
   }
   return {
     async charge(reply) {

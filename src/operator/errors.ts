@@ -1,6 +1,7 @@
 import os from 'node:os'
 import { CommanderError } from 'commander'
 import type pg from 'pg'
+import { errorMessage } from '../error-message.ts'
 import { NotInDatabase, OperatorError } from '../operator-error.ts'
 import { ServerFailed } from '../postgres/failures.ts'
 import { escaped, pluralize } from './output.ts'
@@ -45,6 +46,10 @@ const SENTENCES: [RegExp, string][] = [
   ],
   [/^40P01/, 'Deadlock with another session; nothing was changed: try again.'],
   [/^(57|08|ECONNRESET|EPIPE)|^ +.*(Connection (ended|terminated)|not queryable)/, BROKEN],
+  [
+    /^(SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|ERR_TLS_CERT)/,
+    'The certificate of PostgreSQL cannot be verified (%).',
+  ],
   [/^ENOSPC write/, 'Standard output cannot be written: its disk is full.'],
   [/^\w+ (connect|read|getaddrinfo) /, `${UNREACHABLE}: %.`],
   [/^ +.*timeout/, `${UNREACHABLE}: it does not respond.`],
@@ -58,7 +63,8 @@ export function explainDatabaseError(error: unknown): string | undefined {
   // A server with several addresses fails with one error for each.
   if (error instanceof AggregateError) return explainDatabaseError(error.errors[0])
   const found: Partial<pg.DatabaseError & NodeJS.ErrnoException> = Object(error)
-  const { code = '', syscall = '', message = '', detail = '' } = found
+  const { code = '', syscall = '', detail = '' } = found
+  const message = error instanceof Error ? errorMessage(error, 'sslrootcert in DATABASE_URL') : ''
   const text = `${code} ${syscall} ${message}`
   const [, sentence] = SENTENCES.find(([pattern]) => pattern.test(text)) ?? []
   const taken = /=\((.*)\)/s.exec(detail)?.[1] ?? ''

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { errorMessage } from '../error-message.ts'
 import { ServerIsStandby } from './failures.ts'
 import { allowsStandby, serverName } from './server-urls.ts'
 import { plannerSettings, requiredSettings, startupOptions } from './statements.ts'
@@ -53,6 +54,7 @@ export async function connect(options: ConnectOptions): Promise<WireClient> {
     throw new ServerIsStandby(`${serverName(url)} is a standby`)
   } catch (error) {
     client.destroy()
+    if (error instanceof Error) error.message = errorMessage(error, 'sslrootcert in the URL')
     throw error
   }
 }

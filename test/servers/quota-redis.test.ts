@@ -1,6 +1,11 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:tls'
 import t, { type Test } from 'tap'
 import { scrape } from '../support/metrics.ts'
 import { addCaller } from '../support/rows.ts'
+import { makeCertificate } from '../support/servers/certificate.ts'
 import { startRedis } from '../support/servers/redis.ts'
 import { type Service, type ServiceResponse, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -22,6 +27,9 @@ async function start(t: Test, quota: number) {
 
 const warnings = (service: Service) =>
   service.log.filter((line) => line.includes('requests are not counted'))
+
+/** Causes in the log of requests that are not counted. */
+const causes = (service: Service) => warnings(service).map((line) => JSON.parse(line).err.message)
 
 t.test('429: two instances share one exact quota', async (t) => {
   const { one, two, ask } = await start(t, 60)
@@ -86,7 +94,7 @@ t.test('200: Redis is down; the quota holds again when it is back', async (t) =>
     t.equal((await ask(i % 2 === 0 ? one : two)).status, 200)
   }
   t.equal(warnings(one).length, 1, 'one warning for all requests')
-  t.match(warnings(one)[0], '"err":{"type":"', 'with its cause')
+  t.match(causes(one), ['Redis closed the connection'])
 
   await redis.start()
   const counted = async () => (await ask(one)).headers.get('ratelimit') !== null
@@ -135,8 +143,39 @@ t.test('200: Redis hangs', async (t) => {
   const responses = await Promise.all(Array.from({ length: 50 }, () => ask(one)))
   t.same([...new Set(responses.map(({ status }) => status))], [200])
   t.notOk(responses.at(-1)?.headers.has('ratelimit'))
-  t.equal(warnings(one).length, 1)
+  t.match(causes(one), [/^Socket timeout/])
 })
+
+t.test('200: the password of Redis is wrong; the log has the cause', async (t) => {
+  const { redis, two } = await start(t, 3)
+  await redis.client.config('SET', 'requirepass', 'another')
+  const environment = {
+    RATE_LIMIT_PER_MINUTE: '3',
+    REDIS_URL: redis.url.replace('//', '//:wrong@'),
+  }
+  const service = await startService(t, { environment, databaseUrl: two.databaseUrl })
+  const { token, connection } = await addCaller(service.db)
+  t.equal((await service.get(connection.orders, { token })).status, 200)
+  t.match(causes(service), [/^WRONGPASS/])
+})
+
+t.test(
+  '200: Redis has the certificate of an unknown authority; the log says what to set',
+  async (t) => {
+    const { certificate, key } = await makeCertificate(t)
+    const server = createServer({ cert: await readFile(certificate), key: await readFile(key) })
+    server.on('tlsClientError', () => {})
+    server.listen(0, '127.0.0.1')
+    t.teardown(() => server.close())
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const environment = { RATE_LIMIT_PER_MINUTE: '3', REDIS_URL: `rediss://127.0.0.1:${port}` }
+    const service = await startService(t, { environment })
+    const { token, connection } = await addCaller(service.db)
+    t.equal((await service.get(connection.orders, { token })).status, 200)
+    t.match(causes(service), [/^self-signed certificate: NODE_EXTRA_CA_CERTS must name the file/])
+  },
+)
 
 t.test('200: Redis does not exist when the service starts', async (t) => {
   const printed = t.capture(console, 'error')
@@ -146,5 +185,6 @@ t.test('200: Redis does not exist when the service starts', async (t) => {
   for (let i = 0; i < 3; i += 1) {
     t.equal((await service.get(connection.orders, { token })).status, 200)
   }
+  t.match(causes(service), ['connect ECONNREFUSED 127.0.0.1:9'])
   t.same(printed(), [], 'ioredis prints errors without a listener')
 })

@@ -2,6 +2,7 @@ import { copyFile } from 'node:fs/promises'
 import t from 'tap'
 import { addSampleData, recordOk, requestsOf } from '../support/golden-responses.ts'
 import { openAsOwner } from '../support/logins.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
 import { makeCertificate } from '../support/servers/certificate.ts'
 import { firstValue, migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
@@ -44,5 +45,13 @@ t.test('TLS to PostgreSQL: the responses are the same, unknown authorities get 5
 
   const unverified = await startServiceProcess(t, { DATABASE_URL: `${login}?sslmode=verify-full` })
   t.equal(await unverified.ready(), 503)
-  t.match(unverified.output(), /self-signed certificate/)
+  const advice = 'self-signed certificate: sslrootcert in'
+  t.match(unverified.output(), `${advice} the URL must name the file of its authority`)
+  const DATABASE_URL = `${server.url}?sslmode=verify-full`
+  const { code, stderr } = await operatorHere(['app', 'list'], { DATABASE_URL })
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    `The certificate of PostgreSQL cannot be verified (${advice} DATABASE_URL must name`,
+  )
 })

@@ -22,6 +22,7 @@ const http = '^src/http/'
 const telemetry = '^src/telemetry/'
 const config = '^src/(config|env-file)[.]ts$'
 const operatorError = '^src/operator-error[.]ts$'
+const errorMessage = '^src/error-message[.]ts$'
 const shutdown = '^src/shutdown[.]ts$'
 const operator = '^src/operator/'
 const embedded = '^tools/embedded-postgres/'
@@ -56,11 +57,12 @@ module.exports = {
       to: { pathNot: [schemas, '^node_modules/@sinclair/typebox/', '^http$'] },
     },
     layer('operator-error', operatorError),
+    layer('error-message', errorMessage),
     layer('config', config, config, operatorError, '^src/postgres/server-urls[.]ts$', schemas),
     layer('limits', limits, schemas),
     layer('facts', facts, limits, schemas),
     layer('migrations', migrations),
-    layer('postgres', postgres, facts, limits, schemas, migrations),
+    layer('postgres', postgres, errorMessage, facts, limits, schemas, migrations),
     layer('json', json, wire, limits, schemas),
     layer('queries', queries, limits, postgres, schemas),
     {
@@ -98,7 +100,7 @@ module.exports = {
       to: { path: ['^node_modules/(@fastify/|fastify/)', '^(node:)?https?$'] },
     },
     layer('routes', '^src/routes/', http, json, queries, limits, postgres, schemas),
-    layer('http', http, json, queries, facts, limits, postgres, schemas, config),
+    layer('http', http, errorMessage, json, queries, facts, limits, postgres, schemas, config),
     layer('telemetry', telemetry, http, facts, limits, postgres, schemas, config, operatorError),
     layer(
       'app',
@@ -131,6 +133,7 @@ module.exports = {
       'operator',
       operator,
       operatorError,
+      errorMessage,
       postgres,
       migrations,
       schemas,
